@@ -273,6 +273,12 @@ case("linalg", "householder_product", uniform(4, 4), uniform(2))
 case("linalg", "matrix_exp", _SQUARE / 4)
 
 
+_POINTS = ((RNG.integers(0, 40, (60, 2)) + 0.5) / 10).astype(np.float32)
+_EDGES = (np.array([0, 0.4, 2, 3], np.float32), np.array([1, 2, 4], np.float32))
+case("nc", "histogramdd", _POINTS, grad=False, bins=(4, 5), range=(0.0, 4.0, 1.0, 3.0))
+case("nc", "histogramdd", _POINTS, grad=False, bins=4, density=True)
+case("nc", "histogramdd", _POINTS, *_EDGES, grad=False, call=lambda f, x, *edges: f(x, edges))
+case("nc", "histogramdd", _POINTS, uniform(60), grad=False, call=lambda f, x, w: f(x, [3, 2], weight=w))
 for _name in ("lu_factor", "lu"):
     case("nc", "lu", _SQUARE, call=lambda f, x, infos=_name == "lu": f(x, get_infos=infos))
 case("nc", "lu_solve", _SIDE, *_FACTORS)
@@ -418,7 +424,6 @@ def test_every_function_that_writes_into_its_operand_is_compared() -> None:
 _NOT_FUNCTIONS = """
 import_ir_module import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema parse_type_comment
 prepare_multiprocessing_environment profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 vmap compile get_device_module
-histogramdd to_dlpack
 """
 
 

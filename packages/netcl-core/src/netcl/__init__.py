@@ -59,10 +59,10 @@ _MODULES = {
     "netcl.core.tensor.functions": """
         affine_grid_generator alias_copy broadcast_shapes chain_matmul concat concatenate constant_pad_nd detach
         detach_copy diagonal_copy expand_copy frobenius_norm grid_sampler grid_sampler_2d grid_sampler_3d gru_cell
-        is_storage lstm_cell lu lu_solve lu_unpack max_pool1d_with_indices native_channel_shuffle native_dropout
-        norm_except_dim nuclear_norm permute_copy real rnn_relu_cell rnn_tanh_cell row_stack rsub select_copy
-        slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy trapz typename unbind_copy
-        unfold_copy unsqueeze_copy view_copy
+        histogramdd is_storage lstm_cell lu lu_solve lu_unpack max_pool1d_with_indices native_channel_shuffle
+        native_dropout norm_except_dim nuclear_norm permute_copy real rnn_relu_cell rnn_tanh_cell row_stack rsub
+        select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy to_dlpack transpose_copy trapz
+        typename unbind_copy unfold_copy unsqueeze_copy view_copy
     """,
     "netcl.core.tensor.generator": "Generator default_generator initial_seed seed",
     "netcl.core.tensor.memory_format": """

@@ -92,6 +92,7 @@ from netcl.core.tensor.functions import grid_sampler_2d as grid_sampler_2d
 from netcl.core.tensor.functions import grid_sampler_3d as grid_sampler_3d
 from netcl.core.tensor.functions import gru_cell as gru_cell
 from netcl.autograd.losses.front import hinge_embedding_loss as hinge_embedding_loss
+from netcl.core.tensor.functions import histogramdd as histogramdd
 from netcl.array_api import iinfo as iinfo
 from netcl.core.grad_mode import inference_mode as inference_mode
 from netcl.core.tensor.generator import initial_seed as initial_seed
@@ -167,6 +168,7 @@ from netcl.core.tensor.functions import squeeze_copy as squeeze_copy
 from netcl.core.tensor.memory_format import strided as strided
 from netcl.core.tensor.functions import t_copy as t_copy
 from netcl.core.tensor.factories import tensor as tensor
+from netcl.core.tensor.functions import to_dlpack as to_dlpack
 from netcl.core.tensor.functions import transpose_copy as transpose_copy
 from netcl.core.tensor.functions import trapz as trapz
 from netcl.autograd.losses.front import triplet_margin_loss as triplet_margin_loss

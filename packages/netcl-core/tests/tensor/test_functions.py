@@ -161,6 +161,19 @@ def test_refusals_of_functions() -> None:
         nc.binomial(nc.tensor([3.0]), nc.tensor([1.5]))
 
 
+def test_histograms_of_points() -> None:
+    x = nc.tensor([[0.5, 0.5], [0.5, 1.5], [2.0, 2.0], [9.0, 0.0], [float("nan"), 1.0]])
+    found, edges = nc.histogramdd(x, 2, (0.0, 2.0, 0.0, 2.0))
+    assert found.tolist() == [[1, 1], [0, 1]]
+    assert [edge.tolist() for edge in edges] == [[0, 1, 2], [0, 1, 2]]
+    with pytest.raises(ShapeError, match="histogramdd: 3 bins and range None for 2 axes"):
+        nc.histogramdd(x, (2, 2, 2))
+    with pytest.raises(ShapeError, match=r"histogramdd: x \(3,\)"):
+        nc.histogramdd(nc.ones(3), 2)
+    with pytest.raises(DTypeError, match="computes on floating dtypes, not int64"):
+        nc.histogramdd(nc.tensor([[1, 2]]), 2)
+
+
 def test_host_draws_follow_the_seed() -> None:
     rate = nc.full((50,), 4.0)
     first = nc.poisson(rate, nc.Generator().manual_seed(3)).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Iterator, Sequence
 from operator import index as as_index
@@ -11,13 +12,27 @@ import numpy as np
 
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
-from netcl.core.errors import ShapeError
+from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Index, Load, Scalar, apply, cast
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
-from netcl.ops.elementwise import add, div, eq, logical_not, minimum, mul, ne, sub
+from netcl.ops.elementwise import (
+    add,
+    div,
+    eq,
+    ge,
+    le,
+    logical_and,
+    logical_not,
+    maximum,
+    minimum,
+    mul,
+    ne,
+    sub,
+    where,
+)
 from netcl.ops.index import index_select
 from netcl.ops.masking import true_positions
 from netcl.ops.pad import pad
@@ -26,6 +41,7 @@ from netcl.ops.reduce import amin as smallest_of
 from netcl.ops.reduce import any as any_of
 from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scan import cumsum
+from netcl.ops.scatter import index_add
 from netcl.ops.shape import reshape
 from netcl.ops.sort import put_along_axis, sort
 from netcl.ops.table import as_dtype, composite, computed, engine_of
@@ -162,6 +178,78 @@ def _edges(engine: Any, x: Tensor, bins: int, range: Sequence[float] | None, dty
     return engine.run((edge,), (low, high), {"bins": bins}, shapes=((bins + 1,),))[0]  # type: ignore[no-any-return]
 
 
+def _grid_cases(rng: np.random.Generator) -> Cases:
+    # Away from the edges, which are rounded.
+    x = (rng.integers(0, 40, (60, 2)) + 0.5) / 10
+    yield (x,), {"bins": (4, 5), "range": (0.0, 4.0, 1.0, 3.0)}
+    yield (x,), {"bins": 4, "range": (0.0, 4.0, 0.0, 4.0), "density": True}
+    yield (x,), {"bins": [np.array([0.0, 0.4, 2.0, 3.0]), np.array([1.0, 2.0, 4.0])]}
+    yield (x, rng.uniform(0.5, 2, 60)), {"bins": (2, 2), "range": (0.0, 4.0, 0.0, 4.0)}
+    yield (np.append(x, [[0.0, 0.0], [4.0, 4.0]], 0),), {"bins": 8}
+
+
+def _grid_reference(x: Any, weight: Any = None, bins: Any = 10, range: Any = None, density: bool = False) -> Any:
+    bounds = None if range is None else list(zip(range[::2], range[1::2]))
+    bins = [bins] * x.shape[-1] if isinstance(bins, int) else bins
+    found, edges = np.histogramdd(x, bins, bounds, density=density, weights=weight)
+    return found, *edges
+
+
+@composite(
+    name="histogram_grid",
+    domain=Domain(cases=_grid_cases, reference=_grid_reference, gradient=False),
+)
+def histogram_grid(
+    x: Tensor, weight: Tensor | None = None, bins: Any = 10, range: Any = None, density: bool = False
+) -> tuple[Tensor, ...]:
+    """The histogram of ``histogramdd``, followed by the edges of each axis."""
+    op = "histogramdd"
+    engine = engine_of(op, x, weight)
+    if not is_floating(x.dtype):
+        raise DTypeError(
+            f"histogram_grid computes on floating dtypes, not {x.dtype}; convert with astype", op="histogram_grid"
+        )
+    if x.ndim < 2 or x.shape[-1] == 0:
+        raise ShapeError(f"{op}: x {x.shape}; expected (..., D), D from 1", op=op)
+    x, count = x.detach(), x.shape[-1]
+    rows = reshape(x, (x.size // count, count))
+    each = [bins] * count if isinstance(bins, (int, np.integer)) else list(bins)
+    bounds: list[Any] = [None] * count if range is None else [tuple(range[2 * d : 2 * d + 2]) for d in _numbers(count)]
+    if len(each) != count or (range is not None and len(range) != 2 * count):
+        raise ShapeError(f"{op}: {len(each)} bins and range {range} for {count} axes", op=op)
+    edges, flat, inside = [], None, None
+    for d, (number, bound) in enumerate(zip(each, bounds)):
+        column = reshape(part(rows, 1, d, 1), (rows.shape[0],))
+        if isinstance(number, Tensor) or np.ndim(number):
+            given = number if isinstance(number, Tensor) else engine.tensor(np.asarray(number, "float64"), x.dtype)
+            edge = as_dtype(given.detach(), x.dtype)
+            if edge.ndim != 1 or edge.size < 2:
+                raise ShapeError(f"{op}: edges {edge.shape}; expected one axis of two or more", op=op)
+        else:
+            edge = _edges(engine, column, as_index(number), bound, x.dtype)
+        last = edge.size - 2
+        place = sub(searchsorted(edge, column, right=True), 1)
+        here = logical_and(ge(column, part(edge, 0, 0, 1)), le(column, part(edge, 0, last + 1, 1)))
+        place = minimum(maximum(place, 0), last)  # the last bin includes its upper edge
+        flat = place if flat is None else add(mul(flat, last + 1), place)
+        inside = here if inside is None else logical_and(inside, here)
+        edges.append(edge)
+    sizes = tuple(edge.size - 1 for edge in edges)
+    total = math.prod(sizes)
+    ones = engine.tensor(np.ones(rows.shape[0]), x.dtype)
+    amount = ones if weight is None else as_dtype(reshape(weight.detach(), (rows.shape[0],)), x.dtype)
+    counts = index_add(engine.zeros((total + 1,), x.dtype), 0, where(inside, flat, total), amount)
+    found = reshape(part(counts, 0, 0, total), sizes)
+    if density:
+        volume: Any = sum_of(found)
+        for d, edge in enumerate(edges):
+            width = sub(part(edge, 0, 1, sizes[d]), part(edge, 0, 0, sizes[d]))
+            volume = mul(volume, reshape(width, (-1,) + (1,) * (count - d - 1)))
+        found = div(found, volume)
+    return (found, *edges)
+
+
+_numbers = builtins.range
 _FEW_TESTED = 32
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "grid_sampler_2d",
     "grid_sampler_3d",
     "gru_cell",
+    "histogramdd",
     "is_storage",
     "lstm_cell",
     "lu",
@@ -51,6 +52,7 @@ __all__ = [
     "split_with_sizes_copy",
     "squeeze_copy",
     "t_copy",
+    "to_dlpack",
     "transpose_copy",
     "trapz",
     "typename",
@@ -158,6 +160,25 @@ def lu_unpack(
 def real(input: Tensor) -> Tensor:
     """Returns the tensor itself: there are no complex dtypes."""
     return input
+
+
+def histogramdd(
+    input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Returns (histogram, edges) of points (..., D): the number of points in each cell of a grid, or the sum of their
+    weights, in the dtype of input, and the edges of the bins along each axis.
+
+    ``bins``: a number of bins of equal width, one for each axis, or the edges along each axis; ``range``: the lowest
+    and the highest edge of each axis, one after the other. A bin includes its lower edge, the last one both.
+    ``density``: divided by the sum and the size of the cell.
+    """
+    found, *edges = _call("histogram_grid", input, weight, bins, range, density)
+    return found, tuple(edges)
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """Returns a capsule for ``from_dlpack`` of another library: ``tensor.__dlpack__()``."""
+    return tensor.__dlpack__()
 
 
 def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
