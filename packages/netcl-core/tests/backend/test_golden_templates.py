@@ -189,8 +189,10 @@ def _recurrences() -> Instances:
 def _moves() -> Instances:
     for dtype in ("uint8", "float16", "float32", "float64"):
         for size in (1, 2, 4, 8):
-            for name in ("cpu", "gpu"):
-                yield f"copy/{size}_{name}", partial(copy._program, size, name == "cpu")
+            for kernel in ("copy", "copy_tiles"):
+                yield f"copy/{kernel}_{size}", partial(copy._program, kernel, size, 0)
+            for dims in range(1, 7):
+                yield f"copy/copy_elements_{2 * size}_{dims}", partial(copy._program, "copy_elements", 2 * size, dims)
         for kernel in ("pad", "sample", "spread"):
             yield f"pad/{kernel}_{dtype}", partial(padding._program, dtype, kernel)
         for integer in ("int32", "int64"):

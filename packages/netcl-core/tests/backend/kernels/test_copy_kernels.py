@@ -113,6 +113,35 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
         check(engine, "int32", whole, view, target, target)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "int64"])
+def test_elements_that_move_together_on_many_cores(engine: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads that are split and merged, rows of any length and offset, and more dimensions than a launch has."""
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no traits")
+    from netcl.core.backend.opencl import templates
+
+    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    heads = elements(2 * 5 * 3 * 64, dtype).reshape(2, 5, 3, 64)
+    deep = elements(2 * 3 * 2 * 3 * 2 * 3 * 2 * 8, dtype).reshape(2, 3, 2, 3, 2, 3, 2, 8)
+    rows = elements(9 * 24, dtype).reshape(9, 24)
+    for whole, view in (
+        (heads, heads.transpose(0, 2, 1, 3)),
+        (heads, heads.transpose(2, 0, 1, 3)[1:]),
+        (heads, heads[:, ::2, :, 16:32]),
+        (heads, heads[:, :, ::-1, 1:]),
+        (heads, np.broadcast_to(heads[:, :1], heads.shape)),
+        (deep, deep.transpose(6, 4, 2, 0, 1, 3, 5, 7)),
+        (deep, deep[:, ::2, :, 1:, :, ::-1, :, 4:]),
+        (rows, rows[:, 3:]),
+        (rows, rows[4:5, 5:6]),
+    ):
+        target = np.zeros(view.shape, whole.dtype)
+        check(engine, dtype, whole, view, target, target)
+        around = np.zeros((*view.shape[:-1], view.shape[-1] + 8), whole.dtype)
+        for begin in (0, 1, 8):
+            check(engine, dtype, whole, view, around, around[..., begin : begin + view.shape[-1]])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "int64"])
 def test_results_that_no_cache_holds(engine: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Non-temporal stores at sizes that a test can afford, with unaligned rows."""

@@ -19,6 +19,9 @@ typedef ushort16 run;
 #elif BYTES == 4
 typedef uint element;
 typedef uint16 run;
+#elif BYTES == 16
+typedef uint4 element;
+typedef uint4 run;
 #else
 typedef ulong element;
 typedef ulong8 run;
@@ -128,6 +131,24 @@ __kernel void copy(__global const element* restrict source, __global element* re
         }
     }
 }
+
+#ifdef DIMS
+// The same for devices with many cores: a work-item copies one element (of up to 16 bytes, which are several adjacent elements of
+// the tensors), and finds its position in the last DIMS dimensions by divisions of 32 bits.
+__kernel void copy_elements(__global const element* restrict source, __global element* restrict out, const copying g) {
+    uint rest = get_global_id(0);
+    if (rest >= (uint)g.tiles) return;
+    long from = g.source_offset, to = g.out_offset;
+#pragma unroll
+    for (int d = 5; d > 6 - DIMS; d--) {
+        const uint extent = g.extent[d], quotient = rest / extent, i = rest - quotient * extent;
+        from += i * g.source_stride[d];
+        to += i * g.out_stride[d];
+        rest = quotient;
+    }
+    out[to + rest * g.out_stride[6 - DIMS]] = source[from + rest * g.source_stride[6 - DIMS]];
+}
+#endif
 
 #ifdef TILE
 // The same for groups with local memory: a group copies one tile of TILE x TILE whose rows in the result are along the

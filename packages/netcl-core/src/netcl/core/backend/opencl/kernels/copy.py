@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import product
-from math import prod
+from itertools import dropwhile, product
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ _LINES = (256, 16)  # the same where sixteen elements of the result are a cache 
 _LINE = 64
 _SHARED = 32  # the same in local memory, where a group of _GROUP work-items copies it
 _GROUP = 128
+_WIDEST = 16  # bytes that a work-item moves at most
 
 Dim = tuple[int, int, int]  # extent, stride in the source, stride in the result
 
@@ -44,10 +45,15 @@ def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Se
     return dims
 
 
-@lru_cache(maxsize=8)
-def _program(size: int, is_cpu: bool) -> str:
+@lru_cache(maxsize=32)
+def _program(kernel: str, size: int, dims: int) -> str:
+    """The text of a kernel for elements of ``size`` bytes; of ``dims`` dimensions if that matters."""
     defines: tuple[tuple[str, object], ...] = (("BYTES", size),)
-    return STREAM + "\n" + templates.source(("copy",), defines if is_cpu else (*defines, ("TILE", _SHARED)))
+    if kernel == "copy_tiles":
+        defines += (("TILE", _SHARED),)
+    elif kernel == "copy_elements":
+        defines += (("DIMS", dims),)
+    return STREAM + "\n" + templates.source(("copy",), defines)
 
 
 @lru_cache(maxsize=1024)
@@ -59,8 +65,8 @@ def _launches(
     out_offset: int,
     size: int,
     device: Traits,
-) -> tuple[str, tuple[tuple[int, Any], ...]]:
-    """The kernel, and its work-items (or groups) and argument for each launch."""
+) -> tuple[str, str, int | None, tuple[tuple[int, Any], ...]]:
+    """The text and the name of the kernel, the work-items of a group, and work-items and argument for each launch."""
     dims = _joined(shape, source_strides, out_strides)
     dims.sort(key=lambda dim: -abs(dim[2]))
     transposing = len(dims) > 1 and abs(dims[-1][1]) > 1
@@ -75,6 +81,9 @@ def _launches(
     if shared:
         tile = (_SHARED, _SHARED)
     elif not device.is_cpu:
+        launches = _by_elements(inner, outer, (source_offset, out_offset), size, device)
+        if launches is not None:
+            return launches
         tile = (1, 1)
     elif transposing:
         tile = _LINES if size * _LINES[1] == _LINE and inner[-2][1] == inner[-1][2] == 1 else (_SQUARE, _SQUARE)
@@ -85,17 +94,54 @@ def _launches(
     block = per_work_item(tiles, device)
     starts = (out_offset, *(dim[2] for dim in dims[:-1]))
     streams = prod(shape) * size >= STREAMED and not any(start * size % _LINE for start in starts)
-    launches = []
-    for place in product(*(range(dim[0]) for dim in outer)):
-        start = source_offset + sum(i * dim[1] for i, dim in zip(place, outer))
-        target = out_offset + sum(i * dim[2] for i, dim in zip(place, outer))
-        extents, steps, out_steps = zip(*inner)
-        argument = struct(
-            tiles, block, int(transposing and device.is_cpu), int(streams), start, target,
-            tile, counts, extents, steps, out_steps,
-        )  # fmt: skip
-        launches.append((-(-tiles // block), argument))
-    return "copy_tiles" if shared else "copy", tuple(launches)
+    arguments = _arguments(
+        inner, outer, (source_offset, out_offset), (tiles, block, int(transposing and device.is_cpu), int(streams)),
+        (tile, counts),
+    )  # fmt: skip
+    if shared:
+        group = min(_GROUP, device.group)
+        sizes = tuple((tiles * group, argument) for argument in arguments)
+        return _program("copy_tiles", size, 0), "copy_tiles", group, sizes
+    alone = 1 if device.is_cpu else None
+    return _program("copy", size, 0), "copy", alone, tuple((-(-tiles // block), argument) for argument in arguments)
+
+
+def _arguments(
+    inner: list[Dim], outer: list[Dim], offsets: tuple[int, int], head: tuple[int, ...], tiling: tuple[Any, ...]
+) -> list[Any]:
+    """The argument of each launch: one for each position in the dimensions ``outer``."""
+    extents, steps, out_steps = zip(*inner)
+    found = []
+    for position in product(*(range(dim[0]) for dim in outer)):
+        start, target = (
+            offset + sum(i * dim[k] for i, dim in zip(position, outer)) for k, offset in enumerate(offsets, 1)
+        )
+        found.append(struct(*head, start, target, *tiling, extents, steps, out_steps))
+    return found
+
+
+def _by_elements(
+    inner: list[Dim], outer: list[Dim], offsets: tuple[int, int], size: int, device: Traits
+) -> tuple[str, str, int | None, tuple[tuple[int, Any], ...]] | None:
+    """Launches with a work-item for each element; adjacent elements with which all rows begin move as one of up to 16
+    bytes. None if there are too many for positions of 32 bits.
+    """
+    whole, last = 1, inner[-1]
+    if last[1] == last[2] == 1:
+        steps = [abs(step) for dim in (*outer, *inner[:-1]) for step in dim[1:]]
+        whole = gcd(_WIDEST // size, last[0], *offsets, *steps)
+        inner, outer = ([(n, s // whole, o // whole) for n, s, o in dims] for dims in (inner, outer))
+        inner[-1] = (last[0] // whole, 1, 1)
+        offsets = offsets[0] // whole, offsets[1] // whole
+    count = prod(dim[0] for dim in inner)
+    if count >= 1 << 32:
+        return None
+    dims = max(1, sum(1 for _ in dropwhile(lambda dim: dim[0] == 1, inner)))
+    group = min(_GROUP, device.group)
+    items = -(-count // group) * group
+    arguments = _arguments(inner, outer, offsets, (count, 1, 0, 0), ((1, 1), (1, 1)))
+    name = "copy_elements"
+    return _program(name, size * whole, dims), name, group, tuple((items, argument) for argument in arguments)
 
 
 def copy(
@@ -117,14 +163,11 @@ def copy(
         return
     device = traits(engine)
     size = itemsize(out.dtype)
-    text = _program(size, device.is_cpu)
-    name, launches = _launches(
+    text, name, group, launches = _launches(
         tuple(shape), tuple(source_strides), source_offset, tuple(out_strides), out_offset, size, device
     )
-    group = min(_GROUP, device.group) if name == "copy_tiles" else 1 if device.is_cpu else None
     for items, argument in launches:
-        sizes = ((items * (group or 1),), None if group is None else (group,))
-        engine.launch(text, name, *sizes, [source, out, argument])
+        engine.launch(text, name, (items,), None if group is None else (group,), [source, out, argument])
 
 
 def fill(engine: Any, tensor: TensorData, value: float) -> None:
