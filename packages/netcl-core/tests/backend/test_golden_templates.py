@@ -195,6 +195,7 @@ def _moves() -> Instances:
                 yield f"copy/copy_elements_{2 * size}_{dims}", partial(copy._program, "copy_elements", 2 * size, dims)
         for kernel in ("pad", "sample", "spread"):
             yield f"pad/{kernel}_{dtype}", partial(padding._program, dtype, kernel)
+            yield f"pad/each_{kernel}_{dtype}", partial(padding._program, dtype, kernel, True)
         for integer in ("int32", "int64"):
             for kernel in ("take", "gather", "put", "scatter", "claim", "put_in_order", "scatter_in_order"):
                 size = itemsize(dtype)

@@ -419,3 +419,28 @@ def test_minimal_filtering_finishes_its_sums(engine: Any) -> None:
     found = engine.read(ops.conv2d(*given, padding=1))
     plain = engine.read(ops.conv2d(*given[:2], padding=1, algo="implicit_gemm"))
     np.testing.assert_allclose(found, plain + bias[:, None, None], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_images_are_padded_and_sampled_by_elements_on_many_cores(engine: Any, dtype: str, monkeypatch: Any) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no traits")
+    from netcl.core.backend.opencl import templates
+    from netcl.core.backend.opencl.contraction.padding import padded_images, resampled
+
+    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    values = np.arange(1, 2 * 3 * 4 * 5 * 7 + 1).reshape(2, 3, 4, 5, 7).astype(np.float32) % 64
+    x = engine.tensor(values, dtype)
+    for low, padded in (((1, 0, 2), (6, 5, 12)), ((0, -1, -2), (4, 3, 4)), ((0, 2, 1), (3, 9, 9))):
+        wide = np.pad(values, ((0, 0), (0, 0), *((16, 16),) * 3))
+        begin = [16 - n for n in low]
+        wanted = wide[(slice(1, 2), slice(None), *(slice(b, b + n) for b, n in zip(begin, padded)))]
+        found = padded_images(engine, x, 3, (4, 5, 7), low, padded, 1, 1)
+        np.testing.assert_array_equal(engine.read(found), engine.read(engine.tensor(wanted, dtype)))
+    sampled = resampled(engine, "sample", x, (4, 5, 7), (2, 2, 3), (2, 3, 3))
+    kept = values[:, :, ::2, ::3, ::3]
+    np.testing.assert_array_equal(engine.read(sampled), engine.read(engine.tensor(kept, dtype)))
+    wanted = np.zeros((2, 3, 5, 7, 9), np.float32)
+    wanted[:, :, 0:3:2, 0:6:3, 0:9:3] = kept
+    spread = resampled(engine, "spread", sampled, (2, 2, 3), (5, 7, 9), (2, 3, 3))
+    np.testing.assert_array_equal(engine.read(spread), engine.read(engine.tensor(wanted, dtype)))

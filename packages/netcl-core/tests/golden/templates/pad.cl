@@ -14,7 +14,8 @@ typedef uint element;
 typedef ulong element;
 #endif
 // Copies of images for convolutions: what pad_pad.cl, pad_sample.cl and pad_spread.cl share. Elements of BYTES bytes are
-// moved as bits. One work-item: `block` rows of the result.
+// moved as bits. One work-item: `block` rows of the result, or (EACH, on devices with many cores) one element of it, at a
+// position of 32 bits.
 
 typedef struct {
     long rows, block, offset;
@@ -26,6 +27,17 @@ typedef struct {
     long extent[3], result[3], step[3];  // of x, of the result
 } sampling;
 // Pads (or, with negative amounts, crops) the last three dimensions with zeros.
+#ifdef EACH
+__kernel void pad(__global const element* restrict x, __global element* restrict out, const padding g) {
+    const uint at = get_global_id(0), width = g.padded[2], high = g.padded[1], deep = g.padded[0];
+    if (at >= (uint)g.rows * width) return;
+    const uint row = at / width, slab = row / high, plane = slab / deep;
+    const int i = (int)(at - row * width) - (int)g.low[2], y = (int)(row - slab * high) - (int)g.low[1];
+    const int z = (int)(slab - plane * deep) - (int)g.low[0];
+    const bool inside = i >= 0 && i < g.extent[2] && y >= 0 && y < g.extent[1] && z >= 0 && z < g.extent[0];
+    out[at] = inside ? x[g.offset + ((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] + i] : 0;
+}
+#else
 __kernel LOOPS void pad(__global const element* restrict x, __global element* restrict out, const padding g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.padded[2];
@@ -45,3 +57,4 @@ __kernel LOOPS void pad(__global const element* restrict x, __global element* re
         for (long i = end; i < width; i++) target[i] = 0;
     }
 }
+#endif

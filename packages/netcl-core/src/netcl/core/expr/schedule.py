@@ -134,8 +134,39 @@ class _Planner:
             group.shapes.append(shape)
             group.slots.append(slot)
         for group in groups.values():
-            if not self.pieces(group):
+            reduced_first = self.spread(group)
+            if reduced_first is not None:
+                self.stage(reduced_first)
+                self.stage(group)
+            elif not self.pieces(group):
                 self.kernel(group)
+
+    def spread(self, stage: _Stage) -> _Stage | None:
+        """On many cores, replaces reductions inside of few long rows, such as those of batch norm, by temporaries;
+        returns the stage that makes them, in pieces.
+
+        None if the stage is only reductions, which ``pieces`` cuts, or has rows enough.
+        """
+        nodes = [node for node in walk(stage.outputs) if isinstance(node, Reduce) and not _axis_sets(node.arg)]
+        if self.target.is_cpu or not nodes:
+            return None
+        axes = nodes[0].axes
+        kept = tuple(1 if axis in axes else size for axis, size in enumerate(self.space))
+        present, memo = self.present(), dict[Expr, frozenset[int]]()
+        shapes = [
+            tuple(size if axis in axes_of(node, present, memo) else 1 for axis, size in enumerate(self.space))
+            for node in nodes
+        ]
+        spans = any(set(axes) & {a for a, n in enumerate(shape) if n != 1} for shape in stage.shapes)
+        inside = any(_axis_sets(node.arg) for node in walk(stage.outputs) if isinstance(node, Reduce))
+        if not (spans or inside) or any(node.axes != axes for node in nodes) or shapes != [kept] * len(nodes):
+            return None
+        if self.parts(math.prod(self.space[axis] for axis in axes), kept) < 2:
+            return None
+        first = _Stage(list(nodes), shapes, [self.temporary(shape, node.dtype) for shape, node in zip(shapes, nodes)])
+        replaced: dict[Expr, Expr] = {node: Load(slot, node.dtype) for node, slot in zip(nodes, first.slots)}
+        stage.outputs = list(substitute_all(stage.outputs, replaced))
+        return first
 
     def cut(self, stage: _Stage) -> _Stage | None:
         """Replaces, in outputs that reduce over different axes, inner results by temporaries; returns the stage that

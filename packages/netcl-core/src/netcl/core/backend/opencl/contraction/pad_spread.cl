@@ -1,4 +1,17 @@
 // The reverse of pad_sample.cl: zeros between the elements and after them.
+#ifdef EACH
+__kernel void spread(__global const element* restrict x, __global element* restrict out, const sampling g) {
+    const uint at = get_global_id(0), width = g.result[2], high = g.result[1], deep = g.result[0];
+    if (at >= (uint)g.rows * width) return;
+    const uint row = at / width, slab = row / high, plane = slab / deep;
+    const uint i = at - row * width, y = row - slab * high, z = slab - plane * deep;
+    const uint step_i = g.step[2], step_y = g.step[1], step_z = g.step[0];
+    const uint from_i = i / step_i, from_y = y / step_y, from_z = z / step_z;
+    const bool met = from_i * step_i == i && from_y * step_y == y && from_z * step_z == z && from_i < g.extent[2]
+                     && from_y < g.extent[1] && from_z < g.extent[0];
+    out[at] = met ? x[((plane * g.extent[0] + from_z) * g.extent[1] + from_y) * g.extent[2] + from_i] : 0;
+}
+#else
 __kernel LOOPS void spread(__global const element* restrict x, __global element* restrict out, const sampling g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.result[2], step = g.step[2];
@@ -13,3 +26,4 @@ __kernel LOOPS void spread(__global const element* restrict x, __global element*
         for (long i = 0; i < g.extent[2]; i++) target[i * step] = line[i];
     }
 }
+#endif

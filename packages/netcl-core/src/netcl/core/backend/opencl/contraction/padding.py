@@ -14,20 +14,32 @@ if TYPE_CHECKING:
 
 Triple = tuple[int, int, int]
 
+_GROUP = 128  # work-items, of an element each
+
 _FILES = {"pad": "pad_pad", "sample": "pad_sample", "spread": "pad_spread"}  # of each kernel
 
 
 @lru_cache(maxsize=1024)
 def _launch(
     planes: int, extent: Triple, low: Triple, padded: Triple, first: int, images: int, device: Traits
-) -> tuple[int, Any]:
+) -> tuple[bool, int, int, Any]:
     rows = images * planes * padded[0] * padded[1]
     block = per_work_item(rows, device)
-    return -(-rows // block), struct(rows, block, first * planes * prod(extent), extent, padded, low)
+    argument = struct(rows, block, first * planes * prod(extent), extent, padded, low)
+    return *_grid(rows, padded[2], block, device), argument
 
 
-def _program(dtype: str, kernel: str) -> str:
-    return source(("elements", "pad", _FILES[kernel]), (("BYTES", itemsize(dtype)),))
+def _grid(rows: int, width: int, block: int, device: Traits) -> tuple[bool, int, int]:
+    """True for a work-item for each element, then the numbers of work-items, in all and of a group."""
+    if device.is_cpu or rows * width >= 1 << 32:
+        return False, -(-rows // block), 1
+    group = min(_GROUP, device.group)
+    return True, -(-rows * width // group) * group, group
+
+
+def _program(dtype: str, kernel: str, each: bool = False) -> str:
+    defines: tuple[tuple[str, object], ...] = (("BYTES", itemsize(dtype)),)
+    return source(("elements", "pad", _FILES[kernel]), (*defines, ("EACH", 1)) if each else defines)
 
 
 def padded_images(
@@ -37,17 +49,16 @@ def padded_images(
     ``low`` zeros before each, cut off where ``low`` is negative or ``padded`` too short.
     """
     out: TensorData = engine.empty((images, planes, *padded), x.dtype)
-    items, argument = _launch(planes, extent, low, padded, first, images, traits(engine))
-    text = _program(x.dtype, "pad")
-    engine.launch(text, "pad", (items,), (1,) if traits(engine).is_cpu else None, [x, out, argument])
+    each, items, group, argument = _launch(planes, extent, low, padded, first, images, traits(engine))
+    engine.launch(_program(x.dtype, "pad", each), "pad", (items,), (group,), [x, out, argument])
     return out
 
 
 @lru_cache(maxsize=256)
-def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device: Traits) -> tuple[int, Any]:
+def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device: Traits) -> tuple[bool, int, int, Any]:
     rows = planes * result[0] * result[1]
     block = max(1, per_work_item(rows, device))
-    return -(-rows // block), struct(rows, block, extent, result, step)
+    return *_grid(rows, result[2], block, device), struct(rows, block, extent, result, step)
 
 
 def resampled(engine: Any, name: str, x: TensorData, extent: Triple, result: Triple, step: Triple) -> TensorData:
@@ -57,7 +68,6 @@ def resampled(engine: Any, name: str, x: TensorData, extent: Triple, result: Tri
     shape = x.shape[:2] + result[5 - x.ndim :]
     out: TensorData = engine.empty(shape, x.dtype)
     if out.size:
-        items, argument = _sampling(prod(shape[:2]), extent, result, step, traits(engine))
-        text = _program(x.dtype, name)
-        engine.launch(text, name, (items,), (1,) if traits(engine).is_cpu else None, [x, out, argument])
+        each, items, group, argument = _sampling(prod(shape[:2]), extent, result, step, traits(engine))
+        engine.launch(_program(x.dtype, name, each), name, (items,), (group,), [x, out, argument])
     return out
