@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core import config
+from netcl.core import Tensor, config
 from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.device.health import launch_log
 from netcl.core.expr import Load, parse
 from netcl.core.tuning import matmul_precision, matrix_units, selector
-from netcl.core.tuning.problems import Contraction
+from netcl.core.tuning.matrix_units import convolves
+from netcl.core.tuning.problems import Contraction, Geometry, segmented
 from netcl.core.tuning.traits import Traits
 
 TWINS = ["wgmma_twin", pytest.param("mma_twin", marks=pytest.mark.deep)]
@@ -278,3 +279,78 @@ def test_tiles_fill_the_compute_units() -> None:
     m, n, splits = shape(128, 128, 65536)
     assert (m, n) in ((64, 128), (64, 64))
     assert splits >= 32
+
+
+@pytest.mark.parametrize("unit", ["mma_twin", "wgmma_twin", "mma_twin_3", "wgmma_twin_2"])
+@pytest.mark.parametrize(
+    ("n", "channels", "filters", "size", "kernel", "padding"),
+    [
+        (2, 64, 24, (5, 6), (3, 3), ((1, 1), (1, 1))),
+        (1, 64, 72, (4, 7), (3, 2), ((0, 2), (1, 0))),
+        (3, 128, 64, (3, 3), (1, 1), ((0, 0), (0, 0))),
+        (1, 64, 64, (9, 5), (5, 1), ((2, 1), (0, 0))),
+    ],
+)
+def test_convolutions(engine, unit, n, channels, filters, size, kernel, padding):
+    """Of small integers, whose sums are exact, in all directions, against the kernels of the device."""
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels")
+    from netcl.core.backend.opencl.contraction import conv
+
+    rng = np.random.default_rng(0)
+    dtype = "float32" if unit[-1].isdigit() else "bfloat16"
+    out = tuple(e + sum(pad) - k + 1 for e, pad, k in zip(size, padding, kernel))
+    x, weight, grad = (
+        rng.integers(-2, 3, shape).astype(np.float32)
+        for shape in ((n, channels, *size), (filters, channels, *kernel), (n, filters, *out))
+    )
+    options = {"stride": (1, 1), "padding": padding, "dilation": (1, 1), "groups": 1}
+    for kind, a, b, shape in (
+        ("forward", x, weight, None),
+        ("grad_input", grad, weight, x.shape),
+        ("grad_weight", x, grad, weight.shape),
+    ):
+        if kind == "grad_input" and kernel[0] > 1 and kernel[1] * filters % 64:
+            own = [engine.tensor(array, dtype) for array in (a, b)]
+            with pytest.raises(ValueError, match="no multiples of"):
+                conv.conv(engine, kind, *own, shape=shape, variant=unit, **options)
+            continue
+        given = [engine.tensor(array, "float32") for array in (a, b)]
+        wanted = engine.read(engine.conv(kind, *given, shape=shape, **options))
+        assert abs(wanted).max() < 256  # exact in bfloat16
+        own = [engine.tensor(array, dtype) for array in (a, b)]
+        found = conv.conv(engine, kind, *own, shape=shape, variant=unit, **options)
+        np.testing.assert_array_equal(Tensor.float(found).numpy(), wanted, err_msg=f"{kind} on {unit}")
+
+
+def test_convolutions_that_pay():
+    def of(n, channels, filters, size, kernel=3, stride=1, low=1, **changes):
+        out = (size + 2 * low - kernel) // stride + 1
+        return Geometry(
+            **{"batch": n, "channels": channels, "filters": filters, "groups": 1, "size": (1, size, size),
+               "kernel": (1, kernel, kernel), "out": (1, out, out), "stride": (1, stride, stride),
+               "dilation": (1, 1, 1), "padding": ((0, 0), (low, low), (low, low)), **changes}
+        )  # fmt: skip
+
+    for kind in ("forward", "grad_input", "grad_weight"):
+        assert convolves(0, kind, of(32, 64, 64, 56)), kind
+        assert convolves(3, kind, of(32, 64, 64, 56)), kind
+        assert not convolves(0, kind, of(32, 64, 64, 56, stride=2)), kind
+        assert not convolves(0, kind, of(32, 64, 64, 56, groups=64)), kind
+        assert not convolves(0, kind, of(1, 64, 64, 8)), kind  # too few products
+        assert not convolves(0, kind, of(0, 64, 64, 8)), kind
+        assert not convolves(0, kind, of(4096, 512, 512, 128)), kind  # positions of more than 32 bits
+    assert not convolves(0, "forward", of(256, 3, 64, 32))
+    assert not convolves(0, "grad_input", of(32, 64, 64, 56, kernel=1, low=1))
+
+
+def test_segments_of_the_summed_index():
+    c = Contraction(
+        m=8, k=(1, 1, 3, 64), n=(1, 1, 1, 100), a_row=192, a_k=(0, 0, 64, 1), b_k=(0, 0, 640, 1), b_n=(0, 0, 0, 32),
+        out_row=100, out_n=(0, 0, 0, 1),
+    )  # fmt: skip
+    rows = segmented(c)
+    assert (rows.segment, rows.jump, rows.dense.b_k) == (64, 576, (192, 192, 64, 1))
+    assert segmented(replace(c, b_k=(0, 0, 64, 1))) == (replace(c, b_k=(0, 0, 64, 1)), 192, 0)
+    assert segmented(replace(c, b_k=(0, 0, 32, 1))) is None  # backwards
+    assert segmented(replace(c, k=(1, 2, 3, 64), a_k=(0, 192, 64, 1), b_k=(0, 9999, 640, 1))) is None  # two gaps

@@ -14,15 +14,17 @@ from typing import Any, NamedTuple, TypeAlias
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile
 from netcl.core.device.child_probe import driver_key, verdict
-from netcl.core.tuning.problems import Contraction, dense_steps
+from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.traits import Traits
 
-__all__ = ["UNITS", "MatrixUnit", "UnitTile", "fits", "parts_of", "pays", "tile_of", "unit_of"]
+__all__ = ["UNITS", "MatrixUnit", "UnitTile", "convolves", "fits", "parts_of", "pays", "tile_of", "unit_of"]
 
 CHUNK = 8  # elements of a copy to local memory, which begin at multiples of 16 bytes to be copied asynchronously
 _LEAST_ROWS = 8  # of a result; below, reading the operands takes all the time
 _LEAST_K = 16
 _LEAST_K_OF_PARTS, _LEAST_OF_PARTS, _LARGE = 256, 64, 1 << 28  # k, rows and columns, and products of a matrix
+_SEGMENT = 64  # of k, a multiple of the tiles'
+_LEAST_PRODUCTS = 1 << 26  # of a convolution: below, its copies take all the time
 _LEAST_SPLIT = 256  # least products of a partial sum
 _TIMEOUT_S = 120.0
 # Of a large GPU (H100), for estimates: products of a compute unit with the best tile in a microsecond, the time of the
@@ -186,6 +188,35 @@ def pays(parts: int, c: Contraction) -> bool:
     if parts:
         return fits(c) and k >= _LEAST_K_OF_PARTS and least >= _LEAST_OF_PARTS and c.m * prod(c.n) * k >= _LARGE
     return fits(c) and least >= _LEAST_ROWS
+
+
+@lru_cache(maxsize=1024)
+def convolves(parts: int, kind: str, g: Geometry) -> bool:
+    """True if a unit can run a direction of a convolution of operands of so many ``parts``, on images with adjacent
+    channels, and is expected to be the fastest: dense filters of two dimensions, with stride 1.
+
+    The row of a filter on such images is a segment of k, a multiple of each tile's k.
+    """
+    high, wide = g.kernel[1:]
+    (low_y, end_y), (low_x, end_x) = g.padding[1:]
+    plain = g.groups == 1 and g.stride == g.dilation == (1, 1, 1) and g.size[0] == g.kernel[0] == 1
+    pads = (low_y, end_y, low_x, end_x)
+    if not plain or min(pads) < 0 or 0 in (g.batch, g.channels, g.filters, *g.out):
+        return False
+    pixels = g.batch * (g.out[1] + high - 1) * (g.out[2] + wide - 1)
+    summed = {"forward": g.channels, "grad_input": g.filters, "grad_weight": g.channels}[kind]
+    m = g.channels if kind == "grad_input" else g.filters
+    n, k = (wide * summed, pixels) if kind == "grad_weight" else (pixels, high * wide * summed)
+    if kind == "grad_input":
+        if max(low_y, end_y) >= high or max(low_x, end_x) >= wide:
+            return False
+        pixels = n = g.batch * (g.size[1] + high - 1) * (g.size[2] + wide - 1)
+    if wide * summed % _SEGMENT or summed % CHUNK or pixels * max(g.channels, g.filters) >= 1 << 30:
+        return False
+    products = g.filters * g.channels * high * wide * g.batch * g.out[1] * g.out[2]
+    if parts:
+        return k >= _LEAST_K_OF_PARTS and min(m, n) >= _LEAST_OF_PARTS and products >= _LARGE
+    return m >= _LEAST_ROWS and products >= _LEAST_PRODUCTS
 
 
 @lru_cache(maxsize=1024)

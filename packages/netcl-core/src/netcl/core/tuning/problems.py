@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
-__all__ = ["Contraction", "Geometry", "Levels", "Triple", "dense_steps", "has_short_offsets"]
+__all__ = [
+    "Contraction", "Geometry", "Levels", "SegmentedRows", "Triple", "dense_steps", "has_short_offsets", "segmented",
+]  # fmt: skip
 
 Levels = tuple[int, int, int, int]
 Triple = tuple[int, int, int]
@@ -87,6 +90,37 @@ def dense_steps(c: Contraction) -> tuple[int, int, int, int] | None:
     if far >= _FAR or c.partial or min(c.a_row, c.out_row, *steps) < 0:
         return None
     return a_k, b_k, b_n, out_n
+
+
+class SegmentedRows(NamedTuple):
+    """A contraction as one without gaps, but that B's index k jumps: each ``segment`` of it is followed by ``jump``
+    elements of memory that belong to no element of k.
+    """
+
+    dense: Contraction
+    segment: int
+    jump: int
+
+
+@lru_cache(maxsize=1024)
+def segmented(c: Contraction) -> SegmentedRows | None:
+    """``c`` with the gaps of B's index k as jumps between segments; None if it has other gaps than of one level.
+
+    Such are the rows of a filter on images whose channels are adjacent: the pixels that one row meets are a segment.
+    """
+    if dense_steps(c) is not None:
+        return SegmentedRows(c, max(prod(c.k), 1), 0)
+    levels = [(extent, step) for extent, step in zip(c.k, c.b_k) if extent != 1]
+    gaps = [at for at, (outer, inner) in enumerate(pairwise(levels), 1) if outer[1] != inner[0] * inner[1]]
+    if len(gaps) != 1:
+        return None
+    segment, step = prod(extent for extent, _ in levels[gaps[0] :]), levels[-1][1]
+    jump = levels[gaps[0] - 1][1] - segment * step
+    steps = tuple(step * prod(c.k[at + 1 :]) for at in range(4))
+    dense = replace(c, b_k=steps)  # type: ignore[arg-type]
+    if jump < 0 or dense_steps(dense) is None or prod(c.k) // segment * jump + prod(c.k) * step >= _FAR:
+        return None
+    return SegmentedRows(dense, segment, jump)
 
 
 @lru_cache(maxsize=1024)

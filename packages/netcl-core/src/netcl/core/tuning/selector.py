@@ -169,6 +169,14 @@ class Chosen(NamedTuple):
     wanted: str | None
 
 
+def convolution_unit(profile: DeviceProfile, kind: str, g: Geometry, dtype: str) -> str | None:
+    """The matrix unit for a direction of a convolution, if the device has one and it pays; else None."""
+    parts = matrix_units.parts_of(dtype, get_float32_matmul_precision())
+    if parts is None or not matrix_units.convolves(parts, kind, g):
+        return None
+    return matrix_units.unit_of(profile, parts)
+
+
 def choose_convolution(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Chosen:
     """The algorithm of a direction (forward, grad_input, grad_weight); ``wanted``: a kernel that was requested or
     measured.

@@ -9,14 +9,16 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
-from netcl.core.backend.opencl.contraction import cpu_tiles, implicit_gemm, small_channels, winograd
+from netcl.core.backend.opencl.contraction import cpu_tiles, implicit_gemm, small_channels, unit_convolution, winograd
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue, OperandLayout, fuse_epilogue
 from netcl.core.backend.opencl.contraction.padding import padded_images, resampled
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.templates import traits
+from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.tuning.conv_plans import ConvPlan, blocks_of, conv_plan, geometry, restricted
+from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction, Geometry
 from netcl.core.tuning.selector import (
@@ -25,6 +27,7 @@ from netcl.core.tuning.selector import (
     allowed,
     choose_convolution,
     convolution_candidates,
+    convolution_unit,
     part_kernel,
     wished_kernel,
 )
@@ -65,7 +68,8 @@ def conv(
     dense convolution per remainder of the position, strided pointwise convolutions use a gathered copy of the sampled
     positions. ``algo`` is a hint: ``naive`` sums each output in its own work-item, ``tiled_local`` selects the kernel
     that is tiled in local memory, ``implicit_gemm`` the device's. Tests force the ``variant``: ``rows`` (A in place),
-    ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``channels``, ``winograd2`` or ``winograd4``.
+    ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``channels``, ``winograd2``, ``winograd4``, or a matrix
+    unit by its name.
     """
     if epilogue is not None:
         check(epilogue, a.dtype)
@@ -84,9 +88,17 @@ def conv(
     out: TensorData = engine.empty(plan.shape[:2] + plan.shape[5 - spatial :], a.dtype)
     if out.size == 0:
         return out
+    unit = variant if variant in UNITS else None
+    if variant is None and algo is None and not device.is_cpu:
+        unit = convolution_unit(profile_of(engine.queue), kind, g, a.dtype)
     small, problem, _ = choose_convolution(device, kind, g, a.dtype, variant)
     fused = None
-    if small is not None:
+    if unit is not None:
+        if kind == "grad_weight":
+            unit_convolution.grad_weight(engine, unit, g, a, b, out)
+        else:
+            unit_convolution.run(engine, unit, g, a, b, out, kind)
+    elif small is not None:
         if epilogue is not None and kind == "forward":
             fused = _fuse(engine, plan, epilogue, out, "rows")
         small_channels.run(engine, small, a, b, out, fused)

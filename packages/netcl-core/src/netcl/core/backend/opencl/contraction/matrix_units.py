@@ -15,7 +15,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
 from netcl.core.device.discovery import manager
 from netcl.core.tuning.matrix_units import CHUNK, DTYPES, PRODUCTS, UNITS, UnitTile
-from netcl.core.tuning.problems import Contraction, dense_steps
+from netcl.core.tuning.problems import Contraction, SegmentedRows, dense_steps, segmented
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -79,12 +79,14 @@ def program(
 
 
 @lru_cache(maxsize=1024)
-def _layout(c: Contraction) -> tuple[bool, bool, bool, bool]:
-    steps = dense_steps(c)
+def _layout(rows: SegmentedRows) -> tuple[bool, bool, bool, bool]:
+    c, steps = rows.dense, dense_steps(rows.dense)
     assert steps is not None
     a_k, b_k, b_n, out_n = steps
     a_along, b_along = a_k == 1, b_k == 1
-    distances = (c.a_row if a_along else a_k, b_n if b_along else b_k, c.a_offset, c.b_offset, *c.a_batch, *c.b_batch)
+    distances = (
+        c.a_row if a_along else a_k, b_n if b_along else b_k, c.a_offset, c.b_offset, *c.a_batch, *c.b_batch, rows.jump,
+    )  # fmt: skip
     results = (c.out_row, c.out_offset, *c.out_batch, prod(c.n))
     return (
         a_along, b_along, all(step % CHUNK == 0 for step in distances),
@@ -103,15 +105,20 @@ def contract(
     fused: FusedEpilogue | None = None,
 ) -> None:
     """Runs a product into ``out``: partial sum s goes to ``out`` + s * ``out_part`` in float32; without split-K, the
-    result. Operands are of 16 bits, or float32 if the tile has parts.
+    result. Operands are of 16 bits, or float32 if the tile has parts. B's index k may have segments of a multiple of
+    the tile's k.
     """
+    rows = segmented(c)
+    if rows is None or (rows.jump and rows.segment % tile.k):
+        raise ValueError(f"{tile.unit}: no kernel for this contraction, whose segments are no multiples of {tile.k}")
+    c = rows.dense
     epilogue, count, more = trailing_args(fused, b)
     form = tile._replace(splits=min(tile.splits, 2))
-    text = program(traits(engine), a.dtype, form, _layout(c), epilogue, count)
+    text = program(traits(engine), a.dtype, form, _layout(rows), epilogue, count)
     items = 32 * tile.warps_m * tile.warps_n
     groups = -(-prod(c.n) // tile.n) * -(-c.m // tile.m)
     part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
-    numbers = [np.int32(tile.splits), np.int32(part), np.int64(out_part)]
+    numbers = [np.int32(tile.splits), np.int32(part), np.int64(out_part), np.int32(rows.segment), np.int32(rows.jump)]
     size = (groups * items, 1, prod(c.batch) * tile.splits)
     operands, whole = [a, b], []
     if tile.parts:
