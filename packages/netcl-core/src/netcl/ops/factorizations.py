@@ -277,6 +277,11 @@ def _vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 def _solve(a: Any, b: Any, left: bool = True) -> Any:
     if _vector(a.shape, b.shape):
         return np.linalg.solve(a, b[..., None])[..., 0]
+    return solution(a, b, left)
+
+
+def solution(a: Any, b: Any, left: bool) -> Any:
+    """x of a x = b, or of x a = b, for NumPy's matrices."""
     # NumPy 1 takes a b of one axis less than a for vectors, whatever its shape.
     b = b.reshape((1,) * (a.ndim - b.ndim) + b.shape)
     return np.linalg.solve(a, b) if left else transposed(np.linalg.solve(transposed(a), transposed(b)))

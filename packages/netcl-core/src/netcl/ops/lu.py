@@ -360,6 +360,9 @@ def _triangular(a: Any, b: Any, upper: bool, left: bool = True, unitriangular: b
     kept = np.triu(a) if upper else np.tril(a)
     if unitriangular:
         kept = kept - kept * np.eye(a.shape[-1]) + np.eye(a.shape[-1])
+    b = np.broadcast_to(
+        b, (*kept.shape[: max(0, kept.ndim - b.ndim)], *b.shape)
+    )  # NumPy 1 takes fewer axes for vectors
     return np.linalg.solve(kept, b) if left else transposed(np.linalg.solve(transposed(kept), transposed(b)))
 
 

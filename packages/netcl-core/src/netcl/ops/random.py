@@ -277,8 +277,8 @@ def binomial(count: Tensor, prob: Tensor) -> Tensor:
     _floating("binomial", count.dtype)
     _floating("binomial", prob.dtype)
     trials, chances = count.numpy().astype(np.float64), prob.numpy().astype(np.float64)
-    if not ((trials >= 0).all() and (chances >= 0).all() and (chances <= 1).all()):
-        raise ValueError("binomial: counts are not negative, and probabilities in [0, 1]")
+    if not ((trials >= 0).all() and (trials < 2**63).all() and (chances >= 0).all() and (chances <= 1).all()):
+        raise ValueError("binomial: counts are not negative and below 2**63, and probabilities in [0, 1]")
     shape = broadcast_shapes((count.shape, prob.shape), "binomial")
     drawn = _on_host(int(np.prod(shape))).binomial(trials.astype(np.int64), chances, shape)
     return engine.tensor(np.asarray(drawn), count.dtype)  # type: ignore[no-any-return]

@@ -155,6 +155,8 @@ static inline ulong described(__local const ushort* tile) {
 // work-groups that run at a time share operands in the cache (grouped rasterization). With several splits, work-groups along
 // z compute partial sums of `part` elements of k each (split-K), which go to out + s * out_part.
 //
+// B's index k may jump: after each `segment` of it, a multiple of SPAN_K, follow `jump` elements of memory that are skipped.
+//
 // An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Elements past an edge are copied as zeros.
 
 // Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
@@ -206,7 +208,7 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
 #define COPY(tile, block) { \
         const int start = first_k + (block) / PRODUCTS * SPAN_K; \
         __global const ushort* a_from = a + A_PLANE((block) % PRODUCTS) * a_plane; \
-        __global const ushort* b_from = b + B_PLANE((block) % PRODUCTS) * b_plane; \
+        __global const ushort* b_from = b + B_PLANE((block) % PRODUCTS) * b_plane + start / segment * jump; \
         COPY_OPERAND(tile, a_from, A_ALONG, SPAN_M, row, m, a_step) \
         COPY_OPERAND(tile + TILE_A, b_from, B_ALONG, SPAN_N, column, n, b_step) \
     }
@@ -218,9 +220,10 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
 #if PARTS
 #define WHOLE_OPERANDS , __global const float* a_whole, __global const float* b_whole, const long a_plane, const long b_plane
 
-static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __global const float* b, const long b_k, const int depth) {
+static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __global const float* b, const long b_k, const int first,
+                                   const int last, const int segment, const int jump) {
     float sum = 0;
-    for (int k = 0; k < depth; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
+    for (int k = first; k < last; k++) sum = fma(a[k * a_k], b[k * b_k + k / segment * jump], sum);
     return sum;
 }
 #else
@@ -243,7 +246,7 @@ static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __gl
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void matrix_unit(__global const ushort* restrict a_, __global const ushort* restrict b_, __global RESULT* restrict out, const product g,
-                 const int splits, const int part, const long out_part WHOLE_OPERANDS) {
+                 const int splits, const int part, const long out_part, const int segment, const int jump WHOLE_OPERANDS) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
     UNIT_MEMORY
     const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
@@ -308,8 +311,8 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
 #if PARTS
                 sums[i][j][e] = totals[i][j][e];
                 if (!isfinite(sums[i][j][e]))
-                    sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row + first_k * g.a_k, g.a_k,
-                                              b_whole + b_begin + inside * g.b_n + first_k * g.b_k, g.b_k, depth - first_k);
+                    sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row, g.a_k, b_whole + b_begin + inside * g.b_n, g.b_k,
+                                              first_k, depth, segment, jump);
 #endif
                 sums[i][j][e] = finished(sums[i][j][e], r, inside, inside * out_n);
             }

@@ -28,7 +28,7 @@ NESTED = 1 << 15  # steps of a reduction inside a reduction that one work-item m
 MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
 LONG_ITEM = 1 << 15  # elements of a CPU's work-item if there are many: balances the load of the cores
 STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with what they are made of
-PIECE = 1 << 14  # least elements of a piece of a large reduction
+PIECE = 1 << 14  # least elements of a piece of a large reduction, on devices with many cores an eighth
 WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
 WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space whose positions need 64 bits; a step past the end fits
 
@@ -268,7 +268,9 @@ class _Planner:
         """Into how many pieces a reduction of ``walked`` elements to each of ``results`` is best cut."""
         target, count, last = self.target, math.prod(results), results[-1] if results else 1
         if last == 1:  # a work-item, or a group, walks along a row
-            there, wanted, least = count, (4 if target.is_cpu else 8) * target.units, PIECE
+            there, wanted, least = count, 4 * target.units, PIECE
+            if not target.is_cpu:
+                wanted, least = 8 * target.units, PIECE // 8
         elif target.is_cpu:  # a work-item walks along columns, many at a time
             there, wanted, least = count // last * _ceil(last, STRIP), 4 * target.units, max(BLOCK, PIECE // last)
         else:

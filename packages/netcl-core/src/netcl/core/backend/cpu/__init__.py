@@ -187,8 +187,9 @@ class CPUBackend(ForwardedCalls):
     # -- deferred checks -----------------------------------------------------------------------------------------------
 
     def raise_flag(self, code: int, value: float, position: int, size: int) -> None:
-        """Reports a failed check: the next host read raises the error of the first one."""
-        self._failure = self._failure or (code, value, position, size)
+        """Reports a failed check: the next host read raises the error of the first one. Code 0 is no report."""
+        if code:
+            self._failure = self._failure or (code, value, position, size)
 
     def _raise_flag(self) -> None:
         failure, self._failure = self._failure, None

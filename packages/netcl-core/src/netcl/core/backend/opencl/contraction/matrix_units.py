@@ -25,6 +25,7 @@ __all__ = ["contract", "program", "run_trial", "split_program"]
 _KINDS = {"float16": "f16", "bfloat16": "bf16"}
 _ELEMENTS = {"float16": "vload_half(0, (const half*)&x)", "bfloat16": "as_float((uint)x << 16)"}
 _GROUP_ROWS = 8
+_SPLITTERS = 128  # work-items of a group that splits operands in parts
 # The templates that define each unit, in order.
 _TEMPLATES = {
     "wgmma": ("matrix_unit_nvidia", "matrix_unit_wgmma"),
@@ -135,7 +136,8 @@ def split_program(parts: int) -> str:
 def _planes(engine: Any, x: TensorData, parts: int) -> TensorData:
     """The bfloat16 planes of a float32 operand."""
     planes: TensorData = engine.empty((parts, x.size), "bfloat16")
-    engine.launch(split_program(parts), "split_parts", (x.size,), None, [x, planes, np.int64(x.size)])
+    items = -(-x.size // (4 * _SPLITTERS)) * _SPLITTERS
+    engine.launch(split_program(parts), "split_parts", (items,), (_SPLITTERS,), [x, planes, np.int64(x.size)])
     return planes
 
 
