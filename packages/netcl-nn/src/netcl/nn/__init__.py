@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netcl.autograd import Parameter
-from netcl.nn import functional, init, resnet, simple
+from netcl.nn import functional, init, resnet, simple, utils
 from netcl.nn.__about__ import __version__
 from netcl.nn.activation import (
     CELU,
@@ -34,9 +34,25 @@ from netcl.nn.activation import (
     Tanhshrink,
     Threshold,
 )
+from netcl.nn.adaptive_softmax import (
+    AdaptiveLogSoftmaxWithLoss,
+)
 from netcl.nn.attention import (
     MultiheadAttention,
     RotaryEmbedding,
+)
+from netcl.nn.channels import (
+    ChannelShuffle,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+    LocalResponseNorm,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+    RReLU,
+    Softmax2d,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
 )
 from netcl.nn.container import (
     Concat,
@@ -54,10 +70,12 @@ from netcl.nn.conv import (
     DepthwiseConv2d,
 )
 from netcl.nn.dropout import (
+    AlphaDropout,
     Dropout,
     Dropout1d,
     Dropout2d,
     Dropout3d,
+    FeatureAlphaDropout,
 )
 from netcl.nn.embedding import (
     Embedding,
@@ -70,6 +88,22 @@ from netcl.nn.gpt import (
 from netcl.nn.hooks import (
     RemovableHandle,
 )
+from netcl.nn.lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+    UninitializedParameter,
+)
 from netcl.nn.linear import (
     Bilinear,
     CosineSimilarity,
@@ -78,6 +112,11 @@ from netcl.nn.linear import (
     Linear,
     PairwiseDistance,
     Unflatten,
+)
+from netcl.nn.lists import (
+    BufferDict,
+    ParameterDict,
+    ParameterList,
 )
 from netcl.nn.losses import (
     BCELoss,
@@ -104,6 +143,7 @@ from netcl.nn.losses import (
     SmoothL1Loss,
     SoftMarginLoss,
     TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from netcl.nn.module import (
     Module,
@@ -118,6 +158,10 @@ from netcl.nn.norm import (
     InstanceNorm3d,
     LayerNorm,
     RMSNorm,
+    SyncBatchNorm,
+)
+from netcl.nn.placement import (
+    Buffer,
 )
 from netcl.nn.pool import (
     AdaptiveAvgPool1d,
@@ -129,6 +173,9 @@ from netcl.nn.pool import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
     ConstantPad1d,
     ConstantPad2d,
     ConstantPad3d,
@@ -190,6 +237,44 @@ from netcl.nn.vision import (
 )
 
 __all__ = [
+    "AdaptiveLogSoftmaxWithLoss",
+    "ChannelShuffle",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "LocalResponseNorm",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "RReLU",
+    "Softmax2d",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
+    "UninitializedParameter",
+    "BufferDict",
+    "ParameterDict",
+    "ParameterList",
+    "Buffer",
+    "TripletMarginWithDistanceLoss",
+    "SyncBatchNorm",
+    "AlphaDropout",
+    "FeatureAlphaDropout",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "utils",
     "EmbeddingBag",
     "weight_norm",
     "spectral_norm",
@@ -348,9 +433,8 @@ def _register_layers() -> None:
     """Registers every layer so that it can be saved; containers and models register themselves with a config
     function.
     """
-    apart = tuple(
-        f"netcl.nn.{name}" for name in ("container", "resnet", "simple", "module", "transformer", "vision", "gpt")
-    )
+    names = ("container", "resnet", "simple", "module", "transformer", "vision", "gpt")
+    apart = tuple(f"netcl.nn.{name}" for name in (*names, "lazy", "lists", "adaptive_softmax"))
     for layer in list(globals().values()):
         if isinstance(layer, type) and issubclass(layer, Module) and layer.__module__ not in apart:
             register(layer)

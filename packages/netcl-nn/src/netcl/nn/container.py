@@ -16,8 +16,8 @@ class _ModuleSequence(Module):
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Module]:
-        return self.children()
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
 
     def __getitem__(self, key: int | slice) -> Any:
         modules = list(self._modules.items())
@@ -80,7 +80,7 @@ class Sequential(_ModuleSequence):
             self.add_module(name, layer)
 
     def forward(self, x: Any) -> Any:
-        for module in self.children():
+        for module in self:
             x = module(x)
         return x
 
@@ -147,7 +147,7 @@ class Concat(_ModuleSequence):
         self.extend(layers)
 
     def forward(self, *inputs: Any) -> Tensor:
-        tensors = [module(*inputs) for module in self.children()] if len(self) else list(inputs)
+        tensors = [module(*inputs) for module in self] if len(self) else list(inputs)
         return ag.cat(tensors, axis=self.axis)
 
     def _empty(self) -> Concat:

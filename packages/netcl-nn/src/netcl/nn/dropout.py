@@ -60,3 +60,17 @@ class Dropout3d(_ChannelDropout):
     """Dropout of whole channels of x (N, C, D, H, W)."""
 
     rank = 3
+
+
+class AlphaDropout(Dropout):
+    """Dropout for nets of SELU, which keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.alpha_dropout(x, self.p, self.training)
+
+
+class FeatureAlphaDropout(Dropout):
+    """AlphaDropout of whole channels of x (N, C, ...)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.feature_alpha_dropout(x, self.p, self.training)

@@ -15,13 +15,17 @@ _ids = itertools.count()
 class RemovableHandle:
     """The handle of a registered hook; ``remove()`` removes the hook, as does the end of a ``with`` block."""
 
-    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
-        self._hooks, self._key = hooks, next(_ids)
-        hooks[self._key] = hook
+    def __init__(self, hooks: dict[int, Any], hook: Callable[..., Any], first: bool = False) -> None:
+        self._hooks, self.id = hooks, next(_ids)
+        others = dict(hooks) if first else {}
+        if first:
+            hooks.clear()
+        hooks[self.id] = hook
+        hooks.update(others)
 
     def remove(self) -> None:
         """Removes the hook; may be called again."""
-        self._hooks.pop(self._key, None)
+        self._hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -30,21 +34,78 @@ class RemovableHandle:
         self.remove()
 
 
+class Hook:
+    """A hook of the forward pass with its options."""
+
+    def __init__(self, function: Callable[..., Any], with_kwargs: bool = False, always: bool = False) -> None:
+        self.function = function
+        self.with_kwargs: bool = with_kwargs
+        self.always: bool = always
+
+    def __call__(self, module: Any, args: Any, kwargs: Any, *result: Any) -> Any:
+        if self.with_kwargs:
+            return self.function(module, args, kwargs, *result)
+        return self.function(module, args, *result)
+
+
+class _Every:
+    """The hooks of all modules."""
+
+    def __init__(self) -> None:
+        self.forward_pre: dict[int, Hook] = {}
+        self.forward: dict[int, Hook] = {}
+        self.backward_pre: dict[int, Callable[..., Any]] = {}
+        self.backward: dict[int, Callable[..., Any]] = {}
+
+    @property
+    def any(self) -> bool:
+        """True if there is a hook."""
+        return bool(self.forward_pre or self.forward or self.backward_pre or self.backward)
+
+
+EVERY = _Every()
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """``Module.register_forward_pre_hook`` of all modules; called before theirs."""
+    return RemovableHandle(EVERY.forward_pre, Hook(hook))
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """``Module.register_forward_hook`` of all modules; called before theirs."""
+    return RemovableHandle(EVERY.forward, Hook(hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """``Module.register_full_backward_hook`` of all modules; called before theirs."""
+    return RemovableHandle(EVERY.backward, hook)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """``Module.register_full_backward_pre_hook`` of all modules; called before theirs."""
+    return RemovableHandle(EVERY.backward_pre, hook)
+
+
 class BackwardHooks:
     """Calls the backward hooks of a module, for one forward pass, after the gradients of its inputs and outputs are
     known.
     """
 
-    def __init__(self, module: Any, hooks: Sequence[Callable[..., Any]]) -> None:
+    def __init__(
+        self, module: Any, hooks: Sequence[Callable[..., Any]], before: Sequence[Callable[..., Any]] = ()
+    ) -> None:
         self.module: Any = module
         self.hooks: Sequence[Callable[..., Any]] = hooks
+        self.before: Sequence[Callable[..., Any]] = before
         self.grad_output: tuple[Tensor | None, ...] = ()
         self.inputs_watched: bool = False
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Returns the arguments; tensors among them pass through an op whose gradient calls the hooks."""
         at = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
-        if not ag.is_grad_enabled() or not any(args[i].requires_grad for i in at):
+        if not self.hooks or not ag.is_grad_enabled() or not any(args[i].requires_grad for i in at):
             return args
         self.inputs_watched = True
         passed = _identity([args[i] for i in at], self._call)
@@ -64,6 +125,10 @@ class BackwardHooks:
         return type(result)(values) if isinstance(result, (tuple, list)) else values[0]
 
     def _note(self, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        for hook in self.before:
+            changed = hook(self.module, grads)
+            if changed is not None:
+                grads = changed if isinstance(changed, tuple) else (changed,)
         self.grad_output = grads
         if not self.inputs_watched:
             for hook in self.hooks:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.nn import functional
 from netcl.nn.module import Module
 
 
@@ -310,3 +312,34 @@ class ContrastiveLoss(_Loss):
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
+
+
+class TripletMarginWithDistanceLoss(Module):
+    """``triplet_margin_loss`` with the distance of a function of two tensors; None is ``pairwise_distance``."""
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        if margin <= 0:
+            raise ValueError(f"margin is above 0, not {margin}")
+        self.distance_function: Callable[[Tensor, Tensor], Tensor] | None = distance_function
+        self.margin: float = margin
+        self.swap: bool = swap
+        self.reduction: str = reduction
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        return functional.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )

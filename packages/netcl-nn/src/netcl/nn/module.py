@@ -9,12 +9,12 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dtypes import is_floating
+from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, shorten_traceback
 from netcl.nn.error_path import LOCATED, add_module_path, refuse_host_data
-from netcl.nn.hooks import BackwardHooks, RemovableHandle
-from netcl.nn.placement import moved
-from netcl.nn.state import IncompatibleKeys, load_into
+from netcl.nn.hooks import EVERY, BackwardHooks, Hook, RemovableHandle
+from netcl.nn.placement import Buffer, moved, queue_of
+from netcl.nn.state import IncompatibleKeys, StateError, load_into
 
 M = TypeVar("M", bound="Module")
 P = ParamSpec("P")
@@ -55,6 +55,8 @@ class Module:
             "_pre_hooks": {},
             "_hooks": {},
             "_backward_hooks": {},
+            "_backward_pre_hooks": {},
+            "_state_hooks": {},
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -73,7 +75,7 @@ class Module:
 
         def __call__(self, *args, **kwargs):
             try:
-                if self._pre_hooks or self._hooks or self._backward_hooks:
+                if self._pre_hooks or self._hooks or self._backward_hooks or self._backward_pre_hooks or EVERY.any:
                     return self._hooked(args, kwargs)
                 return self.forward(*args, **kwargs)
             except LOCATED as error:
@@ -85,22 +87,35 @@ class Module:
                 raise
 
     def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs the forward pass with its hooks."""
-        for hook in tuple(self._pre_hooks.values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        watched = BackwardHooks(self, tuple(self._backward_hooks.values())) if self._backward_hooks else None
-        if watched is not None:
-            args = watched.inputs(args)
-        result = self.forward(*args, **kwargs)
-        if watched is not None:
-            result = watched.outputs(result)
-        for hook in tuple(self._hooks.values()):
-            changed = hook(self, args, result)
-            if changed is not None:
-                result = changed
-        return result
+        """Runs the forward pass with its hooks; the hooks of all modules come first."""
+        done = False
+        after = (*EVERY.forward.values(), *self._hooks.values())
+        try:
+            for hook in (*EVERY.forward_pre.values(), *self._pre_hooks.values()):
+                changed = hook(self, args, kwargs)
+                if changed is not None and hook.with_kwargs:
+                    args, kwargs = changed
+                elif changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
+            backward = (*EVERY.backward.values(), *self._backward_hooks.values())
+            before = (*EVERY.backward_pre.values(), *self._backward_pre_hooks.values())
+            watched = BackwardHooks(self, backward, before) if backward or before else None
+            if watched is not None:
+                args = watched.inputs(args)
+            result = self.forward(*args, **kwargs)
+            if watched is not None:
+                result = watched.outputs(result)
+            done = True
+            for hook in after:
+                changed = hook(self, args, kwargs, result)
+                if changed is not None:
+                    result = changed
+            return result
+        finally:
+            if not done:
+                for hook in after:
+                    if hook.always:
+                        hook(self, args, kwargs, None)
 
     # -- attributes ----------------------------------------------------------------------------------------------------
 
@@ -110,6 +125,12 @@ class Module:
                 f"{type(self).__name__}.__init__ has to call super().__init__() before it sets {name!r}"
             )
         tables: Any = (self._parameters, self._buffers, self._modules)
+        if isinstance(value, Buffer):
+            for table in tables:
+                table.pop(name, None)
+            self.__dict__.pop(name, None)
+            self.register_buffer(name, value.data, value.persistent)
+            return
         kind: Any = (
             self._parameters
             if isinstance(value, ag.Parameter)
@@ -188,19 +209,26 @@ class Module:
             raise TypeError(f"add_module takes a Module or None, not {type(module).__name__}")
         self._modules[name] = module
 
+    def register_module(self, name: str, module: Module | None) -> None:
+        """``add_module`` under its other name."""
+        self.add_module(name, module)
+
     # -- walking -----------------------------------------------------------------------------------------------------
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Yields this module and all below, each once, with dotted names."""
-        yield from self._walk(prefix, set())
-
-    def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
-        if id(self) in seen:
+    def named_modules(
+        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """Yields this module and all below with dotted names, each once, or under each of its names without
+        ``remove_duplicate``; ``memo`` is the set of modules that were seen already.
+        """
+        seen: set[Any] = set() if memo is None else memo
+        if remove_duplicate and self in seen:
             return
-        seen.add(id(self))
+        seen.add(self)
         yield prefix, self
-        for name, module in self.named_children():
-            yield from module._walk(f"{prefix}.{name}" if prefix else name, seen)
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
         """Yields this module and all below, each once."""
@@ -208,24 +236,31 @@ class Module:
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Yields the direct children with their names."""
-        return ((name, module) for name, module in self._modules.items() if module is not None)
+        seen: set[int] = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
 
     def children(self) -> Iterator[Module]:
         """Yields the direct children."""
         return (module for _, module in self.named_children())
 
-    def _entries(self, table: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
-        """Yields the tensors of a table with dotted names, shared ones under their first name only."""
+    def _entries(self, table: str, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
+        """Yields the tensors of a table with dotted names, shared ones under their first name only if ``once``."""
         seen: set[int] = set()
-        for path, module in self.named_modules(prefix) if recurse else [(prefix, self)]:
+        modules = self.named_modules(None, prefix, once) if recurse else iter([(prefix, self)])
+        for path, module in modules:
             for name, tensor in getattr(module, table).items():
-                if tensor is not None and id(tensor) not in seen:
+                if tensor is not None and not (once and id(tensor) in seen):
                     seen.add(id(tensor))
                     yield (f"{path}.{name}" if path else name), tensor
 
-    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, ag.Parameter]]:
-        """Yields all parameters, each once, with dotted names."""
-        return self._entries("_parameters", prefix, recurse)
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, ag.Parameter]]:
+        """Yields all parameters with dotted names, each once unless ``remove_duplicate`` is False."""
+        return self._entries("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[ag.Parameter]:
         """Yields all parameters, each once."""
@@ -235,49 +270,160 @@ class Module:
         """Yields the parameters that require grad."""
         return (p for p in self.parameters() if p.requires_grad)
 
-    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """Yields all buffers, each once, with dotted names."""
-        return self._entries("_buffers", prefix, recurse)
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        """Yields all buffers with dotted names, each once unless ``remove_duplicate`` is False."""
+        return self._entries("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yields all buffers, each once."""
         return (b for _, b in self.named_buffers(recurse=recurse))
 
-    def get_submodule(self, path: str) -> Module:
+    def get_submodule(self, target: str) -> Module:
         """Returns the module at a dotted path; the empty path is this module. Raises AttributeError if there is
         none.
         """
         module: Any = self
-        for name in path.split(".") if path else ():
+        for name in target.split(".") if target else ():
             module = getattr(module, name)
+            if not isinstance(module, Module):
+                raise AttributeError(f"{target!r} of {type(self).__name__} is no module: {name!r} is none")
+        return module  # type: ignore[no-any-return]
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Puts ``module`` at a dotted path; with ``strict`` there has to be one already. Raises AttributeError if a
+        module of the path is missing, ValueError for the empty path.
+        """
+        if not target:
+            raise ValueError("the path of the module to set is empty")
         if not isinstance(module, Module):
-            raise AttributeError(f"{path!r} of {type(self).__name__} is no module")
-        return module
+            raise ValueError(f"set_submodule sets modules, not {type(module).__name__}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and name not in parent._modules:
+            raise AttributeError(f"{type(parent).__name__} has no module {name!r}")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> ag.Parameter:
+        """Returns the parameter at a dotted path. Raises AttributeError if there is none."""
+        return self._entry("_parameters", target, "parameter")  # type: ignore[no-any-return]
+
+    def get_buffer(self, target: str) -> Tensor:
+        """Returns the buffer at a dotted path. Raises AttributeError if there is none."""
+        return self._entry("_buffers", target, "buffer")  # type: ignore[no-any-return]
+
+    def _entry(self, table: str, target: str, what: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if name not in getattr(module, table):
+            raise AttributeError(f"{type(module).__name__} has no {what} {name!r}")
+        return getattr(module, table)[name]
 
     # -- state -------------------------------------------------------------------------------------------------------
 
-    def state_dict(self, prefix: str = "") -> dict[str, Tensor]:
+    def get_extra_state(self) -> Any:
+        """Returns what ``state_dict`` stores under ``_extra_state``; defined by subclasses that have such a state."""
+        raise TypeError(f"{type(self).__name__} has no extra state")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Takes the value of ``get_extra_state`` from a loaded state; defined by subclasses."""
+        raise TypeError(f"{type(self).__name__} has no extra state")
+
+    def state_dict(
+        self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """Returns parameters and persistent buffers by dotted name, not copied; shared ones under each of their
-        names.
+        names. They are added to ``destination`` if it is given; ``keep_vars`` is accepted: the values are the
+        parameters themselves.
         """
-        state: dict[str, Tensor] = {}
+        state: dict[str, Any] = {} if destination is None else destination
+        for hook in tuple(self._state_hooks.get("state_dict_pre", {}).values()):
+            hook(self, prefix, keep_vars)
         for name, parameter in self._parameters.items():
             if parameter is not None:
                 state[prefix + name] = parameter
         for name, buffer in self._buffers.items():
             if buffer is not None and name not in self._passing_buffers:
                 state[prefix + name] = buffer
-        for name, module in self.named_children():
-            state.update(module.state_dict(f"{prefix}{name}."))
+        if type(self).get_extra_state is not Module.get_extra_state:
+            state[f"{prefix}_extra_state"] = self.get_extra_state()
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=state, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in tuple(self._state_hooks.get("state_dict_post", {}).values()):
+            changed = hook(self, state, prefix, {"version": 1})
+            state = state if changed is None else changed
         return state
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
         """Writes tensors or arrays into parameters and buffers by name; returns (missing_keys, unexpected_keys).
 
         Everything is checked before anything is written: StateError (a RuntimeError) lists the entries that do not fit.
-        With ``strict=False`` missing and unexpected names are not an error.
+        With ``strict=False`` missing and unexpected names are not an error; with ``assign`` the tensors of the state
+        take the place of the module's, on their devices and in their dtypes.
         """
-        return load_into(type(self).__name__, self.state_dict(), state_dict, strict)
+        given = dict(state_dict)
+        modules = list(self.named_modules())
+        for path, module in modules:
+            prefix = f"{path}." if path else ""
+            for hook in tuple(module._state_hooks.get("load_state_dict_pre", {}).values()):
+                # The lists of keys and messages are those of PyTorch's hooks, which may fill them.
+                missing, unexpected, messages = [], [], []  # type: ignore[var-annotated]
+                hook(module, given, prefix, {}, strict, missing, unexpected, messages)
+                if messages:
+                    raise RuntimeError("; ".join(messages))
+        own = self._state_tensors("")
+        extra = {
+            f"{path}._extra_state" if path else "_extra_state": module
+            for path, module in modules
+            if type(module).get_extra_state is not Module.get_extra_state
+        }
+        tensors = {name: value for name, value in given.items() if name not in extra}
+        # A hook after loading may clear the lists of keys, so that their check comes after it.
+        after = [(m, tuple(m._state_hooks.get("load_state_dict_post", {}).values())) for _, m in modules]
+        late = strict and any(hooks for _, hooks in after)
+        keys = load_into(type(self).__name__, own, tensors, strict and not late, write=not assign)
+        if assign:
+            for name in own.keys() & tensors.keys():
+                path, _, last = name.rpartition(".")
+                holder = self.get_submodule(path)
+                given_value = tensors[name]
+                value: Any = given_value if isinstance(given_value, Tensor) else Tensor.from_host(given_value)
+                old = holder._parameters.get(last)
+                if old is None:
+                    holder._buffers[last] = value.detach()
+                else:
+                    same = isinstance(value, ag.Parameter)
+                    holder._parameters[last] = value if same else ag.Parameter(value, old.requires_grad)
+        for name, module in extra.items():
+            if name in given:
+                module.set_extra_state(given[name])
+            elif strict:
+                raise RuntimeError(f"missing: {name}")
+            else:
+                keys.missing_keys.append(name)
+        for module, hooks in after:
+            for hook in hooks:
+                if hook(module, keys) is not None:
+                    raise RuntimeError("a load_state_dict post-hook changes the keys in place and returns None")
+        if late and (keys.missing_keys or keys.unexpected_keys):
+            problems = [f"missing: {one}" for one in keys.missing_keys]
+            problems += [f"unexpected: {one}" for one in keys.unexpected_keys]
+            raise StateError(f"the state does not fit {type(self).__name__}:\n    " + "\n    ".join(problems))
+        return keys
+
+    def _state_tensors(self, prefix: str) -> dict[str, Tensor]:
+        """Returns the parameters and persistent buffers by dotted name, without the work of hooks."""
+        state: dict[str, Tensor] = {}
+        for path, module in self.named_modules(None, prefix, False):
+            at = f"{path}." if path else ""
+            state.update({at + name: p for name, p in module._parameters.items() if p is not None})
+            passing = module._passing_buffers
+            state.update({at + n: b for n, b in module._buffers.items() if b is not None and n not in passing})
+        return state
 
     def replace_tensors(self: M, change: Callable[[str, Tensor], Tensor]) -> M:
         """Replaces every parameter and buffer by ``change(name, tensor)``; shared ones stay shared, and grads are
@@ -298,17 +444,94 @@ class Module:
                     table[name] = done[id(old)]
         return self
 
-    def to(self: M, device: Any = None, dtype: str | None = None) -> M:
-        """Moves the module to ``device`` (selector, handle or queue) and its floating tensors to ``dtype``; returns the
-        module.
+    def to(self: M, *args: Any, device: Any = None, dtype: Any = None, **unused: Any) -> M:
+        """Moves the module to a device (selector, handle or queue) and its floating tensors to a dtype, in any order,
+        or to those of a tensor; returns the module.
 
-        Changed parameters become new Parameter objects without gradients, so create the optimizer afterwards.
+        Parameters stay the same objects, with their gradients, so that an optimizer steps them on; one that has taken
+        a step has its states on the old device. ``non_blocking`` and ``memory_format`` are accepted.
         """
+        for name in unused:
+            if name not in ("non_blocking", "memory_format", "tensor"):
+                raise TypeError(f"to() takes a device, a dtype or a tensor, not {name}=")
+        given = [*args, unused["tensor"]] if "tensor" in unused else list(args)
+        for value in given:
+            if isinstance(value, Tensor):
+                device, dtype = value.queue, value.dtype
+            elif _is_dtype(value):
+                dtype = value
+            elif value is not None and not isinstance(value, bool):
+                device = value
+        kind = None if dtype is None else canonical(dtype)
+        if kind is not None and not is_floating(kind):
+            raise TypeError(f"the parameters of a module are floating; it cannot be converted to {kind}")
+        return self._apply(lambda t: moved(t, device, kind if is_floating(t.dtype) else None))
 
-        def change(name: str, t: Tensor) -> Tensor:
-            return moved(t, device, dtype if t.dtype in ("float16", "bfloat16", "float32", "float64") else None)
+    def _apply(self: M, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> M:
+        """Replaces the values of every parameter, with its gradient, and every buffer by ``fn`` of them."""
+        done: dict[int, Tensor] = {}
+        for module in self.modules() if recurse else [self]:
+            for p in module._parameters.values():
+                if p is None or id(p) in done:
+                    continue
+                done[id(p)] = p
+                grad = p.grad
+                old = p.detach()
+                with ag.no_grad():
+                    new = fn(old)
+                if new is not old and new.storage_id != old.storage_id:
+                    p.grad = None
+                    p.data = new.detach()
+                    if grad is not None:
+                        p.grad = moved(grad, p.queue, p.dtype) if grad.shape == p.shape else None
+            for name, buffer in module._buffers.items():
+                if buffer is not None:
+                    if id(buffer) not in done:
+                        with ag.no_grad():
+                            done[id(buffer)] = fn(buffer)
+                    module._buffers[name] = done[id(buffer)]
+        return self
 
-        return self.replace_tensors(change)
+    def type(self: M, dst_type: Any) -> M:
+        """Converts the floating parameters and buffers to a dtype; returns the module."""
+        return self.to(dtype=dst_type)
+
+    def half(self: M) -> M:
+        """``to("float16")``."""
+        return self.to(dtype="float16")
+
+    def bfloat16(self: M) -> M:
+        """``to("bfloat16")``."""
+        return self.to(dtype="bfloat16")
+
+    def float(self: M) -> M:
+        """``to("float32")``."""
+        return self.to(dtype="float32")
+
+    def double(self: M) -> M:
+        """``to("float64")``."""
+        return self.to(dtype="float64")
+
+    def cpu(self: M) -> M:
+        """``to("cpu")``."""
+        return self.to("cpu")
+
+    def cuda(self: M, device: Any = None) -> M:
+        """Moves the module to a GPU, the first one or the one of that number: ``to("gpu:1")``."""
+        return self.to("gpu" if device is None else f"gpu:{device}" if isinstance(device, int) else device)
+
+    def xpu(self: M, device: Any = None) -> M:
+        """``cuda``: a GPU is one whoever made it."""
+        return self.cuda(device)
+
+    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
+        """Moves the module to ``device`` without its values, which are undefined afterwards."""
+        queue = queue_of(device)
+        return self._apply(lambda t: Tensor.empty(t.shape, t.dtype, queue=queue, persistent=True), recurse)
+
+    def share_memory(self: M) -> M:
+        """Refused: tensors of a device cannot be shared between processes."""
+        raise TypeError(f"{type(self).__name__}.share_memory(): send state_dict() to the other process instead")
 
     def __deepcopy__(self: M, memo: dict[int, Any]) -> M:
         # Tensors hold their queue, which cannot be copied; their values can.
@@ -330,8 +553,11 @@ class Module:
 
     def train(self: M, mode: bool = True) -> M:
         """Sets training mode, or evaluation mode, in this module and all below."""
-        for module in self.modules():
-            module.training = mode
+        if not isinstance(mode, bool):
+            raise ValueError(f"train() takes True or False, not {mode!r}")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self: M) -> M:
@@ -369,21 +595,77 @@ class Module:
 
     # -- hooks -------------------------------------------------------------------------------------------------------
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, args)`` before forward; its result, if not None, replaces the positional arguments."""
-        return RemovableHandle(self._pre_hooks, hook)
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Calls ``hook(module, args)`` before forward; its result, if not None, replaces the positional arguments.
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls ``hook(module, args, output)`` after forward; its result, if not None, replaces the output."""
-        return RemovableHandle(self._hooks, hook)
+        ``with_kwargs``: ``hook(module, args, kwargs)``, which may return a new pair (args, kwargs). ``prepend`` puts
+        the hook before the others.
+        """
+        return RemovableHandle(self._pre_hooks, Hook(hook, with_kwargs), prepend)
 
-    def register_full_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Calls ``hook(module, args, output)`` after forward, or ``hook(module, args, kwargs, output)``; its result, if
+        not None, replaces the output. ``always_call``: also if forward raised an error, with None for the output.
+        """
+        return RemovableHandle(self._hooks, Hook(hook, with_kwargs, always_call), prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls ``hook(module, grad_input, grad_output)``, tuples with None for missing gradients, in the backward
         pass.
 
         A returned tuple replaces ``grad_input``.
         """
-        return RemovableHandle(self._backward_hooks, hook)
+        return RemovableHandle(self._backward_hooks, hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls ``hook(module, grad_output)`` before the backward pass of the module; a returned tuple replaces the
+        gradients.
+        """
+        return RemovableHandle(self._backward_pre_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """``register_full_backward_hook``: PyTorch's form of this name sees a part of the gradients only."""
+        return self.register_full_backward_hook(hook)
+
+    def _state_hook(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
+        return RemovableHandle(self._state_hooks.setdefault(kind, {}), hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, prefix, keep_vars)`` before ``state_dict`` reads the module."""
+        return self._state_hook("state_dict_pre", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, state_dict, prefix, local_metadata)``, which changes the dict in place, after
+        ``state_dict`` has read the module.
+        """
+        return self._state_hook("state_dict_post", hook)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        return self._state_hook("state_dict_post", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs)``, which changes the dict in place, before a state is checked and loaded.
+        """
+        return self._state_hook("load_state_dict_pre", hook)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        return self._state_hook("load_state_dict_pre", hook if with_module else lambda module, *rest: hook(*rest))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls ``hook(module, incompatible_keys)``, which may change the lists of keys, after a state was loaded."""
+        return self._state_hook("load_state_dict_post", hook)
 
     def compile(self, *samples: Any) -> Callable[..., Any]:
         """Captures the forward pass for inputs like ``samples``; returns a function that replays it without Python per
@@ -424,6 +706,15 @@ class Module:
         if not lines:
             return f"{type(self).__name__}({extra})"
         return f"{type(self).__name__}({extra}\n  " + "\n  ".join(lines) + "\n)"
+
+
+def _is_dtype(value: Any) -> bool:
+    """Returns True for a dtype and False for a device; both may be texts."""
+    try:
+        canonical(value)
+    except (DTypeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def check_precision(layer: object, x: Tensor, parameter: Tensor | None) -> None:

@@ -142,6 +142,47 @@ class BatchNorm3d(_BatchNorm):
     ranks: ClassVar[tuple[int, ...]] = (3,)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """BatchNorm of x (N, C, ...) with the statistics of all processes of a group.
+
+    In one process they are those of its batch; in ``netcl.distributed`` a replicated model synchronizes the statistics
+    of every BatchNorm. Raises ValueError for a ``process_group`` of its own.
+    """
+
+    ranks: ClassVar[tuple[int, ...]] = (0, 1, 2, 3)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        *,
+        device: Any = None,
+        dtype: str = "float32",
+    ) -> None:
+        if process_group is not None:
+            raise ValueError("SyncBatchNorm takes no process_group: give the group to the replicated model")
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)
+        self.process_group: Any = None
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Returns the module with a SyncBatchNorm, of the same tensors, in place of every BatchNorm."""
+        if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
+            place = module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats
+            converted = cls(*place, process_group)
+            converted._parameters.update(module._parameters)
+            converted._buffers.update(module._buffers)
+            converted.training = module.training
+            return converted
+        for name, child in list(module.named_children()):
+            setattr(module, name, cls.convert_sync_batchnorm(child, process_group))
+        return module
+
+
 class LayerNorm(_Affine):
     """Normalizes over the last axes, of shape ``normalized_shape``; weight and bias have that shape (Ba et al.
     2016).

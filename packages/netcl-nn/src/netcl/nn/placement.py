@@ -67,6 +67,18 @@ def new_buffer(shape: Sequence[int], value: float, device: Any = None, dtype: st
     return Tensor.full(_count(shape), value, dtype, queue=queue_of(device), persistent=True)
 
 
+class Buffer:
+    """A tensor that becomes a buffer of the module to which it is assigned: ``self.mean = Buffer(tensor)``; part of the
+    module's state if ``persistent``.
+    """
+
+    def __init__(self, data: Tensor, *, persistent: bool = True) -> None:
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Buffer takes a tensor, not {type(data).__name__}")
+        self.data: Tensor = data
+        self.persistent: bool = persistent
+
+
 def moved(t: Tensor, device: Any, dtype: str | None) -> Tensor:
     """Returns a persistent copy of ``t`` on ``device`` and in ``dtype``; ``t`` itself if nothing changes."""
     queue = t.queue if device is None else queue_of(device)

@@ -337,6 +337,27 @@ class ReplicationPad3d(_Pad):
     mode: ClassVar[str] = "replicate"
 
 
+class CircularPad1d(_Pad):
+    """Pads x (N, C, L) by the values of the other end."""
+
+    rank: ClassVar[int] = 1
+    mode: ClassVar[str] = "circular"
+
+
+class CircularPad2d(_Pad):
+    """Pads x (N, C, H, W) by the values of the other ends."""
+
+    rank: ClassVar[int] = 2
+    mode: ClassVar[str] = "circular"
+
+
+class CircularPad3d(_Pad):
+    """Pads x (N, C, D, H, W) by the values of the other ends."""
+
+    rank: ClassVar[int] = 3
+    mode: ClassVar[str] = "circular"
+
+
 class Upsample(Module):
     """Resizes x (N, C, spatial...) to ``size`` or by ``scale_factor``, in a mode of ``ag.interpolate``."""
 

@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+import numpy as np
+
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import init
 from netcl.nn.module import Module, check_precision
+from netcl.nn.packed import PackedSequence, padded, repacked
 from netcl.nn.placement import new_parameter
 from netcl.nn.unbind import unbind
 
@@ -138,10 +141,53 @@ class _Recurrent(_Weights):
             for direction in ("", "_reverse")[: 1 + self.bidirectional]:
                 yield layer, f"_l{layer}{direction}"
 
-    def forward(self, x: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
+    def _packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        """Runs the layer on sequences of several lengths: each direction runs forward, over sequences that are
+        reversed within their lengths for the other direction, and the final states are those at the lengths.
+        """
+        x, lengths = padded(packed)
+        check_precision(self, x, next(iter(self.parameters())))
+        steps, batch = x.shape[:2]
+        count, width = self.num_layers * (1 + self.bidirectional), self.hidden_size
+        if hx is None:
+            begins = [self._zeros((batch, width), x)] * count
+        else:
+            given = self._given(hx, (count, batch, width))
+            if packed.sorted_indices is not None:
+                given = tuple(ag.index_select(state, 1, packed.sorted_indices) for state in given)
+            begins = list(zip(*map(unbind, given)))
+        times, rows = np.arange(steps)[:, None], np.arange(batch)
+        back = np.where(times < lengths, lengths - 1 - times, times) * batch + rows
+        last = (lengths - 1) * batch + rows
+
+        def at(value: Tensor, places: np.ndarray[Any, Any]) -> Tensor:
+            flat = ag.reshape(value, (steps * batch, value.shape[2]))
+            index = Tensor.from_host(x.queue, np.ascontiguousarray(places.reshape(-1)), dtype="int64")
+            return ag.reshape(ag.index_select(flat, 0, index), (*places.shape, value.shape[2]))
+
+        ends: list[State] = []
+        for layer in range(self.num_layers):
+            if layer and self.training and self.dropout:
+                x = ag.dropout(x, self.dropout)
+            outputs = []
+            for direction in range(1 + self.bidirectional):
+                suffix = f"_l{layer}{'_reverse' if direction else ''}"
+                found = self._steps(at(x, back) if direction else x, suffix, begins[len(ends)], reverse=False)
+                ends.append(tuple(ag.unsqueeze(at(value, last), 0) for value in found))
+                outputs.append(at(found[0], back) if direction else found[0])
+            x = outputs[0] if len(outputs) == 1 else ag.cat(outputs, axis=-1)
+        final = tuple(ag.cat(parts) if count > 1 else parts[0] for parts in zip(*ends))
+        if packed.unsorted_indices is not None:
+            final = tuple(ag.index_select(state, 1, packed.unsorted_indices) for state in final)
+        result = repacked(x, packed)
+        return result, final[0] if self.states == 1 else final
+
+    def forward(self, x: Any, hx: Any = None) -> tuple[Any, Any]:
         """x (T, N, in), (N, T, in) with ``batch_first``, or (T, in), and the initial states, (layers * directions, N,
         H) each, give the outputs of the last layer, (T, N, directions * H), and the final states.
         """
+        if isinstance(x, PackedSequence):
+            return self._packed(x, hx)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size or not math.prod(x.shape[:-1]):
             axes = "(N, T, {})" if self.batch_first else "(T, N, {})"
             raise ShapeError(
@@ -180,7 +226,13 @@ class _Recurrent(_Weights):
         return x, last[0] if self.states == 1 else last
 
     def _run(self, x: Tensor, suffix: str, state: State, reverse: bool) -> tuple[Tensor, State]:
-        """Runs one layer in one direction; returns the outputs (T, N, H) and the final state, (1, N, H) each.
+        """Runs one layer in one direction; returns the outputs (T, N, H) and the final state, (1, N, H) each."""
+        steps = self._steps(x, suffix, state, reverse)
+        at = 0 if reverse else x.shape[0] - 1
+        return steps[0], tuple(ag.narrow(t, 0, at, 1) for t in steps)
+
+    def _steps(self, x: Tensor, suffix: str, state: State, reverse: bool) -> State:
+        """Returns the states of all steps of one layer in one direction, (T, N, H) each.
 
         The states of half types are float32 between steps, as in PyTorch's kernels.
         """
@@ -190,11 +242,8 @@ class _Recurrent(_Weights):
         if narrow:
             given = [None if t is None else ag.cast(t, dtype="float32") for t in given]
         operands: tuple[Any, ...] = (*given, self.mode, reverse)
-        steps = ag.recurrence(*operands)[: self.states]
-        at = 0 if reverse else x.shape[0] - 1
-        if narrow:
-            steps = tuple(ag.cast(t, dtype=narrow) for t in steps)
-        return steps[0], tuple(ag.narrow(t, 0, at, 1) for t in steps)
+        steps: State = ag.recurrence(*operands)[: self.states]
+        return tuple(ag.cast(t, dtype=narrow) for t in steps) if narrow else steps
 
     def extra_repr(self) -> str:
         options = {

@@ -49,10 +49,11 @@ def _install(module: Module, hook: _Reparameterized) -> None:
 def _removed(module: Module, name: str, kind: type[_Reparameterized], what: str) -> Any:
     """Removes the hook for ``name`` and returns it; raises ValueError if there is none."""
     for key, hook in module._pre_hooks.items():
-        if isinstance(hook, kind) and hook.name == name:
+        own = hook.function
+        if isinstance(own, kind) and own.name == name:
             del module._pre_hooks[key]
             module.__dict__.pop(name, None)
-            return hook
+            return own
     raise ValueError(f"{what}: the parameter {name!r} of {type(module).__name__} is not normalised")
 
 
@@ -195,7 +196,8 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
 
 def configs(module: Module) -> list[dict[str, Any]]:
     """Returns the reparameterizations of the module's parameters, as plain values."""
-    return [hook.config() for hook in module._pre_hooks.values() if isinstance(hook, _Reparameterized)]
+    hooks = (hook.function for hook in module._pre_hooks.values())
+    return [hook.config() for hook in hooks if isinstance(hook, _Reparameterized)]
 
 
 def reapply(module: Module, config: Any) -> None:

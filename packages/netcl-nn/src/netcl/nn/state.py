@@ -50,9 +50,15 @@ def check_state(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any],
     return IncompatibleKeys(missing, unexpected)
 
 
-def load_into(owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool) -> IncompatibleKeys:
-    """Runs ``check_state``, then writes ``state`` into the tensors ``own``, converted to their dtypes."""
+def load_into(
+    owner: str, own: Mapping[str, Tensor], state: Mapping[str, Any], strict: bool, write: bool = True
+) -> IncompatibleKeys:
+    """Runs ``check_state``, then, if ``write``, writes ``state`` into the tensors ``own``, converted to their
+    dtypes.
+    """
     keys = check_state(owner, own, state, strict)
+    if not write:
+        return keys
     for name, target in own.items():
         if name in state:
             value = state[name]

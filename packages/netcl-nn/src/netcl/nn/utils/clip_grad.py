@@ -1,0 +1,81 @@
+"""Gradient clipping with the arguments and results of PyTorch's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from netcl.autograd import clipping
+from netcl.core import Tensor
+from netcl.core.errors import NonFiniteError
+
+
+def _given(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Returns the norm of the tensors as one vector, 0-d. With ``error_if_nonfinite`` it is read on the host, and
+    NonFiniteError is raised if it is NaN or infinite. ``foreach`` is accepted: one launch reads all tensors.
+    """
+    given = _given(tensors)
+    if not given:
+        return Tensor.zeros(())
+    norm, _ = clipping.norm_and_factor(given, float("inf"), float(norm_type))
+    _check(norm, error_if_nonfinite)
+    return norm
+
+
+def _check(norm: Tensor, error_if_nonfinite: bool) -> None:
+    if error_if_nonfinite:
+        value = float(norm.item())
+        if not value - value == 0.0:
+            raise NonFiniteError(f"the norm of the gradients is {value}", op="clip_grad_norm_")
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scales the gradients, in place, so that their norm as one vector is at most ``max_norm``; returns the norm before
+    as a 0-d tensor, without a host read unless ``error_if_nonfinite``.
+    """
+    given = [p for p in _given(parameters) if p.grad is not None]
+    norm, factor = clipping.clipping(given, float(max_norm), float(norm_type))
+    _check(norm, error_if_nonfinite)
+    if factor is not None:
+        clipping.scale([p.grad for p in given if p.grad is not None], factor)
+    return norm
+
+
+clip_grad_norm = clip_grad_norm_
+
+
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Multiplies the gradients, in place, by min(1, max_norm / (total_norm + 1e-6))."""
+    grads = [p.grad for p in _given(parameters) if p.grad is not None]
+    if grads:
+        clipping.scale(grads, ((max_norm / (total_norm.detach() + 1e-6)).clamp(max=1.0)))
+
+
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+    """Limits every element of the gradients, in place, to [-clip_value, clip_value]."""
+    clipping.clip_grad_value(_given(parameters), float(clip_value))
+
+
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+]
