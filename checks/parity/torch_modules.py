@@ -63,6 +63,8 @@ LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
     ("LazyInstanceNorm1d", (), {}, (2, 3, 6)),
     ("LazyInstanceNorm2d", (), {}, (2, 3, 4, 4)),
     ("LazyInstanceNorm3d", (), {}, (2, 3, 2, 2, 2)),
+    ("FractionalMaxPool2d", (2,), {"output_size": (3, 2)}, (2, 3, 7, 6)),
+    ("FractionalMaxPool3d", (2,), {"output_ratio": 0.5}, (1, 2, 6, 6, 6)),
     ("RReLU", (), {}, (3, 4)),
     ("AlphaDropout", (0.3,), {}, (3, 4)),
     ("FeatureAlphaDropout", (0.3,), {}, (3, 4, 2)),
@@ -77,6 +79,9 @@ def test_layers(name: str, args: Any, options: Any, shape: tuple[int, ...]) -> N
     if random or name == "SyncBatchNorm":  # PyTorch's SyncBatchNorm trains on GPUs only
         ours.eval(), theirs.eval()
     x = array(*shape)
+    if name.startswith("Fractional"):
+        samples = RNG.random((*shape[:2], len(shape) - 2)).astype(np.float32)
+        ours._random_samples, theirs._random_samples = Tensor.from_host(samples), torch.tensor(samples)
     a, b = ag.Parameter(Tensor.from_host(x)), torch.tensor(x, requires_grad=True)
     if name.startswith("Lazy"):
         theirs(torch.tensor(x))

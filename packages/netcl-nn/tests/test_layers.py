@@ -416,6 +416,12 @@ def test_every_layer_is_tested_here() -> None:
         *("Transformer", "TransformerEncoder", "TransformerEncoderLayer"),
         *("TransformerDecoder", "TransformerDecoderLayer", "GPT", "SmallVGG", "VisionTransformer"),
         *("EmbeddingBag", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"),
+        # test_parametrized_and_packed.py, checks/parity/torch_modules.py
+        *("ParameterList", "ParameterDict", "BufferDict", "SyncBatchNorm", "AlphaDropout", "FeatureAlphaDropout"),
+        *("ChannelShuffle", "LocalResponseNorm", "LPPool1d", "LPPool2d", "LPPool3d", "RReLU", "Softmax2d"),
+        *("FractionalMaxPool2d", "FractionalMaxPool3d", "UpsamplingNearest2d", "UpsamplingBilinear2d"),
+        *("CircularPad1d", "CircularPad2d", "CircularPad3d"),
+        *(name for name in nn.__all__ if name.startswith("Lazy")),
     }
     layers = {n for n in nn.__all__ if isinstance(getattr(nn, n), type) and issubclass(getattr(nn, n), nn.Module)}
     layers = {getattr(nn, n).__name__ for n in layers if not n.endswith("Loss")}

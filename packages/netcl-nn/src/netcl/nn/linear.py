@@ -82,7 +82,7 @@ class Bilinear(Module):
             )
         check_precision(self, x1, self.weight)
         check_precision(self, x2, self.weight)
-        return functional.bilinear(x1, x2, self.weight, self.bias)
+        return functional.bilinear(x1, x2, self.weight, self.bias)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         return (

@@ -195,6 +195,9 @@ class _Dict(Module):
 class ParameterDict(_Dict):
     """A dict of parameters; tensors become parameters, and other values are kept as they are."""
 
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__(parameters)
+
     def _stored(self, value: Any) -> Any:
         return _parameter(value)
 

@@ -521,7 +521,7 @@ class Module:
         return self.to("gpu" if device is None else f"gpu:{device}" if isinstance(device, int) else device)
 
     def xpu(self: M, device: Any = None) -> M:
-        """``cuda``: a GPU is one whoever made it."""
+        """``cuda``: a GPU of any manufacturer."""
         return self.cuda(device)
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:

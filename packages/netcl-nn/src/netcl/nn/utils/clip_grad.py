@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import netcl.autograd as ag
 from netcl.autograd import clipping
 from netcl.core import Tensor
 from netcl.core.errors import NonFiniteError
@@ -64,7 +65,7 @@ def clip_grads_with_norm_(
     """Multiplies the gradients, in place, by min(1, max_norm / (total_norm + 1e-6))."""
     grads = [p.grad for p in _given(parameters) if p.grad is not None]
     if grads:
-        clipping.scale(grads, ((max_norm / (total_norm.detach() + 1e-6)).clamp(max=1.0)))
+        clipping.scale(grads, ag.minimum(ag.div(float(max_norm), ag.add(total_norm.detach(), 1e-6)), 1.0))
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import numpy as np
+
 import netcl.autograd as ag
-from netcl import linalg
 from netcl.core import Tensor
 from netcl.nn.conv import _Transposed as Transposed
 from netcl.nn.module import Module
@@ -134,8 +135,8 @@ class _Orthogonal(Module):
         if self.orthogonal_map == "householder":
             a = ag.tril(x, diagonal=-1)
             tau = ag.div(2.0, ag.add(ag.sum(ag.square(a), axis=-2), 1.0))
-            q = linalg.householder_product(a, tau)
-            signs = ag.trunc(x.diagonal(dim1=-2, dim2=-1).detach())
+            q = _reflected(a, tau)
+            signs = ag.trunc(ag.diagonal(x.detach(), dim1=-2, dim2=-1))
             q = ag.mul(q, ag.unsqueeze(signs, -2))
         else:
             a = ag.tril(x)
@@ -147,7 +148,7 @@ class _Orthogonal(Module):
                 q = ag.matrix_exp(a)
             else:
                 identity, half = Tensor.eye(rows, dtype=a.dtype, queue=a.queue), ag.mul(a, 0.5)
-                q = linalg.solve(ag.sub(identity, half), ag.add(identity, half))
+                q = ag.matmul(ag.inverse(ag.sub(identity, half)), ag.add(identity, half))
             if rows != columns:
                 q = ag.narrow(q, q.ndim - 1, 0, columns)
         if self.base is not None:
@@ -160,18 +161,33 @@ class _Orthogonal(Module):
         """
         if self.base is None:
             return value
-        columns = value.detach()
+        columns = value.detach().to_host().astype(np.float64)
         if columns.shape[-2] < columns.shape[-1]:
-            columns = ag.transpose(columns, -1, -2)
+            columns = columns.swapaxes(-1, -2)
         rows, count = columns.shape[-2:]
         if rows != count:
             more = ag.randn(*columns.shape[:-2], rows, rows - count, queue=value.queue)
-            columns = ag.cat([columns, ag.cast(more, dtype=columns.dtype)], axis=-1)
-        q, r = linalg.qr(columns)
-        self.base.write(ag.mul(q, ag.unsqueeze(ag.sign(r.diagonal(dim1=-2, dim2=-1)), -2)))
+            columns = np.concatenate([columns, more.to_host().astype(np.float64)], axis=-1)
+        q, r = np.linalg.qr(columns)
+        self.base.write(q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :])
         height, width = value.shape[-2:]
         start = ag.neg(Tensor.eye(height, width, value.dtype, queue=value.queue))
         return ag.clone(ag.expand(start, value.shape))
+
+
+def _reflected(a: Tensor, tau: Tensor) -> Tensor:
+    """Returns the first columns of the product of the reflections I - tau_i v_i v_i^T, v_i the column i of ``a`` below
+    its diagonal, with 1 on it.
+    """
+    rows, columns = a.shape[-2:]
+    unit = Tensor.eye(rows, columns, a.dtype, queue=a.queue)
+    vectors = ag.add(a, unit)
+    q = ag.expand(unit, a.shape)
+    for at in reversed(range(columns)):
+        v = ag.narrow(vectors, vectors.ndim - 1, at, 1)
+        factor = ag.unsqueeze(ag.narrow(tau, tau.ndim - 1, at, 1), -1)
+        q = ag.sub(q, ag.mul(ag.matmul(v, ag.matmul(ag.transpose(v, -1, -2), q)), factor))
+    return q
 
 
 def orthogonal(
