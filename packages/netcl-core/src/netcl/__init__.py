@@ -173,7 +173,10 @@ def _dtype_or_op(name: str) -> Any:
             function = getattr(ops, name, None)
             row = getattr(function, "row", None) or known.get(row_name)
             return function if row is None else methods.extended(name, table.as_function(row, True))
-    raise AttributeError(f"module 'netcl' has no attribute {name!r}")
+    absent = import_module("netcl.core.tensor.absent").ABSENT_FUNCTIONS
+    if name in absent:
+        raise AttributeError(f"netcl has no {name!r}: {absent[name]}")
+    raise AttributeError(f"module 'netcl' has no attribute {name!r}", name=name)
 
 
 def _is_installed(name: str) -> bool:

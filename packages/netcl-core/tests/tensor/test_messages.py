@@ -105,6 +105,10 @@ def test_a_member_that_only_pytorch_has_says_what_to_write(numpy_device):
     with pytest.raises(AttributeError, match="Tensor has no attribute 'relv'"):
         x.relv  # noqa: B018
     assert not hasattr(x, "to_sparse")
+    with pytest.raises(AttributeError, match="netcl has no 'cond': write Python's if and while"):
+        nc.cond  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'netcl' has no attribute 'relv'"):
+        nc.relv  # noqa: B018
     assert getattr(x, "nothing", 3) == 3
 
 

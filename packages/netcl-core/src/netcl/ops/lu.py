@@ -20,6 +20,7 @@ from netcl.ops.factorizations import (
     inv,
     like,
     require_matrix,
+    solution,
     solve,
     svdvals,
     transposed,
@@ -172,7 +173,7 @@ def _lu_solve_reference(packed: Any, pivots: Any, b: Any, left: bool = True, adj
     lower, upper = np.tril(packed, -1) + np.eye(packed.shape[-1]), np.triu(packed)
     x = _permutations(pivots, packed.shape[-1]) @ lower @ upper
     x = transposed(x) if adjoint else x
-    return np.linalg.solve(x, b) if left else transposed(np.linalg.solve(transposed(x), transposed(b)))
+    return solution(x, b, left)
 
 
 @composite(
@@ -360,10 +361,7 @@ def _triangular(a: Any, b: Any, upper: bool, left: bool = True, unitriangular: b
     kept = np.triu(a) if upper else np.tril(a)
     if unitriangular:
         kept = kept - kept * np.eye(a.shape[-1]) + np.eye(a.shape[-1])
-    b = np.broadcast_to(
-        b, (*kept.shape[: max(0, kept.ndim - b.ndim)], *b.shape)
-    )  # NumPy 1 takes fewer axes for vectors
-    return np.linalg.solve(kept, b) if left else transposed(np.linalg.solve(transposed(kept), transposed(b)))
+    return solution(kept, b, left)
 
 
 @composite(
