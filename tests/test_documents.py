@@ -31,6 +31,7 @@ FOLDERS = {
     "amp",
     "autograd",
     "core",
+    "distributions",
     "io",
     "nn",
     "ops",

@@ -107,6 +107,7 @@ _SUBPACKAGES = {
     "amp": "netcl-autograd",
     "nn": "netcl-nn",
     "io": "netcl-nn",
+    "distributions": "netcl-nn",
     "optim": "netcl-optim",
     "data": "netcl-data",
     "distributed": "netcl-distributed",

@@ -15,6 +15,7 @@ from netcl import autograd as autograd
 from netcl import core as core
 from netcl import data as data
 from netcl import distributed as distributed
+from netcl import distributions as distributions
 from netcl import io as io
 from netcl import linalg as linalg
 from netcl import nn as nn

@@ -1,0 +1,118 @@
+"""Distributions against PyTorch: log probabilities, moments, entropies, divergences, gradients and parameters."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import netcl.autograd as ag
+from netcl import distributions as ours
+from netcl.core import Tensor
+
+theirs = torch.distributions
+RNG = np.random.default_rng(1)
+
+
+def numbers(*shape: int) -> np.ndarray[Any, Any]:
+    return RNG.uniform(0.2, 0.9, shape).astype(np.float32)
+
+
+def real(*shape: int) -> np.ndarray[Any, Any]:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+# Parameters (by name, of two distributions) and values.
+CASES: list[tuple[str, dict[str, Any], dict[str, Any], np.ndarray[Any, Any]]] = [
+    ("Normal", {"loc": real(3), "scale": numbers(3)}, {"loc": real(3), "scale": numbers(3)}, real(4, 3)),
+    ("Laplace", {"loc": real(3), "scale": numbers(3)}, {"loc": real(3), "scale": numbers(3)}, real(4, 3)),
+    ("Cauchy", {"loc": real(3), "scale": numbers(3)}, {}, real(4, 3)),
+    ("Gumbel", {"loc": real(3), "scale": numbers(3)}, {}, real(4, 3)),
+    ("LogNormal", {"loc": real(3), "scale": numbers(3)}, {"loc": real(3), "scale": numbers(3)}, numbers(4, 3)),
+    ("HalfNormal", {"scale": numbers(3)}, {}, numbers(4, 3)),
+    ("HalfCauchy", {"scale": numbers(3)}, {}, numbers(4, 3)),
+    ("Uniform", {"low": -numbers(3), "high": numbers(3) + 1}, {"low": -numbers(3) - 1, "high": numbers(3) + 2},
+     numbers(4, 3)),
+    ("Exponential", {"rate": numbers(3)}, {"rate": numbers(3)}, numbers(4, 3)),
+    ("Bernoulli", {"probs": numbers(3)}, {"probs": numbers(3)}, (numbers(4, 3) > 0.5).astype(np.float32)),
+    ("Bernoulli", {"logits": real(3)}, {"logits": real(3)}, (numbers(4, 3) > 0.5).astype(np.float32)),
+    ("Geometric", {"probs": numbers(3)}, {"probs": numbers(3)}, np.arange(12, dtype=np.float32).reshape(4, 3)),
+    ("Categorical", {"probs": numbers(3, 5)}, {"probs": numbers(3, 5)}, RNG.integers(0, 5, (4, 3))),
+    ("Categorical", {"logits": real(3, 5)}, {"logits": real(3, 5)}, RNG.integers(0, 5, (4, 3))),
+    ("OneHotCategorical", {"logits": real(3, 5)}, {"logits": real(3, 5)},
+     np.eye(5, dtype=np.float32)[RNG.integers(0, 5, (4, 3))]),
+    ("Poisson", {"rate": numbers(3) * 4}, {"rate": numbers(3)}, np.arange(12, dtype=np.float32).reshape(4, 3)),
+]  # fmt: skip
+NAMES = [f"{case[0]}-{'-'.join(case[1])}" for case in CASES]
+
+
+def close(a: Tensor, b: torch.Tensor) -> None:
+    assert a.shape == tuple(b.shape)
+    np.testing.assert_allclose(a.to_host(), b.detach().numpy(), rtol=2e-4, atol=1e-5)
+
+
+def pair(name: str, options: dict[str, Any]) -> tuple[Any, Any, dict[str, Any], dict[str, Any]]:
+    a = {key: ag.Parameter(Tensor.from_host(value)) for key, value in options.items()}
+    b = {key: torch.tensor(value, requires_grad=True) for key, value in options.items()}
+    return getattr(ours, name)(**a), getattr(theirs, name)(**b), a, b
+
+
+@pytest.mark.parametrize(("name", "options", "other", "values"), CASES, ids=NAMES)
+def test_values_and_gradients(name: str, options: Any, other: Any, values: Any) -> None:
+    p, q, a, b = pair(name, options)
+    x, y = p.log_prob(Tensor.from_host(values)), q.log_prob(torch.tensor(values))
+    close(x, y)
+    ag.sum(x).backward(), y.sum().backward()
+    for key in a:
+        if b[key].grad is not None and (a[key].grad is not None or b[key].grad.any()):
+            close(a[key].grad, b[key].grad)
+    assert (p.batch_shape, p.event_shape) == (tuple(q.batch_shape), tuple(q.event_shape))
+    assert p.has_rsample == q.has_rsample
+    if name != "Poisson":
+        close(p.entropy(), q.entropy())
+    if name != "Categorical":
+        close(p.mean, q.mean)
+        close(p.variance, q.variance)
+    if other:
+        p2, q2, _, _ = pair(name, other)
+        close(ours.kl_divergence(p, p2), theirs.kl_divergence(q, q2))
+    for one in (ours.Independent, theirs.Independent):
+        assert list(inspect.signature(one).parameters)[:2] == ["base_distribution", "reinterpreted_batch_ndims"]
+    if name != "OneHotCategorical":
+        joint = ours.Independent(p, 1).log_prob(Tensor.from_host(values))
+        close(joint, theirs.Independent(q, 1).log_prob(torch.tensor(values)))
+
+
+@pytest.mark.parametrize("name", [name for name in ours.__all__ if isinstance(getattr(ours, name), type)])
+def test_signatures(name: str) -> None:
+    mine, other = (inspect.signature(getattr(library, name)).parameters for library in (ours, theirs))
+    assert list(mine) == list(other)
+    assert [p.default for p in mine.values()] == [
+        () if isinstance(p.default, torch.Size) else p.default for p in other.values()
+    ]
+
+
+@pytest.mark.parametrize(("name", "options", "other", "values"), CASES, ids=NAMES)
+def test_samples(name: str, options: Any, other: Any, values: Any) -> None:
+    """Means of many samples, and the gradient of a sample for parameters of location and scale."""
+    p, q, a, _ = pair(name, options)
+    sample = p.sample((20000,))
+    assert sample.shape == tuple(q.sample((20000,)).shape)
+    assert not sample.requires_grad
+    drawn = sample.to_host().astype(np.float64)
+    if name == "Categorical":
+        shares = np.stack([(drawn == k).mean(0) for k in range(5)], -1)
+        np.testing.assert_allclose(shares, q.probs.detach().numpy(), atol=0.02)
+    elif "Cauchy" in name:
+        wanted = 0.75 if name == "HalfCauchy" else 0.5
+        point = q.icdf(torch.full((3,), wanted)).detach().numpy()
+        np.testing.assert_allclose((drawn < point).mean(0), wanted, atol=0.02)
+    else:
+        spread = q.stddev.detach().numpy()
+        np.testing.assert_allclose(drawn.mean(0), q.mean.detach().numpy(), atol=0.05 * spread.max())
+    if p.has_rsample:
+        ag.sum(p.rsample((2,))).backward()
+        assert all(t.grad is not None for t in a.values())

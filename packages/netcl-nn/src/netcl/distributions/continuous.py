@@ -1,0 +1,247 @@
+"""Continuous distributions that are functions of a normal or a uniform number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.distributions.distribution import Distribution, Shape, broadcast, check, open_uniform, positive
+
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+class _LocationScale(Distribution):
+    """A distribution of loc + scale x."""
+
+    has_rsample = True
+    # Mean and variance of the distribution with loc 0 and scale 1, and its entropy.
+    moments: ClassVar[tuple[float, float, float]]
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        check("scale", scale, "above 0", positive, validate_args)
+        self.loc, self.scale = broadcast(loc, scale)
+        super().__init__(self.loc.shape, (), validate_args)
+
+    def standard(self, shape: Shape) -> Tensor:
+        """Returns samples with loc 0 and scale 1."""
+        raise TypeError(f"{type(self).__name__} does not say its standard form")
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return ag.add(self.loc, ag.mul(self.scale, self.standard(self._extended(sample_shape))))
+
+    def _z(self, value: Tensor) -> Tensor:
+        return ag.div(ag.sub(value, self.loc), self.scale)
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.add(self.loc, ag.mul(self.scale, self.moments[0]))
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.mul(ag.square(self.scale), self.moments[1])
+
+    def entropy(self) -> Tensor:
+        return ag.add(ag.log(self.scale), self.moments[2])
+
+
+class Normal(_LocationScale):
+    """The normal distribution with mean ``loc`` and standard deviation ``scale``."""
+
+    moments = (0.0, 1.0, 0.5 + _HALF_LOG_2PI)
+
+    def standard(self, shape: Shape) -> Tensor:
+        return ag.cast(ag.randn(tuple(shape), queue=self.loc.queue), dtype=self.loc.dtype)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        half = ag.mul(ag.square(self._z(value)), -0.5)
+        return ag.sub(half, ag.add(ag.log(self.scale), _HALF_LOG_2PI))
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Returns the probability of at most ``value``."""
+        return ag.mul(ag.add(ag.erf(ag.mul(self._z(value), math.sqrt(0.5))), 1.0), 0.5)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Returns the quantile."""
+        inverse = ag.mul(ag.erfinv(ag.sub(ag.mul(value, 2.0), 1.0)), math.sqrt(2.0))
+        return ag.add(self.loc, ag.mul(self.scale, inverse))
+
+
+class Laplace(_LocationScale):
+    """The Laplace distribution, exp(-|x - loc| / scale) / (2 scale)."""
+
+    moments = (0.0, 2.0, 1.0 + math.log(2.0))
+
+    def standard(self, shape: Shape) -> Tensor:
+        u = ag.sub(ag.mul(open_uniform(shape, self.loc), 2.0), 1.0)
+        return ag.neg(ag.mul(ag.sign(u), ag.log1p(ag.neg(ag.abs(u)))))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return ag.sub(ag.neg(ag.abs(self._z(value))), ag.log(ag.mul(self.scale, 2.0)))
+
+
+class Cauchy(_LocationScale):
+    """The Cauchy distribution; its mean and variance are NaN and infinite."""
+
+    moments = (math.nan, math.inf, math.log(4 * math.pi))
+
+    def standard(self, shape: Shape) -> Tensor:
+        return ag.tan(ag.mul(ag.sub(open_uniform(shape, self.loc), 0.5), math.pi))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return ag.neg(ag.add(ag.add(ag.log1p(ag.square(self._z(value))), ag.log(self.scale)), math.log(math.pi)))
+
+
+class Gumbel(_LocationScale):
+    """The Gumbel distribution, of the largest of many numbers."""
+
+    moments = (0.5772156649015329, math.pi**2 / 6, 1.5772156649015329)
+
+    def standard(self, shape: Shape) -> Tensor:
+        return ag.neg(ag.log(ag.neg(ag.log(open_uniform(shape, self.loc)))))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        z = ag.neg(self._z(value))
+        return ag.sub(ag.sub(z, ag.exp(z)), ag.log(self.scale))
+
+
+class LogNormal(Normal):
+    """The distribution of the exponential of a Normal."""
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return ag.exp(super().rsample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        log = ag.log(value)
+        return ag.sub(super().log_prob(log), log)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return super().cdf(ag.log(value))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return ag.exp(super().icdf(value))
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.exp(ag.add(self.loc, ag.mul(ag.square(self.scale), 0.5)))
+
+    @property
+    def variance(self) -> Tensor:
+        square = ag.square(self.scale)
+        return ag.mul(ag.expm1(square), ag.exp(ag.add(ag.mul(self.loc, 2.0), square)))
+
+    def entropy(self) -> Tensor:
+        return ag.add(super().entropy(), self.loc)
+
+
+class _Half(Distribution):
+    """The distribution of the absolute value of a symmetric one around 0."""
+
+    has_rsample = True
+    whole: ClassVar[type[_LocationScale]]
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        check("scale", scale, "above 0", positive, validate_args)
+        (self.scale,) = broadcast(scale)
+        self._base = self.whole(ag.mul(self.scale.detach(), 0.0), self.scale)
+        super().__init__(self.scale.shape, (), validate_args)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return ag.abs(self._base.rsample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        inside = ag.add(self._base.log_prob(value), math.log(2.0))
+        return ag.where(ag.ge(value, 0.0), inside, -math.inf)
+
+    def entropy(self) -> Tensor:
+        return ag.sub(self._base.entropy(), math.log(2.0))
+
+
+class HalfNormal(_Half):
+    """The distribution of the absolute value of Normal(0, scale)."""
+
+    whole = Normal
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.mul(self.scale, math.sqrt(2 / math.pi))
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.mul(ag.square(self.scale), 1 - 2 / math.pi)
+
+
+class HalfCauchy(_Half):
+    """The distribution of the absolute value of Cauchy(0, scale)."""
+
+    whole = Cauchy
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.add(ag.mul(self.scale, 0.0), math.inf)
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.add(ag.mul(self.scale, 0.0), math.inf)
+
+
+class Uniform(Distribution):
+    """The uniform distribution on [low, high)."""
+
+    has_rsample = True
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+        if not isinstance(low, Tensor) and not isinstance(high, Tensor) and not low < high:
+            raise ValueError(f"low is below high, not {low} and {high}")
+        self.low, self.high = broadcast(low, high)
+        if validate_args and not bool((self.low.to_host() < self.high.to_host()).all()):
+            raise ValueError("low is below high; the tensors have other values")
+        super().__init__(self.low.shape, (), validate_args)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        u = ag.cast(ag.rand(self._extended(sample_shape), queue=self.low.queue), dtype=self.low.dtype)
+        return ag.add(self.low, ag.mul(u, ag.sub(self.high, self.low)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        inside = ag.logical_and(ag.ge(value, self.low), ag.lt(value, self.high))
+        return ag.where(inside, ag.neg(ag.log(ag.sub(self.high, self.low))), -math.inf)
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.mul(ag.add(self.low, self.high), 0.5)
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.div(ag.square(ag.sub(self.high, self.low)), 12.0)
+
+    def entropy(self) -> Tensor:
+        return ag.log(ag.sub(self.high, self.low))
+
+
+class Exponential(Distribution):
+    """The exponential distribution, rate exp(-rate x)."""
+
+    has_rsample = True
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        check("rate", rate, "above 0", positive, validate_args)
+        (self.rate,) = broadcast(rate)
+        super().__init__(self.rate.shape, (), validate_args)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return ag.div(ag.neg(ag.log(open_uniform(self._extended(sample_shape), self.rate))), self.rate)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return ag.sub(ag.log(self.rate), ag.mul(self.rate, value))
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.div(1.0, self.rate)
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.div(1.0, ag.square(self.rate))
+
+    def entropy(self) -> Tensor:
+        return ag.sub(1.0, ag.log(self.rate))

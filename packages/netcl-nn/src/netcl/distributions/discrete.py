@@ -1,0 +1,172 @@
+"""Discrete distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.layout import broadcast_shapes
+from netcl.distributions.distribution import Distribution, Shape, broadcast, check, open_uniform, positive
+
+
+def _one_of(name: str, probs: Any, logits: Any) -> None:
+    if (probs is None) == (logits is None):
+        raise ValueError(f"{name} takes probs or logits, one of them")
+
+
+def _probability(value: Any) -> Any:
+    return (value >= 0) & (value <= 1)
+
+
+class Bernoulli(Distribution):
+    """1 with probability ``probs`` = sigmoid(``logits``), else 0."""
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        _one_of("Bernoulli", probs, logits)
+        if logits is None:
+            check("probs", probs, "in [0, 1]", _probability, validate_args)
+            (self.probs,) = broadcast(probs)
+            clipped = ag.minimum(ag.maximum(self.probs, 2.0**-23), 1.0 - 2.0**-23)
+            self.logits = ag.sub(ag.log(clipped), ag.log1p(ag.neg(clipped)))
+        else:
+            (self.logits,) = broadcast(logits)
+            self.probs = ag.sigmoid(self.logits)
+        super().__init__(self.probs.shape, (), validate_args)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        with ag.no_grad():
+            drawn = ag.cast(ag.rand(self._extended(sample_shape), queue=self.probs.queue), dtype=self.probs.dtype)
+            return ag.cast(ag.lt(drawn, self.probs), dtype=self.probs.dtype)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return ag.sub(ag.mul(self.logits, value), ag.softplus(self.logits))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.mul(self.probs, ag.sub(1.0, self.probs))
+
+    def entropy(self) -> Tensor:
+        return ag.sub(ag.softplus(self.logits), ag.mul(self.logits, self.probs))
+
+
+class Geometric(Bernoulli):
+    """The number of failures before the first success, of probability ``probs``."""
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        with ag.no_grad():
+            u = open_uniform(self._extended(sample_shape), self.probs)
+            return ag.floor(ag.div(ag.log(u), ag.log1p(ag.neg(self.probs))))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return ag.add(ag.mul(value, ag.log1p(ag.neg(self.probs))), ag.log(self.probs))
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.sub(ag.div(1.0, self.probs), 1.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.div(ag.sub(ag.div(1.0, self.probs), 1.0), self.probs)
+
+    def entropy(self) -> Tensor:
+        return ag.div(super().entropy(), self.probs)
+
+
+class Categorical(Distribution):
+    """The numbers 0 to K - 1 with probabilities ``probs`` (..., K), normalized, or softmax(``logits``)."""
+
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
+    ) -> None:
+        _one_of(type(self).__name__, probs, logits)
+        given: Any = probs if logits is None else logits
+        if not isinstance(given, Tensor) or not given.ndim:
+            raise ValueError(f"{type(self).__name__} takes a tensor with at least one axis")
+        if logits is None:
+            check("probs", given, "at least 0", lambda value: value >= 0, validate_args)
+            self.probs = ag.div(given, ag.sum(given, axis=-1, keepdims=True))
+            # Probabilities of 0 and 1 give finite logits.
+            self.logits = ag.log(ag.minimum(ag.maximum(self.probs, 2.0**-23), 1.0 - 2.0**-23))
+        else:
+            self.logits = ag.sub(given, ag.logsumexp(given, axis=-1, keepdims=True))
+            self.probs = ag.softmax(self.logits, axis=-1)
+        self._num_events: int = given.shape[-1]
+        super().__init__(given.shape[:-1], (), validate_args)
+
+    def _indices(self, sample_shape: Shape) -> Tensor:
+        """Returns indices by the largest of the logarithms of the probabilities plus Gumbel numbers."""
+        with ag.no_grad():
+            u = open_uniform((*tuple(sample_shape), *self._batch_shape, self._num_events), self.probs)
+            return ag.argmax(ag.sub(ag.log(self.probs), ag.log(ag.neg(ag.log(u)))), axis=-1)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        return self._indices(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        shape = broadcast_shapes([value.shape, self._batch_shape])
+        index = ag.expand(ag.cast(value, dtype="int64"), shape)
+        logits = ag.expand(self.logits, (*shape, self._num_events))
+        return ag.squeeze(ag.gather(logits, -1, ag.unsqueeze(index, -1)), -1)
+
+    def entropy(self) -> Tensor:
+        return ag.neg(ag.sum(ag.mul(self.probs, ag.maximum(self.logits, -3.4e38)), axis=-1))
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Returns all numbers, (K, ...), over the batch if ``expand``."""
+        values = Tensor.arange(self._num_events, dtype="int64", queue=self.probs.queue)
+        values = ag.reshape(values, (-1, *(1,) * len(self._batch_shape)))
+        return ag.expand(values, (self._num_events, *self._batch_shape)) if expand else values
+
+
+class OneHotCategorical(Categorical):
+    """``Categorical`` with events as one-hot vectors."""
+
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(probs, logits, validate_args)
+        self._event_shape = (self._num_events,)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        return ag.cast(ag.one_hot(self._indices(sample_shape), self._num_events), dtype=self.probs.dtype)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return super().log_prob(ag.argmax(value, axis=-1))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.mul(self.probs, ag.sub(1.0, self.probs))
+
+
+class Poisson(Distribution):
+    """The number of events of a rate."""
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        check("rate", rate, "above 0", positive, validate_args)
+        (self.rate,) = broadcast(rate)
+        super().__init__(self.rate.shape, (), validate_args)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        with ag.no_grad():
+            drawn: Tensor = ag.poisson(ag.clone(ag.expand(self.rate, self._extended(sample_shape))))
+            return drawn
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return ag.sub(ag.sub(ag.xlogy(value, self.rate), self.rate), ag.lgamma(ag.add(value, 1.0)))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.rate
+
+    @property
+    def variance(self) -> Tensor:
+        return self.rate

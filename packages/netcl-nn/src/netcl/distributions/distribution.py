@@ -1,0 +1,110 @@
+"""Distribution: the base class, with shapes of batches and events, and parameters from numbers or tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.layout import broadcast_shapes
+
+Shape = Sequence[int]
+
+
+class Distribution:
+    """A probability distribution of events of ``event_shape``, for each element of ``batch_shape``.
+
+    Parameters are tensors or numbers and broadcast. ``validate_args=True`` checks parameters and values on the host and
+    raises ValueError; by default only numbers are checked, so that nothing is read from the device.
+    """
+
+    has_rsample: bool = False
+
+    def __init__(self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None) -> None:
+        self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
+        self._validate_args = bool(validate_args)
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """The shape of the parameters."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """The shape of one event."""
+        return self._event_shape
+
+    def _extended(self, sample_shape: Shape) -> tuple[int, ...]:
+        return (*tuple(sample_shape), *self._batch_shape, *self._event_shape)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        """Returns samples of shape sample_shape + batch_shape + event_shape, without a gradient."""
+        with ag.no_grad():
+            return self.rsample(sample_shape).detach()
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        """Returns samples as functions of the parameters, so that gradients flow to them."""
+        raise TypeError(f"{type(self).__name__} has no rsample; write sample() and a gradient by log_prob()")
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Returns the logarithm of the density or probability at ``value``."""
+        raise TypeError(f"{type(self).__name__} has no log_prob")
+
+    def entropy(self) -> Tensor:
+        """Returns the entropy, of batch_shape."""
+        raise TypeError(f"{type(self).__name__} has no entropy in closed form")
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        raise TypeError(f"{type(self).__name__} has no mean")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        raise TypeError(f"{type(self).__name__} has no variance")
+
+    @property
+    def stddev(self) -> Tensor:
+        """The square root of the variance."""
+        return ag.sqrt(self.variance)
+
+    def perplexity(self) -> Tensor:
+        """The exponential of the entropy."""
+        return ag.exp(self.entropy())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(batch_shape={self._batch_shape}, event_shape={self._event_shape})"
+
+
+def broadcast(*values: Any) -> list[Tensor]:
+    """Returns numbers and tensors as tensors of one shape, on the device and in the dtype of the tensors."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    queue = tensors[0].queue if tensors else None
+    dtype = tensors[0].dtype if tensors else "float32"
+    made = [v if isinstance(v, Tensor) else Tensor.full((), float(v), dtype, queue=queue) for v in values]
+    shape = broadcast_shapes([t.shape for t in made])
+    return [t if t.shape == shape else ag.expand(t, shape) for t in made]
+
+
+def check(name: str, value: Any, what: str, holds: Any, validate_args: bool | None) -> None:
+    """Raises ValueError unless ``holds(value)``, for numbers, and for tensors if ``validate_args``."""
+    if isinstance(value, Tensor):
+        if not validate_args:
+            return
+        if not bool(holds(value.to_host()).all()):
+            raise ValueError(f"{name} is {what}; the tensor of shape {value.shape} has other values")
+    elif not holds(value):
+        raise ValueError(f"{name} is {what}, not {value}")
+
+
+def positive(value: Any) -> Any:
+    """Returns True where the value is above 0."""
+    return value > 0
+
+
+def open_uniform(shape: Shape, like: Tensor) -> Tensor:
+    """Returns uniform numbers in (0, 1), without the ends, whose logarithms are not finite."""
+    drawn = ag.cast(ag.rand(tuple(shape), queue=like.queue), dtype=like.dtype)
+    return ag.maximum(ag.minimum(drawn, 1.0 - 2.0**-24), 2.0**-25)

@@ -1,0 +1,47 @@
+"""Independent: axes of a batch as axes of the event."""
+
+from __future__ import annotations
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.distributions.distribution import Distribution, Shape
+
+
+class Independent(Distribution):
+    """``base_distribution`` with its last ``reinterpreted_batch_ndims`` batch axes as axes of the event."""
+
+    def __init__(
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+    ) -> None:
+        count, batch = reinterpreted_batch_ndims, base_distribution.batch_shape
+        if not 0 <= count <= len(batch):
+            raise ValueError(f"reinterpreted_batch_ndims is from 0 to {len(batch)}, not {count}")
+        self.base_dist: Distribution = base_distribution
+        self.reinterpreted_batch_ndims: int = count
+        cut = len(batch) - count
+        super().__init__(batch[:cut], (*batch[cut:], *base_distribution.event_shape), validate_args)
+        self.has_rsample = base_distribution.has_rsample
+
+    def _summed(self, value: Tensor) -> Tensor:
+        count = self.reinterpreted_batch_ndims
+        return ag.sum(value, axis=tuple(range(-count, 0))) if count else value
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return self._summed(self.base_dist.log_prob(value))
+
+    def entropy(self) -> Tensor:
+        return self._summed(self.base_dist.entropy())
+
+    @property
+    def mean(self) -> Tensor:
+        return self.base_dist.mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self.base_dist.variance
