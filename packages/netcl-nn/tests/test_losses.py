@@ -197,7 +197,13 @@ def test_weights_move_with_the_module() -> None:
 
 def test_every_loss_is_tested_here() -> None:
     losses = {name for name in nn.__all__ if name.endswith("Loss")}
-    assert losses == {name.split()[0] for name in CASES} | {"InfoNCELoss", "ContrastiveLoss", "CTCLoss"}
+    assert losses == {name.split()[0] for name in CASES} | {
+        "InfoNCELoss",
+        "ContrastiveLoss",
+        "CTCLoss",
+        "AdaptiveLogSoftmaxWithLoss",
+        "TripletMarginWithDistanceLoss",
+    }
 
 
 @pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss"])

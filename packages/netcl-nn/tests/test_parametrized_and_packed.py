@@ -114,6 +114,21 @@ def test_an_adaptive_softmax_sums_to_one(rng) -> None:
     assert layer.predict(x).tolist() == log.argmax(1).tolist()
 
 
+def test_triplets_with_a_distance_of_their_own(rng) -> None:
+    a, p, n = rng.standard_normal((3, 5, 4))
+
+    def largest(x: Tensor, y: Tensor) -> Tensor:
+        return ag.amax(ag.abs(ag.sub(x, y)), axis=1)
+
+    layer = nn.TripletMarginWithDistanceLoss(distance_function=largest, margin=2.0, swap=True, reduction="none")
+    near = np.abs(a - p).max(1)
+    far = np.minimum(np.abs(a - n).max(1), np.abs(p - n).max(1))
+    found = layer(*map(tensor, (a, p, n))).to_host()
+    np.testing.assert_allclose(found, np.maximum(near - far + 2.0, 0), rtol=1e-5)
+    with pytest.raises(ValueError, match="margin"):
+        nn.TripletMarginWithDistanceLoss(margin=0.0)
+
+
 def test_a_call_with_other_tensors_changes_nothing(rng) -> None:
     layer = nn.Linear(3, 2)
     before = layer.weight
