@@ -243,6 +243,12 @@ def _on_host(count: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=np.array([key, 3], np.uint64), counter=start))
 
 
+def _drawn(engine: Any, counts: Any, dtype: str) -> Tensor:
+    """Counts that were drawn on the host; infinite where the dtype is too narrow."""
+    with np.errstate(over="ignore"):
+        return engine.tensor(np.asarray(counts), dtype)  # type: ignore[no-any-return]
+
+
 @computed(
     domain=Domain(
         cases=lambda rng: iter([((np.zeros((3, 4)),), {})]), reference=lambda rate: np.zeros(rate.shape), gradient=False
@@ -258,7 +264,7 @@ def poisson(rate: Tensor) -> Tensor:
     means = rate.numpy().astype(np.float64)
     if not (means >= 0).all():
         raise ValueError("poisson: means are not negative, and not NaN")
-    return engine.tensor(np.asarray(_on_host(means.size).poisson(means)), rate.dtype)  # type: ignore[no-any-return]
+    return _drawn(engine, _on_host(means.size).poisson(means), rate.dtype)
 
 
 @computed(
@@ -281,7 +287,7 @@ def binomial(count: Tensor, prob: Tensor) -> Tensor:
         raise ValueError("binomial: counts are not negative and below 2**63, and probabilities in [0, 1]")
     shape = broadcast_shapes((count.shape, prob.shape), "binomial")
     drawn = _on_host(int(np.prod(shape))).binomial(trials.astype(np.int64), chances, shape)
-    return engine.tensor(np.asarray(drawn), count.dtype)  # type: ignore[no-any-return]
+    return _drawn(engine, drawn, count.dtype)
 
 
 def _as(order: Any, dtype: str, queue: Any) -> Tensor:

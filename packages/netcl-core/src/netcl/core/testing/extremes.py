@@ -55,8 +55,8 @@ _ALONG: dict[str, dict[str, Any]] = {
 
 
 _FLOATS_ONLY = ("lerp",)  # of integers the difference wraps on one engine and not on another; PyTorch refuses them
-# Logarithms near their zeros have rounding units of 1; vectors of the drivers' expm1 lose the sign of zero.
-_ABSOLUTE = ("lgamma", "elu", "celu", "selu")
+# Logarithms near their zeros have rounding units of 1; vectors of the drivers' expm1 and log1p lose the sign of zero.
+_ABSOLUTE = ("lgamma", "elu", "celu", "selu", "xlog1py")
 _TOTALS = ("sum", "mean", "prod", "cumsum")  # whose zeros have the sign of their first term or not
 
 
