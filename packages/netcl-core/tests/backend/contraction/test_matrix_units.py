@@ -11,9 +11,12 @@ import pytest
 
 from netcl.core import Tensor, config
 from netcl.core.backend.epilogue import Epilogue, run_alone
+from netcl.core.backend.registry import engine_for
 from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.device.health import launch_log
 from netcl.core.expr import Load, parse
+from netcl.core.kernel_selector import get_kernel_selector
+from netcl.core.testing import masked
 from netcl.core.tuning import matmul_precision, matrix_units, selector
 from netcl.core.tuning.matrix_units import convolves
 from netcl.core.tuning.problems import Contraction, Geometry, segmented
@@ -354,3 +357,29 @@ def test_segments_of_the_summed_index():
     assert segmented(replace(c, b_k=(0, 0, 64, 1))) == (replace(c, b_k=(0, 0, 64, 1)), 192, 0)
     assert segmented(replace(c, b_k=(0, 0, 32, 1))) is None  # backwards
     assert segmented(replace(c, k=(1, 2, 3, 64), a_k=(0, 192, 64, 1), b_k=(0, 9999, 640, 1))) is None  # two gaps
+
+
+def test_the_launched_kernel_of_a_convolution_on_a_unit_is_the_one_that_is_reported(engine, monkeypatch):
+    """On a device that is seen as a GPU with a twin as its unit, in a forward convolution of 16 bits."""
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels")
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(matrix_units, "unit_of", lambda profile, parts: "mma_twin" if parts == 0 else None)
+    monkeypatch.setattr(matrix_units, "_LEAST_PRODUCTS", 1)
+    matrix_units.convolves.cache_clear()
+    try:
+        with masked(engine.handle, is_cpu=False) as gpu:
+            chooser = get_kernel_selector(gpu)
+            seen = engine_for(gpu)
+            x, w = (
+                seen.tensor(rng.integers(-2, 3, shape).astype(np.float32), "bfloat16")
+                for shape in ((1, 64, 4, 5), (16, 64, 3, 3))
+            )
+            log = launch_log(gpu.queue)
+            log.clear()
+            seen.conv("forward", x, w, stride=(1, 1), padding=((1, 1), (1, 1)), dilation=(1, 1), groups=1)
+            chosen = chooser.select_conv2d_kernel(1, 64, 16, 4, 5, 3, 3, 1, 1, dtype="bfloat16")
+            assert chosen.extra["kernel"] == "mma_twin"
+            assert "matrix_unit" in str(list(log))
+    finally:
+        matrix_units.convolves.cache_clear()

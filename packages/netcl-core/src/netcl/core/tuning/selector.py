@@ -463,7 +463,8 @@ class KernelSelector:
 
         def launched(name: str | None) -> str | None:
             wanted = allowed(name) or wished_kernel(self.traits, g, None)
-            return next(iter(convolution_kernels(self.traits, "forward", g, dtype, wanted)), None)
+            unit = convolution_unit(self.profile.base, "forward", g, dtype) if wanted is None else None
+            return unit or next(iter(convolution_kernels(self.traits, "forward", g, dtype, wanted)), None)
 
         empty = 0 in (batch, channels, filters, *g.out, kernel_h, kernel_w)
         kernel = None if empty else self._launched(dtype, launched, measured)
