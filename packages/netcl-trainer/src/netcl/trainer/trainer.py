@@ -88,7 +88,7 @@ class Trainer:
         compile: bool = True,
         seed: int | None = None,
     ) -> None:
-        if not isinstance(model, nn.Module):
+        if not hasattr(model, "parameters"):  # as nn.Module and DataParallel have
             raise TypeError(f"model is an nn.Module, not {type(model).__name__}")
         own = list(model.parameters())
         if optimizer is not None:
@@ -104,7 +104,7 @@ class Trainer:
         if loss_fn is not None and not callable(loss_fn):
             raise TypeError(f"loss_fn is a function of output and target, not {loss_fn!r}; write nn.functional's")
         callbacks = [callbacks] if isinstance(callbacks, Callback) else list(callbacks)
-        for callback in callbacks:
+        for callback in list[Any](callbacks):
             if not isinstance(callback, Callback):
                 made = f"; write {callback.__name__}()" if isinstance(callback, type) else ""
                 raise TypeError(f"callbacks are instances of netcl.trainer.Callback, not {callback!r}{made}")
@@ -187,15 +187,15 @@ class Trainer:
         self.model.train()
         with Interruption() as self._interruption:
             try:
-                for callback in callbacks:
+                for callback in list[Any](callbacks):
                     callback.on_fit_start(self)
                 if checkpoint is not None:
                     load_run(self, self.run, checkpoint)
                 self._epochs(step)
-                for callback in callbacks:
+                for callback in list[Any](callbacks):
                     callback.on_fit_end(self)
             except BaseException as error:
-                for callback in callbacks:
+                for callback in list[Any](callbacks):
                     callback.on_exception(self, error)
                 raise
             finally:
