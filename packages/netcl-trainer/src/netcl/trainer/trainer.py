@@ -187,15 +187,15 @@ class Trainer:
         self.model.train()
         with Interruption() as self._interruption:
             try:
-                for callback in list[Any](callbacks):
+                for callback in callbacks:
                     callback.on_fit_start(self)
                 if checkpoint is not None:
                     load_run(self, self.run, checkpoint)
                 self._epochs(step)
-                for callback in list[Any](callbacks):
+                for callback in callbacks:
                     callback.on_fit_end(self)
             except BaseException as error:
-                for callback in list[Any](callbacks):
+                for callback in callbacks:
                     callback.on_exception(self, error)
                 raise
             finally:
