@@ -7,6 +7,7 @@ from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.errors import UnsupportedError
 from netcl.distributions.continuous import Exponential, Laplace, Normal, Uniform
 from netcl.distributions.discrete import Bernoulli, Categorical, Geometric, Poisson
 from netcl.distributions.distribution import Distribution
@@ -29,14 +30,14 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Returns the divergence of q from p, E_p[log p - log q], of the batch shape.
 
-    Raises NotImplementedError if no function is registered for the classes or bases of them.
+    Raises UnsupportedError if no function is registered for the classes or bases of them.
     """
     for kind in type(p).__mro__:
         for other in type(q).__mro__:
             function = _registered.get((kind, other))
             if function is not None:
                 return function(p, q)
-    raise NotImplementedError(
+    raise UnsupportedError(
         f"no divergence of {type(p).__name__} and {type(q).__name__}; write one and register it with register_kl"
     )
 
@@ -94,5 +95,5 @@ def _poisson(p: Poisson, q: Poisson) -> Tensor:
 @register_kl(Independent, Independent)
 def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError("the divergence of Independent needs as many event axes in both")
+        raise UnsupportedError("the divergence of Independent needs as many event axes in both")
     return p._summed(kl_divergence(p.base_dist, q.base_dist))
