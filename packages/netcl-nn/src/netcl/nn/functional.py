@@ -326,7 +326,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = ag.minimum(far, distance(positive, negative))
-    return ag.ranked(near, far, margin=float(margin), reduction=reduction)  # type: ignore[no-any-return]
+    return ag.margin_of_distances(near, far, margin=float(margin), reduction=reduction)  # type: ignore[no-any-return]
 
 
 # -- windows of images -------------------------------------------------------------------------------------------------

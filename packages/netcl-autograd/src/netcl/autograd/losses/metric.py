@@ -162,7 +162,7 @@ def triplet_margin_loss(
     far = ops.pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = ops.minimum(far, ops.pairwise_distance(positive, negative, p, eps))
-    return ranked(near, far, margin=margin, reduction=reduction)  # type: ignore[no-any-return]
+    return margin_of_distances(near, far, margin=margin, reduction=reduction)  # type: ignore[no-any-return]
 
 
 @expression(
@@ -175,7 +175,7 @@ def triplet_margin_loss(
         ),
     ),
 )
-def ranked(near: Expr, far: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
+def margin_of_distances(near: Expr, far: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
     """max(0, near - far + margin): the last step of ``triplet_margin_loss``."""
     value = near - far + margin
     return reduced(apply("where", value >= 0.0, value, 0.0), reduction, space.axes(None))
