@@ -18,6 +18,8 @@ class _LocationScale(Distribution):
     has_rsample = True
     # Mean and variance of the distribution with loc 0 and scale 1, and its entropy.
     moments: ClassVar[tuple[float, float, float]]
+    loc: Tensor
+    scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         check("scale", scale, "above 0", positive, validate_args)
@@ -49,7 +51,7 @@ class _LocationScale(Distribution):
 class Normal(_LocationScale):
     """The normal distribution with mean ``loc`` and standard deviation ``scale``."""
 
-    moments = (0.0, 1.0, 0.5 + _HALF_LOG_2PI)
+    moments: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.5 + _HALF_LOG_2PI)
 
     def standard(self, shape: Shape) -> Tensor:
         return ag.cast(ag.randn(tuple(shape), queue=self.loc.queue), dtype=self.loc.dtype)
@@ -71,7 +73,7 @@ class Normal(_LocationScale):
 class Laplace(_LocationScale):
     """The Laplace distribution, exp(-|x - loc| / scale) / (2 scale)."""
 
-    moments = (0.0, 2.0, 1.0 + math.log(2.0))
+    moments: ClassVar[tuple[float, float, float]] = (0.0, 2.0, 1.0 + math.log(2.0))
 
     def standard(self, shape: Shape) -> Tensor:
         u = ag.sub(ag.mul(open_uniform(shape, self.loc), 2.0), 1.0)
@@ -84,7 +86,7 @@ class Laplace(_LocationScale):
 class Cauchy(_LocationScale):
     """The Cauchy distribution; its mean and variance are NaN and infinite."""
 
-    moments = (math.nan, math.inf, math.log(4 * math.pi))
+    moments: ClassVar[tuple[float, float, float]] = (math.nan, math.inf, math.log(4 * math.pi))
 
     def standard(self, shape: Shape) -> Tensor:
         return ag.tan(ag.mul(ag.sub(open_uniform(shape, self.loc), 0.5), math.pi))
@@ -96,7 +98,7 @@ class Cauchy(_LocationScale):
 class Gumbel(_LocationScale):
     """The Gumbel distribution, of the largest of many numbers."""
 
-    moments = (0.5772156649015329, math.pi**2 / 6, 1.5772156649015329)
+    moments: ClassVar[tuple[float, float, float]] = (0.5772156649015329, math.pi**2 / 6, 1.5772156649015329)
 
     def standard(self, shape: Shape) -> Tensor:
         return ag.neg(ag.log(ag.neg(ag.log(open_uniform(shape, self.loc)))))
@@ -140,6 +142,7 @@ class _Half(Distribution):
 
     has_rsample = True
     whole: ClassVar[type[_LocationScale]]
+    scale: Tensor
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         check("scale", scale, "above 0", positive, validate_args)
@@ -161,7 +164,7 @@ class _Half(Distribution):
 class HalfNormal(_Half):
     """The distribution of the absolute value of Normal(0, scale)."""
 
-    whole = Normal
+    whole: ClassVar[type[_LocationScale]] = Normal
 
     @property
     def mean(self) -> Tensor:
@@ -175,7 +178,7 @@ class HalfNormal(_Half):
 class HalfCauchy(_Half):
     """The distribution of the absolute value of Cauchy(0, scale)."""
 
-    whole = Cauchy
+    whole: ClassVar[type[_LocationScale]] = Cauchy
 
     @property
     def mean(self) -> Tensor:
@@ -190,6 +193,8 @@ class Uniform(Distribution):
     """The uniform distribution on [low, high)."""
 
     has_rsample = True
+    low: Tensor
+    high: Tensor
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         if not isinstance(low, Tensor) and not isinstance(high, Tensor) and not low < high:
@@ -223,6 +228,7 @@ class Exponential(Distribution):
     """The exponential distribution, rate exp(-rate x)."""
 
     has_rsample = True
+    rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         check("rate", rate, "above 0", positive, validate_args)

@@ -22,6 +22,9 @@ def _probability(value: Any) -> Any:
 class Bernoulli(Distribution):
     """1 with probability ``probs`` = sigmoid(``logits``), else 0."""
 
+    probs: Tensor
+    logits: Tensor
+
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         _one_of("Bernoulli", probs, logits)
         if logits is None:
@@ -79,6 +82,9 @@ class Geometric(Bernoulli):
 
 class Categorical(Distribution):
     """The numbers 0 to K - 1 with probabilities ``probs`` (..., K), normalized, or softmax(``logits``)."""
+
+    probs: Tensor
+    logits: Tensor
 
     def __init__(
         self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
@@ -149,6 +155,8 @@ class OneHotCategorical(Categorical):
 
 class Poisson(Distribution):
     """The number of events of a rate."""
+
+    rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         check("rate", rate, "above 0", positive, validate_args)

@@ -20,7 +20,7 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims: int = count
         cut = len(batch) - count
         super().__init__(batch[:cut], (*batch[cut:], *base_distribution.event_shape), validate_args)
-        self.has_rsample = base_distribution.has_rsample
+        self.has_rsample: bool = base_distribution.has_rsample
 
     def _summed(self, value: Tensor) -> Tensor:
         count = self.reinterpreted_batch_ndims

@@ -52,8 +52,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.n_clusters: int = len(given)
         self.head_size: int = self.shortlist_size + self.n_clusters
         place: dict[str, Any] = {"device": device, "dtype": dtype}
-        self.head = Linear(in_features, self.head_size, bias=head_bias, **place)
-        self.tail = ModuleList()
+        self.head: Linear = Linear(in_features, self.head_size, bias=head_bias, **place)
+        self.tail: ModuleList = ModuleList()
         for at, (low, high) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
             hidden = int(in_features // div_value ** (at + 1))
             projection = Linear(in_features, hidden, bias=False, **place)

@@ -16,7 +16,8 @@ class RemovableHandle:
     """The handle of a registered hook; ``remove()`` removes the hook, as does the end of a ``with`` block."""
 
     def __init__(self, hooks: dict[int, Any], hook: Callable[..., Any], first: bool = False) -> None:
-        self._hooks, self.id = hooks, next(_ids)
+        self._hooks = hooks
+        self.id: int = next(_ids)
         others = dict(hooks) if first else {}
         if first:
             hooks.clear()

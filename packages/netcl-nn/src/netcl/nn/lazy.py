@@ -102,7 +102,7 @@ class LazyModuleMixin:
 class LazyLinear(LazyModuleMixin, linear.Linear):
     """Linear with ``in_features`` from the first input."""
 
-    cls_to_become = linear.Linear
+    cls_to_become: ClassVar[type[Module]] = linear.Linear
     size = "in_features"
 
     def __init__(self, out_features: int, bias: bool = True, *, device: Any = None, dtype: str = "float32") -> None:
@@ -154,21 +154,21 @@ class _LazyConv(LazyModuleMixin):
 class LazyConv1d(_LazyConv, conv.Conv1d):
     """Conv1d with ``in_channels`` from the first input."""
 
-    cls_to_become = conv.Conv1d
+    cls_to_become: ClassVar[type[Module]] = conv.Conv1d
     rank = 1
 
 
 class LazyConv2d(_LazyConv, conv.Conv2d):
     """Conv2d with ``in_channels`` from the first input."""
 
-    cls_to_become = conv.Conv2d
+    cls_to_become: ClassVar[type[Module]] = conv.Conv2d
     rank = 2
 
 
 class LazyConv3d(_LazyConv, conv.Conv3d):
     """Conv3d with ``in_channels`` from the first input."""
 
-    cls_to_become = conv.Conv3d
+    cls_to_become: ClassVar[type[Module]] = conv.Conv3d
     rank = 3
 
 
@@ -203,21 +203,21 @@ class _LazyTransposed(_LazyConv):
 class LazyConvTranspose1d(_LazyTransposed, conv.ConvTranspose1d):
     """ConvTranspose1d with ``in_channels`` from the first input."""
 
-    cls_to_become = conv.ConvTranspose1d
+    cls_to_become: ClassVar[type[Module]] = conv.ConvTranspose1d
     rank = 1
 
 
 class LazyConvTranspose2d(_LazyTransposed, conv.ConvTranspose2d):
     """ConvTranspose2d with ``in_channels`` from the first input."""
 
-    cls_to_become = conv.ConvTranspose2d
+    cls_to_become: ClassVar[type[Module]] = conv.ConvTranspose2d
     rank = 2
 
 
 class LazyConvTranspose3d(_LazyTransposed, conv.ConvTranspose3d):
     """ConvTranspose3d with ``in_channels`` from the first input."""
 
-    cls_to_become = conv.ConvTranspose3d
+    cls_to_become: ClassVar[type[Module]] = conv.ConvTranspose3d
     rank = 3
 
 
@@ -251,34 +251,34 @@ class _LazyNorm(LazyModuleMixin):
 class LazyBatchNorm1d(_LazyNorm, norm.BatchNorm1d):
     """BatchNorm1d with ``num_features`` from the first input."""
 
-    cls_to_become = norm.BatchNorm1d
+    cls_to_become: ClassVar[type[Module]] = norm.BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNorm, norm.BatchNorm2d):
     """BatchNorm2d with ``num_features`` from the first input."""
 
-    cls_to_become = norm.BatchNorm2d
+    cls_to_become: ClassVar[type[Module]] = norm.BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNorm, norm.BatchNorm3d):
     """BatchNorm3d with ``num_features`` from the first input."""
 
-    cls_to_become = norm.BatchNorm3d
+    cls_to_become: ClassVar[type[Module]] = norm.BatchNorm3d
 
 
 class LazyInstanceNorm1d(_LazyNorm, norm.InstanceNorm1d):
     """InstanceNorm1d with ``num_features`` from the first input."""
 
-    cls_to_become = norm.InstanceNorm1d
+    cls_to_become: ClassVar[type[Module]] = norm.InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNorm, norm.InstanceNorm2d):
     """InstanceNorm2d with ``num_features`` from the first input."""
 
-    cls_to_become = norm.InstanceNorm2d
+    cls_to_become: ClassVar[type[Module]] = norm.InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNorm, norm.InstanceNorm3d):
     """InstanceNorm3d with ``num_features`` from the first input."""
 
-    cls_to_become = norm.InstanceNorm3d
+    cls_to_become: ClassVar[type[Module]] = norm.InstanceNorm3d

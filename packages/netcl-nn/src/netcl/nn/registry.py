@@ -74,7 +74,7 @@ def _arguments(module: Module) -> dict[str, Any]:
 
 def _layers(module: Module) -> dict[str, Any]:
     numbered = list(module._modules) == [str(at) for at in range(len(module._modules))]
-    return {"*": list(module) if numbered else [dict(module._modules)]}
+    return {"*": list(module._modules.values()) if numbered else [dict(module._modules)]}
 
 
 # -- modules to plain values

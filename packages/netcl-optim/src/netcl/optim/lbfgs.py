@@ -101,6 +101,18 @@ class LBFGS(Optimizer):
         with ag.no_grad():
             return self._iterate(closure)
 
+    def _along(
+        self, start: list[Tensor], direction: Tensor, evaluated: Callable[[], tuple[Any, float, Tensor]]
+    ) -> Callable[[float], Point]:
+        """Returns the function of a step that moves the parameters from ``start`` by it and gives the point there."""
+
+        def at(t: float) -> Point:
+            self._move(start, t, direction)
+            _, loss, grad = evaluated()
+            return Point(t, loss, grad, _dot(grad, direction))
+
+        return at
+
     def _iterate(self, closure: Callable[[], Any]) -> Any:
         group = self.param_groups[0]
         lr, max_iter, max_eval = float(group["lr"]), group["max_iter"], group["max_eval"]
@@ -128,13 +140,8 @@ class LBFGS(Optimizer):
                 break
             start, before = self._copies(), loss
             if group["line_search_fn"] is not None:
-
-                def at(t: float, start: list[Tensor] = start, direction: Tensor = direction) -> Point:
-                    self._move(start, t, direction)
-                    _, loss, grad = evaluated()
-                    return Point(t, loss, grad, _dot(grad, direction))
-
                 here = Point(0.0, loss, grad, slope)
+                at = self._along(start, direction, evaluated)
                 found, calls = strong_wolfe(at, here, t, _largest(direction), max_eval - evaluations)
                 t, loss, grad = found.step, found.loss, found.grad
                 evaluations += calls

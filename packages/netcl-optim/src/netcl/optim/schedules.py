@@ -416,7 +416,8 @@ class MultiplicativeLR(Scheduler):
         return [base * factor for base, factor in zip(self.base_lrs, factors)]
 
     def step(self, epoch: float | None = None) -> None:
-        previous, self.last_epoch = self.last_epoch, self.last_epoch + 1 if epoch is None else epoch
+        previous = self.last_epoch
+        self.last_epoch = previous + 1 if epoch is None else epoch
         if epoch is not None:
             self.lrs = self.lrs_at(epoch)
         elif previous < 0:
@@ -476,6 +477,8 @@ class CyclicLR(Scheduler):
         )
         self.mode: str = mode
         self.gamma: float = gamma
+        self.scale_mode: str
+        self.scale_fn: Callable[[float], float]
         self.scale_mode, self.scale_fn = (scale_mode, scale_fn) if scale_fn is not None else scales[mode]
         self.cycle_momentum: bool = cycle_momentum
         self.base_momentums: list[float] = per_group("base_momentum", base_momentum, optimizer)
@@ -550,7 +553,8 @@ class SWALR(Scheduler):
             super().step(epoch)
             return
         # From the current rate, which another schedule may have set, along the rest of the way.
-        previous, self.last_epoch = self.last_epoch, self.last_epoch + 1
+        previous = self.last_epoch
+        self.last_epoch = previous + 1
         at = (self.last_epoch, previous) if self.anneal_epochs else (max(1, self.last_epoch), max(1, previous + 1) - 1)
         done, before = (self._done(max(0, epoch)) for epoch in at)
         for group, end in zip(self.optimizer.param_groups, self.swa_lrs):
@@ -569,7 +573,7 @@ class ChainedScheduler:
             known = "metric" not in inspect.signature(scheduler.step).parameters
             require(known, f"ChainedScheduler cannot give {type(scheduler).__name__} its metric; step it separately")
         self.schedulers: list[Scheduler] = list(schedulers)
-        self.optimizer = self.schedulers[0].optimizer if optimizer is None else optimizer
+        self.optimizer: Optimizer = self.schedulers[0].optimizer if optimizer is None else optimizer
         require(all(s.optimizer is self.optimizer for s in self.schedulers), "all schedules belong to one optimizer")
 
     def step(self) -> None:

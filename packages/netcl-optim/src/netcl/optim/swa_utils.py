@@ -94,7 +94,7 @@ class AveragedModel(Module):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise ValueError("give avg_fn or multi_avg_fn, not both")
-        self.module = copy.deepcopy(model)
+        self.module: Module = copy.deepcopy(model)
         if device is not None:
             self.module.to(device)
         first = next(itertools.chain(self.module.parameters(), self.module.buffers()), None)

@@ -103,8 +103,8 @@ class Trainer:
             raise ValueError(f"grad_clip is a positive number or None, not {grad_clip!r}")
         if loss_fn is not None and not callable(loss_fn):
             raise TypeError(f"loss_fn is a function of output and target, not {loss_fn!r}; write nn.functional's")
-        callbacks = [callbacks] if isinstance(callbacks, Callback) else list(callbacks)
-        for callback in list[Any](callbacks):
+        given: list[Any] = [callbacks] if isinstance(callbacks, Callback) else list(callbacks)
+        for callback in given:
             if not isinstance(callback, Callback):
                 made = f"; write {callback.__name__}()" if isinstance(callback, type) else ""
                 raise TypeError(f"callbacks are instances of netcl.trainer.Callback, not {callback!r}{made}")
@@ -126,7 +126,7 @@ class Trainer:
         self.compile: bool = compile
         self.accumulation_steps = accumulation_steps
         self.metrics: dict[str, Metric] | None = None if metrics is None else dict(metrics)
-        self.callbacks: list[Callback] = callbacks
+        self.callbacks: list[Callback] = given
         self.history: History = History()
         self.epochs: int
         self.epoch: int
