@@ -102,7 +102,7 @@ def test_a_member_that_only_pytorch_has_says_what_to_write(numpy_device):
         x.as_strided  # noqa: B018
     with pytest.raises(AttributeError, match="Tensor has no 'to_sparse': tensors are dense"):
         x.to_sparse()
-    with pytest.raises(AttributeError, match="Tensor has no attribute 'relv'"):
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'relv'"):
         x.relv  # noqa: B018
     assert not hasattr(x, "to_sparse")
     with pytest.raises(AttributeError, match="netcl has no 'cond': write Python's if and while"):

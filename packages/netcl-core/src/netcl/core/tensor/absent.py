@@ -8,6 +8,8 @@ that one of both does not lack.
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 _SPARSE = "tensors are dense; there are no sparse layouts"
 _COMPLEX = "there are no complex dtypes"
 _QUANTIZED = "there are no quantized dtypes"
@@ -232,3 +234,16 @@ ABSENT_FUNCTIONS: dict[str, str] = {
     **_written("fork wait", "write threading.Thread"),
 }
 __all__ = ["ABSENT", "ABSENT_FUNCTIONS"]
+
+
+class AbsentMember:
+    """A member of Tensor that raises AttributeError with the reason of ``ABSENT``.
+
+    A descriptor per name, as ``__getattr__`` of a class slows down every access to its attributes.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, tensor: object, kind: type | None = None) -> NoReturn:
+        raise AttributeError(f"Tensor has no {self._name!r}: {ABSENT[self._name]}")

@@ -22,7 +22,7 @@ from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.tensor import dlpack, gradients, in_place, printing
-from netcl.core.tensor.absent import ABSENT
+from netcl.core.tensor.absent import ABSENT, AbsentMember
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.memory_format import channels_last, channels_last_3d, check_format
@@ -169,13 +169,8 @@ class Tensor(Creation["Tensor"]):
                     self._storage.deferred[0].keep(self)
         return _new(Tensor)._begin(self.engine, self._storage, shape, self.dtype)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Raises AttributeError, which says what to write if PyTorch's Tensor has the name."""
-            if name in ABSENT:
-                raise AttributeError(f"Tensor has no {name!r}: {ABSENT[name]}")
-            raise AttributeError(f"Tensor has no attribute {name!r}", name=name, obj=self)
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in ABSENT]
 
     # -- making tensors ------------------------------------------------------------------------------------------
 
@@ -609,6 +604,9 @@ class Tensor(Creation["Tensor"]):
         """True if ``retain_grad`` was called on this tensor, and it is no leaf."""
         return self.grad_fn is not None and gradients.load().retains_grad(self)
 
+
+for _name in ABSENT:
+    setattr(Tensor, _name, AbsentMember(_name))
 
 _new = Tensor.__new__
 Tensor.__init__.__signature__ = inspect.signature(Tensor._begin_on_buffer)  # type: ignore[attr-defined]

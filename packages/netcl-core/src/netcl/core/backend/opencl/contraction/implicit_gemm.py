@@ -56,11 +56,13 @@ def program(device: Traits, dtype: str, tiles: Tiles, epilogue: str = "", operan
 @lru_cache(maxsize=1024)
 def _launch(c: Contraction, tiles: Tiles, out_part: int) -> tuple[tuple[int, int, int], Any]:
     k, n = prod(c.k), prod(c.n)
+    # The kernel divides by the extents even if there is nothing to sum.
+    k_extents = tuple(max(extent, 1) for extent in c.k)
     argument = struct(
         c.m, k, n, c.batch[1], tiles.splits, -(-k // tiles.splits), int(c.accumulate),
         int(c.partial or tiles.splits > 1),
         c.a_row, c.out_row, c.a_offset, c.b_offset, c.out_offset, out_part, c.a_batch, c.b_batch, c.out_batch,
-        c.k, c.a_k, c.b_k, c.n, c.b_n, c.out_n,
+        k_extents, c.a_k, c.b_k, c.n, c.b_n, c.out_n,
     )  # fmt: skip
     return (-(-n // SPAN) * 16, -(-c.m // tiles.rows) * 16, prod(c.batch) * tiles.splits), argument
 
