@@ -73,12 +73,16 @@ _ROUNDED = {
 
 
 def special_ops() -> tuple[str, ...]:
-    """Returns the rows of netcl.ops with cases of floating operands that ``extreme_ops`` leaves out. The references of
-    other rows, such as losses, need not hold for special values.
+    """Returns the rows of netcl.ops with cases of floating operands that ``extreme_ops`` leaves out, except those
+    that draw random numbers. The references of other rows, such as losses, need not hold for special values.
     """
     importlib.import_module("netcl.ops")
     others = set(extreme_ops())
-    own = [name for name, row in TABLE.items() if name not in others and _module(row).startswith("netcl.ops.")]
+    own = [
+        name
+        for name, row in TABLE.items()
+        if name not in others and _module(row).startswith("netcl.ops.") and not _module(row).endswith(".random")
+    ]
     return tuple(name for name in own if next(_cases(name), None) is not None)
 
 
