@@ -51,8 +51,10 @@ UNDEFINED: dict[str, str] = {
         "grid_index", "erfinv", "entr", "erfcx", "i0e", "i1", "i1e", "ndtri", "zeta", "polygamma_of", "polygamma",
         "multigammaln", "digamma", "histogram", "histc", "addcdiv",
     ), _OWN),
-    **dict.fromkeys(("poisson", "binomial"), "draws with parameters that are no means and probabilities are refused"),
 }  # fmt: skip
+
+# Random numbers: the draws of two calls differ.
+_DRAWN = ("poisson", "binomial")
 
 # Operands by position that may hold special values only in the sense of one engine: a NaN or infinity of a weight
 # meets the zeros of padding in the kernels that multiply them; a sequence with NaN in its middle is not sorted; the
@@ -81,7 +83,7 @@ def special_ops() -> tuple[str, ...]:
     own = [
         name
         for name, row in TABLE.items()
-        if name not in others and _module(row).startswith("netcl.ops.") and not _module(row).endswith(".random")
+        if name not in others and name not in _DRAWN and _module(row).startswith("netcl.ops.")
     ]
     return tuple(name for name in own if next(_cases(name), None) is not None)
 
