@@ -1,8 +1,8 @@
-"""Datasets, samplers, data loaders and image augmentation. Needs NumPy only."""
+"""Datasets, samplers, data loaders, transforms and augmentation of images. Needs NumPy only."""
 
 from __future__ import annotations
 
-from netcl.data import augment, augment_gpu, filters, readers, shared_batch
+from netcl.data import augment, augment_gpu, datasets, filters, readers, shared_batch, transforms
 from netcl.data.__about__ import __version__
 from netcl.data.collate import default_collate
 from netcl.data.dataset import (
@@ -15,6 +15,7 @@ from netcl.data.dataset import (
     split_dataset,
 )
 from netcl.data.errors import DataLoaderWorkerError
+from netcl.data.image_grid import make_grid, save_image
 from netcl.data.loader import DataLoader
 from netcl.data.readers import CIFAR10, CIFAR100, MNIST, CSVDataset, ImageFolder, NpyDataset, example_digits
 from netcl.data.sample_random import SampleRandom
@@ -55,12 +56,16 @@ __all__ = [
     "__version__",
     "augment",
     "augment_gpu",
+    "datasets",
     "default_collate",
     "example_digits",
     "filters",
     "get_worker_info",
+    "make_grid",
     "random_split",
     "readers",
+    "save_image",
     "shared_batch",
     "split_dataset",
+    "transforms",
 ]

@@ -60,7 +60,7 @@ def _find(root: PathLike, folders: Sequence[str], names: Sequence[str], what: st
     )
 
 
-def _read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
+def read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
     """Reads an IDX file of unsigned bytes (magic 0, 0, 8, rank; sizes as big-endian int32), plain or gzip.
 
     Raises:
@@ -94,8 +94,8 @@ class MNIST(ArrayDataset):
 
     def __init__(self, root: PathLike, train: bool = True) -> None:
         part = "train" if train else "t10k"
-        images = _read_idx(self._find(root, f"{part}-images", "idx3-ubyte"), 3)
-        labels = _read_idx(self._find(root, f"{part}-labels", "idx1-ubyte"), 1)
+        images = read_idx(self._find(root, f"{part}-images", "idx3-ubyte"), 3)
+        labels = read_idx(self._find(root, f"{part}-labels", "idx1-ubyte"), 1)
         if len(images) != len(labels):
             raise ValueError(f"MNIST in {root}: {len(images)} images and {len(labels)} labels")
         super().__init__(images[:, None], labels.astype(np.int64))

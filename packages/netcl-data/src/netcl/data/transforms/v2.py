@@ -1,0 +1,419 @@
+"""The transforms under the names and rules of ``torchvision.transforms.v2``: a call takes an image, several values, or
+a sample that is a tuple, list or dict, and changes all images in it by the same random numbers.
+
+PIL images and ``Image`` are always changed; if there are none, the first array or tensor of two dimensions or more is.
+Other values, for example labels, are returned as they are. Bounding boxes, masks and videos have no type here.
+
+Example:
+    >>> import numpy as np
+    >>> from netcl.data.transforms import v2
+    >>> prepare = v2.Compose([v2.ToImage(), v2.CenterCrop(2), v2.ToDtype(np.float32, scale=True)])
+    >>> image, label = prepare(np.full((4, 4, 3), 255, np.uint8), 7)
+    >>> image.shape, float(image.max()), label
+    ((3, 2, 2), 1.0, 7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from netcl.data.transforms import classes, color, draws
+from netcl.data.transforms import functional as functional
+from netcl.data.transforms.classes import Transform
+from netcl.data.transforms.images import Image, InterpolationMode, interpolation_mode, is_image, is_pil, planes_of
+
+__all__ = [
+    "RGB",
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "FiveCrop",
+    "GaussianBlur",
+    "GaussianNoise",
+    "Grayscale",
+    "Identity",
+    "Image",
+    "InterpolationMode",
+    "Lambda",
+    "LinearTransformation",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChannelPermutation",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPosterize",
+    "RandomResize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "Resize",
+    "TenCrop",
+    "ToDtype",
+    "ToImage",
+    "ToPILImage",
+    "ToPureTensor",
+    "ToTensor",
+    "Transform",
+    "functional",
+    "to_dtype",
+    "to_image",
+]
+
+
+def _leaves(sample: Any) -> list[Any]:
+    """Returns the values in nested tuples, lists and dicts, in their order."""
+    if isinstance(sample, dict):
+        return [leaf for value in sample.values() for leaf in _leaves(value)]
+    if isinstance(sample, (tuple, list)):
+        return [leaf for value in sample for leaf in _leaves(value)]
+    return [sample]
+
+
+def _mapped(sample: Any, function: Callable[[Any], Any]) -> Any:
+    """Returns a sample of the same form with ``function`` of each value."""
+    if isinstance(sample, dict):
+        return type(sample)({key: _mapped(value, function) for key, value in sample.items()})
+    if isinstance(sample, tuple) and hasattr(sample, "_fields"):
+        return type(sample)(*(_mapped(value, function) for value in sample))
+    if isinstance(sample, (tuple, list)):
+        return type(sample)(_mapped(value, function) for value in sample)
+    return function(sample)
+
+
+def _images_in(sample: Any) -> list[Any]:
+    """Returns the images of a sample: PIL images and Images, else the first array or tensor that can be one."""
+    leaves = _leaves(sample)
+    marked = [leaf for leaf in leaves if is_pil(leaf) or isinstance(leaf, Image)]
+    return marked or [leaf for leaf in leaves if is_image(leaf) and len(leaf.shape) >= 2][:1]
+
+
+class _Joint(Transform):
+    """A transform of whole samples: one draw for all images of a call."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.forward(*inputs)
+
+    def forward(self, *inputs: Any) -> Any:
+        """Returns the sample with its images changed by the same new random numbers."""
+        sample = inputs[0] if len(inputs) == 1 else inputs
+        images = _images_in(sample)
+        if not images:
+            return sample
+        drawn = self.draw(images[0])
+        chosen = {id(image) for image in images}
+        return _mapped(sample, lambda leaf: self.apply(leaf, drawn) if id(leaf) in chosen else leaf)
+
+
+class Compose(classes.Compose):
+    """Applies transforms of samples one after the other."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        for transform in self.transforms:
+            result = transform(*inputs)
+            inputs = result if len(inputs) > 1 else (result,)
+        return inputs[0] if len(inputs) == 1 else inputs
+
+
+class RandomApply(classes.RandomApply):
+    """Applies all of the transforms with probability ``p``, else none."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        sample = inputs[0] if len(inputs) == 1 else inputs
+        return sample if draws.current().chance() >= self.p else Compose(self.transforms)(*inputs)
+
+
+class RandomOrder(classes.RandomOrder):
+    """Applies the transforms in a random order."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        order = draws.current().permutation(len(self.transforms))
+        return Compose([self.transforms[at] for at in order])(*inputs)
+
+
+class RandomChoice(classes.RandomChoice):
+    """Applies one of the transforms, drawn with the weights ``p``, all equal if None."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        weights = [1.0] * len(self.transforms) if self.p is None else list(self.p)
+        total = sum(weights)
+        return self.transforms[draws.current().weighted([weight / total for weight in weights])](*inputs)
+
+
+class Lambda(Transform):
+    """Applies a function to each value of a sample that has one of ``types``, to all values if none is given."""
+
+    def __init__(self, lambd: Callable[[Any], Any], *types: type) -> None:
+        if not callable(lambd):
+            raise TypeError(f"Lambda takes a function, got {lambd!r}")
+        self.lambd: Callable[[Any], Any] = lambd
+        self.types: tuple[type, ...] = types or (object,)
+
+    def __call__(self, *inputs: Any) -> Any:
+        sample = inputs[0] if len(inputs) == 1 else inputs
+        return _mapped(sample, lambda leaf: self.lambd(leaf) if isinstance(leaf, self.types) else leaf)
+
+
+class Identity(Transform):
+    """Returns a sample as it is."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        return inputs[0] if len(inputs) == 1 else inputs
+
+
+class ToImage(_Joint):
+    """Converts PIL images and arrays (H, W, C) to planes (C, H, W) of the same dtype; planes stay."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return to_image(img)
+
+
+class ToPureTensor(_Joint):
+    """Takes the mark ``Image`` off planes."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return img.view(np.ndarray) if isinstance(img, Image) else img
+
+
+class ToDtype(_Joint):
+    """Converts planes to another dtype; ``scale`` keeps white white, else the values stay. PIL images stay."""
+
+    shown: ClassVar[tuple[str, ...]] = ("dtype", "scale")
+
+    def __init__(self, dtype: npt.DTypeLike, scale: bool = False) -> None:
+        if isinstance(dtype, dict):
+            raise TypeError("ToDtype takes one dtype: samples have images only, no other types of values")
+        self.dtype: npt.DTypeLike = dtype
+        self.scale: bool = scale
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return img if is_pil(img) else to_dtype(img, self.dtype, self.scale)
+
+
+class RGB(_Joint):
+    """Converts gray images to three equal channels."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        if is_pil(img):
+            return img.convert("RGB")
+        return functional.rgb_to_grayscale(img, 3) if functional.get_image_num_channels(img) == 1 else img
+
+
+class GaussianNoise(_Joint):
+    """Adds noise of the normal distribution to floating planes in [0, 1] and clips the sum to [0, 1]."""
+
+    shown: ClassVar[tuple[str, ...]] = ("mean", "sigma", "clip")
+
+    def __init__(self, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> None:
+        if sigma < 0:
+            raise ValueError(f"sigma must be at least 0, got {sigma!r}")
+        self.mean: float = mean
+        self.sigma: float = sigma
+        self.clip: bool = clip
+
+    def draw(self, img: Any) -> Any:
+        return draws.current().normal(planes_of(img).array.shape)
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        planes = planes_of(img)
+        if planes.array.dtype.kind != "f":
+            raise ValueError(f"GaussianNoise takes floating planes, got {planes.array.dtype}: put ToDtype before it")
+        noise = (drawn * self.sigma + self.mean).astype(planes.array.dtype)
+        noisy = planes.array + noise
+        return planes.write(np.clip(noisy, 0, 1) if self.clip else noisy)
+
+
+class RandomChannelPermutation(_Joint):
+    """Puts the channels into a random order."""
+
+    def draw(self, img: Any) -> Any:
+        return draws.current().permutation(functional.get_image_num_channels(img))
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        planes = planes_of(img)
+        return planes.write(np.ascontiguousarray(planes.array[..., drawn, :, :]))
+
+
+class RandomResize(_Joint):
+    """Resizes the shorter side to a random number of pixels of [min_size, max_size)."""
+
+    shown: ClassVar[tuple[str, ...]] = ("min_size", "max_size", "interpolation", "antialias")
+
+    def __init__(
+        self,
+        min_size: int,
+        max_size: int,
+        interpolation: InterpolationMode | str | int = InterpolationMode.BILINEAR,
+        antialias: bool | None = True,
+    ) -> None:
+        self.min_size: int = min_size
+        self.max_size: int = max_size
+        self.interpolation: InterpolationMode = interpolation_mode(interpolation)
+        self.antialias: bool | None = antialias
+
+    def draw(self, img: Any) -> Any:
+        return draws.current().integer(self.min_size, self.max_size)
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return functional.resize(img, [drawn], self.interpolation, antialias=self.antialias)
+
+
+class RandomCrop(_Joint, classes.RandomCrop):
+    """Cuts the window ``size`` at a random position, after padding; draws a position only if there are several."""
+
+    def draw(self, img: Any) -> Any:
+        _, rows, columns = functional.get_dimensions(self.padded(img))
+        height, width = self.size
+        if rows < height or columns < width:
+            raise ValueError(f"RandomCrop: a window of {height} x {width} is larger than the image, {rows} x {columns}")
+        source = draws.current()
+        top = source.integer(0, rows - height + 1) if rows > height else 0
+        return top, source.integer(0, columns - width + 1) if columns > width else 0, height, width
+
+
+class ConvertImageDtype(_Joint, classes.ConvertImageDtype):
+    """Converts planes to another dtype; white stays white."""
+
+    def __init__(self, dtype: npt.DTypeLike = np.float32) -> None:
+        super().__init__(dtype)
+
+
+class CenterCrop(_Joint, classes.CenterCrop):
+    """Cuts the window ``size`` about the center; a smaller image is padded with 0."""
+
+
+class ColorJitter(_Joint, classes.ColorJitter):
+    """Changes brightness, contrast, saturation and hue in random order; see ``transforms.ColorJitter``."""
+
+
+class FiveCrop(_Joint, classes.FiveCrop):
+    """Cuts the windows at the four corners and the center, as a tuple."""
+
+
+class GaussianBlur(_Joint, classes.GaussianBlur):
+    """Blurs by a Gaussian kernel of which sigma is drawn from (low, high), or is the one number."""
+
+
+class Grayscale(_Joint, classes.Grayscale):
+    """Converts to gray, in 1 or 3 equal channels."""
+
+
+class LinearTransformation(_Joint, classes.LinearTransformation):
+    """Multiplies flattened planes, less ``mean_vector`` (D,), by ``transformation_matrix`` (D, D), D = C H W."""
+
+
+class Normalize(_Joint, classes.Normalize):
+    """Computes (x - mean) / std per channel of floating planes."""
+
+
+class PILToTensor(_Joint, classes.PILToTensor):
+    """Converts a PIL image to planes (C, H, W) of its own dtype."""
+
+
+class Pad(_Joint, classes.Pad):
+    """Adds rows and columns on all sides; see ``functional.pad``."""
+
+
+class RandomAdjustSharpness(_Joint, classes.RandomAdjustSharpness):
+    """Changes the sharpness by a factor with probability ``p``; see ``functional.adjust_sharpness``."""
+
+
+class RandomAffine(_Joint, classes.RandomAffine):
+    """Turns, moves, scales and shears at random about the center."""
+
+
+class RandomAutocontrast(_Joint, classes.RandomAutocontrast):
+    """Stretches the values of each channel to [0, white] with probability ``p``."""
+
+
+class RandomEqualize(_Joint, classes.RandomEqualize):
+    """Equalizes the histogram of each channel with probability ``p``."""
+
+
+class RandomErasing(_Joint, classes.RandomErasing):
+    """Sets a random window of planes (..., C, H, W) to ``value`` with probability ``p`` (Zhong et al. 2017)."""
+
+
+class RandomGrayscale(_Joint, classes.RandomGrayscale):
+    """Converts to gray with probability ``p``; the number of channels stays."""
+
+
+class RandomHorizontalFlip(_Joint, classes.RandomHorizontalFlip):
+    """Mirrors left to right with probability ``p``."""
+
+
+class RandomInvert(_Joint, classes.RandomInvert):
+    """Inverts the colors with probability ``p``."""
+
+
+class RandomPerspective(_Joint, classes.RandomPerspective):
+    """Moves the four corners at random with probability ``p``, by at most half of ``distortion_scale`` of the size."""
+
+
+class RandomPosterize(_Joint, classes.RandomPosterize):
+    """Keeps the ``bits`` highest bits with probability ``p``."""
+
+
+class RandomResizedCrop(_Joint, classes.RandomResizedCrop):
+    """Cuts a window of random area and aspect ratio and resizes it to ``size``."""
+
+
+class RandomRotation(_Joint, classes.RandomRotation):
+    """Turns by a random angle of [-degrees, degrees], or of (low, high); see ``functional.rotate``."""
+
+
+class RandomSolarize(_Joint, classes.RandomSolarize):
+    """Inverts the values from ``threshold`` on with probability ``p``."""
+
+
+class RandomVerticalFlip(_Joint, classes.RandomVerticalFlip):
+    """Mirrors top to bottom with probability ``p``."""
+
+
+class Resize(_Joint, classes.Resize):
+    """Resizes to ``size``: (H, W), or an int for the shorter side; see ``functional.resize``."""
+
+
+class TenCrop(_Joint, classes.TenCrop):
+    """Cuts the windows of ``FiveCrop`` from the image and from its mirror image, as a tuple."""
+
+
+class ToPILImage(_Joint, classes.ToPILImage):
+    """Converts planes (C, H, W), or an array of integers (H, W, C), to a PIL image; see ``functional.to_pil_image``."""
+
+
+class ToTensor(_Joint, classes.ToTensor):
+    """Converts a PIL image or an array (H, W, C) to planes (C, H, W): uint8 becomes float32 in [0, 1]."""
+
+
+def to_image(image: Any) -> Any:
+    """Returns a PIL image or an array (H, W, C) as planes (C, H, W) of the same dtype; planes stay as they are."""
+    if is_pil(image):
+        return functional.pil_to_tensor(image)
+    planes = planes_of(image)
+    if isinstance(image, np.ndarray):
+        return np.ascontiguousarray(planes.array).view(Image)
+    return image
+
+
+def to_dtype(image: Any, dtype: npt.DTypeLike = np.float32, scale: bool = False) -> Any:
+    """Returns planes of another dtype; ``scale`` keeps white white, else the values stay."""
+    planes = planes_of(image)
+    return planes.write(color.convert_dtype(planes.array, dtype, scale))
