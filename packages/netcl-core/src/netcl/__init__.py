@@ -112,6 +112,7 @@ _SUBPACKAGES = {
     "data": "netcl-data",
     "distributed": "netcl-distributed",
     "trainer": "netcl-trainer",
+    "torch_vision": "netcl-trainer",
 }
 
 

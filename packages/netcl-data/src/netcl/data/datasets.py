@@ -210,8 +210,8 @@ class MNIST(VisionDataset):
         super().__init__(root, transform=transform, target_transform=target_transform)
         self.train: bool = train
         part = "train" if train else "t10k"
-        self.data: Any = read_idx(self._file(f"{part}-images-idx3-ubyte"), 3)
-        self.targets: Any = read_idx(self._file(f"{part}-labels-idx1-ubyte"), 1).astype(np.int64)
+        self.data: Any = self.stored(read_idx(self._file(f"{part}-images-idx3-ubyte"), 3))
+        self.targets: Any = self.stored(read_idx(self._file(f"{part}-labels-idx1-ubyte"), 1).astype(np.int64))
         if len(self.data) != len(self.targets):
             raise ValueError(f"{self.raw_folder} holds {len(self.data)} images and {len(self.targets)} labels")
 
@@ -241,7 +241,16 @@ class MNIST(VisionDataset):
         return len(self.data)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        return self.transformed(_picture(np.asarray(self.data[index])), int(self.targets[index]))
+        rows, label = self.sample(index)
+        return self.transformed(_picture(rows), label)
+
+    def stored(self, array: Array) -> Any:
+        """Returns an array as ``data`` or ``targets`` keeps it; a subclass may keep another kind."""
+        return array
+
+    def sample(self, index: int) -> tuple[Array, int]:
+        """Returns the pixels (28, 28) and the label of a sample, as ``data`` and ``targets`` have them now."""
+        return np.asarray(self.data[index]), int(self.targets[index])
 
     def extra_repr(self) -> str:
         return f"Split: {'Train' if self.train else 'Test'}"

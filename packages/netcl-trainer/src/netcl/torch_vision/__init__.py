@@ -1,0 +1,114 @@
+"""torchvision's module layout over netcl, for programs that run under netcl.torch where torchvision is not installed.
+
+Transforms and datasets are those of netcl.data, with tensors; nothing is downloaded. ``models`` has the ResNet family,
+``ops`` FrozenBatchNorm2d. Other names of torchvision can be imported and raise UnsupportedError when they are called.
+
+Example:
+    >>> import sys
+    >>> from netcl import torch_vision
+    >>> sys.modules.update(torch_vision.modules())
+    >>> from torchvision.transforms.functional import InterpolationMode
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from netcl.core.errors import UnsupportedError
+from netcl.data.transforms import use_draws
+from netcl.torch_vision import datasets, io, models, ops, transforms, tv_tensors, utils
+from netcl.torch_vision.draws import TorchDraws
+from netcl.torch_vision.refused import Refusals
+
+__all__ = [
+    "TorchDraws",
+    "__version__",
+    "datasets",
+    "get_image_backend",
+    "io",
+    "models",
+    "modules",
+    "ops",
+    "set_image_backend",
+    "transforms",
+    "tv_tensors",
+    "utils",
+]
+
+# The release of torchvision that the names and numbers are those of.
+__version__ = "0.28.0+netcl"
+
+
+def get_image_backend() -> str:
+    """Returns "PIL", the library that reads image files."""
+    return "PIL"
+
+
+def set_image_backend(backend: str) -> None:
+    """Accepts "PIL"; raises UnsupportedError for others."""
+    if backend != "PIL":
+        raise UnsupportedError(f"image files are read by PIL, not by {backend!r}", op="set_image_backend")
+
+
+# Modules of torchvision that are parts of one module here.
+_PARTS: dict[str, tuple[str, ModuleType]] = {
+    "datasets": ("cifar fakedata folder mnist vision", datasets),
+    "io": ("image", io),
+    "ops": ("boxes misc", ops),
+    "transforms": ("transforms", transforms),
+}
+# Modules of torchvision of which all names that programs import are refused.
+_ABSENT: dict[str, str] = {
+    "datasets.utils": (
+        "check_integrity download_and_extract_archive download_file_from_google_drive download_url extract_archive"
+    ),
+    "models._utils": "IntermediateLayerGetter",
+    "models.detection": (
+        "FCOS FasterRCNN KeypointRCNN MaskRCNN RetinaNet SSD fasterrcnn_mobilenet_v3_large_320_fpn "
+        "fasterrcnn_mobilenet_v3_large_fpn fasterrcnn_resnet50_fpn fasterrcnn_resnet50_fpn_v2 fcos_resnet50_fpn "
+        "keypointrcnn_resnet50_fpn maskrcnn_resnet50_fpn maskrcnn_resnet50_fpn_v2 retinanet_resnet50_fpn "
+        "retinanet_resnet50_fpn_v2 ssd300_vgg16 ssdlite320_mobilenet_v3_large"
+    ),
+    "models.segmentation": (
+        "DeepLabV3 FCN LRASPP deeplabv3_mobilenet_v3_large deeplabv3_resnet101 deeplabv3_resnet50 fcn_resnet101 "
+        "fcn_resnet50 lraspp_mobilenet_v3_large"
+    ),
+    "transforms.autoaugment": "AugMix AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide",
+}
+
+
+def _absent(place: str, names: str) -> ModuleType:
+    module = ModuleType(f"netcl.torch_vision.{place}", f"torchvision.{place}, of which netcl has nothing.")
+    refusals = Refusals(place, names, "see netcl.torch_vision for the parts of torchvision that are")
+    module.__getattr__ = refusals.find  # type: ignore[method-assign]
+    module.__dir__ = lambda: refusals.names  # type: ignore[method-assign]
+    return module
+
+
+def modules(torch: Any = None) -> dict[str, ModuleType]:
+    """Returns the modules by torchvision's dotted names, for ``sys.modules``.
+
+    With ``torch``, a module with PyTorch's names, transforms draw their random numbers by its functions from then on,
+    in this process: ``torch.manual_seed`` decides them.
+    """
+    if torch is not None:
+        use_draws(TorchDraws(torch))
+    found = {"torchvision": sys.modules[__name__]}
+    for module in (datasets, io, models, ops, transforms, tv_tensors, utils):
+        found[f"torchvision.{module.__name__.rpartition('.')[2]}"] = module
+    found["torchvision.models.resnet"] = models.resnet
+    found["torchvision.models.feature_extraction"] = models.feature_extraction
+    found["torchvision.transforms.functional"] = transforms.functional
+    found["torchvision.transforms.v2"] = transforms.v2
+    found["torchvision.transforms.v2.functional"] = transforms.v2.functional
+    for place, (names, module) in _PARTS.items():
+        found.update({f"torchvision.{place}.{name}": module for name in names.split()})
+    for place, names in _ABSENT.items():
+        found[f"torchvision.{place}"] = _absent(place, names)
+    for place, module in found.items():
+        parent, _, name = place.rpartition(".")
+        if parent and name not in vars(found[parent]):
+            setattr(found[parent], name, module)
+    return found

@@ -1,0 +1,103 @@
+"""``torchvision.datasets``: the datasets of netcl.data, MNIST with tensors; names of downloads raise when called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from netcl.core import Tensor
+from netcl.data import datasets as on_host
+from netcl.data.datasets import (
+    CIFAR10,
+    CIFAR100,
+    IMG_EXTENSIONS,
+    DatasetFolder,
+    FakeData,
+    ImageFolder,
+    VisionDataset,
+    default_loader,
+    find_classes,
+    has_file_allowed_extension,
+    make_dataset,
+)
+from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.tensors import tensor_of
+
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "IMG_EXTENSIONS",
+    "KMNIST",
+    "MNIST",
+    "DatasetFolder",
+    "FakeData",
+    "FashionMNIST",
+    "ImageFolder",
+    "VisionDataset",
+    "default_loader",
+    "find_classes",
+    "has_file_allowed_extension",
+    "make_dataset",
+]
+
+Array = npt.NDArray[Any]
+
+
+class MNIST(on_host.MNIST):
+    """MNIST from local files, with ``data`` uint8 (n, 28, 28) and ``targets`` int64 (n,) as tensors.
+
+    Both may be replaced or written in place; samples follow.
+    """
+
+    def stored(self, array: Array) -> Any:
+        return tensor_of(array)
+
+    def sample(self, index: int) -> tuple[Array, int]:
+        return _host_values(self, "data")[index], int(_host_values(self, "targets")[index])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_copies"}
+
+
+def _host_values(dataset: Any, name: str) -> Array:
+    """Returns an attribute of a dataset as an array: a copy of a tensor, made again after the tensor has changed."""
+    value = getattr(dataset, name)
+    if not isinstance(value, Tensor):
+        return np.asarray(value)
+    copies: dict[str, tuple[Tensor, int, Array]] = vars(dataset).setdefault("_copies", {})
+    known = copies.get(name)
+    if known is None or known[0] is not value or known[1] != value.version:
+        known = (value, value.version, value.to_host())
+        copies[name] = known
+    return known[2]
+
+
+class FashionMNIST(MNIST, on_host.FashionMNIST):
+    """Fashion-MNIST from local files; see MNIST."""
+
+
+class KMNIST(MNIST, on_host.KMNIST):
+    """Kuzushiji-MNIST from local files; see MNIST."""
+
+
+_refusals = Refusals(
+    "datasets",
+    "CLEVRClassification CREStereo Caltech101 Caltech256 CarlaStereo CelebA Cityscapes CocoCaptions "
+    "CocoDetection Country211 DTD EMNIST ETH3DStereo EuroSAT FER2013 FGVCAircraft FallingThingsStereo "
+    "Flickr30k Flickr8k Flowers102 FlyingChairs FlyingThings3D Food101 GTSRB HD1K HMDB51 INaturalist ImageNet "
+    "Imagenette InStereo2k Kinetics Kitti Kitti2012Stereo Kitti2015Stereo KittiFlow LFWPairs LFWPeople LSUN "
+    "LSUNClass Middlebury2014Stereo MovingMNIST Omniglot OxfordIIITPet PCAM PhotoTour Places365 QMNIST "
+    "RenderedSST2 SBDataset SBU SEMEION STL10 SUN397 SVHN SceneFlowStereo Sintel SintelStereo StanfordCars "
+    "UCF101 USPS VOCDetection VOCSegmentation WIDERFace wrap_dataset_for_transforms_v2",
+    "it is a download; read its files by ImageFolder, DatasetFolder or a Dataset of your own",
+)
+
+
+def __getattr__(name: str) -> Any:
+    return _refusals.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_refusals.names])

@@ -1,0 +1,66 @@
+"""``torchvision.ops``: batch normalization with fixed statistics; operations on boxes raise when they are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.nn import Module
+from netcl.torch_vision.refused import Refusals
+
+__all__ = ["FrozenBatchNorm2d"]
+
+
+class FrozenBatchNorm2d(Module):
+    """y = (x - running_mean) / sqrt(running_var + eps) weight + bias per channel of x (N, C, H, W), with all four in
+    buffers, so that training changes none of them.
+
+    A state of a BatchNorm2d loads: its ``num_batches_tracked`` is dropped.
+
+    Example:
+        >>> from netcl.core import Tensor
+        >>> from netcl.torch_vision.ops import FrozenBatchNorm2d
+        >>> FrozenBatchNorm2d(3)(Tensor.full((2, 3, 4, 4), 1.0, "float32")).shape
+        (2, 3, 4, 4)
+    """
+
+    def __init__(self, num_features: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps: float = eps
+        for name, value in (("weight", 1.0), ("bias", 0.0), ("running_mean", 0.0), ("running_var", 1.0)):
+            self.register_buffer(name, Tensor.full((num_features,), value, "float32", persistent=True))
+        self.register_load_state_dict_pre_hook(_drop_count)
+
+    def forward(self, x: Tensor) -> Tensor:
+        shape = (1, -1, 1, 1)
+        scale = self.weight.reshape(shape) * ag.rsqrt(self.running_var.reshape(shape) + self.eps)
+        result: Tensor = x * scale + (self.bias.reshape(shape) - self.running_mean.reshape(shape) * scale)
+        return result
+
+    def __repr__(self) -> str:
+        return f"FrozenBatchNorm2d({self.weight.shape[0]}, eps={self.eps})"
+
+
+def _drop_count(module: Module, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+    state.pop(f"{prefix}num_batches_tracked", None)
+
+
+_refusals = Refusals(
+    "ops",
+    "Conv2dNormActivation Conv3dNormActivation DeformConv2d DropBlock2d DropBlock3d FeaturePyramidNetwork MLP "
+    "MultiScaleRoIAlign PSRoIAlign PSRoIPool Permute RoIAlign RoIPool SqueezeExcitation StochasticDepth batched_nms "
+    "box_area box_convert box_iou clip_boxes_to_image complete_box_iou complete_box_iou_loss deform_conv2d "
+    "distance_box_iou distance_box_iou_loss drop_block2d drop_block3d generalized_box_iou generalized_box_iou_loss "
+    "masks_to_boxes nms ps_roi_align ps_roi_pool remove_small_boxes roi_align roi_pool sigmoid_focal_loss "
+    "stochastic_depth",
+    "netcl has no operations on boxes and regions; write it with torch's own functions",
+)
+
+
+def __getattr__(name: str) -> Any:
+    return _refusals.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_refusals.names])

@@ -1,0 +1,52 @@
+"""Names of torchvision that netcl does not have: they can be imported and subclassed, and raise when called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netcl.core.errors import UnsupportedError
+
+__all__ = ["NotHere", "Refusals", "Weights"]
+
+
+class NotHere(type):
+    """The metaclass of such names: a call raises UnsupportedError."""
+
+    reason: str
+
+    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        raise UnsupportedError(cls.reason, op=cls.__name__)
+
+
+class Weights(NotHere):
+    """The metaclass of sets of trained weights, of which each member is the text ``<name of the set>.<name>``."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{cls.__name__} has no attribute {name!r}")
+        return f"{cls.__name__}.{name}"
+
+
+class Refusals:
+    """The names of a module of torchvision that are not here, separated by spaces, with the reason."""
+
+    def __init__(self, module: str, names: str, reason: str) -> None:
+        self.module: str = module
+        self.names: list[str] = names.split()
+        self.reason: str = reason
+        self.found: dict[str, Any] = {}
+
+    def find(self, name: str) -> Any:
+        """Returns the class of a name that is not here.
+
+        Raises:
+            AttributeError: the module of torchvision has no such name.
+        """
+        if name not in self.names:
+            raise AttributeError(f"module 'torchvision.{self.module}' has no attribute {name!r} in netcl")
+        if name not in self.found:
+            text = f"torchvision.{self.module}.{name} is not in netcl: {self.reason}"
+            kind = Weights if name.endswith("_Weights") else NotHere
+            place = {"reason": text, "__doc__": text, "__module__": f"torchvision.{self.module}"}
+            self.found[name] = kind(name, (), place)
+        return self.found[name]

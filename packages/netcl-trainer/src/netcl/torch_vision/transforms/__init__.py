@@ -1,0 +1,121 @@
+"""``torchvision.transforms``: the transforms of netcl.data, of which conversions from pictures give tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netcl.data import transforms as on_host
+from netcl.data.transforms import (
+    CenterCrop,
+    ColorJitter,
+    Compose,
+    ConvertImageDtype,
+    FiveCrop,
+    GaussianBlur,
+    Grayscale,
+    InterpolationMode,
+    Lambda,
+    LinearTransformation,
+    Normalize,
+    Pad,
+    RandomAdjustSharpness,
+    RandomAffine,
+    RandomApply,
+    RandomAutocontrast,
+    RandomChoice,
+    RandomCrop,
+    RandomEqualize,
+    RandomErasing,
+    RandomGrayscale,
+    RandomHorizontalFlip,
+    RandomInvert,
+    RandomOrder,
+    RandomPerspective,
+    RandomPosterize,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomSolarize,
+    RandomTransforms,
+    RandomVerticalFlip,
+    Resize,
+    TenCrop,
+)
+from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.transforms import functional, v2
+
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "FiveCrop",
+    "GaussianBlur",
+    "Grayscale",
+    "InterpolationMode",
+    "Lambda",
+    "LinearTransformation",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPosterize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomTransforms",
+    "RandomVerticalFlip",
+    "Resize",
+    "TenCrop",
+    "ToPILImage",
+    "ToTensor",
+    "functional",
+    "v2",
+]
+
+
+class ToTensor(on_host.ToTensor):
+    """Converts a PIL image or an array (H, W, C) to a tensor (C, H, W): uint8 becomes float32 in [0, 1]."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return functional.to_tensor(img)
+
+
+class PILToTensor(on_host.PILToTensor):
+    """Converts a PIL image to a tensor (C, H, W) of its own dtype."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return functional.pil_to_tensor(img)
+
+
+class ToPILImage(on_host.ToPILImage):
+    """Converts a tensor (C, H, W) or an array (H, W, C) to a PIL image."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return functional.to_pil_image(img, self.mode)
+
+
+_refusals = Refusals(
+    "transforms",
+    "AugMix AutoAugment AutoAugmentPolicy ElasticTransform RandAugment TrivialAugmentWide",
+    "compose the transforms that it chooses from, by RandomChoice and RandomApply",
+)
+
+
+def __getattr__(name: str) -> Any:
+    return _refusals.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_refusals.names])

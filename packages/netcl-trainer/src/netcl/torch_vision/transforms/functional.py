@@ -1,0 +1,120 @@
+"""``torchvision.transforms.functional``: the functions of netcl.data; conversions from pictures give tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.data.transforms import functional as on_host
+from netcl.data.transforms.functional import (
+    InterpolationMode,
+    adjust_brightness,
+    adjust_contrast,
+    adjust_gamma,
+    adjust_hue,
+    adjust_saturation,
+    adjust_sharpness,
+    affine,
+    autocontrast,
+    center_crop,
+    convert_image_dtype,
+    crop,
+    equalize,
+    erase,
+    five_crop,
+    gaussian_blur,
+    get_dimensions,
+    get_image_num_channels,
+    get_image_size,
+    hflip,
+    invert,
+    normalize,
+    pad,
+    perspective,
+    posterize,
+    resize,
+    resized_crop,
+    rgb_to_grayscale,
+    rotate,
+    solarize,
+    ten_crop,
+    to_grayscale,
+    vflip,
+)
+from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.tensors import tensor_of
+
+__all__ = [
+    "InterpolationMode",
+    "adjust_brightness",
+    "adjust_contrast",
+    "adjust_gamma",
+    "adjust_hue",
+    "adjust_saturation",
+    "adjust_sharpness",
+    "affine",
+    "autocontrast",
+    "center_crop",
+    "convert_image_dtype",
+    "crop",
+    "equalize",
+    "erase",
+    "five_crop",
+    "gaussian_blur",
+    "get_dimensions",
+    "get_image_num_channels",
+    "get_image_size",
+    "hflip",
+    "invert",
+    "normalize",
+    "pad",
+    "perspective",
+    "pil_to_tensor",
+    "posterize",
+    "resize",
+    "resized_crop",
+    "rgb_to_grayscale",
+    "rotate",
+    "solarize",
+    "ten_crop",
+    "to_grayscale",
+    "to_pil_image",
+    "to_tensor",
+    "vflip",
+]
+
+
+def to_tensor(pic: Any) -> Tensor:
+    """Returns a PIL image or an array (H, W) or (H, W, C) as a tensor (C, H, W): float32 in [0, 1] if it is uint8."""
+    return tensor_of(on_host.to_tensor(pic))
+
+
+def pil_to_tensor(pic: Any) -> Tensor:
+    """Returns a PIL image as a tensor (C, H, W) of its own dtype."""
+    return tensor_of(on_host.pil_to_tensor(pic))
+
+
+def to_pil_image(pic: Any, mode: str | None = None) -> Any:
+    """Returns a tensor (C, H, W) or (H, W), or an array (H, W, C), as a PIL image; see ``netcl.data.transforms``."""
+    if isinstance(pic, np.ndarray) and pic.dtype.kind == "f":
+        # torchvision reads arrays of any dtype as (H, W, C), and floating ones as mode F.
+        rows = pic if pic.ndim == 2 else pic[:, :, 0] if pic.shape[-1] == 1 else None
+        if rows is None:
+            raise TypeError(f"to_pil_image: a floating array must be (H, W) or (H, W, 1), got shape {pic.shape}")
+        return on_host.to_pil_image(rows, "F")
+    return on_host.to_pil_image(pic, mode)
+
+
+_refusals = Refusals(
+    "transforms.functional", "elastic_transform", "elastic deformation is not written; use affine or perspective"
+)
+
+
+def __getattr__(name: str) -> Any:
+    return _refusals.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_refusals.names])

@@ -1,0 +1,152 @@
+"""``torchvision.transforms.v2``: the transforms of netcl.data, of which conversions from pictures give tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netcl.core import Tensor
+from netcl.data.transforms import v2 as on_host
+from netcl.data.transforms.v2 import (
+    RGB,
+    CenterCrop,
+    ColorJitter,
+    Compose,
+    ConvertImageDtype,
+    FiveCrop,
+    GaussianBlur,
+    GaussianNoise,
+    Grayscale,
+    Identity,
+    InterpolationMode,
+    Lambda,
+    LinearTransformation,
+    Normalize,
+    Pad,
+    RandomAdjustSharpness,
+    RandomAffine,
+    RandomApply,
+    RandomAutocontrast,
+    RandomChannelPermutation,
+    RandomChoice,
+    RandomCrop,
+    RandomEqualize,
+    RandomErasing,
+    RandomGrayscale,
+    RandomHorizontalFlip,
+    RandomInvert,
+    RandomOrder,
+    RandomPerspective,
+    RandomPosterize,
+    RandomResize,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomSolarize,
+    RandomVerticalFlip,
+    Resize,
+    TenCrop,
+    ToDtype,
+    Transform,
+)
+from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.transforms import v2_functional as functional
+
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "FiveCrop",
+    "GaussianBlur",
+    "GaussianNoise",
+    "Grayscale",
+    "Identity",
+    "InterpolationMode",
+    "Lambda",
+    "LinearTransformation",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RGB",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChannelPermutation",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPosterize",
+    "RandomResize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "Resize",
+    "TenCrop",
+    "ToDtype",
+    "ToImage",
+    "ToPILImage",
+    "ToPureTensor",
+    "ToTensor",
+    "Transform",
+    "functional",
+]
+
+
+class ToTensor(on_host.ToTensor):
+    """Converts a PIL image or an array (H, W, C) to a tensor (C, H, W): uint8 becomes float32 in [0, 1]."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return functional.to_tensor(img)
+
+
+class PILToTensor(on_host.PILToTensor):
+    """Converts a PIL image to a tensor (C, H, W) of its own dtype."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return functional.pil_to_tensor(img)
+
+
+class ToPILImage(on_host.ToPILImage):
+    """Converts a tensor (C, H, W) or an array (H, W, C) to a PIL image."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return functional.to_pil_image(img, self.mode)
+
+
+class ToImage(on_host.ToImage):
+    """Converts PIL images and arrays (H, W, C) to tensors (C, H, W) of the same dtype; tensors stay."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return functional.to_image(img)
+
+
+class ToPureTensor(on_host.ToPureTensor):
+    """Returns tensors as they are: there are no other types of them here."""
+
+    def apply(self, img: Any, drawn: Any) -> Any:
+        return img if isinstance(img, Tensor) else super().apply(img, drawn)
+
+
+_refusals = Refusals(
+    "transforms.v2",
+    "AugMix AutoAugment AutoAugmentPolicy ClampBoundingBoxes ClampKeyPoints "
+    "ConvertBoundingBoxFormat CutMix ElasticTransform JPEG MixUp "
+    "RandAugment RandomIoUCrop RandomPhotometricDistort RandomShortestSize RandomZoomOut "
+    "SanitizeBoundingBoxes SanitizeKeyPoints ScaleJitter TrivialAugmentWide UniformTemporalSubsample",
+    "the transforms of images are in netcl.data.transforms.v2",
+)
+
+
+def __getattr__(name: str) -> Any:
+    return _refusals.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_refusals.names])

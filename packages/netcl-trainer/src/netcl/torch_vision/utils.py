@@ -1,0 +1,54 @@
+"""``torchvision.utils``: grids of images as tensors, and image files."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, Any
+
+from netcl.core import Tensor
+from netcl.data import image_grid
+from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.tensors import tensor_of
+
+__all__ = ["make_grid", "save_image"]
+
+
+def _detached(images: Any) -> Any:
+    if isinstance(images, Tensor):
+        return images.detach()
+    return [_detached(image) for image in images] if isinstance(images, (list, tuple)) else images
+
+
+def make_grid(
+    tensor: Any,
+    nrow: int = 8,
+    padding: int = 2,
+    normalize: bool = False,
+    value_range: tuple[float, float] | None = None,
+    scale_each: bool = False,
+    pad_value: float = 0.0,
+) -> Tensor:
+    """Returns images (N, C, H, W), or a list of (C, H, W), as one image (C, H, W); see ``netcl.data.make_grid``."""
+    first = tensor[0] if isinstance(tensor, (list, tuple)) and len(tensor) else tensor
+    grid = image_grid.make_grid(_detached(tensor), nrow, padding, normalize, value_range, scale_each, pad_value)
+    return tensor_of(grid, first if isinstance(first, Tensor) else None)
+
+
+def save_image(tensor: Any, fp: str | os.PathLike[str] | IO[bytes], format: str | None = None, **kwargs: Any) -> None:
+    """Writes images to a file, arranged by ``make_grid``, which takes the keywords; see ``netcl.data.save_image``."""
+    image_grid.save_image(_detached(tensor), fp, format, **kwargs)
+
+
+_refusals = Refusals(
+    "utils",
+    "draw_bounding_boxes draw_keypoints draw_segmentation_masks flow_to_image",
+    "draw with PIL.ImageDraw on transforms.ToPILImage()(image)",
+)
+
+
+def __getattr__(name: str) -> Any:
+    return _refusals.find(name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_refusals.names])
