@@ -24,6 +24,7 @@ from netcl import optim as optim
 from netcl import profiling as profiling
 from netcl import runtime as runtime
 from netcl import special as special
+from netcl import torch_vision as torch_vision
 from netcl import trainer as trainer
 from netcl.core.dtypes import DType
 from netcl.core.tensor.typed import BFloat16Tensor as BFloat16Tensor
