@@ -48,6 +48,7 @@ from typing_extensions import Self
 
 from netcl.core.tensor import Tensor, memory_format
 from netcl.core.tensor.operators import Operators, ResultT
+from netcl.core.tensor.sparse import SparseTensor
 from netcl.ops.ranked import Ranked
 from netcl.ops.signatures import Axis, Ints, Operand
 
@@ -90,7 +91,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
 _KNOWN = {
     "Self",
     *("int", "float", "bool", "str", "None", "Any", "Sequence", "Mapping", "Callable", "list", "tuple", "dict"),
-    *("Tensor", "Ranked", "Axis", "Ints", "Operand", "Literal", "True", "False"),
+    *("Tensor", "SparseTensor", "Ranked", "Axis", "Ints", "Operand", "Literal", "True", "False"),
 }
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _HIDDEN = re.compile(r"(?<![\w.])(float|int|bool|type)\b")  # names that tensors give to methods and netcl to dtypes
@@ -107,7 +108,12 @@ _FLAGS = {
 }  # fmt: skip
 _RANKED = ("max", "min", "median")  # a value, or along an axis values and indices
 # Functions over tensors, which are no rows, whose result is not one tensor.
-_OTHERS = {"type": "Any", "svd": "tuple[Tensor, Tensor, Tensor]", "nanmedian": "Any"}
+_OTHERS = {
+    "type": "Any",
+    "svd": "tuple[Tensor, Tensor, Tensor]",
+    "nanmedian": "Any",
+    **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr", "sparse_mask"), "SparseTensor"),
+}
 
 
 class Parameter(NamedTuple):

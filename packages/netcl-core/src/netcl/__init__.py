@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from netcl.core.tensor.printing import set_printoptions as set_printoptions
     from netcl.core.tensor.promotion import *  # noqa: F403
     from netcl.core.tensor.size import Size as Size
+    from netcl.core.tensor.sparse import *  # noqa: F403
     from netcl.core.tensor.typed import *  # noqa: F403
     from netcl.core.tuning.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
     from netcl.core.tuning.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
@@ -67,9 +68,10 @@ _MODULES = {
     "netcl.core.tensor.generator": "Generator default_generator initial_seed seed",
     "netcl.core.tensor.memory_format": """
         channels_last channels_last_3d contiguous_format layout legacy_contiguous_format memory_format preserve_format
-        strided
+        sparse_coo sparse_csr strided
     """,
     "netcl.core.tensor.printing": "set_printoptions",
+    "netcl.core.tensor.sparse": "SparseTensor sparse_coo_tensor sparse_csr_tensor spmm",
     "netcl.core.tensor.promotion": "can_cast promote_types result_type",
     "netcl.core.tensor.typed": """
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
@@ -100,6 +102,7 @@ _SUBPACKAGES = {
     "ops": "netcl-core",
     "linalg": "netcl-core",
     "special": "netcl-core",
+    "sparse": "netcl-core",
     "array_api": "netcl-core",
     "runtime": "netcl-core",
     "profiling": "netcl-core",

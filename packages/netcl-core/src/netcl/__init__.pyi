@@ -23,6 +23,7 @@ from netcl import ops as ops
 from netcl import optim as optim
 from netcl import profiling as profiling
 from netcl import runtime as runtime
+from netcl import sparse as sparse
 from netcl import special as special
 from netcl import torch_vision as torch_vision
 from netcl import trainer as trainer
@@ -41,6 +42,7 @@ from netcl.core.kernels.primitives import KernelSpec as KernelSpec
 from netcl.core.tensor.typed import LongTensor as LongTensor
 from netcl.core.tensor.typed import ShortTensor as ShortTensor
 from netcl.core.tensor.size import Size as Size
+from netcl.core.tensor.sparse import SparseTensor as SparseTensor
 from netcl.core import Tensor as Tensor
 from netcl.core.__about__ import __version__ as __version__
 from netcl.core.tensor.functions import affine_grid_generator as affine_grid_generator
@@ -164,8 +166,13 @@ from netcl.core.process_settings import set_num_interop_threads as set_num_inter
 from netcl.core.process_settings import set_num_threads as set_num_threads
 from netcl.core.tensor.printing import set_printoptions as set_printoptions
 from netcl.core.tensor.functions import slice_copy as slice_copy
+from netcl.core.tensor.memory_format import sparse_coo as sparse_coo
+from netcl.core.tensor.sparse import sparse_coo_tensor as sparse_coo_tensor
+from netcl.core.tensor.memory_format import sparse_csr as sparse_csr
+from netcl.core.tensor.sparse import sparse_csr_tensor as sparse_csr_tensor
 from netcl.core.tensor.functions import split_copy as split_copy
 from netcl.core.tensor.functions import split_with_sizes_copy as split_with_sizes_copy
+from netcl.core.tensor.sparse import spmm as spmm
 from netcl.core.tensor.functions import squeeze_copy as squeeze_copy
 from netcl.core.tensor.memory_format import strided as strided
 from netcl.core.tensor.functions import t_copy as t_copy

@@ -100,11 +100,11 @@ def test_a_member_that_only_pytorch_has_says_what_to_write(numpy_device):
     x = nc.zeros(3)
     with pytest.raises(AttributeError, match=r"Tensor has no 'as_strided': write x.unfold\(dim, size, step\)"):
         x.as_strided  # noqa: B018
-    with pytest.raises(AttributeError, match="Tensor has no 'to_sparse': tensors are dense"):
-        x.to_sparse()
+    with pytest.raises(AttributeError, match="Tensor has no 'coalesce': of a sparse tensor"):
+        x.coalesce()
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'relv'"):
         x.relv  # noqa: B018
-    assert not hasattr(x, "to_sparse")
+    assert not hasattr(x, "coalesce")
     with pytest.raises(AttributeError, match="netcl has no 'cond': write Python's if and while"):
         nc.cond  # noqa: B018
     with pytest.raises(AttributeError, match="module 'netcl' has no attribute 'relv'"):

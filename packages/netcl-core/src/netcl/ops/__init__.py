@@ -52,10 +52,11 @@ from netcl.ops.join import (
 from netcl.ops.linalg import (
     addmm, baddbmm, bilinear, bmm, build_matmul_kernel, dot, kron, linear, matmul, mm, mv, outer, tensordot, trace,
 )
-# Rows of netcl.linalg and netcl.special:
+# Rows of netcl.linalg, netcl.special and netcl.sparse:
 import netcl.ops.bessel
 import netcl.ops.lu
-import netcl.ops.normal_distribution  # noqa: F401
+import netcl.ops.normal_distribution
+import netcl.ops.sparse  # noqa: F401
 from netcl.ops.masking import fill, masked_fill, masked_select, nonzero
 from netcl.ops.matrix import diagonal, logdet, matrix_exp, matrix_power, matrix_transpose, vander
 from netcl.ops.noise import alpha_dropout, feature_alpha_dropout, feature_dropout, rrelu

@@ -10,7 +10,7 @@ import netcl.autograd.ops.rnn_cells  # noqa: F401
 import netcl.ops as _forward
 from netcl.autograd import losses  # registers the rows of the losses
 from netcl.autograd.mode import state
-from netcl.core.dispatch import TABLE, OpRow, call_row, explain
+from netcl.core.dispatch import TABLE, OpRow, call_row, explain, own_form
 from netcl.ops.signatures import Signed
 
 
@@ -21,6 +21,9 @@ def _differentiable(row: OpRow) -> Any:
             try:
                 return call_row(row, args, kwargs, True)
             except Exception as error:
+                own = own_form(error, args, kwargs)
+                if own is not None:
+                    return own(row, args, kwargs)
                 explain(error, row, args, kwargs)
                 raise
         outer, state.tape = state.tape, tape

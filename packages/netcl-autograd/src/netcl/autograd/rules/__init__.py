@@ -14,6 +14,7 @@ from netcl.autograd.rules import (
     scan,
     shape,
     sort,
+    sparse,
     window,
 )
 from netcl.autograd.rules.rule import RULES, RecordedCall, record_call, rule
@@ -34,5 +35,6 @@ __all__ = [
     "scan",
     "shape",
     "sort",
+    "sparse",
     "window",
 ]

@@ -55,6 +55,7 @@ class KernelModules:
     ctc: ModuleType
     recurrence: ModuleType
     attention: ModuleType
+    sparse: ModuleType
 
 
 def forwarded(call: F, module: str) -> F:
@@ -137,6 +138,8 @@ class ForwardedCalls:
     recurrence_back = forwarded(DeviceBackend.recurrence_back, "recurrence")
     attention = forwarded(DeviceBackend.attention, "attention")
     attention_grad = forwarded(DeviceBackend.attention_grad, "attention")
+    sparse_rows = forwarded(DeviceBackend.sparse_rows, "sparse")
+    sparse_pairs = forwarded(DeviceBackend.sparse_pairs, "sparse")
     random = forwarded(DeviceBackend.random, "random")
     copy = forwarded(DeviceBackend.copy, "copy")
 

@@ -313,6 +313,16 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def sparse_rows(self, values: TensorT, columns: TensorT, starts: TensorT, dense: TensorT) -> TensorT:
+        """A matrix in CSR (elements ``values``; int32 ``columns`` and ``starts``, one more than rows) times ``dense``
+        (n, width), both of one dtype: the elements of a row are added in their order.
+        """
+        ...
+
+    def sparse_pairs(self, a: TensorT, b: TensorT, rows: TensorT, columns: TensorT) -> TensorT:
+        """For each i the dot product of row rows[i] of ``a`` and row columns[i] of ``b``, both of one dtype; int32."""
+        ...
+
     def recurrence(
         self,
         kind: str,

@@ -59,6 +59,7 @@ __all__ = [
     "execute",
     "explain",
     "make_row",
+    "own_form",
     "pop_hook",
     "program_row",
     "push_hook",
@@ -85,6 +86,9 @@ def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> An
     try:
         return call_row(row, args, kwargs, record)
     except Exception as error:
+        own = own_form(error, args, kwargs)
+        if own is not None:
+            return own(row, args, kwargs)
         explain(error, row, args, kwargs)
         raise
 
@@ -96,6 +100,9 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
         try:
             return call_row(row, args, kwargs, record)
         except Exception as error:
+            own = own_form(error, args, kwargs)
+            if own is not None:
+                return own(row, args, kwargs)
             explain(error, row, args, kwargs)
             raise
 
@@ -131,6 +138,16 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
         return op(*args, **kwargs)
 
     return straight if record is None and row.expression is not None else op
+
+
+def own_form(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    """The ``__netcl_op__`` of the first operand with one, as sparse tensors have, if the call failed as it is no
+    Tensor. Calls of tensors alone pay nothing for it.
+    """
+    if not isinstance(error, (AttributeError, TypeError)):
+        return None
+    operands = [one for value in (*args, *kwargs.values()) for one in (value if isinstance(value, list) else [value])]
+    return next((form for one in operands if (form := getattr(one, "__netcl_op__", None))), None)
 
 
 def explain(error: Exception, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-_SPARSE = "tensors are dense; there are no sparse layouts"
+_SPARSE = "of a sparse tensor; write x.to_sparse() or x.to_sparse_csr()"
+_OTHER_SPARSE = "sparse tensors have the layouts nc.sparse_coo and nc.sparse_csr, and no writes in place"
+_SPARSE_FORM = "write netcl.sparse.addmm, netcl.spmm or the operator @"
 _COMPLEX = "there are no complex dtypes"
 _QUANTIZED = "there are no quantized dtypes"
 _REMOVED = "PyTorch itself only raises an error here"
 
 ABSENT: dict[str, str] = {
     **dict.fromkeys(
-        (
-            *("ccol_indices", "coalesce", "col_indices", "crow_indices", "dense_dim", "indices", "is_coalesced"),
-            *("resize_as_sparse_", "row_indices", "smm", "sparse_dim", "sparse_mask", "sparse_resize_"),
-            *("sparse_resize_and_clear_", "sspaddmm", "to_dense", "to_sparse", "to_sparse_bsc", "to_sparse_bsr"),
-            *("to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "values"),
-        ),
+        (*("coalesce", "col_indices", "crow_indices", "indices", "is_coalesced", "values"),),
         _SPARSE,
     ),
+    **dict.fromkeys(
+        (
+            *("ccol_indices", "resize_as_sparse_", "row_indices", "sparse_resize_", "sparse_resize_and_clear_"),
+            *("to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc"),
+        ),
+        _OTHER_SPARSE,
+    ),
+    **dict.fromkeys(("smm", "sspaddmm"), _SPARSE_FORM),
     **dict.fromkeys(("cdouble", "cfloat", "chalf", "imag", "istft", "stft"), _COMPLEX),
     **dict.fromkeys(
         (
@@ -88,11 +93,14 @@ def _written(names: str, text: str) -> dict[str, str]:
 ABSENT_FUNCTIONS: dict[str, str] = {
     **_written(
         """
-        ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_
-        row_indices_copy saddmm smm sparse_bsc sparse_bsc_tensor sparse_bsr sparse_bsr_tensor sparse_compressed_tensor
-        sparse_coo sparse_coo_tensor sparse_csc sparse_csc_tensor sparse_csr sparse_csr_tensor spmm sspaddmm values_copy
+        ccol_indices_copy col_indices_copy crow_indices_copy indices_copy resize_as_sparse_ row_indices_copy sparse_bsc
+        sparse_bsc_tensor sparse_bsr sparse_bsr_tensor sparse_compressed_tensor sparse_csc sparse_csc_tensor values_copy
         """,
-        _SPARSE,
+        _OTHER_SPARSE,
+    ),
+    **_written(
+        "dsmm hsmm hspmm saddmm smm sspaddmm",
+        _SPARSE_FORM,
     ),
     **_written(
         """

@@ -16,6 +16,8 @@ __all__ = [
     "legacy_contiguous_format",
     "memory_format",
     "preserve_format",
+    "sparse_coo",
+    "sparse_csr",
     "strided",
 ]
 
@@ -42,7 +44,7 @@ class memory_format(_Named):
 
 
 class layout(_Named):
-    """A way to store elements: ``strided``, the layout of all tensors."""
+    """A way to store elements: ``strided``, the layout of all tensors, and those of ``SparseTensor``."""
 
     __slots__ = ()
 
@@ -53,6 +55,8 @@ preserve_format: memory_format = memory_format("preserve_format")
 channels_last: memory_format = memory_format("channels_last")
 channels_last_3d: memory_format = memory_format("channels_last_3d")
 strided: layout = layout("strided")
+sparse_coo: layout = layout("sparse_coo")
+sparse_csr: layout = layout("sparse_csr")
 
 
 def check_format(op: str, given: Any) -> None:
@@ -79,5 +83,5 @@ def check_accepted(op: str, given: Mapping[str, Any]) -> None:
         if name not in Accepted.__annotations__:
             raise TypeError(f"{op}() got an unexpected keyword argument {name!r}")
     if given.get("layout") not in (None, strided):
-        raise TypeError(f"{op}: the layout is nc.strided, not {given['layout']!r}; there are no other layouts")
+        raise TypeError(f"{op}: the layout is nc.strided, not {given['layout']!r}; write x.to_sparse()")
     check_format(op, given.get("memory_format"))

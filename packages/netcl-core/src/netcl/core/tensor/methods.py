@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from netcl.core import dtypes
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
@@ -408,6 +409,63 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     mask = x.engine.tensor((column[:, None] == column - offset) & inside, "bool")
     square = _call("where", mask, _call("unsqueeze", spread, -2), 0)
     return movedim(square, (-2, -1), (dim1, dim2))
+
+
+# -- sparse forms ------------------------------------------------------------------------------------------------------
+
+
+def _sparse() -> Any:
+    return importlib.import_module("netcl.core.tensor.sparse")
+
+
+@_method
+def to_sparse(x: Any, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
+    """The elements that are not zero, as a SparseTensor in COO with positions in the first ``sparse_dim`` axes, by
+    default all, or in ``layout``. Their number is read on the host; gradients flow to this tensor.
+    """
+    if layout is memory_format.sparse_csr:
+        return to_sparse_csr(x)
+    if layout not in (None, memory_format.sparse_coo):
+        raise UnsupportedError(f"to_sparse: the layout is nc.sparse_coo or nc.sparse_csr, not {layout!r}")
+    return _sparse().of_dense(x, sparse_dim)
+
+
+@_method
+def to_sparse_coo(x: Any) -> Any:
+    """``to_sparse()``."""
+    return to_sparse(x)
+
+
+@_method
+def to_sparse_csr(x: Any, dense_dim: int | None = None) -> Any:
+    """The elements of a matrix that are not zero, as a SparseTensor in CSR; ShapeError for other tensors."""
+    if x.ndim != 2 or dense_dim:
+        raise ShapeError(f"to_sparse_csr: shape {x.shape} is no matrix")
+    return _sparse().of_dense(x, None, memory_format.sparse_csr)
+
+
+@_method
+def to_dense(x: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+    """This tensor, in ``dtype`` if given: it is dense."""
+    return x if dtype is None else x.astype(dtype)
+
+
+@_method
+def sparse_dim(x: Any) -> int:
+    """0: the tensor is dense."""
+    return 0
+
+
+@_method
+def dense_dim(x: Any) -> int:
+    """The number of axes: the tensor is dense."""
+    return len(x.shape)
+
+
+@_method
+def sparse_mask(x: Any, mask: Any) -> Any:
+    """The elements at the positions of ``mask``, a SparseTensor of this shape, zeros among them."""
+    return _sparse().at_positions(x, mask)
 
 
 # -- dtype and place ---------------------------------------------------------------------------------------------------
@@ -1485,12 +1543,12 @@ class Methods(Operators[ResultT], Generic[ResultT]):
 
     @property
     def is_sparse(self) -> bool:
-        """False: tensors are dense."""
+        """False: tensors are dense; ``to_sparse`` gives a SparseTensor."""
         return False
 
     @property
     def layout(self) -> memory_format.layout:
-        """``nc.strided``: the one layout of tensors."""
+        """``nc.strided``: the layout of tensors other than SparseTensor."""
         return memory_format.strided
 
     @property

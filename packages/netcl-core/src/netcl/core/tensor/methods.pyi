@@ -8,6 +8,7 @@ from typing_extensions import Self
 
 from netcl.core.tensor import Tensor, memory_format
 from netcl.core.tensor.operators import Operators, ResultT
+from netcl.core.tensor.sparse import SparseTensor
 from netcl.ops.ranked import Ranked
 from netcl.ops.signatures import Axis, Ints, Operand
 
@@ -248,6 +249,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape."""
     def deg2rad(self) -> ResultT:
         """Degrees as radians."""
+    def dense_dim(self) -> builtins.int:
+        """The number of axes: the tensor is dense."""
     def det(self) -> ResultT:
         """The determinant of x (..., n, n): (...); also the gradient of a singular matrix is exact."""
     def detach_(self) -> Self:
@@ -748,6 +751,10 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """exp(x) / sum(exp(x)) along ``dim`` (default: the last), of the elements as ``dtype``."""
     def sort(self, axis: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, dim: builtins.int | None = None) -> Ranked:
         """The elements along ``axis`` in order, and the positions they come from, int64; both of x's shape."""
+    def sparse_dim(self) -> builtins.int:
+        """0: the tensor is dense."""
+    def sparse_mask(self, mask: Any) -> SparseTensor:
+        """The elements at the positions of ``mask``, a SparseTensor of this shape, zeros among them."""
     def split(self, size: builtins.int | Sequence[builtins.int], axis: builtins.int = 0, *, dim: builtins.int | None = None) -> tuple[ResultT, ...]:
         """Parts of ``size`` positions along ``axis`` (the last may be smaller), or parts of the given sizes."""
     def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> ResultT:
@@ -796,6 +803,14 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """Parts along ``dim``: so many of nearly equal length, or parts that begin at the given positions."""
     def tile(self, *sizes: Any) -> ResultT:
         """The tensor repeated as a whole, sizes[a] times along axis a; missing numbers in front are 1."""
+    def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> ResultT:
+        """This tensor, in ``dtype`` if given: it is dense."""
+    def to_sparse(self, sparse_dim: builtins.int | None = None, *, layout: Any = None) -> SparseTensor:
+        """The elements that are not zero, as a SparseTensor in COO with positions in the first ``sparse_dim`` axes, by default all, or in ``layout``. Their number is read on the host; gradients flow to this tensor."""
+    def to_sparse_coo(self) -> SparseTensor:
+        """``to_sparse()``."""
+    def to_sparse_csr(self, dense_dim: builtins.int | None = None) -> SparseTensor:
+        """The elements of a matrix that are not zero, as a SparseTensor in CSR; ShapeError for other tensors."""
     def topk(self, k: builtins.int, axis: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, dim: builtins.int | None = None) -> Ranked:
         """The ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis."""
     def trace(self, diagonal: builtins.int = 0) -> ResultT:

@@ -120,6 +120,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "evaluate_each": "(outputs, inputs, shared=(), scalars=None, **kwargs)",
         "execute": "(row, args, kwargs)",
         "explain": "(error, row, args, kwargs)",
+        "own_form": "(error, args, kwargs)",
         "pop_hook": "(hook)",
         "program_row": "(name, program)",
         "push_hook": "(hook, layer='profiler')",
@@ -236,6 +237,18 @@ _SIGNATURES: dict[str, dict[str, str]] = {
             "grad=None, grad_fn=None, backend=None, array=None, pending_event=None, pending_release=None, "
             "host_ref=None)"
         ),
+    },
+    "netcl.core.tensor.sparse": {
+        "SparseTensor": "(pattern, elements, kind, owned=False)",
+        "sparse_coo_tensor": (
+            "(indices, values=None, size=None, *, dtype=None, device=None, requires_grad=False, "
+            "check_invariants=None, is_coalesced=None)"
+        ),
+        "sparse_csr_tensor": (
+            "(crow_indices, col_indices, values, size=None, *, dtype=None, device=None, requires_grad=False, "
+            "check_invariants=None)"
+        ),
+        "spmm": "(input, mat2)",
     },
     "netcl.core.testing": {
         "CONTRACT": "",

@@ -26,6 +26,7 @@ from netcl.core.backend.cpu import (
     run,
     scan,
     sort,
+    sparse,
     window,
 )
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
@@ -49,7 +50,21 @@ class CPUBackend(ForwardedCalls):
 
     name = "cpu"
     kernel_modules: KernelModules = KernelModules(
-        run, one_by_one, gemm, conv, window, index, random, copy, resample, scan, sort, ctc, recurrence, attention
+        run,
+        one_by_one,
+        gemm,
+        conv,
+        window,
+        index,
+        random,
+        copy,
+        resample,
+        scan,
+        sort,
+        ctc,
+        recurrence,
+        attention,
+        sparse,
     )
 
     def __init__(self, queue: Any = None) -> None:

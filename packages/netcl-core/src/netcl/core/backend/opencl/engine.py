@@ -27,6 +27,7 @@ from netcl.core.backend.opencl.kernels import (
     resample,
     scan,
     sort,
+    sparse,
     window,
 )
 from netcl.core.backend.opencl.queue.fallback import KernelFallback
@@ -70,7 +71,21 @@ class OpenCLBackend(ForwardedCalls):
 
     name = "cl"
     kernel_modules: KernelModules = KernelModules(
-        run, multi_tensor, gemm, conv, window, index, random, copy, resample, scan, sort, ctc, recurrence, attention
+        run,
+        multi_tensor,
+        gemm,
+        conv,
+        window,
+        index,
+        random,
+        copy,
+        resample,
+        scan,
+        sort,
+        ctc,
+        recurrence,
+        attention,
+        sparse,
     )
 
     def __init__(self, queue: Any = None) -> None:
