@@ -295,8 +295,9 @@ def oclgrind(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"], venv_backend="virtualenv", reuse_venv=False)
 def parity(session: nox.Session) -> None:
-    """Compare forward values, gradients and optimizer steps with PyTorch 2.13 on the CPU."""
-    install(session, everything({"core": "[cpu,test]", "nn": "[onnx]"}), "torch==2.13.0", "onnxruntime>=1.18")
+    """Compare values, gradients, optimizer steps and transforms with PyTorch 2.13 and torchvision on the CPU."""
+    others = ("torch==2.13.0", "torchvision==0.28.0", "onnxruntime>=1.18")
+    install(session, everything({"core": "[cpu,test]", "nn": "[onnx]", "data": "[image]"}), *others)
     beside = ("test_parity_*.py", "test_onnx*.py")  # skipped in their own sessions, where PyTorch and ONNX are missing
     files = [str(file.relative_to(ROOT)) for file in sorted((ROOT / "checks/parity").glob("torch_*.py"))]
     for folder in (ROOT / f"packages/netcl-{part}/tests" for part in PACKAGES):
