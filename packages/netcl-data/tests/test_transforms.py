@@ -612,6 +612,33 @@ def test_erasing_draws_area_ratio_and_position(scripted):
     assert source.calls[3] == ("normal", (3, side, side))
 
 
+def test_rand_augment_draws_changes_and_signs(scripted):
+    # The changes 5 and 10 of the list are Rotate and Posterize; bin 9 of 31 is a turn by 9 degrees, and 7 bits.
+    source = scripted(5, 1, 10)
+    made = transforms.RandAugment()(ROWS)
+    np.testing.assert_array_equal(made, F.posterize(F.rotate(ROWS, -9.0), 7))
+    assert source.calls == [("integer", 0, 14), ("integer", 0, 2), ("integer", 0, 14)]
+    source = scripted(3, 0.6)
+    made = v2.RandAugment(num_ops=1, magnitude=30, fill=3)(ROWS)
+    np.testing.assert_array_equal(made, F.affine(ROWS, 0, (23, 0), 1.0, 0.0, fill=3))
+    assert source.calls == [("integer", 0, 14), ("chance",)]
+    with pytest.raises(ValueError, match="magnitude must be in"):
+        transforms.RandAugment(magnitude=31)
+
+
+def test_trivial_augment_draws_the_strength_too(scripted):
+    # Solarize has no sign; bin 15 of 31 is half of white.
+    source = scripted(11, 15)
+    np.testing.assert_array_equal(transforms.TrivialAugmentWide()(ROWS), F.solarize(ROWS, 127.5))
+    assert source.calls == [("integer", 0, 14), ("integer", 0, 31)]
+    scripted(0)
+    assert transforms.TrivialAugmentWide()(ROWS) is ROWS
+    scripted(1, 30, 0)
+    angle = math.degrees(math.atan(np.float32(0.99)))
+    expected = F.affine(ROWS, 0, (0, 0), 1.0, (angle, 0.0), center=(0, 0))
+    np.testing.assert_array_equal(transforms.TrivialAugmentWide()(ROWS), expected)
+
+
 def test_lists_of_transforms(scripted):
     flip, crop = transforms.RandomHorizontalFlip(1.0), transforms.CenterCrop(10)
     scripted(0.5, 0.0)
@@ -659,6 +686,7 @@ EVERY = [
     transforms.GaussianBlur(3),
     transforms.Grayscale(3),
     transforms.Pad(2),
+    transforms.RandAugment(),
     transforms.RandomAdjustSharpness(2.0),
     transforms.RandomAffine(20, (0.1, 0.1), (0.8, 1.2), 10),
     transforms.RandomAutocontrast(),
@@ -674,6 +702,7 @@ EVERY = [
     transforms.RandomSolarize(128),
     transforms.RandomVerticalFlip(),
     transforms.Resize(16),
+    transforms.TrivialAugmentWide(),
 ]
 
 

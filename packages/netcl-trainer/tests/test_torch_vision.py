@@ -82,7 +82,7 @@ REFUSED = [
     (datasets, "LSUN", "it is a download"),
     (models, "vgg16", "build it from torch.nn"),
     (models.feature_extraction, "create_feature_extractor", "register_forward_hook"),
-    (transforms, "RandAugment", "RandomChoice"),
+    (transforms, "AutoAugment", "RandomChoice"),
     (F, "elastic_transform", "affine"),
     (v2, "MixUp", "not in netcl"),
     (utils, "draw_bounding_boxes", "PIL.ImageDraw"),

@@ -57,7 +57,7 @@ _PARTS: dict[str, tuple[str, ModuleType]] = {
     "datasets": ("cifar fakedata folder mnist vision", datasets),
     "io": ("image", io),
     "ops": ("boxes misc", ops),
-    "transforms": ("transforms", transforms),
+    "transforms": ("autoaugment transforms", transforms),
 }
 # Modules of torchvision of which all names that programs import are refused.
 _ABSENT: dict[str, str] = {
@@ -75,7 +75,6 @@ _ABSENT: dict[str, str] = {
         "DeepLabV3 FCN LRASPP deeplabv3_mobilenet_v3_large deeplabv3_resnet101 deeplabv3_resnet50 fcn_resnet101 "
         "fcn_resnet50 lraspp_mobilenet_v3_large"
     ),
-    "transforms.autoaugment": "AugMix AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide",
 }
 
 

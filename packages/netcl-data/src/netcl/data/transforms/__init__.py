@@ -16,6 +16,7 @@ Example:
 from __future__ import annotations
 
 from netcl.data.transforms import functional, v2
+from netcl.data.transforms.auto import RandAugment, TrivialAugmentWide
 from netcl.data.transforms.classes import (
     CenterCrop,
     ColorJitter,
@@ -73,6 +74,7 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandAugment",
     "RandomAdjustSharpness",
     "RandomAffine",
     "RandomApply",
@@ -97,6 +99,7 @@ __all__ = [
     "ToPILImage",
     "ToTensor",
     "Transform",
+    "TrivialAugmentWide",
     "functional",
     "register_image_type",
     "use_draws",

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from netcl.data.transforms import classes, color, draws
+from netcl.data.transforms import auto, classes, color, draws
 from netcl.data.transforms import functional as functional
 from netcl.data.transforms.classes import Transform
 from netcl.data.transforms.images import Image, InterpolationMode, interpolation_mode, is_image, is_pil, planes_of
@@ -44,6 +44,7 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandAugment",
     "RandomAdjustSharpness",
     "RandomAffine",
     "RandomApply",
@@ -72,6 +73,7 @@ __all__ = [
     "ToPureTensor",
     "ToTensor",
     "Transform",
+    "TrivialAugmentWide",
     "functional",
     "to_dtype",
     "to_image",
@@ -273,6 +275,25 @@ class RandomResize(_Joint):
 
     def apply(self, img: Any, drawn: Any) -> Any:
         return functional.resize(img, [drawn], self.interpolation, antialias=self.antialias)
+
+
+class _Version2(auto.Chosen):
+    """The draws of version 2: signs by a uniform number, thresholds relative to white."""
+
+    def thresholds(self, steps: auto.Steps) -> npt.NDArray[Any]:
+        values: npt.NDArray[Any] = steps(0.0, 1.0).astype(np.float64) * 255.0
+        return values
+
+    def sign(self) -> float:
+        return -1.0 if draws.current().chance() <= 0.5 else 1.0
+
+
+class RandAugment(_Joint, _Version2, auto.RandAugment):
+    """Applies ``num_ops`` random changes of the strength in bin ``magnitude``; see ``transforms.RandAugment``."""
+
+
+class TrivialAugmentWide(_Joint, _Version2, auto.TrivialAugmentWide):
+    """Applies one random change of a random strength; see ``transforms.TrivialAugmentWide``."""
 
 
 class RandomCrop(_Joint, classes.RandomCrop):

@@ -18,6 +18,7 @@ from netcl.data.transforms import (
     LinearTransformation,
     Normalize,
     Pad,
+    RandAugment,
     RandomAdjustSharpness,
     RandomAffine,
     RandomApply,
@@ -39,6 +40,7 @@ from netcl.data.transforms import (
     RandomVerticalFlip,
     Resize,
     TenCrop,
+    TrivialAugmentWide,
 )
 from netcl.torch_vision.refused import Refusals
 from netcl.torch_vision.transforms import functional, v2
@@ -57,6 +59,7 @@ __all__ = [
     "Normalize",
     "PILToTensor",
     "Pad",
+    "RandAugment",
     "RandomAdjustSharpness",
     "RandomAffine",
     "RandomApply",
@@ -80,6 +83,7 @@ __all__ = [
     "TenCrop",
     "ToPILImage",
     "ToTensor",
+    "TrivialAugmentWide",
     "functional",
     "v2",
 ]
@@ -108,8 +112,8 @@ class ToPILImage(on_host.ToPILImage):
 
 _refusals = Refusals(
     "transforms",
-    "AugMix AutoAugment AutoAugmentPolicy ElasticTransform RandAugment TrivialAugmentWide",
-    "compose the transforms that it chooses from, by RandomChoice and RandomApply",
+    "AugMix AutoAugment AutoAugmentPolicy ElasticTransform",
+    "take RandAugment or TrivialAugmentWide, or compose transforms by RandomChoice and RandomApply",
 )
 
 

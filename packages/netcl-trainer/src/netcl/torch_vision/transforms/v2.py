@@ -22,6 +22,7 @@ from netcl.data.transforms.v2 import (
     LinearTransformation,
     Normalize,
     Pad,
+    RandAugment,
     RandomAdjustSharpness,
     RandomAffine,
     RandomApply,
@@ -46,6 +47,7 @@ from netcl.data.transforms.v2 import (
     TenCrop,
     ToDtype,
     Transform,
+    TrivialAugmentWide,
 )
 from netcl.torch_vision.refused import Refusals
 from netcl.torch_vision.transforms import v2_functional as functional
@@ -67,6 +69,7 @@ __all__ = [
     "PILToTensor",
     "Pad",
     "RGB",
+    "RandAugment",
     "RandomAdjustSharpness",
     "RandomAffine",
     "RandomApply",
@@ -95,6 +98,7 @@ __all__ = [
     "ToPureTensor",
     "ToTensor",
     "Transform",
+    "TrivialAugmentWide",
     "functional",
 ]
 
@@ -138,8 +142,8 @@ _refusals = Refusals(
     "transforms.v2",
     "AugMix AutoAugment AutoAugmentPolicy ClampBoundingBoxes ClampKeyPoints "
     "ConvertBoundingBoxFormat CutMix ElasticTransform JPEG MixUp "
-    "RandAugment RandomIoUCrop RandomPhotometricDistort RandomShortestSize RandomZoomOut "
-    "SanitizeBoundingBoxes SanitizeKeyPoints ScaleJitter TrivialAugmentWide UniformTemporalSubsample",
+    "RandomIoUCrop RandomPhotometricDistort RandomShortestSize RandomZoomOut "
+    "SanitizeBoundingBoxes SanitizeKeyPoints ScaleJitter UniformTemporalSubsample",
     "the transforms of images are in netcl.data.transforms.v2",
 )
 
