@@ -20,8 +20,9 @@ from netcl.data.transforms.draws import current, use_draws
 from netcl.torch_vision import datasets, models, transforms, utils
 from netcl.torch_vision import ops as vision_ops
 from netcl.torch_vision.models.resnet import BasicBlock
+from netcl.torch_vision.tensors import tensor_of
 from netcl.torch_vision.transforms import functional as F
-from netcl.torch_vision.transforms import v2
+from netcl.torch_vision.transforms import host_chain, v2
 
 ROWS = np.random.default_rng(0).integers(0, 256, (12, 16, 3), dtype=np.uint8)
 PLANES = (ROWS.transpose(2, 0, 1) / 255).astype(np.float32)
@@ -151,6 +152,43 @@ def test_transforms_keep_tensors_on_their_device(handle):
     batch = Tensor.from_host(handle.queue, np.stack([PLANES, PLANES]))
     assert F.hflip(batch).shape == (2, 3, 12, 16)
     assert F.get_dimensions(x) == [3, 12, 16]
+
+
+def test_a_chain_makes_one_tensor_and_gives_functions_tensors(monkeypatch):
+    made = []
+    monkeypatch.setattr(host_chain, "tensor_of", lambda array: made.append(array) or tensor_of(array))
+    seen = []
+    crop, normalize = (5, 7), ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
+    for module, first in ((transforms, [transforms.ToTensor()]), (v2, [v2.ToImage(), v2.ToDtype("float32", True)])):
+        made.clear()
+        rest = [module.CenterCrop(crop), module.Normalize(*normalize)]
+        x = module.Compose([*first, *rest])(ROWS)
+        assert isinstance(x, Tensor)
+        assert len(made) == 1
+        expected = F.normalize(F.center_crop(PLANES, crop), *normalize)
+        np.testing.assert_allclose(x.to_host(), expected, atol=1e-6)
+        function = module.Lambda(lambda image: seen.append(image) or image)
+        y = module.Compose([*first, function, *rest])(ROWS)
+        assert isinstance(seen[-1], Tensor)
+        np.testing.assert_array_equal(y.to_host(), x.to_host())
+        assert all(isinstance(one, Tensor) for one in module.Compose([*first, module.FiveCrop(4)])(ROWS))
+        assert module.Compose([*first, module.ToPILImage()])(ROWS).size == (16, 12)
+        assert module.Compose([*first, *rest])(tensor_of(PLANES) if module is v2 else ROWS).shape == (3, 5, 7)
+    image, label = v2.Compose([v2.ToImage(), v2.CenterCrop(4)])(ROWS, 3)
+    assert (image.shape, label) == ((3, 4, 4), 3)
+
+
+class Doubled(transforms.Normalize):
+    """A transform of a program, derived from one of torchvision, that expects a tensor."""
+
+    def forward(self, img, /):
+        return super().forward(img.mul(2.0))
+
+
+def test_derived_transforms_get_tensors():
+    prepare = transforms.Compose([transforms.ToTensor(), Doubled((0.0,), (1.0,))])
+    np.testing.assert_allclose(prepare(ROWS).to_host(), PLANES * 2)
+    assert pickle.loads(pickle.dumps(prepare))(ROWS).shape == (3, 12, 16)
 
 
 def test_gradients_are_not_lost_in_silence():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from netcl.data import transforms as on_host
 from netcl.data.transforms import (
     CenterCrop,
     ColorJitter,
-    Compose,
     ConvertImageDtype,
     FiveCrop,
     GaussianBlur,
@@ -43,7 +43,7 @@ from netcl.data.transforms import (
     TrivialAugmentWide,
 )
 from netcl.torch_vision.refused import Refusals
-from netcl.torch_vision.transforms import functional, v2
+from netcl.torch_vision.transforms import functional, host_chain, v2
 
 __all__ = [
     "CenterCrop",
@@ -103,12 +103,23 @@ class PILToTensor(on_host.PILToTensor):
         return functional.pil_to_tensor(img)
 
 
+class Compose(on_host.Compose):
+    """Applies transforms one after the other; an image that ``ToTensor`` converts becomes a tensor after the last
+    transform that can be computed on the host.
+    """
+
+    def __call__(self, img: Any, /) -> Any:
+        return host_chain.run(self.transforms, img, _CONVERSIONS)
+
+
 class ToPILImage(on_host.ToPILImage):
     """Converts a tensor (C, H, W) or an array (H, W, C) to a PIL image."""
 
     def apply(self, img: Any, drawn: Any) -> Any:
         return functional.to_pil_image(img, self.mode)
 
+
+_CONVERSIONS: dict[type, Callable[[Any], Any]] = {ToTensor: on_host.ToTensor(), PILToTensor: on_host.PILToTensor()}
 
 _refusals = Refusals(
     "transforms",

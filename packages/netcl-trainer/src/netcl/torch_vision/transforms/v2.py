@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from netcl.core import Tensor
@@ -10,7 +11,6 @@ from netcl.data.transforms.v2 import (
     RGB,
     CenterCrop,
     ColorJitter,
-    Compose,
     ConvertImageDtype,
     FiveCrop,
     GaussianBlur,
@@ -50,6 +50,7 @@ from netcl.data.transforms.v2 import (
     TrivialAugmentWide,
 )
 from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.transforms import host_chain
 from netcl.torch_vision.transforms import v2_functional as functional
 
 __all__ = [
@@ -117,6 +118,17 @@ class PILToTensor(on_host.PILToTensor):
         return functional.pil_to_tensor(img)
 
 
+class Compose(on_host.Compose):
+    """Applies transforms of samples one after the other; a single image that ``ToImage`` or ``ToTensor`` converts
+    becomes a tensor after the last transform that can be computed on the host.
+    """
+
+    def __call__(self, *inputs: Any) -> Any:
+        if len(inputs) == 1 and not isinstance(inputs[0], (dict, tuple, list)):
+            return host_chain.run(self.transforms, inputs[0], _CONVERSIONS)
+        return super().__call__(*inputs)
+
+
 class ToPILImage(on_host.ToPILImage):
     """Converts a tensor (C, H, W) or an array (H, W, C) to a PIL image."""
 
@@ -137,6 +149,16 @@ class ToPureTensor(on_host.ToPureTensor):
     def apply(self, img: Any, drawn: Any) -> Any:
         return img if isinstance(img, Tensor) else super().apply(img, drawn)
 
+
+def _array_of(image: Any) -> Any:
+    return image if isinstance(image, Tensor) else on_host.to_image(image)
+
+
+_CONVERSIONS: dict[type, Callable[[Any], Any]] = {
+    ToTensor: on_host.ToTensor(),
+    PILToTensor: on_host.PILToTensor(),
+    ToImage: _array_of,
+}
 
 _refusals = Refusals(
     "transforms.v2",
