@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,10 @@ class MNIST(on_host.MNIST):
 
     Both may be replaced or written in place; samples follow.
     """
+
+    # Addresses of downloads, which programs replace; nothing reads them here.
+    mirrors: ClassVar[list[str]] = []
+    resources: ClassVar[list[tuple[str, str]]] = []
 
     def stored(self, array: Array) -> Any:
         return tensor_of(array)
