@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.distributions import constraints
+from netcl.distributions.constraints import Constraint
 from netcl.distributions.distribution import Distribution, Shape, broadcast, check, open_uniform, positive
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -18,6 +20,8 @@ class _LocationScale(Distribution):
     has_rsample = True
     # Mean and variance of the distribution with loc 0 and scale 1, and its entropy.
     moments: ClassVar[tuple[float, float, float]]
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"loc": constraints.real, "scale": constraints.positive}
+    region: ClassVar[Constraint | None] = constraints.real
     loc: Tensor
     scale: Tensor
 
@@ -57,15 +61,14 @@ class Normal(_LocationScale):
         return ag.cast(ag.randn(tuple(shape), queue=self.loc.queue), dtype=self.loc.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         half = ag.mul(ag.square(self._z(value)), -0.5)
         return ag.sub(half, ag.add(ag.log(self.scale), _HALF_LOG_2PI))
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Returns the probability of at most ``value``."""
         return ag.mul(ag.add(ag.erf(ag.mul(self._z(value), math.sqrt(0.5))), 1.0), 0.5)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Returns the quantile."""
         inverse = ag.mul(ag.erfinv(ag.sub(ag.mul(value, 2.0), 1.0)), math.sqrt(2.0))
         return ag.add(self.loc, ag.mul(self.scale, inverse))
 
@@ -80,7 +83,17 @@ class Laplace(_LocationScale):
         return ag.neg(ag.mul(ag.sign(u), ag.log1p(ag.neg(ag.abs(u)))))
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         return ag.sub(ag.neg(ag.abs(self._z(value))), ag.log(ag.mul(self.scale, 2.0)))
+
+    def cdf(self, value: Tensor) -> Tensor:
+        z = self._z(value)
+        return ag.sub(0.5, ag.mul(ag.mul(ag.sign(z), ag.expm1(ag.neg(ag.abs(z)))), 0.5))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        centered = ag.sub(value, 0.5)
+        tail = ag.log1p(ag.mul(ag.abs(centered), -2.0))
+        return ag.sub(self.loc, ag.mul(self.scale, ag.mul(ag.sign(centered), tail)))
 
 
 class Cauchy(_LocationScale):
@@ -92,7 +105,14 @@ class Cauchy(_LocationScale):
         return ag.tan(ag.mul(ag.sub(open_uniform(shape, self.loc), 0.5), math.pi))
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         return ag.neg(ag.add(ag.add(ag.log1p(ag.square(self._z(value))), ag.log(self.scale)), math.log(math.pi)))
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return ag.add(ag.div(ag.atan(self._z(value)), math.pi), 0.5)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return ag.add(self.loc, ag.mul(self.scale, ag.tan(ag.mul(ag.sub(value, 0.5), math.pi))))
 
 
 class Gumbel(_LocationScale):
@@ -104,37 +124,15 @@ class Gumbel(_LocationScale):
         return ag.neg(ag.log(ag.neg(ag.log(open_uniform(shape, self.loc)))))
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         z = ag.neg(self._z(value))
         return ag.sub(ag.sub(z, ag.exp(z)), ag.log(self.scale))
 
-
-class LogNormal(Normal):
-    """The distribution of the exponential of a Normal."""
-
-    def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        return ag.exp(super().rsample(sample_shape))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        log = ag.log(value)
-        return ag.sub(super().log_prob(log), log)
-
     def cdf(self, value: Tensor) -> Tensor:
-        return super().cdf(ag.log(value))
+        return ag.exp(ag.neg(ag.exp(ag.neg(self._z(value)))))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return ag.exp(super().icdf(value))
-
-    @property
-    def mean(self) -> Tensor:
-        return ag.exp(ag.add(self.loc, ag.mul(ag.square(self.scale), 0.5)))
-
-    @property
-    def variance(self) -> Tensor:
-        square = ag.square(self.scale)
-        return ag.mul(ag.expm1(square), ag.exp(ag.add(ag.mul(self.loc, 2.0), square)))
-
-    def entropy(self) -> Tensor:
-        return ag.add(super().entropy(), self.loc)
+        return ag.sub(self.loc, ag.mul(self.scale, ag.log(ag.neg(ag.log(value)))))
 
 
 class _Half(Distribution):
@@ -142,6 +140,8 @@ class _Half(Distribution):
 
     has_rsample = True
     whole: ClassVar[type[_LocationScale]]
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"scale": constraints.positive}
+    region: ClassVar[Constraint | None] = constraints.nonnegative
     scale: Tensor
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
@@ -154,8 +154,15 @@ class _Half(Distribution):
         return ag.abs(self._base.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         inside = ag.add(self._base.log_prob(value), math.log(2.0))
         return ag.where(ag.ge(value, 0.0), inside, -math.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return ag.sub(ag.mul(self._base.cdf(value), 2.0), 1.0)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self._base.icdf(ag.mul(ag.add(value, 1.0), 0.5))
 
     def entropy(self) -> Tensor:
         return ag.sub(self._base.entropy(), math.log(2.0))
@@ -193,6 +200,7 @@ class Uniform(Distribution):
     """The uniform distribution on [low, high)."""
 
     has_rsample = True
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"low": constraints.dependent, "high": constraints.dependent}
     low: Tensor
     high: Tensor
 
@@ -204,13 +212,25 @@ class Uniform(Distribution):
             raise ValueError("low is below high; the tensors have other values")
         super().__init__(self.low.shape, (), validate_args)
 
+    @property
+    def support(self) -> Constraint:
+        """The numbers from low to high."""
+        return constraints.interval(self.low, self.high)
+
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         u = ag.cast(ag.rand(self._extended(sample_shape), queue=self.low.queue), dtype=self.low.dtype)
         return ag.add(self.low, ag.mul(u, ag.sub(self.high, self.low)))
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         inside = ag.logical_and(ag.ge(value, self.low), ag.lt(value, self.high))
         return ag.where(inside, ag.neg(ag.log(ag.sub(self.high, self.low))), -math.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return ag.clamp(ag.div(ag.sub(value, self.low), ag.sub(self.high, self.low)), 0.0, 1.0)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return ag.add(self.low, ag.mul(value, ag.sub(self.high, self.low)))
 
     @property
     def mean(self) -> Tensor:
@@ -228,6 +248,8 @@ class Exponential(Distribution):
     """The exponential distribution, rate exp(-rate x)."""
 
     has_rsample = True
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"rate": constraints.positive}
+    region: ClassVar[Constraint | None] = constraints.nonnegative
     rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
@@ -239,7 +261,14 @@ class Exponential(Distribution):
         return ag.div(ag.neg(ag.log(open_uniform(self._extended(sample_shape), self.rate))), self.rate)
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         return ag.sub(ag.log(self.rate), ag.mul(self.rate, value))
+
+    def cdf(self, value: Tensor) -> Tensor:
+        return ag.neg(ag.expm1(ag.neg(ag.mul(self.rate, value))))
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return ag.neg(ag.div(ag.log1p(ag.neg(value)), self.rate))
 
     @property
     def mean(self) -> Tensor:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.layout import broadcast_shapes
+from netcl.distributions import constraints
+from netcl.distributions.constraints import Constraint
 from netcl.distributions.distribution import Distribution, Shape, broadcast, check, open_uniform, positive
 
 
-def _one_of(name: str, probs: Any, logits: Any) -> None:
+def one_of(name: str, probs: Any, logits: Any) -> None:
+    """Raises ValueError unless one of both is given."""
     if (probs is None) == (logits is None):
         raise ValueError(f"{name} takes probs or logits, one of them")
 
@@ -22,11 +25,17 @@ def _probability(value: Any) -> Any:
 class Bernoulli(Distribution):
     """1 with probability ``probs`` = sigmoid(``logits``), else 0."""
 
+    has_enumerate_support = True
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    region: ClassVar[Constraint | None] = constraints.boolean
     probs: Tensor
     logits: Tensor
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        _one_of("Bernoulli", probs, logits)
+        one_of("Bernoulli", probs, logits)
         if logits is None:
             check("probs", probs, "in [0, 1]", _probability, validate_args)
             (self.probs,) = broadcast(probs)
@@ -43,7 +52,13 @@ class Bernoulli(Distribution):
             return ag.cast(ag.lt(drawn, self.probs), dtype=self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         return ag.sub(ag.mul(self.logits, value), ag.softplus(self.logits))
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = Tensor.from_host(self.probs.queue, [0.0, 1.0], self.probs.dtype)
+        values = ag.reshape(values, (2, *(1,) * len(self._batch_shape)))
+        return ag.expand(values, (2, *self._batch_shape)) if expand else values
 
     @property
     def mean(self) -> Tensor:
@@ -60,13 +75,20 @@ class Bernoulli(Distribution):
 class Geometric(Bernoulli):
     """The number of failures before the first success, of probability ``probs``."""
 
+    has_enumerate_support = False
+    region: ClassVar[Constraint | None] = constraints.nonnegative_integer
+
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with ag.no_grad():
             u = open_uniform(self._extended(sample_shape), self.probs)
             return ag.floor(ag.div(ag.log(u), ag.log1p(ag.neg(self.probs))))
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         return ag.add(ag.mul(value, ag.log1p(ag.neg(self.probs))), ag.log(self.probs))
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        raise TypeError("Geometric has no finite support")
 
     @property
     def mean(self) -> Tensor:
@@ -83,13 +105,18 @@ class Geometric(Bernoulli):
 class Categorical(Distribution):
     """The numbers 0 to K - 1 with probabilities ``probs`` (..., K), normalized, or softmax(``logits``)."""
 
+    has_enumerate_support = True
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "probs": constraints.independent(constraints.nonnegative, 1),
+        "logits": constraints.real_vector,
+    }
     probs: Tensor
     logits: Tensor
 
     def __init__(
         self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
     ) -> None:
-        _one_of(type(self).__name__, probs, logits)
+        one_of(type(self).__name__, probs, logits)
         given: Any = probs if logits is None else logits
         if not isinstance(given, Tensor) or not given.ndim:
             raise ValueError(f"{type(self).__name__} takes a tensor with at least one axis")
@@ -104,6 +131,11 @@ class Categorical(Distribution):
         self._num_events: int = given.shape[-1]
         super().__init__(given.shape[:-1], (), validate_args)
 
+    @property
+    def support(self) -> Constraint:
+        """The numbers of the categories."""
+        return constraints.integer_interval(0, self._num_events - 1)
+
     def _indices(self, sample_shape: Shape) -> Tensor:
         """Returns indices by the largest of the logarithms of the probabilities plus Gumbel numbers."""
         with ag.no_grad():
@@ -114,6 +146,8 @@ class Categorical(Distribution):
         return self._indices(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
+        if type(self) is Categorical:
+            self._check_value(value)
         shape = broadcast_shapes([value.shape, self._batch_shape])
         index = ag.expand(ag.cast(value, dtype="int64"), shape)
         logits = ag.expand(self.logits, (*shape, self._num_events))
@@ -132,6 +166,13 @@ class Categorical(Distribution):
 class OneHotCategorical(Categorical):
     """``Categorical`` with events as one-hot vectors."""
 
+    region: ClassVar[Constraint | None] = constraints.one_hot
+
+    @property
+    def support(self) -> Constraint:
+        """One-hot vectors."""
+        return constraints.one_hot
+
     def __init__(
         self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
     ) -> None:
@@ -142,7 +183,14 @@ class OneHotCategorical(Categorical):
         return ag.cast(ag.one_hot(self._indices(sample_shape), self._num_events), dtype=self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         return super().log_prob(ag.argmax(value, axis=-1))
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        count = self._num_events
+        values = Tensor.eye(count, dtype=self.probs.dtype, queue=self.probs.queue)
+        values = ag.reshape(values, (count, *(1,) * len(self._batch_shape), count))
+        return ag.expand(values, (count, *self._batch_shape, count)) if expand else values
 
     @property
     def mean(self) -> Tensor:
@@ -156,6 +204,8 @@ class OneHotCategorical(Categorical):
 class Poisson(Distribution):
     """The number of events of a rate."""
 
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"rate": constraints.nonnegative}
+    region: ClassVar[Constraint | None] = constraints.nonnegative_integer
     rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
@@ -169,6 +219,7 @@ class Poisson(Distribution):
             return drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
         return ag.sub(ag.sub(ag.xlogy(value, self.rate), self.rate), ag.lgamma(ag.add(value, 1.0)))
 
     @property

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.layout import broadcast_shapes
+from netcl.distributions.constraints import Constraint, is_dependent
 
 Shape = Sequence[int]
 
@@ -20,6 +21,10 @@ class Distribution:
     """
 
     has_rsample: bool = False
+    has_enumerate_support: bool = False
+    # The regions of the parameters, by name.
+    arg_constraints: ClassVar[dict[str, Constraint]] = {}
+    region: ClassVar[Constraint | None] = None
 
     def __init__(self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None) -> None:
         self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)
@@ -34,6 +39,20 @@ class Distribution:
     def event_shape(self) -> tuple[int, ...]:
         """The shape of one event."""
         return self._event_shape
+
+    @property
+    def support(self) -> Constraint:
+        """The region of the events."""
+        if self.region is None:
+            raise TypeError(f"{type(self).__name__} has no support")
+        return self.region
+
+    def _check_value(self, value: Tensor) -> None:
+        """Raises ValueError for a value outside of the support, with ``validate_args=True``."""
+        if self._validate_args and not bool(self.support.check(value).to_host().all()):
+            raise ValueError(
+                f"values of {type(self).__name__} are {self.support.described}; the tensor has other values"
+            )
 
     def _extended(self, sample_shape: Shape) -> tuple[int, ...]:
         return (*tuple(sample_shape), *self._batch_shape, *self._event_shape)
@@ -50,6 +69,18 @@ class Distribution:
     def log_prob(self, value: Tensor) -> Tensor:
         """Returns the logarithm of the density or probability at ``value``."""
         raise TypeError(f"{type(self).__name__} has no log_prob")
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """Returns the probability of at most ``value``."""
+        raise TypeError(f"{type(self).__name__} has no cdf")
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """Returns the quantile."""
+        raise TypeError(f"{type(self).__name__} has no icdf")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """Returns all events of a finite support along a new first axis, over the batch if ``expand``."""
+        raise TypeError(f"{type(self).__name__} has no finite support")
 
     def entropy(self) -> Tensor:
         """Returns the entropy, of batch_shape."""
@@ -97,6 +128,20 @@ def check(name: str, value: Any, what: str, holds: Any, validate_args: bool | No
             raise ValueError(f"{name} is {what}; the tensor of shape {value.shape} has other values")
     elif not holds(value):
         raise ValueError(f"{name} is {what}, not {value}")
+
+
+def check_all(distribution: type[Distribution], validate_args: bool | None, **given: Any) -> None:
+    """Raises ValueError for parameters outside of the class's ``arg_constraints``: numbers, and tensors if
+    ``validate_args``. None, and a parameter that depends on others, is not checked.
+    """
+    for name, value in given.items():
+        constraint = distribution.arg_constraints[name]
+        if value is None or is_dependent(constraint) or isinstance(value, Tensor) and not validate_args:
+            continue
+        tested = value if isinstance(value, Tensor) else Tensor.from_host([float(value)], backend="cpu")
+        if not bool(constraint.check(tested).to_host().all()):
+            said = "; the tensor has other values" if isinstance(value, Tensor) else f", not {value}"
+            raise ValueError(f"{name} is {constraint.described}{said}")
 
 
 def positive(value: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.distributions import constraints
+from netcl.distributions.constraints import Constraint
 from netcl.distributions.distribution import Distribution, Shape
 
 
@@ -25,6 +27,11 @@ class Independent(Distribution):
     def _summed(self, value: Tensor) -> Tensor:
         count = self.reinterpreted_batch_ndims
         return ag.sum(value, axis=tuple(range(-count, 0))) if count else value
+
+    @property
+    def support(self) -> Constraint:
+        """The support of the base for all elements of an event."""
+        return constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)

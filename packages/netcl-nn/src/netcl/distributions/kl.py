@@ -1,17 +1,27 @@
-"""Kullback-Leibler divergences in closed form, by the classes of both distributions."""
+"""Kullback-Leibler divergences in closed form, by the classes of both distributions.
+
+The divergence of two classes is the cross entropy -E_p[log q] less the entropy of p; it needs a few moments of p.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
-from netcl.distributions.continuous import Exponential, Laplace, Normal, Uniform
-from netcl.distributions.discrete import Bernoulli, Categorical, Geometric, Poisson
+from netcl.core.layout import broadcast_shapes
+from netcl.distributions import multivariate_normal
+from netcl.distributions.continuous import Cauchy, Exponential, Gumbel, HalfNormal, Laplace, Normal, Uniform
+from netcl.distributions.counts import Binomial
+from netcl.distributions.discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from netcl.distributions.distribution import Distribution
+from netcl.distributions.gamma import Beta, Dirichlet, Gamma
 from netcl.distributions.independent import Independent
+from netcl.distributions.multivariate_normal import MultivariateNormal
+from netcl.distributions.transformed import Pareto, TransformedDistribution
 
 Divergence = Callable[[Any, Any], Tensor]
 _registered: dict[tuple[type, type], Divergence] = {}
@@ -97,3 +107,211 @@ def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise UnsupportedError("the divergence of Independent needs as many event axes in both")
     return p._summed(kl_divergence(p.base_dist, q.base_dist))
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p: Binomial, q: Binomial) -> Tensor:
+    if bool((p.total_count.to_host() < q.total_count.to_host()).any()):
+        raise UnsupportedError("the divergence of Binomial has a closed form for a total_count of q up to that of p")
+    one = ag.sub(ag.mul(p.probs, ag.sub(p.logits, q.logits)), ag.sub(ag.softplus(p.logits), ag.softplus(q.logits)))
+    return ag.where(ag.gt(p.total_count, q.total_count), math.inf, ag.mul(p.total_count, one))
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
+    both = ag.add(ag.square(ag.add(p.scale, q.scale)), ag.square(ag.sub(p.loc, q.loc)))
+    return ag.log(ag.div(both, ag.mul(ag.mul(p.scale, q.scale), 4.0)))
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
+    ratio = ag.square(ag.div(p.scale, q.scale))
+    return ag.mul(ag.sub(ag.sub(ratio, 1.0), ag.log(ratio)), 0.5)
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+    a, b = p.concentration, q.concentration
+    total = ag.digamma(ag.sum(a, axis=-1, keepdims=True))
+    each = ag.sum(ag.mul(ag.sub(a, b), ag.sub(ag.digamma(a), total)), axis=-1)
+    return ag.add(ag.sub(q._log_norm(), p._log_norm()), each)
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Beta, q: Beta) -> Tensor:
+    return _dirichlet(p._pair, q._pair)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
+    return _categorical(p, q)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
+    return multivariate_normal.divergence(p, q)
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p: Pareto, q: Pareto) -> Tensor:
+    ratio = ag.div(q.alpha, p.alpha)
+    shift = ag.mul(q.alpha, ag.log(ag.div(p.scale, q.scale)))
+    return ag.where(ag.lt(p.scale, q.scale), math.inf, ag.sub(ag.sub(ag.add(shift, ratio), ag.log(ratio)), 1.0))
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise UnsupportedError("the divergence of transformed distributions needs the same transforms and event shape")
+    found = kl_divergence(p.base_dist, q.base_dist)
+    more = len(p.event_shape) - len(p.base_dist.event_shape)
+    return ag.sum(found, axis=tuple(range(-more, 0))) if more > 0 else found
+
+
+# -- cross entropies: what q needs of p -----------------------------------------------------------------------------
+
+_EULER = 0.5772156649015329
+
+
+def _mean_log(p: Distribution) -> Tensor:
+    """E[log x]."""
+    if isinstance(p, Beta):
+        return ag.sub(ag.digamma(p.concentration1), ag.digamma(ag.add(p.concentration1, p.concentration0)))
+    if isinstance(p, Gamma):
+        return ag.sub(ag.digamma(p.concentration), ag.log(p.rate))
+    if isinstance(p, Exponential):
+        return ag.sub(-_EULER, ag.log(p.rate))
+    if isinstance(p, Pareto):
+        return ag.add(ag.log(p.scale), ag.div(1.0, p.alpha))
+    if isinstance(p, Uniform):
+        return _mean_log_between(p.low, p.high)
+    raise UnsupportedError(f"the mean of the logarithm of {type(p).__name__} is not known")
+
+
+def _mean_log_between(low: Tensor, high: Tensor) -> Tensor:
+    """The mean of log over an interval of numbers at least 0."""
+    return ag.sub(ag.div(ag.sub(ag.xlogy(high, high), ag.xlogy(low, low)), ag.sub(high, low)), 1.0)
+
+
+def _mean_exponential(p: Distribution, scale: Tensor) -> Tensor:
+    """E[exp(-x / scale)]."""
+    rate = ag.div(1.0, scale)
+    if isinstance(p, Gumbel):
+        return ag.exp(ag.sub(ag.lgamma(ag.add(ag.mul(p.scale, rate), 1.0)), ag.mul(p.loc, rate)))
+    if isinstance(p, Exponential):
+        return ag.div(p.rate, ag.add(p.rate, rate))
+    if isinstance(p, Gamma):
+        return ag.exp(ag.neg(ag.mul(p.concentration, ag.log1p(ag.div(rate, p.rate)))))
+    if isinstance(p, Normal):
+        return ag.exp(ag.sub(ag.mul(ag.square(ag.mul(p.scale, rate)), 0.5), ag.mul(p.loc, rate)))
+    if isinstance(p, Uniform):
+        ends = ag.sub(ag.exp(ag.neg(ag.mul(p.low, rate))), ag.exp(ag.neg(ag.mul(p.high, rate))))
+        return ag.div(ag.mul(scale, ends), ag.sub(p.high, p.low))
+    raise UnsupportedError(f"the mean of the exponential of {type(p).__name__} is not known")
+
+
+def _to_normal(p: Distribution, q: Normal) -> Tensor:
+    spread = ag.add(p.variance, ag.square(ag.sub(p.mean, q.loc)))
+    cross = ag.add(ag.div(ag.mul(spread, 0.5), ag.square(q.scale)), ag.log(q.scale))
+    return ag.sub(ag.add(cross, 0.5 * math.log(2 * math.pi)), p.entropy())
+
+
+def _to_exponential(p: Distribution, q: Exponential) -> Tensor:
+    return ag.sub(ag.sub(ag.mul(q.rate, p.mean), ag.log(q.rate)), p.entropy())
+
+
+def _to_gamma(p: Distribution, q: Gamma) -> Tensor:
+    a, rate = q.concentration, q.rate
+    norm = ag.sub(ag.lgamma(a), ag.mul(a, ag.log(rate)))
+    cross = ag.add(norm, ag.sub(ag.mul(rate, p.mean), ag.mul(ag.sub(a, 1.0), _mean_log(p))))
+    return ag.sub(cross, p.entropy())
+
+
+def _to_gumbel(p: Distribution, q: Gumbel) -> Tensor:
+    rest = ag.mul(_mean_exponential(p, q.scale), ag.exp(ag.div(q.loc, q.scale)))
+    return ag.sub(ag.add(ag.add(ag.log(q.scale), ag.div(ag.sub(p.mean, q.loc), q.scale)), rest), p.entropy())
+
+
+_kind: type[Distribution]
+_other: type[Distribution]
+for _kind in (Beta, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform):
+    register_kl(_kind, Normal)(_to_normal)
+for _kind in (Beta, Gamma, Pareto):
+    register_kl(_kind, Exponential)(_to_exponential)
+for _kind in (Beta, Exponential, Gamma, Pareto):
+    register_kl(_kind, Gamma)(_to_gamma)
+for _kind in (Exponential, Gamma, Gumbel, Normal, Uniform):
+    register_kl(_kind, Gumbel)(_to_gumbel)
+
+
+@register_kl(Normal, Laplace)
+def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
+    # E|x - loc| of a normal number.
+    z = ag.div(ag.sub(p.loc, q.loc), ag.mul(p.scale, math.sqrt(2.0)))
+    tail = ag.mul(ag.exp(ag.neg(ag.square(z))), math.sqrt(2 / math.pi))
+    distance = ag.mul(p.scale, ag.add(tail, ag.mul(ag.mul(z, math.sqrt(2.0)), ag.erf(z))))
+    return ag.sub(ag.add(ag.div(distance, q.scale), ag.log(ag.mul(q.scale, 2.0))), p.entropy())
+
+
+@register_kl(Beta, Uniform)
+def _beta_uniform(p: Beta, q: Uniform) -> Tensor:
+    inside = ag.logical_and(ag.le(q.low, 0.0), ag.ge(q.high, 1.0))
+    return ag.where(inside, ag.sub(ag.log(ag.sub(q.high, q.low)), p.entropy()), math.inf)
+
+
+@register_kl(Uniform, Exponential)
+def _uniform_exponential(p: Uniform, q: Exponential) -> Tensor:
+    return ag.where(ag.ge(p.low, 0.0), _to_exponential(p, q), math.inf)
+
+
+@register_kl(Uniform, Gamma)
+def _uniform_gamma(p: Uniform, q: Gamma) -> Tensor:
+    part = _within(p, 0.0, math.inf)
+    return ag.where(ag.ge(p.low, 0.0), _to_gamma(part, q), math.inf)
+
+
+@register_kl(Uniform, Pareto)
+def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
+    part = _within(p, 0.0, math.inf)
+    cross = ag.sub(ag.mul(ag.add(q.alpha, 1.0), _mean_log(part)), ag.mul(q.alpha, ag.log(q.scale)))
+    found = ag.sub(ag.sub(cross, ag.log(q.alpha)), p.entropy())
+    return ag.where(ag.ge(p.low, q.scale), found, math.inf)
+
+
+@register_kl(Uniform, Beta)
+def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
+    part = _within(p, 0.0, 1.0)
+    up = ag.mul(ag.sub(q.concentration1, 1.0), _mean_log(part))
+    down = ag.mul(ag.sub(q.concentration0, 1.0), _mean_log_between(ag.sub(1.0, part.high), ag.sub(1.0, part.low)))
+    found = ag.sub(ag.sub(q._pair._log_norm(), ag.add(up, down)), p.entropy())
+    return ag.where(ag.logical_and(ag.ge(p.low, 0.0), ag.le(p.high, 1.0)), found, math.inf)
+
+
+def _within(p: Uniform, low: float, high: float) -> Uniform:
+    """``p`` if it is inside of an interval, else another one there, the result of which is not used."""
+    inside = ag.logical_and(ag.ge(p.low, low), ag.le(p.high, high))
+    return Uniform(ag.where(inside, p.low, ag.add(ag.mul(p.low.detach(), 0.0), 0.25)), ag.where(inside, p.high, 0.75))
+
+
+def _infinite(p: Distribution, q: Distribution) -> Tensor:
+    """The divergence of a distribution with values where q has none."""
+    shape = broadcast_shapes((p.batch_shape, q.batch_shape), "kl_divergence")
+    like = p.entropy() if p.has_rsample else p.mean
+    return Tensor.full(shape, math.inf, like.dtype, queue=like.queue)
+
+
+_UNBOUNDED = (Gumbel, Laplace, Normal)
+for _kind, _other in (
+    *((one, other) for one in _UNBOUNDED for other in (Beta, Exponential, Gamma, Pareto, Uniform)),
+    *((one, other) for one in (Exponential, Gamma) for other in (Beta, Pareto, Uniform)),
+    *((Pareto, other) for other in (Beta, Uniform)),
+    (Beta, Pareto),
+    (Poisson, Bernoulli),
+    (Poisson, Binomial),
+):
+    register_kl(_kind, _other)(_infinite)
+
+
+@register_kl(Bernoulli, Poisson)
+def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
+    return ag.sub(ag.sub(q.rate, ag.mul(p.probs, ag.log(q.rate))), Bernoulli.entropy(p))

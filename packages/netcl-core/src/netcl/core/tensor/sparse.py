@@ -66,7 +66,7 @@ class SparseTensor:
     """
 
     __array_priority__: float = 2000.0  # tensors and arrays leave mixed operators to this class
-    __array_ufunc__ = None
+    __array_ufunc__: None = None
 
     def __init__(self, pattern: Pattern, elements: Tensor, kind: Layout, owned: bool = False) -> None:
         self._pattern: Pattern = pattern

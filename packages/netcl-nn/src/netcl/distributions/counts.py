@@ -1,0 +1,221 @@
+"""Distributions of counts: Binomial, Multinomial and NegativeBinomial."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.errors import UnsupportedError
+from netcl.distributions import constraints
+from netcl.distributions.constraints import Constraint
+from netcl.distributions.discrete import Categorical, one_of
+from netcl.distributions.distribution import Distribution, Shape, broadcast, check_all
+from netcl.distributions.gamma import Gamma
+
+__all__ = ["Binomial", "Multinomial", "NegativeBinomial"]
+
+
+def _logits_of(probs: Tensor) -> Tensor:
+    clipped = ag.minimum(ag.maximum(probs, 2.0**-23), 1.0 - 2.0**-23)
+    return ag.sub(ag.log(clipped), ag.log1p(ag.neg(clipped)))
+
+
+def _count(value: Any, like: Any) -> Any:
+    """A count as what ``broadcast`` makes floating."""
+    if isinstance(value, Tensor) and isinstance(like, Tensor):
+        return ag.cast(value, dtype=like.dtype)
+    return ag.cast(value, dtype="float32") if isinstance(value, Tensor) and "int" in value.dtype else value
+
+
+class Binomial(Distribution):
+    """The number of successes of ``total_count`` trials of probability ``probs`` = sigmoid(``logits``)."""
+
+    has_enumerate_support = True
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    total_count: Tensor
+    probs: Tensor
+    logits: Tensor
+
+    def __init__(
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        one_of("Binomial", probs, logits)
+        check_all(Binomial, validate_args, total_count=total_count, probs=probs, logits=logits)
+        given = probs if logits is None else logits
+        self.total_count, found = broadcast(_count(total_count, given), given)
+        if logits is None:
+            self.probs = found
+            self.logits = _logits_of(found)
+        else:
+            self.logits = found
+            self.probs = ag.sigmoid(found)
+        super().__init__(found.shape, (), validate_args)
+
+    @property
+    def support(self) -> Constraint:
+        """The whole numbers from 0 to total_count."""
+        return constraints.integer_interval(0, self.total_count)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        shape = self._extended(sample_shape)
+        with ag.no_grad():
+            count, probs = (ag.clone(ag.expand(t.detach(), shape)) for t in (self.total_count, self.probs))
+            drawn: Tensor = ag.binomial(count, probs)
+            return drawn
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        n = self.total_count
+        ways = ag.sub(ag.lgamma(ag.add(n, 1.0)), ag.lgamma(ag.add(value, 1.0)))
+        ways = ag.sub(ways, ag.lgamma(ag.add(ag.sub(n, value), 1.0)))
+        return ag.add(ways, ag.sub(ag.mul(value, self.logits), ag.mul(n, ag.softplus(self.logits))))
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.mul(self.total_count, self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.mul(self.mean, ag.sub(1.0, self.probs))
+
+    def _most(self) -> int:
+        counts = self.total_count.to_host()
+        if counts.size and counts.min() != counts.max():
+            raise UnsupportedError("Binomial: the support has one size for all of the batch; total_count has several")
+        return int(counts.max(initial=0))
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        most = self._most()
+        values = Tensor.from_host(self.probs.queue, list(range(most + 1)), self.probs.dtype)
+        values = ag.reshape(values, (-1, *(1,) * len(self._batch_shape)))
+        return ag.expand(values, (most + 1, *self._batch_shape)) if expand else values
+
+    def entropy(self) -> Tensor:
+        log = self.log_prob(self.enumerate_support(False))
+        return ag.neg(ag.sum(ag.mul(ag.exp(log), log), axis=0))
+
+
+class Multinomial(Distribution):
+    """The counts of K categories in ``total_count`` draws of ``Categorical(probs, logits)``."""
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "probs": constraints.independent(constraints.nonnegative, 1),
+        "logits": constraints.real_vector,
+    }
+
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if not isinstance(total_count, int):
+            raise UnsupportedError("Multinomial: total_count is a Python int, the same for all of the batch")
+        self.total_count: int = total_count
+        self._categorical: Categorical = Categorical(probs, logits, validate_args)
+        super().__init__(self._categorical.batch_shape, self._categorical.probs.shape[-1:], validate_args)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities (..., K)."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities (..., K)."""
+        return self._categorical.logits
+
+    @property
+    def support(self) -> Constraint:
+        """Whole numbers with the sum total_count."""
+        return constraints.multinomial(self.total_count)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        drawn = self._categorical.sample((self.total_count, *tuple(sample_shape)))
+        with ag.no_grad():
+            hits = ag.cast(ag.one_hot(drawn, self._event_shape[0]), dtype=self.probs.dtype)
+            return ag.sum(hits, axis=0)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        ways = ag.lgamma(ag.add(ag.sum(value, axis=-1), 1.0))
+        ways = ag.sub(ways, ag.sum(ag.lgamma(ag.add(value, 1.0)), axis=-1))
+        logits = ag.where(ag.logical_and(ag.eq(value, 0.0), ag.eq(self.logits, -math.inf)), 0.0, self.logits)
+        return ag.add(ways, ag.sum(ag.mul(logits, value), axis=-1))
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.mul(self.probs, float(self.total_count))
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.mul(self.mean, ag.sub(1.0, self.probs))
+
+    def entropy(self) -> Tensor:
+        # Of n draws one after the other, less what their order says: each count is binomial.
+        n = self.total_count
+        draws = ag.mul(self._categorical.entropy(), float(n))
+        counts = Binomial(n, self.probs)
+        values = Tensor.from_host(self.probs.queue, list(range(n + 1)), self.probs.dtype)
+        values = ag.reshape(values, (-1, *(1,) * self.probs.ndim))
+        weights = ag.exp(counts.log_prob(values))
+        order = ag.sum(ag.sum(ag.mul(weights, ag.lgamma(ag.add(values, 1.0))), axis=0), axis=-1)
+        return ag.add(ag.sub(draws, math.lgamma(n + 1)), order)
+
+
+class NegativeBinomial(Distribution):
+    """The number of successes of probability ``probs`` before ``total_count`` failures, which need not be whole."""
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    region: ClassVar[Constraint | None] = constraints.nonnegative_integer
+    total_count: Tensor
+    probs: Tensor
+    logits: Tensor
+
+    def __init__(
+        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        one_of("NegativeBinomial", probs, logits)
+        check_all(NegativeBinomial, validate_args, total_count=total_count, probs=probs, logits=logits)
+        given = probs if logits is None else logits
+        self.total_count, found = broadcast(_count(total_count, given), given)
+        if logits is None:
+            self.probs = found
+            self.logits = _logits_of(found)
+        else:
+            self.logits = found
+            self.probs = ag.sigmoid(found)
+        super().__init__(found.shape, (), validate_args)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        with ag.no_grad():
+            rate = Gamma(self.total_count, ag.exp(ag.neg(self.logits))).sample(sample_shape)
+            drawn: Tensor = ag.poisson(rate)
+            return drawn
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        n = self.total_count
+        powers = ag.add(ag.mul(n, ag.logsigmoid(ag.neg(self.logits))), ag.mul(value, ag.logsigmoid(self.logits)))
+        whole = ag.add(n, value)
+        ways = ag.sub(ag.lgamma(whole), ag.add(ag.lgamma(ag.add(value, 1.0)), ag.lgamma(n)))
+        return ag.add(powers, ag.where(ag.eq(whole, 0.0), 0.0, ways))
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.mul(self.total_count, ag.exp(self.logits))
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.div(self.mean, ag.sigmoid(ag.neg(self.logits)))

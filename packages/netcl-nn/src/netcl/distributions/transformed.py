@@ -1,0 +1,219 @@
+"""TransformedDistribution, and distributions that are functions of an exponential or a normal number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.distributions import constraints
+from netcl.distributions.constraints import Constraint
+from netcl.distributions.continuous import Normal
+from netcl.distributions.distribution import Distribution, Shape, broadcast, check_all, open_uniform
+from netcl.distributions.independent import Independent
+from netcl.distributions.transforms import ComposeTransform, ExpTransform, Transform
+
+__all__ = ["LogNormal", "Pareto", "TransformedDistribution", "Weibull"]
+
+_EULER = 0.5772156649015329
+
+
+class TransformedDistribution(Distribution):
+    """The distribution of the transforms of the events of ``base_distribution``, one transform after the other."""
+
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        transforms: Transform | Sequence[Transform],
+        validate_args: bool | None = None,
+    ) -> None:
+        parts = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        if not all(isinstance(part, Transform) for part in parts):
+            raise ValueError("transforms is a Transform or a sequence of them")
+        self.transforms: list[Transform] = parts
+        self._chain: ComposeTransform = ComposeTransform(parts)
+        needed = self._chain.domain.event_dim
+        events = len(base_distribution.event_shape)
+        if needed > events:
+            base_distribution = Independent(base_distribution, needed - events)
+        self.base_dist: Distribution = base_distribution
+        whole = (*base_distribution.batch_shape, *base_distribution.event_shape)
+        shape = self._chain.forward_shape(whole)
+        change = self._chain.codomain.event_dim - needed
+        events = max(self._chain.codomain.event_dim, len(base_distribution.event_shape) + change)
+        cut = len(shape) - events
+        super().__init__(shape[:cut], shape[cut:], validate_args)
+        self.has_rsample: bool = base_distribution.has_rsample
+
+    @property
+    def support(self) -> Constraint:
+        """The codomain of the last transform."""
+        if not self.transforms:
+            return self.base_dist.support
+        last = self.transforms[-1].codomain
+        more = len(self._event_shape) - last.event_dim
+        return constraints.independent(last, more) if more > 0 else last
+
+    def _base_shape(self, sample_shape: Shape) -> tuple[int, ...]:
+        """The sample shape of the base with the axes by which parameters of transforms are longer than it."""
+        own = len(self.base_dist.batch_shape) + len(self.base_dist.event_shape)
+        whole = self._chain.inverse_shape((*self._batch_shape, *self._event_shape))
+        return (*tuple(sample_shape), *whole[: len(whole) - own])
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        with ag.no_grad():
+            return self._chain(self.base_dist.sample(self._base_shape(sample_shape))).detach()
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return self._chain(self.base_dist.rsample(self._base_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        y, events = value, len(self._event_shape)
+        total: Tensor | None = None
+        for part in self.transforms[::-1]:
+            x = part._inv_call(y)
+            events += part.domain.event_dim - part.codomain.event_dim
+            term = part.log_abs_det_jacobian(x, y)
+            more = events - part.domain.event_dim
+            term = ag.sum(term, axis=tuple(range(-more, 0))) if more > 0 else term
+            total = term if total is None else ag.add(total, term)
+            y = x
+        density = self.base_dist.log_prob(y)
+        more = events - len(self.base_dist.event_shape)
+        density = ag.sum(density, axis=tuple(range(-more, 0))) if more > 0 else density
+        return density if total is None else ag.sub(density, total)
+
+    def _falls(self) -> bool:
+        """True if the transforms together fall; signs of tensors are read on the host, and are all the same."""
+        sign = self._chain.sign
+        if isinstance(sign, Tensor):
+            values = sign.to_host()
+            if values.size and values.min() != values.max():
+                raise TypeError("cdf and icdf need transforms that rise, or fall, for all of the batch")
+            sign = values.reshape(-1)[0] if values.size else 1
+        return bool(sign < 0)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        for part in self.transforms[::-1]:
+            value = part._inv_call(value)
+        found = self.base_dist.cdf(value)
+        return ag.sub(1.0, found) if self._falls() else found
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self._chain(self.base_dist.icdf(ag.sub(1.0, value) if self._falls() else value))
+
+
+class LogNormal(TransformedDistribution):
+    """The distribution of the exponential of a Normal."""
+
+    has_rsample = True
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"loc": constraints.real, "scale": constraints.positive}
+    loc: Tensor
+    scale: Tensor
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args)
+        self.loc, self.scale = base.loc, base.scale
+        super().__init__(base, ExpTransform(), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.exp(ag.add(self.loc, ag.mul(ag.square(self.scale), 0.5)))
+
+    @property
+    def variance(self) -> Tensor:
+        square = ag.square(self.scale)
+        return ag.mul(ag.expm1(square), ag.exp(ag.add(ag.mul(self.loc, 2.0), square)))
+
+    def entropy(self) -> Tensor:
+        return ag.add(self.base_dist.entropy(), self.loc)
+
+
+class Pareto(Distribution):
+    """The Pareto distribution, alpha scale^alpha / x^(alpha + 1) from ``scale`` on."""
+
+    has_rsample = True
+    arg_constraints: ClassVar[dict[str, Constraint]] = {"scale": constraints.positive, "alpha": constraints.positive}
+    scale: Tensor
+    alpha: Tensor
+
+    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+        check_all(Pareto, validate_args, scale=scale, alpha=alpha)
+        self.scale, self.alpha = broadcast(scale, alpha)
+        super().__init__(self.scale.shape, (), validate_args)
+
+    @property
+    def support(self) -> Constraint:
+        """The numbers from scale on."""
+        return constraints.greater_than_eq(self.scale)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        log = ag.log(open_uniform(self._extended(sample_shape), self.scale))
+        return ag.mul(self.scale, ag.exp(ag.neg(ag.div(log, self.alpha))))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        powers = ag.sub(ag.mul(self.alpha, ag.log(self.scale)), ag.mul(ag.add(self.alpha, 1.0), ag.log(value)))
+        return ag.add(ag.log(self.alpha), powers)
+
+    @property
+    def mean(self) -> Tensor:
+        above = ag.where(ag.gt(self.alpha, 1.0), ag.sub(self.alpha, 1.0), 1.0)
+        return ag.where(ag.gt(self.alpha, 1.0), ag.div(ag.mul(self.alpha, self.scale), above), math.inf)
+
+    @property
+    def variance(self) -> Tensor:
+        finite = ag.gt(self.alpha, 2.0)
+        a = ag.where(finite, self.alpha, 3.0)
+        spread = ag.div(ag.mul(ag.square(self.scale), a), ag.mul(ag.square(ag.sub(a, 1.0)), ag.sub(a, 2.0)))
+        return ag.where(finite, spread, math.inf)
+
+    def entropy(self) -> Tensor:
+        return ag.add(ag.add(ag.log(ag.div(self.scale, self.alpha)), ag.div(1.0, self.alpha)), 1.0)
+
+
+class Weibull(Distribution):
+    """The Weibull distribution with 1 - exp(-(x / scale)^concentration) as distribution function."""
+
+    has_rsample = True
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "scale": constraints.positive,
+        "concentration": constraints.positive,
+    }
+    region: ClassVar[Constraint | None] = constraints.positive
+    scale: Tensor
+    concentration: Tensor
+
+    def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
+        check_all(Weibull, validate_args, scale=scale, concentration=concentration)
+        self.scale, self.concentration = broadcast(scale, concentration)
+        super().__init__(self.scale.shape, (), validate_args)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        exponential = ag.neg(ag.log(open_uniform(self._extended(sample_shape), self.scale)))
+        return ag.mul(self.scale, ag.exp(ag.div(ag.log(exponential), self.concentration)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check_value(value)
+        c = self.concentration
+        log = ag.sub(ag.log(value), ag.log(self.scale))
+        rest = ag.sub(ag.mul(c, log), ag.exp(ag.mul(c, log)))
+        return ag.add(ag.sub(ag.log(c), ag.log(value)), rest)
+
+    def _moment(self, order: float) -> Tensor:
+        return ag.exp(ag.lgamma(ag.add(ag.div(order, self.concentration), 1.0)))
+
+    @property
+    def mean(self) -> Tensor:
+        return ag.mul(self.scale, self._moment(1.0))
+
+    @property
+    def variance(self) -> Tensor:
+        return ag.mul(ag.square(self.scale), ag.sub(self._moment(2.0), ag.square(self._moment(1.0))))
+
+    def entropy(self) -> Tensor:
+        rest = ag.log(ag.div(self.scale, self.concentration))
+        return ag.add(ag.add(ag.mul(ag.sub(1.0, ag.div(1.0, self.concentration)), _EULER), rest), 1.0)
