@@ -116,6 +116,7 @@ _SUBPACKAGES = {
     "distributed": "netcl-distributed",
     "trainer": "netcl-trainer",
     "torch_vision": "netcl-trainer",
+    "torch": "netcl-trainer",
 }
 
 

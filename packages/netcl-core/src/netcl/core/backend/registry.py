@@ -65,7 +65,7 @@ def engine_for(queue: Any = None) -> DeviceBackend:
 
 def cpu_engine() -> DeviceBackend:
     """The engine of the process's NumPy queue."""
-    return engine_for(manager.default("cpu"))
+    return engine_for(manager.default("numpy"))
 
 
 def is_queue(value: object) -> bool:

@@ -38,6 +38,7 @@ __all__ = [
     "get_default_device",
     "manager",
     "set_default_device",
+    "use_pytorch_names",
 ]
 
 
@@ -88,10 +89,27 @@ class DeviceHandle:
         return profile_of(self)
 
     @property
+    def type(self) -> str:
+        """``device_type``; with ``use_pytorch_names``, "cuda" for a GPU."""
+        return "cuda" if _pytorch_names and self.device_type == "gpu" else self.device_type
+
+    @property
+    def index(self) -> int | None:
+        """With ``use_pytorch_names``, the number of a GPU among the GPUs, best first; else None."""
+        if not _pytorch_names or self.device_type != "gpu":
+            return None
+        return next((at for at, (_, dev) in enumerate(manager.gpus()) if dev == self.device), None)
+
+    def __str__(self) -> str:
+        if not _pytorch_names:
+            return repr(self)
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    @property
     def selector(self) -> str:
         """A selector that finds this device in other processes of this machine too; a sub-device has its parent's."""
         if self.backend == "cpu":
-            return "cpu"
+            return "numpy" if _pytorch_names else "cpu"
         wanted, cl = self.device, _opencl().cl
         while (parent := wanted.get_info(cl.device_info.PARENT_DEVICE)) is not None:
             wanted = parent
@@ -110,6 +128,21 @@ def _opencl() -> Any:
 Selector: TypeAlias = "str | int | DeviceHandle | None"
 
 _drivers_loaded = False
+
+# True if "cuda" and "cpu" mean what a program written for PyTorch means by them: use_pytorch_names.
+_pytorch_names = False
+_GPU_NAMES = frozenset(("cuda", "hip", "mps", "xpu"))
+
+
+def use_pytorch_names(enabled: bool = True) -> None:
+    """Sets what names of devices mean in this process, for programs written for PyTorch.
+
+    "cuda", "mps" and "xpu" are the best GPU, with ``:n`` the n-th, "cpu" is the best CPU device of OpenCL, NumPy if
+    there is none, a number counts GPUs, and the default device is "cpu". NETCL_DEVICE is the default device if it is
+    set: a CPU device is "cpu" too, and hides the GPUs; a GPU is "cuda". NumPy is "numpy".
+    """
+    global _pytorch_names
+    _pytorch_names = bool(enabled)
 
 
 @cache
@@ -191,11 +224,12 @@ class DeviceManager:
             return device
         text = "auto" if device is None else str(device).strip().lower() or "auto"
         chosen = config.get("DEVICE").lower() if text == "auto" else ""
-        key = (text, chosen, config.get("PLATFORM_FILTER"))
+        key = (text, chosen, config.get("PLATFORM_FILTER"), "pytorch" * _pytorch_names)
         handle = self._selected.get(key)
         if handle is None:
+            resolve = self._resolve_pytorch if _pytorch_names else self._resolve_auto
             with self._lock:
-                handle = self._selected.get(key) or self._resolve_auto(text, chosen)
+                handle = self._selected.get(key) or resolve(text, chosen)
                 if handle is not None:
                     self._selected[key] = handle
         return handle
@@ -298,6 +332,43 @@ class DeviceManager:
         if handle is None:
             raise DeviceNotFoundError(f"NETCL_DEVICE={chosen!r}: {self.not_found(chosen)}", parameter="NETCL_DEVICE")
         return handle
+
+    def _chosen(self) -> DeviceHandle | None:
+        """The device of NETCL_DEVICE, None if it is not set."""
+        chosen = config.get("DEVICE").lower()
+        return None if chosen == "auto" else self._resolve_auto("auto", chosen)
+
+    def _resolve_pytorch(self, text: str, chosen: str) -> DeviceHandle | None:
+        """The device of a selector under ``use_pytorch_names``."""
+        preferred = self._chosen()
+        name, _, number = text.partition(":")
+        if text == "auto" and preferred is not None:
+            return preferred
+        if text in ("auto", "cpu", "cpu:0"):
+            return preferred if preferred is not None and preferred.device_type == "cpu" else self._best_cpu()
+        if text.isdecimal() or (name in _GPU_NAMES and (number.isdecimal() or not number)):
+            found = self.gpus()
+            return self._at(found, int(text if text.isdecimal() else number or 0), text) if found else None
+        return self._resolve(text)
+
+    def _best_cpu(self) -> DeviceHandle:
+        for platform, dev in self._ranked():
+            if type_of(dev) == "cpu":
+                try:
+                    return self._open(platform, dev)
+                except DeviceNotFoundError as error:
+                    config.get_logger().warning("%s; trying the next device", error)
+        return self._numpy
+
+    def gpus(self) -> list[tuple[Any, Any]]:
+        """Returns the (platform, device) pairs of usable GPUs, best first; the one of NETCL_DEVICE is the first, and a
+        CPU there hides them.
+        """
+        found = [pair for pair in self._ranked() if type_of(pair[1]) == "gpu"]
+        preferred = self._chosen() if found else None
+        if preferred is not None and preferred.device_type == "gpu":
+            found.sort(key=lambda pair: pair[1] != preferred.device)
+        return [] if preferred is not None and preferred.device_type == "cpu" else found
 
     def _resolve(self, text: str) -> DeviceHandle | None:
         if text in ("cpu", "cpu:0", "numpy"):
@@ -412,6 +483,8 @@ class device:
         return f"device({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, DeviceHandle):
+            return manager.default(self._selector) == other
         return isinstance(other, device) and str(self) == str(other)
 
     def __hash__(self) -> int:

@@ -185,6 +185,12 @@ class BufferPool:
             self._collect()
             return PoolStats(self._hits, self._misses, self._allocated, self._cached)
 
+    def reset_peak(self) -> None:
+        """Makes ``peak_bytes`` start from the bytes in use."""
+        with self._lock:
+            self._collect()
+            self._peak = self._allocated - self._cached
+
     def get_stats(self) -> dict[str, Any]:
         """Returns the counters as a dict: hits, misses, hit_rate, bytes_allocated (in use and cached), bytes_cached,
         bytes_in_use, peak_bytes (most ever in use), buckets (bucket size -> unused buffers).

@@ -1533,8 +1533,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
 
     @property
     def is_cuda(self) -> bool:
-        """False: the device is reached through OpenCL, or is NumPy."""
-        return False
+        """False, as the device is reached through OpenCL, or is NumPy; with ``use_pytorch_names`` True on a GPU."""
+        return bool(self.engine.handle.type == "cuda")
 
     @property
     def is_cpu(self) -> bool:

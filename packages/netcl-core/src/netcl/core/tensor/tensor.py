@@ -635,7 +635,7 @@ def _shown(grad_fn: Any) -> str:
 def queue_of(device: Any) -> Any:
     if isinstance(device, device_context):
         device = str(device)
-    if isinstance(device, str):
+    if isinstance(device, (str, int)):
         handle = manager.default(device)
         if handle is None:
             raise DeviceNotFoundError(f"there is no {device!r} device here")
