@@ -64,6 +64,12 @@ class GradScaler:
             self.update()
         return ag.mul(loss, self._on(loss.queue))
 
+    def scale(self, outputs: Any) -> Any:
+        """``scale_loss`` of a tensor, or of each tensor of a list or tuple: PyTorch's name."""
+        if isinstance(outputs, (list, tuple)):
+            return type(outputs)([self.scale(output) for output in outputs])
+        return self.scale_loss(outputs)
+
     def unscale_(self, optimizer: Any) -> None:
         """Divides the gradients of the optimizer's parameters by the factor, in float32, and sets a flag on the device
         if one is not finite.
@@ -150,6 +156,22 @@ class GradScaler:
         if not self.enabled:
             return 1.0
         return self._start[0] if self._scale is None else float(self._scale)
+
+    def is_enabled(self) -> bool:
+        """True if it scales."""
+        return self.enabled
+
+    def get_growth_factor(self) -> float:
+        """The factor of growth."""
+        return self.growth_factor
+
+    def get_backoff_factor(self) -> float:
+        """The factor after an overflow."""
+        return self.backoff_factor
+
+    def get_growth_interval(self) -> int:
+        """The number of good steps before the factor grows."""
+        return self.growth_interval
 
     def state_dict(self) -> dict[str, Any]:
         """Factor, options and the count of good steps in PyTorch's layout; empty if not enabled."""

@@ -61,7 +61,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A differentiable op that was registered after the import."""
+    """The module ``functional`` at its first use, or a differentiable op that was registered after the import."""
+    if name == "functional":
+        from importlib import import_module
+
+        return import_module("netcl.autograd.functional")
     return getattr(_ops, name)
 
 
