@@ -26,7 +26,7 @@ WRONG: list[tuple[nn.Module, tuple[int, ...], str]] = [
     (nn.PReLU(3), (2, 4), r"\(N, 3, \.\.\.\)"),
     (nn.GLU(), (2, 3), "even"),
     (nn.Unflatten(1, (2, 2)), (2, 5), r"\(2, 5\)"),
-    (nn.Dropout2d(), (2, 3), r"\(N, C, H, W\)"),
+    (nn.Dropout2d(), (3,), r"dropout2d takes x \(N, C, ...\)"),
     (nn.ZeroPad2d(1), (2, 3), r"\(N, C, H, W\)"),
 ]
 

@@ -14,6 +14,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
+import numpy as np
+
 # A state of 100,000 tensors takes about 25 MB and two million instructions.
 MAX_BYTES = 64 << 20
 MAX_STEPS = 4_000_000
@@ -90,17 +92,23 @@ PLAIN: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def read_pickle(file: BinaryIO, names: Mapping[str, Any], persistent: Callable[[Any], Any] | None = None) -> Any:
+def read_pickle(
+    file: BinaryIO,
+    names: Mapping[str, Any],
+    persistent: Callable[[Any], Any] | None = None,
+    array: Callable[[Any, Any], None] | None = None,
+) -> Any:
     """Returns the value of the pickle that begins at the current position of ``file``, which is moved to its end.
 
     ``names`` maps "module name" to a function, which is run by a call of the name, or to any other value, by which the
-    name is replaced; ``persistent(id)`` returns the value of a persistent id. Raises PickleError for anything else.
+    name is replaced; ``persistent(id)`` returns the value of a persistent id; ``array(value, state)`` fills
+    an array of NumPy that a function has made. Raises PickleError for anything else.
     Attributes that a pickle assigns to a dictionary are dropped.
     """
     start = file.tell()
     data = file.read(MAX_BYTES + 1)
     source = io.BytesIO(data)
-    machine = _Machine(names, persistent)
+    machine = _Machine(names, persistent, array)
     try:
         with warnings.catch_warnings():
             # Warnings of pickletools, about backslashes in the names of a damaged file.
@@ -124,7 +132,13 @@ def read_pickle(file: BinaryIO, names: Mapping[str, Any], persistent: Callable[[
 class _Machine:
     """The stack, the memo, and the effect of each instruction on them."""
 
-    def __init__(self, names: Mapping[str, Any], persistent: Callable[[Any], Any] | None) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, Any],
+        persistent: Callable[[Any], Any] | None,
+        array: Callable[[Any, Any], None] | None,
+    ) -> None:
+        self.array = array
         self.names = {**PLAIN, **names}
         self.persistent = persistent
         self.stack: list[Any] = []
@@ -269,9 +283,11 @@ class _Machine:
     _newobj = _reduce
 
     def _build(self, argument: Any) -> None:
-        state, value = self._taken(), self._top((dict, Built))
+        state, value = self._taken(), self._top((dict, Built, np.ndarray))
         if isinstance(value, Built):
             value.build(state)
+        elif self.array is not None and isinstance(value, np.ndarray):
+            self.array(value, state)
 
     def _binpersid(self, argument: Any) -> None:
         if self.persistent is None:

@@ -16,8 +16,8 @@ __all__ = ["load", "save"]
 
 
 def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
-    """Writes tensors, plain values, and dicts, lists and tuples of them to a path or an open binary file, in the format
-    of ``torch.save``.
+    """Writes tensors, arrays of numbers, plain values, and dicts, lists and tuples of them to a path or an open binary
+    file, in the format of ``torch.save``.
 
     A path is replaced atomically. The file holds data only, so a module or an optimizer is refused with
     UnsupportedError: save its ``state_dict()``. Raises CheckpointError for other objects, and for a file that cannot be
@@ -39,9 +39,9 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = No
             "nc.save(x.state_dict(), path), later x.load_state_dict(nc.load(path))"
         )
     if isinstance(f, (str, os.PathLike)):
-        save_torch(obj, f)
+        save_torch(obj, f, arrays=True)
     else:
-        write_torch(obj, f, _name_of(f))
+        write_torch(obj, f, _name_of(f), arrays=True)
 
 
 def load(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import re
 import struct
 import zipfile
 import zlib
@@ -23,9 +22,10 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype
+from netcl.io import pickled_arrays
 from netcl.io.errors import CheckpointError
 from netcl.io.load_into import load_into, placeholder
-from netcl.io.pickles import MAX_BYTES, Built, PickleError, read_pickle
+from netcl.io.pickles import MAX_BYTES, PickleError, read_pickle
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
 
@@ -46,7 +46,6 @@ STORAGES = {
     "ComplexFloatStorage": "complex64",
     "ComplexDoubleStorage": "complex128",
 }
-_PLAIN_DTYPE = re.compile("[?biufc][0-9]{0,2}")
 # Creates the value for a tensor from (shape, dtype, function that reads its values).
 Make = Callable[[tuple[int, ...], str, Callable[[], Array]], Any]
 _MAGIC = 0x1950A86A20F9469CFC6C
@@ -178,7 +177,7 @@ def _read_archive(file: BinaryIO, size: int, make: Make) -> Any:
             return places[key]
 
         tensors = _Tensors(file, size, find, make, "<" if order == b"little" else ">")
-        return read_pickle(io.BytesIO(archive.read(pickled[0])), tensors.names(), _storage)
+        return read_pickle(io.BytesIO(archive.read(pickled[0])), tensors.names(), _storage, pickled_arrays.build)
 
 
 def _checked_member(archive: zipfile.ZipFile, file: BinaryIO, info: zipfile.ZipInfo) -> StorageRange:
@@ -210,7 +209,7 @@ def _read_sequence(file: BinaryIO, size: int, make: Make) -> Any:
         return storage
 
     # The offsets of the storages are known only after the value, so it is read twice, the first time without tensors.
-    read_pickle(file, {**_Tensors.SHAPELESS, **_NAMES}, collect)
+    read_pickle(file, {**_Tensors.SHAPELESS, **_NAMES}, collect, pickled_arrays.build)
     keys = read_pickle(file, {})
     places: dict[str, StorageRange] = {}
     for key in keys:
@@ -224,7 +223,9 @@ def _read_sequence(file: BinaryIO, size: int, make: Make) -> Any:
         places[key] = StorageRange(file.tell(), nbytes)
         file.seek(nbytes, os.SEEK_CUR)
     file.seek(start)
-    return read_pickle(file, _Tensors(file, size, places.__getitem__, make, order).names(), _storage)
+    return read_pickle(
+        file, _Tensors(file, size, places.__getitem__, make, order).names(), _storage, pickled_arrays.build
+    )
 
 
 def _itemsize(dtype: str | None) -> int:
@@ -241,25 +242,6 @@ def _storage(identity: Any) -> Storage:
     if view and view[0] is not None:
         raise PickleError("it has views of storages of views, which PyTorch stopped writing in version 0.4")
     return Storage(key, kind.dtype, elements)
-
-
-class _Dtype(Built):
-    """A pickled NumPy dtype: its code and, set afterwards, its byte order."""
-
-    def __init__(self, code: Any, *rest: Any) -> None:
-        if not isinstance(code, str) or not _PLAIN_DTYPE.fullmatch(code):
-            raise PickleError("it has a dtype of NumPy that is no plain number's")
-        self.dtype = np.dtype(code)
-
-    def build(self, state: Any) -> None:
-        if isinstance(state, tuple) and len(state) > 1 and state[1] in ("<", ">"):
-            self.dtype = self.dtype.newbyteorder(state[1])
-
-
-def _numpy_scalar(dtype: Any, data: Any) -> Any:
-    if not isinstance(dtype, _Dtype) or not isinstance(data, bytes):
-        raise PickleError("it is damaged (a number of NumPy has no dtype)")
-    return np.frombuffer(data, dtype.dtype, 1)[0].item()
 
 
 def _size(sizes: Any = ()) -> tuple[Any, ...]:
@@ -280,9 +262,7 @@ _NAMES: dict[str, Any] = {
     "torch.nn.parameter Parameter": "Parameter",
     "torch Size": _size,
     "torch device": _device,
-    "numpy dtype": _Dtype,
-    "numpy.core.multiarray scalar": _numpy_scalar,
-    "numpy._core.multiarray scalar": _numpy_scalar,
+    **pickled_arrays.NAMES,
 }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.io import pickled_arrays
 from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
 from netcl.io.errors import CheckpointError
@@ -23,27 +24,28 @@ _ALIGNMENT = 64
 _DEPTH = 200
 
 
-def save_torch(state: Any, path: str | os.PathLike[str]) -> None:
+def save_torch(state: Any, path: str | os.PathLike[str], *, arrays: bool = False) -> None:
     """Writes ``state`` to exactly ``path``, atomically, in the format of ``torch.save``: a Module's state, or dicts,
     lists and tuples of tensors, arrays and plain values.
 
-    A tensor that occurs under several names is written once. Raises CheckpointError for other values, a full disk, or a
+    Arrays are written as tensors, or with ``arrays`` as they are, as ``torch.save`` does. A tensor that occurs under
+    several names is written once. Raises CheckpointError for other values, a full disk, or a
     folder that cannot be written.
     """
-    writer, data = _pickled(state.state_dict() if isinstance(state, Module) else state, path)
+    writer, data = _pickled(state.state_dict() if isinstance(state, Module) else state, path, arrays)
     nbytes = len(data) + sum(entry.nbytes + 300 for entry in writer.entries) + 4096
     with replacing(path, nbytes) as file:
         _write_archive(file, writer, data)
 
 
-def write_torch(state: Any, file: BinaryIO, name: str) -> None:
+def write_torch(state: Any, file: BinaryIO, name: str, *, arrays: bool = False) -> None:
     """Writes ``state`` to a binary file that is open, as ``save_torch``; CheckpointError calls it ``name``."""
-    writer, data = _pickled(state, name)
+    writer, data = _pickled(state, name, arrays)
     _write_archive(file, writer, data)
 
 
-def _pickled(state: Any, path: str | os.PathLike[str]) -> tuple[_Pickle, bytes]:
-    writer = _Pickle()
+def _pickled(state: Any, path: str | os.PathLike[str], arrays: bool) -> tuple[_Pickle, bytes]:
+    writer = _Pickle(arrays)
     try:
         return writer, writer.text(state)
     except TypeError as error:
@@ -78,7 +80,8 @@ def _write(archive: zipfile.ZipFile, file: BinaryIO, name: str, content: bytes |
 class _Pickle:
     """Writes values in the instructions of protocol 2; the tensors among them are collected in ``entries``."""
 
-    def __init__(self) -> None:
+    def __init__(self, arrays: bool) -> None:
+        self.arrays = arrays
         self.entries: list[Entry] = []
         self._keys: dict[int, int] = {}
         self._parts: list[bytes] = []
@@ -96,6 +99,8 @@ class _Pickle:
             value = value.item()
         if value is None or isinstance(value, (bool, int, float, str)):
             self._parts.append(_plain(value))
+        elif self.arrays and isinstance(value, np.ndarray):
+            self._parts.append(pickled_arrays.pickled(value))
         elif isinstance(value, (Tensor, np.ndarray)):
             self._tensor(value, path)
         elif isinstance(value, Mapping):

@@ -71,9 +71,7 @@ class LeakyReLU(_Inplace):
 class PReLU(Module):
     """x if positive, else weight * x, with one learned weight, or one per channel of x (N, C, ...) (He et al. 2015)."""
 
-    def __init__(
-        self, num_parameters: int = 1, init: float = 0.25, *, device: Any = None, dtype: str = "float32"
-    ) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters: int = num_parameters
         self.init: float = init

@@ -35,9 +35,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Sequence[int],
         div_value: float = 4.0,
         head_bias: bool = False,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         given = list(cutoffs)

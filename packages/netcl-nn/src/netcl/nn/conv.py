@@ -49,7 +49,7 @@ class _Conv(Module):
         bias: bool,
         weight_shape: Sequence[int],
         device: Any,
-        dtype: str,
+        dtype: Any,
     ) -> None:
         super().__init__()
         if groups < 1 or in_channels % groups or out_channels % groups:
@@ -104,9 +104,8 @@ class _Convolution(_Conv):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         if padding_mode not in _MODES:
             raise ValueError(f"padding_mode is one of {', '.join(_MODES)}, not {padding_mode!r}")
@@ -174,9 +173,8 @@ class DepthwiseConv2d(Conv2d):
         dilation: Size = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         geometry = (kernel_size, stride, padding, dilation)
         super().__init__(channels, channels, *geometry, channels, bias, padding_mode, device=device, dtype=dtype)
@@ -197,7 +195,7 @@ class _Transposed(_Conv):
         dilation: Size = 1,
         *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         shape = (in_channels, out_channels // max(1, groups))
         super().__init__(

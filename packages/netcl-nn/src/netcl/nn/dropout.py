@@ -6,9 +6,7 @@ from typing import ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
 from netcl.nn import functional
-from netcl.nn.conv import AXES
 from netcl.nn.module import Module
 
 
@@ -37,10 +35,6 @@ class _ChannelDropout(Dropout):
     rank: ClassVar[int]
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim != self.rank + 2:
-            raise ShapeError(
-                f"{self!r} takes x ({', '.join(('N', 'C', *AXES[self.rank]))}), not {x.shape}", op=type(self).__name__
-            )
         return getattr(functional, f"dropout{self.rank}d")(x, self.p, self.training)  # type: ignore[no-any-return]
 
 

@@ -29,7 +29,7 @@ class Embedding(Module):
         padding_idx: int | None = None,
         *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
@@ -208,7 +208,7 @@ class EmbeddingBag(Embedding):
         padding_idx: int | None = None,
         *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         if mode not in ("sum", "mean", "max"):
             raise ValueError(f"mode is 'sum', 'mean' or 'max', not {mode!r}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -137,27 +138,35 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _channels(x: Tensor, p: float, training: bool, rank: int, inplace: bool) -> Tensor:
-    if x.ndim != rank + 2:
+    """Dropout of whole slices x[n, c]; without a batch axis of whole x[c]."""
+    if x.ndim < 2:
         raise ShapeError(f"dropout{rank}d takes x (N, C, ...) with {rank} axes more, not {x.shape}", op="dropout")
+    if x.ndim not in (rank + 2, rank + 1):
+        warnings.warn(
+            f"dropout{rank}d: x {x.shape} has no {rank} axes after (N, C); slices x[n, c] are dropped", stacklevel=3
+        )
+    # As PyTorch does: two-dimensional dropout takes three axes for (N, C, L).
+    batched = rank == 2 or x.ndim != rank + 1
     if not training or p == 0:
         return x
-    ones = Tensor.ones((*x.shape[:2], *(1,) * rank), x.dtype, queue=x.queue)
+    kept = 2 if batched else 1
+    ones = Tensor.ones((*x.shape[:kept], *(1,) * (x.ndim - kept)), x.dtype, queue=x.queue)
     result = ag.mul(x, ag.dropout(ones, p))
     return in_place.write(x, result) if inplace else result
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of input (N, C, L)."""
+    """Dropout of whole channels of input (N, C, L) or (C, L)."""
     return _channels(input, p, training, 1, inplace)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of input (N, C, H, W)."""
+    """Dropout of whole channels of input (N, C, H, W), or (N, C, L) as PyTorch's; warns for other shapes."""
     return _channels(input, p, training, 2, inplace)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of input (N, C, D, H, W)."""
+    """Dropout of whole channels of input (N, C, D, H, W) or (C, D, H, W)."""
     return _channels(input, p, training, 3, inplace)
 
 

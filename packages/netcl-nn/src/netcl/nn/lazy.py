@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.dtypes import get_default_dtype
 from netcl.core.errors import ShapeError
 from netcl.nn import conv, init, linear, norm
 from netcl.nn.module import Module
@@ -19,7 +20,7 @@ class UninitializedParameter(ag.Parameter):
     __slots__ = ()
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = "float32") -> UninitializedParameter:
-        value = Tensor.empty((0,), dtype or "float32", queue=queue_of(device), persistent=True)
+        value = Tensor.empty((0,), dtype or get_default_dtype(), queue=queue_of(device), persistent=True)
         return super().__new__(cls, value)  # type: ignore[return-value]
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = "float32") -> None:
@@ -40,7 +41,7 @@ class LazyModuleMixin:
         """Returns True before the first call."""
         return isinstance(self, LazyModuleMixin)
 
-    def _start(self, make: Callable[[int], Module], names: tuple[str, ...], device: Any, dtype: str) -> None:
+    def _start(self, make: Callable[[int], Module], names: tuple[str, ...], device: Any, dtype: Any) -> None:
         """Sets the attributes of the layer that will be, with parameters that have no shape."""
         module: Any = self
         Module.__init__(module)
@@ -105,7 +106,7 @@ class LazyLinear(LazyModuleMixin, linear.Linear):
     cls_to_become: ClassVar[type[Module]] = linear.Linear
     size = "in_features"
 
-    def __init__(self, out_features: int, bias: bool = True, *, device: Any = None, dtype: str = "float32") -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         def make(size: int) -> Module:
             return linear.Linear(size, out_features, bias, device=device, dtype=dtype)
 
@@ -129,9 +130,8 @@ class _LazyConv(LazyModuleMixin):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         kind: Any = self.cls_to_become
 
@@ -185,7 +185,7 @@ class _LazyTransposed(_LazyConv):
         dilation: Any = 1,
         *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         kind: Any = self.cls_to_become
 
@@ -230,9 +230,8 @@ class _LazyNorm(LazyModuleMixin):
         momentum: float = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         kind: Any = self.cls_to_become
 

@@ -22,7 +22,7 @@ class Linear(Module):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, *, device: Any = None, dtype: str = "float32"
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
         super().__init__()
         self.in_features: int = in_features
@@ -55,9 +55,8 @@ class Bilinear(Module):
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.in1_features: int = in1_features
@@ -114,12 +113,21 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits the axis ``dim`` into axes of ``sizes``, one of which may be -1."""
+    """Splits the axis ``dim`` into axes of ``sizes``, one of which may be -1.
 
-    def __init__(self, dim: int, sizes: Sequence[int]) -> None:
+    ``unflattened_size`` is PyTorch's name of ``sizes``.
+    """
+
+    def __init__(
+        self, dim: int, sizes: Sequence[int] | None = None, *, unflattened_size: Sequence[int] | None = None
+    ) -> None:
         super().__init__()
+        sizes = unflattened_size if sizes is None else sizes
+        if sizes is None:
+            raise TypeError("Unflatten takes sizes, the shape of the new axes")
         self.dim: int = dim
         self.sizes: tuple[int, ...] = tuple(sizes)
+        self.unflattened_size: tuple[int, ...] = self.sizes
 
     def forward(self, x: Tensor) -> Tensor:
         if not -x.ndim <= self.dim < x.ndim:

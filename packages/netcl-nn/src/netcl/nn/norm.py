@@ -23,7 +23,7 @@ _COUNT = (Load(0, "int64") + 1,)
 class _Affine(Module):
     """Base class with a weight initialized with ones and a bias initialized with zeros, each may be None."""
 
-    def _register(self, shape: Sequence[int], weight: bool, bias: bool, device: Any, dtype: str) -> None:
+    def _register(self, shape: Sequence[int], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
         self.register_parameter("weight", new_parameter(shape, device, dtype) if weight else None)
         self.register_parameter("bias", new_parameter(shape, device, dtype) if bias else None)
 
@@ -46,7 +46,7 @@ class _Running(_Affine):
         affine: bool,
         track_running_stats: bool,
         device: Any,
-        dtype: str,
+        dtype: Any,
     ) -> None:
         super().__init__()
         self.num_features: int = num_features
@@ -89,9 +89,8 @@ class _BatchNorm(_Running):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 
@@ -159,9 +158,8 @@ class SyncBatchNorm(_BatchNorm):
         affine: bool = True,
         track_running_stats: bool = True,
         process_group: Any = None,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         if process_group is not None:
             raise ValueError("SyncBatchNorm takes no process_group: give the group to the replicated model")
@@ -194,9 +192,8 @@ class LayerNorm(_Affine):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.normalized_shape: tuple[int, ...] = _shape(normalized_shape)
@@ -226,9 +223,8 @@ class RMSNorm(_Affine):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.normalized_shape: tuple[int, ...] = _shape(normalized_shape)
@@ -262,9 +258,8 @@ class GroupNorm(_Affine):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
@@ -298,9 +293,8 @@ class _InstanceNorm(_Running):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
 

@@ -12,6 +12,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor, manager
 from netcl.core.device import DeviceHandle
 from netcl.core.device import device as device_object
+from netcl.core.dtypes import get_default_dtype
 from netcl.core.errors import DeviceNotFoundError, ShapeError
 
 
@@ -21,7 +22,7 @@ def queue_of(device: Any) -> Any:
     """
     if isinstance(device, device_object):
         device = str(device)
-    if isinstance(device, str):
+    if isinstance(device, (str, int)):
         handle = manager.default(device)
         if handle is None:
             raise DeviceNotFoundError(f"there is no {device!r} device here")
@@ -57,14 +58,16 @@ def _count(shape: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def new_parameter(shape: Sequence[int], device: Any = None, dtype: str = "float32") -> ag.Parameter:
-    """Returns a parameter with undefined values."""
-    return ag.Parameter(Tensor.empty(_count(shape), dtype, queue=queue_of(device), persistent=True))
+def new_parameter(shape: Sequence[int], device: Any = None, dtype: Any = None) -> ag.Parameter:
+    """Returns a parameter with undefined values; ``dtype`` None is the default dtype."""
+    return ag.Parameter(
+        Tensor.empty(_count(shape), dtype or get_default_dtype(), queue=queue_of(device), persistent=True)
+    )
 
 
-def new_buffer(shape: Sequence[int], value: float, device: Any = None, dtype: str = "float32") -> Tensor:
+def new_buffer(shape: Sequence[int], value: float, device: Any = None, dtype: Any = None) -> Tensor:
     """Returns a tensor filled with ``value`` that is part of the state but not a parameter."""
-    return Tensor.full(_count(shape), value, dtype, queue=queue_of(device), persistent=True)
+    return Tensor.full(_count(shape), value, dtype or get_default_dtype(), queue=queue_of(device), persistent=True)
 
 
 class Buffer:

@@ -54,7 +54,7 @@ class _Weights(Module):
     bias: bool
     mode: str
 
-    def _add_weights(self, suffix: str, size: int, device: Any, dtype: str) -> None:
+    def _add_weights(self, suffix: str, size: int, device: Any, dtype: Any) -> None:
         rows = self.gates * self.hidden_size
         for kind, columns in (("ih", size), ("hh", self.hidden_size)):
             self.register_parameter(f"weight_{kind}{suffix}", new_parameter((rows, columns), device, dtype))
@@ -114,7 +114,7 @@ class _Recurrent(_Weights):
         bidirectional: bool,
         mode: str,
         device: Any,
-        dtype: str,
+        dtype: Any,
     ) -> None:
         super().__init__()
         if num_layers < 1 or hidden_size < 1:
@@ -277,7 +277,7 @@ class RNN(_Recurrent):
         *,
         nonlinearity: str = "tanh",
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         options = (num_layers, bias, batch_first, dropout, bidirectional, nonlinearity, device, dtype)
         super().__init__(input_size, hidden_size, *options)
@@ -296,9 +296,8 @@ class _Gated(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         options = (num_layers, bias, batch_first, dropout, bidirectional, self.name, device, dtype)
         super().__init__(input_size, hidden_size, *options)
@@ -325,7 +324,7 @@ class GRU(_Gated):
 
 
 class _Cell(_Weights):
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, mode: str, device: Any, dtype: str) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, mode: str, device: Any, dtype: Any) -> None:
         super().__init__()
         _advance(mode)
         self.input_size: int = input_size
@@ -369,9 +368,8 @@ class RNNCell(_Cell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, nonlinearity, device, dtype)
         self.nonlinearity = nonlinearity
@@ -381,7 +379,7 @@ class _GatedCell(_Cell):
     name: ClassVar[str]
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, *, device: Any = None, dtype: str = "float32"
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
     ) -> None:
         super().__init__(input_size, hidden_size, bias, self.name, device, dtype)
 

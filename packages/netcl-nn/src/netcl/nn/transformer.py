@@ -42,9 +42,8 @@ class _Layer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        *,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         _activation(activation)
@@ -168,10 +167,22 @@ def _stack_config(stack: Any) -> Mapping[str, Any]:
 
 
 class TransformerEncoder(_Stack):
-    """``num_layers`` copies of a TransformerEncoderLayer, and ``norm`` after the last."""
+    """``num_layers`` copies of a TransformerEncoderLayer, and ``norm`` after the last.
 
-    def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+    There are no nested tensors: ``enable_nested_tensor`` and ``mask_check`` change nothing.
+    """
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__(encoder_layer, num_layers, norm)
+        self.enable_nested_tensor: bool = enable_nested_tensor
+        self.mask_check: bool = mask_check
 
     def forward(
         self,
@@ -221,7 +232,7 @@ class Transformer(Module):
         norm_first: bool = False,
         bias: bool = True,
         device: Any = None,
-        dtype: str = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__()
         self.d_model: int = d_model
