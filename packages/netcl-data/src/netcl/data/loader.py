@@ -49,7 +49,8 @@ class DataLoader:
             common first axis, short for ``ArrayDataset``.
         batch_size: samples per batch. shuffle: a new random order each epoch. drop_last: drop a short last batch.
         num_workers: processes that make the batches; 0: this process. They start at the first ``iter`` and run until
-            ``close`` (each has a copy of the dataset). A script that uses them needs ``if __name__ == "__main__":``.
+            ``close`` (each has a copy of the dataset). A script that defines the dataset, or a callable, itself needs
+            ``if __name__ == "__main__":``, as each worker runs it once.
         sampler: yields sample indices, in place of ``shuffle``. batch_sampler: yields lists of indices, in place of
             ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
         collate_fn: list of samples -> batch.

@@ -7,10 +7,12 @@ import itertools
 import multiprocessing
 import pickle
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing import connection, resource_tracker
+from types import ModuleType
 from typing import Any
 
 from netcl.data.errors import DataLoaderWorkerError
@@ -26,6 +28,8 @@ PING_AFTER_S = 1.0  # of waiting for a batch, and between two pings
 SILENCE_S = 3.5  # without an answer to a ping; 5 s together with the wait before it and half a second to detect it
 START_S = 120.0  # to import modules and to unpickle the payload
 
+
+_starting = threading.Lock()
 
 # Per batch: seed, epoch, and its indices or, for a stream, (first, count, fewest).
 TaskSource = Iterator["tuple[int, int, Any, tuple[int, int, int] | None]"]
@@ -120,7 +124,8 @@ class WorkerPool:
                 daemon=True,
             )
             try:
-                process.start()
+                with _main_hidden(payload):
+                    process.start()
             finally:
                 # Closes this process's copies of the child's ends: while they are open, a dead worker gives no end of
                 # file.
@@ -344,6 +349,22 @@ class WorkerPool:
         )
         error.__cause__ = pickle.loads(pickled) if pickled is not None else None
         return error
+
+
+@contextlib.contextmanager
+def _main_hidden(payload: Any) -> Iterator[None]:
+    """A block in which a new process does not find the main script, so that it does not run it, unless the pickled
+    payload refers to it.
+    """
+    if not isinstance(payload, bytes) or b"__main__" in payload:
+        yield
+        return
+    with _starting:
+        main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
 
 
 def _pickled(payload: Any, num_workers: int, start_method: str) -> bytes:
