@@ -17,7 +17,7 @@ RUNNER = """
 import sys
 folders, tests = sys.argv[1:-1], sys.argv[-1]
 sys.path[:0] = folders
-siblings = ("autograd", "amp", "nn", "io", "distributions", "optim", "data", "distributed", "trainer")
+siblings = ("autograd", "amp", "nn", "io", "distributions", "optim", "data", "distributed", "trainer", "torch")
 
 class OnlyCore:
     def find_spec(self, name, path=None, target=None):

@@ -164,6 +164,8 @@ def _sibling_fault(
             if found.place.in_function or found.place.typing_only
             else "netcl/__init__.py imports nothing of netcl at import"
         )
+    if not sub and inside.parts[0] == "torch":  # PyTorch's names over those that users type
+        return None
     if sub not in OWNER:
         return "bare netcl is for users: import the subpackage that owns the name"
     if found.by_name and inside.parts[0] == "core" and sub != "core":

@@ -1,0 +1,66 @@
+"""Makes ``import torch`` of this process mean netcl.torch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from netcl.core.device import use_pytorch_names
+from netcl.torch import tree
+
+
+class _Absent:
+    """A finder that says what is not there: the modules of PyTorch that netcl.torch lacks."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Returns None for modules of others; raises ModuleNotFoundError for those of PyTorch."""
+        if not name.startswith("torch."):
+            return None
+        tree.missing[name] = None
+        raise ModuleNotFoundError(tree.reason_of_module(name), name=name)
+
+
+class _Torchvision:
+    """A finder, and loader, of torchvision's layout over netcl, where torchvision itself is not installed."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Returns the spec of torchvision, which no finder before has found, else None."""
+        return ModuleSpec(name, self, is_package=True) if name == "torchvision" else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Puts the modules in their places and returns the first."""
+        modules = import_module("netcl.torch_vision").modules(sys.modules[tree.ROOT])
+        sys.modules.update(modules)
+        return modules["torchvision"]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Does nothing: the module is complete."""
+
+
+_finder = _Absent()
+_torchvision = _Torchvision()
+
+
+def install() -> None:
+    """Makes ``import torch`` of this process mean netcl.torch, with its submodules, and gives the names of devices
+    PyTorch's meaning (``netcl.core.device.use_pytorch_names``).
+
+    May be called again. Raises RuntimeError if PyTorch itself has been imported.
+    """
+    loaded = sys.modules.get("torch")
+    if loaded is not None and loaded is not sys.modules[tree.ROOT]:
+        raise RuntimeError("install: PyTorch itself has been imported; call netcl.torch.install() before it is")
+    for place, module in tree.modules().items():
+        sys.modules[place] = module
+    sys.modules["torch"] = sys.modules[tree.ROOT]
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+        sys.meta_path.append(_torchvision)
+    use_pytorch_names()

@@ -1,0 +1,208 @@
+"""torch.cuda over the GPUs of OpenCL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import netcl as nc
+from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
+from netcl.core.errors import UnsupportedError
+from netcl.ops import get_rng_state as _get_rng_state
+from netcl.ops import set_rng_state as _set_rng_state
+from netcl.torch.parts.devices import gpus
+from netcl.torch.parts.devices.gpus import current_device as current_device
+from netcl.torch.parts.devices.gpus import device as device
+from netcl.torch.parts.devices.gpus import device_count as device_count
+from netcl.torch.parts.devices.gpus import empty_cache as empty_cache
+from netcl.torch.parts.devices.gpus import get_device_capability as get_device_capability
+from netcl.torch.parts.devices.gpus import get_device_name as get_device_name
+from netcl.torch.parts.devices.gpus import get_device_properties as get_device_properties
+from netcl.torch.parts.devices.gpus import is_available as is_available
+from netcl.torch.parts.devices.gpus import max_memory_allocated as max_memory_allocated
+from netcl.torch.parts.devices.gpus import max_memory_reserved as max_memory_reserved
+from netcl.torch.parts.devices.gpus import mem_get_info as mem_get_info
+from netcl.torch.parts.devices.gpus import memory_allocated as memory_allocated
+from netcl.torch.parts.devices.gpus import memory_reserved as memory_reserved
+from netcl.torch.parts.devices.gpus import memory_stats as memory_stats
+from netcl.torch.parts.devices.gpus import reset_peak_memory_stats as reset_peak_memory_stats
+from netcl.torch.parts.devices.gpus import set_device as set_device
+from netcl.torch.parts.devices.gpus import synchronize as synchronize
+
+TORCH_NAMES = ("has_cuda",)
+has_cuda: bool = False
+reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = reset_peak_memory_stats
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+
+_NO_CUDA = "the GPUs here are OpenCL devices; there is no CUDA"
+
+
+def init() -> None:
+    """Does nothing: devices are opened at their first use."""
+
+
+def is_initialized() -> bool:
+    """True if there is a GPU."""
+    return is_available()
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """True if there is a GPU: all store bfloat16 and compute it in float32 or on matrix units."""
+    return is_available()
+
+
+def is_tf32_supported() -> bool:
+    """False: float32 products are computed in float32."""
+    return False
+
+
+def get_arch_list() -> list[str]:
+    """No architectures: kernels are built for the device at run time."""
+    return []
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """The memory of tensors and of the pool, as text."""
+    return "\n".join(f"{name}: {count}" for name, count in memory_stats(device).items())
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the generator, which all devices share."""
+    nc.manual_seed(seed)
+
+
+manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    """Seeds the generator from the system's entropy."""
+    nc.seed()
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    """The seed of the generator."""
+    return int(nc.initial_seed())
+
+
+def get_rng_state(device: Any = "cuda") -> dict[str, int]:
+    """The state of the generator, {"seed", "offset"}, which all devices share."""
+    return dict(_get_rng_state())
+
+
+def set_rng_state(new_state: dict[str, int], device: Any = "cuda") -> None:
+    """Restores a state of ``get_rng_state``."""
+    _set_rng_state(new_state)
+
+
+def get_rng_state_all() -> list[dict[str, int]]:
+    """The state of the generator, once."""
+    return [get_rng_state()]
+
+
+def set_rng_state_all(new_states: Iterable[dict[str, int]]) -> None:
+    """Restores the first state."""
+    for state in list(new_states)[:1]:
+        _set_rng_state(state)
+
+
+class Stream:
+    """The order of work of a GPU: its one queue; a program with several streams gets the same results."""
+
+    def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
+        self.device: Any = nc.device(f"cuda:{gpus.index_of(device)}")
+        self.priority: int = priority
+
+    def synchronize(self) -> None:
+        """Waits for the work of the GPU."""
+        synchronize(self.device)
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Waits for the other GPU's work, if it is another."""
+        if stream.device != self.device:
+            stream.synchronize()
+
+    def wait_event(self, event: Event) -> None:
+        """Returns at once: the queue keeps its order."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Records an event, a new one by default, and returns it."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def query(self) -> bool:
+        """True, after the work of the GPU: there is no way to ask without waiting."""
+        self.synchronize()
+        return True
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The stream of a GPU."""
+    return Stream(device)
+
+
+default_stream = current_stream
+
+
+@contextmanager
+def stream(stream: Stream | None) -> Iterator[None]:
+    """A block that changes nothing, as a GPU has one queue."""
+    yield
+
+
+StreamContext = stream
+
+
+class Event:
+    """A point in the work of a GPU; ``record`` waits for the work before it, so that times are those of the work."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        self._at: float | None = None
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Takes the time after all work so far."""
+        if is_available():
+            synchronize(None if stream is None else stream.device)
+        self._at = perf_counter()
+
+    def synchronize(self) -> None:
+        """Returns at once: ``record`` has waited."""
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Returns at once: ``record`` has waited."""
+
+    def query(self) -> bool:
+        """True if it has been recorded."""
+        return self._at is not None
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Milliseconds from this event to another; raises RuntimeError if one has not been recorded."""
+        if self._at is None or end_event._at is None:
+            raise RuntimeError("elapsed_time: both events have to be recorded first")
+        return 1000 * (end_event._at - self._at)
+
+
+class CUDAGraph:
+    """Refused: raises UnsupportedError; ``torch.compile`` captures the launches of a step."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise UnsupportedError(f"{_NO_CUDA} graph; write torch.compile(step), which captures and replays the launches")
+
+
+def graph(*args: Any, **kwargs: Any) -> Any:
+    """Refused as ``CUDAGraph`` is."""
+    return CUDAGraph()
+
+
+def ipc_collect() -> None:
+    """Does nothing: no memory is shared with other processes."""
+
+
+def utilization(device: Any = None) -> int:
+    """Raises UnsupportedError: OpenCL does not report it."""
+    raise UnsupportedError("OpenCL does not report how busy a device is")

@@ -1,0 +1,75 @@
+"""torch.autograd: names beyond those of netcl.autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+
+TORCH_NAMES = ("Variable", "gradcheck", "gradgradcheck")
+
+
+def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+    """The tensor itself, which requires grad if asked: tensors are variables."""
+    tensor = data if isinstance(data, Tensor) else ag.tensor(data)
+    return tensor.detach().requires_grad_() if requires_grad and not tensor.requires_grad else tensor
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of the tensors, weighted by ``grad_tensors``, to the leaves, or to ``inputs`` alone."""
+    given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    weights = grad_tensors if grad_tensors is not None else grad_variables
+    factors = [None] * len(given) if weights is None else [weights] if isinstance(weights, Tensor) else list(weights)
+    for at, (tensor, factor) in enumerate(zip(given, factors)):
+        kept = retain_graph if at == len(given) - 1 else True
+        tensor.backward(factor, retain_graph=kept, create_graph=create_graph, inputs=inputs)
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    **options: Any,
+) -> bool:
+    """Compares the gradients of ``func`` with central differences; raises an error, or returns False, for others."""
+    return _checked(ag.gradcheck, func, inputs, eps, atol, rtol, raise_exception)
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    **options: Any,
+) -> bool:
+    """``gradcheck`` of the gradients of ``func``."""
+    return _checked(ag.gradgradcheck, func, inputs, eps, atol, rtol, raise_exception)
+
+
+def _checked(
+    check: Callable[..., bool], func: Any, inputs: Any, eps: float, atol: float, rtol: float, raises: bool
+) -> bool:
+    given: Sequence[Any] = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    try:
+        return check(func, given, eps, rtol=rtol, atol=atol)
+    except (AssertionError, RuntimeError, ValueError):
+        if raises:
+            raise
+        return False

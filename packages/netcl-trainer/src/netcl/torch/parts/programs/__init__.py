@@ -1,0 +1,1 @@
+"""PyTorch's modules around training: compilers, export, profilers, tests, processes."""

@@ -1,0 +1,61 @@
+"""torch.compiler and torch._dynamo: captures of launches need no hints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from netcl.torch.parts.top import compile as compile
+from netcl.torch.tree import TorchModule
+
+TORCH_NAMES = ("config",)
+
+
+class Config(TorchModule):
+    """torch._dynamo.config: settings are kept and change nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return None
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """Returns the function as it is; a decorator with options."""
+    return fn if fn is not None else lambda function: function
+
+
+allow_in_graph = assume_constant_result = disable
+
+
+def reset() -> None:
+    """Does nothing: captures belong to their functions."""
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Does nothing: a replay never overwrites results that are in use."""
+
+
+def is_compiling() -> bool:
+    """False: a function is captured while it runs as it is."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def mark_dynamic(*args: Any, **kwargs: Any) -> None:
+    """Does nothing: each shape is captured separately."""
+
+
+maybe_mark_dynamic = mark_static = mark_dynamic
+
+
+def list_backends(exclude_tags: Any = ()) -> list[str]:
+    """One: launches are captured and fused."""
+    return ["netcl"]
+
+
+def optimize(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """The decorator ``torch.compile``."""
+    return compile

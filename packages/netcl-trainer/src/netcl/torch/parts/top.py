@@ -1,0 +1,111 @@
+"""torch: names of the top level beyond those of netcl."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import netcl as nc
+from netcl import amp
+from netcl.core import Tensor
+from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
+from netcl.core.errors import UnsupportedError
+from netcl.ops import get_rng_state as get_rng_state
+from netcl.ops import set_rng_state as set_rng_state
+from netcl.torch.parts.devices.cuda import Event as Event
+from netcl.torch.parts.devices.cuda import Stream as Stream
+from netcl.torch.parts.transforms import vmap as vmap
+
+TORCH_NAMES = ("is_autocast_cpu_enabled",)
+AcceleratorError = RuntimeError
+
+_warn_always = False
+
+
+def manual_seed(seed: int) -> Any:
+    """Seeds the generator and returns it."""
+    nc.manual_seed(seed)
+    return nc.default_generator
+
+
+def compile(model: Any = None, **options: Any) -> Any:
+    """``netcl.compile``: a step or a module whose launches are captured; usable as a decorator with options."""
+    if model is None:
+        return functools.partial(compile, **options)
+    return nc.compile(model, **options)
+
+
+def is_warn_always_enabled() -> bool:
+    """The flag of ``set_warn_always``."""
+    return _warn_always
+
+
+def set_warn_always(b: bool) -> None:
+    """Keeps a flag; warnings here follow Python's filters."""
+    global _warn_always
+    _warn_always = b
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """The dtype of the current autocast block on a GPU."""
+    return amp.get_autocast_dtype("cuda")
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """The dtype of the current autocast block on a CPU."""
+    return amp.get_autocast_dtype("cpu")
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """True within an autocast block."""
+    return amp.is_autocast_enabled("cpu")
+
+
+def is_autocast_cache_enabled() -> bool:
+    """True: casts of parameters are kept until the block ends."""
+    return True
+
+
+def clear_autocast_cache() -> None:
+    """Does nothing: casts are dropped when their block ends."""
+
+
+def get_device_module(device: Any = None) -> Any:
+    """torch.cuda, whose functions answer for GPUs, or torch.cpu."""
+    import sys
+
+    kind = str(device).partition(":")[0] if device is not None else "cuda"
+    return sys.modules[f"netcl.torch.{'cpu' if kind == 'cpu' else 'cuda'}"]
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
+    """``true_fn(*operands)`` if ``pred`` is true, else ``false_fn(*operands)``; reads ``pred`` on the host."""
+    return (true_fn if bool(pred) else false_fn)(*operands)
+
+
+def is_deterministic() -> bool:
+    """True if deterministic algorithms are asked for."""
+    return bool(nc.are_deterministic_algorithms_enabled())
+
+
+def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
+    """A tensor of a shape without values; raises UnsupportedError unless ``stride`` is that of contiguous memory."""
+    expected: list[int] = []
+    count = 1
+    for length in reversed(tuple(size)):
+        expected.insert(0, count)
+        count *= length
+    if list(stride) != expected:
+        raise UnsupportedError(f"empty_strided: memory is contiguous; write torch.empty({tuple(size)})")
+    made: Tensor = nc.empty(tuple(size), **options)
+    return made
+
+
+def add_safe_globals(safe_globals: Any) -> None:
+    """Refused: raises UnsupportedError; files are read without executing anything, and only tensors, containers and
+    arrays of plain dtypes.
+    """
+    raise UnsupportedError(
+        "torch.load reads tensors, numbers, strings, containers and arrays only; store the state_dict of an object"
+    )

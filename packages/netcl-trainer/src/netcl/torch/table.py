@@ -1,0 +1,190 @@
+"""The table of PyTorch's modules: where each finds its names in netcl, and the names that are spelled otherwise.
+
+A module has the public names of PyTorch's module (names.txt) that one of its ``sources`` has, all names that a source
+lists in ``TORCH_NAMES``, and those of ``names``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Part:
+    """A module of PyTorch.
+
+    ``sources`` are modules of netcl, of which the first that has a name wins; ``names`` are other names with the paths
+    ``module:object`` of what they are; ``kind`` is the path of a class of modules, for one with settings.
+    """
+
+    sources: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    kind: str = ""
+
+
+_OWN = "netcl.torch.parts"
+_LAYERS = (f"{_OWN}.layers", "netcl.nn")
+_OPTIMIZERS = ("netcl.optim",)
+_DATA = (f"{_OWN}.data", "netcl.data")
+_GRADIENTS = (f"{_OWN}.gradients", "netcl.autograd")
+_PRECISION = (f"{_OWN}.precision", "netcl.amp")
+_PARAMETER = {"Parameter": "netcl.autograd:Parameter"}
+
+
+def _own(*names: str) -> tuple[str, ...]:
+    return tuple(f"{_OWN}.{name}" for name in names)
+
+
+def _settings(name: str) -> Part:
+    return Part(kind=f"{_OWN}.devices.backends:{name}")
+
+
+PARTS: dict[str, Part] = {
+    # The front "netcl", as users have it: one of its names loads the layer that owns it.
+    "torch": Part(
+        (*_own("top"), "netcl"),
+        {
+            "save": "netcl.io:save",
+            "dtype": "netcl.core.dtypes:DType",
+            "__version__": f"{_OWN}.programs.version:__version__",
+        },
+    ),
+    "torch.nn": Part(_LAYERS, _PARAMETER),
+    "torch.nn.attention": Part(_own("attention")),
+    "torch.nn.functional": Part(("netcl.nn.functional", "netcl")),
+    "torch.nn.init": Part(("netcl.nn.init",)),
+    "torch.nn.modules": Part(_LAYERS),
+    "torch.nn.parallel": Part(_own("parallel")),
+    "torch.nn.parallel.data_parallel": Part(_own("parallel")),
+    "torch.nn.parallel.distributed": Part(_own("parallel")),
+    "torch.nn.parameter": Part(_LAYERS, _PARAMETER),
+    "torch.nn.utils": Part(("netcl.nn.utils",)),
+    "torch.nn.utils.clip_grad": Part(("netcl.nn.utils",)),
+    "torch.nn.utils.convert_parameters": Part(("netcl.nn.utils",)),
+    "torch.nn.utils.fusion": Part(("netcl.nn.utils",)),
+    "torch.nn.utils.init": Part(("netcl.nn.utils",)),
+    "torch.nn.utils.parametrizations": Part(("netcl.nn.utils.parametrizations",)),
+    "torch.nn.utils.parametrize": Part(("netcl.nn.utils.parametrize",)),
+    "torch.nn.utils.rnn": Part(("netcl.nn.utils.rnn",)),
+    "torch.nn.utils.spectral_norm": Part(("netcl.nn.utils",)),
+    "torch.nn.utils.stateless": Part(("netcl.nn.utils.stateless",)),
+    "torch.nn.utils.weight_norm": Part(("netcl.nn.utils",)),
+    "torch.optim": Part(_OPTIMIZERS),
+    "torch.optim.lr_scheduler": Part(("netcl.optim.lr_scheduler",), {"_LRScheduler": "netcl.optim:LRScheduler"}),
+    "torch.optim.swa_utils": Part(("netcl.optim.swa_utils",)),
+    "torch.utils": Part(),
+    "torch.utils.checkpoint": Part(_own("checkpoint")),
+    "torch.utils.cpp_extension": Part(_own("programs.refused"), {"load": f"{_OWN}.programs.refused:load_inline"}),
+    "torch.utils.data": Part(_DATA),
+    "torch.utils.data.dataloader": Part(_DATA),
+    "torch.utils.data.dataset": Part(_DATA),
+    "torch.utils.data.distributed": Part(_DATA),
+    "torch.utils.data.sampler": Part(_DATA),
+    "torch.utils.dlpack": Part(("netcl",)),
+    "torch.utils.hooks": Part(("netcl.nn",)),
+    "torch.utils.model_zoo": Part((), {"load_url": f"{_OWN}.programs.refused:load_state_dict_from_url"}),
+    "torch.utils.tensorboard": Part(_own("programs.tensorboard")),
+    "torch.autograd": Part(_GRADIENTS),
+    "torch.autograd.anomaly_mode": Part(("netcl.autograd",)),
+    "torch.autograd.function": Part(_GRADIENTS),
+    "torch.autograd.functional": Part(("netcl.autograd.functional",)),
+    "torch.autograd.grad_mode": Part(("netcl.autograd",)),
+    "torch.autograd.gradcheck": Part(("netcl.autograd",)),
+    "torch.autograd.profiler": Part(_own("programs.profiler")),
+    "torch.autograd.variable": Part(_GRADIENTS),
+    "torch.func": Part(_own("transforms")),
+    "torch.amp": Part(_PRECISION),
+    "torch.amp.autocast_mode": Part(_PRECISION),
+    "torch.amp.grad_scaler": Part(_PRECISION),
+    "torch.cpu": Part(_own("devices.host")),
+    "torch.cpu.amp": Part(
+        (), {"autocast": f"{_OWN}.precision:CpuAutocast", "GradScaler": f"{_OWN}.precision:CudaGradScaler"}
+    ),
+    "torch.cuda": Part(_own("devices.cuda")),
+    "torch.cuda.amp": Part(
+        _PRECISION, {"autocast": f"{_OWN}.precision:CudaAutocast", "GradScaler": f"{_OWN}.precision:CudaGradScaler"}
+    ),
+    "torch.cuda.memory": Part(_own("devices.cuda")),
+    "torch.cuda.nvtx": Part(_own("programs.profiler")),
+    "torch.cuda.random": Part(_own("devices.cuda")),
+    "torch.cuda.streams": Part(_own("devices.cuda")),
+    "torch.mps": Part(_own("devices.other_gpus")),
+    "torch.xpu": Part(_own("devices.other_gpus")),
+    "torch.accelerator": Part(_own("devices.accelerator")),
+    "torch.accelerator.memory": Part(_own("devices.accelerator")),
+    "torch.backends": Part(),
+    "torch.backends.cpu": _settings("Cpu"),
+    "torch.backends.cuda": _settings("Cuda"),
+    "torch.backends.cuda.matmul": _settings("Matmul"),
+    "torch.backends.cudnn": _settings("Cudnn"),
+    "torch.backends.mha": _settings("Attention"),
+    "torch.backends.mkl": _settings("Absent"),
+    "torch.backends.mkldnn": _settings("Mkldnn"),
+    "torch.backends.mps": _settings("Gpus"),
+    "torch.backends.openmp": _settings("Absent"),
+    "torch.backends.opt_einsum": _settings("OptEinsum"),
+    "torch.distributed": Part((*_own("programs.distributed"), "netcl.distributed")),
+    "torch.distributions": Part(("netcl.distributions",)),
+    "torch.fft": Part(),
+    "torch.functional": Part(("netcl",)),
+    "torch.hub": Part(_own("programs.refused")),
+    "torch.jit": Part(_own("programs.jit")),
+    "torch.linalg": Part(("netcl.linalg",)),
+    "torch.special": Part(("netcl.special",)),
+    "torch.sparse": Part(("netcl.sparse",)),
+    "torch.multiprocessing": Part(_own("programs.processes")),
+    "torch.onnx": Part(_own("programs.export")),
+    "torch.profiler": Part(_own("programs.profiler")),
+    "torch.compiler": Part(_own("programs.compiler")),
+    "torch._dynamo": Part(_own("programs.compiler")),
+    "torch._dynamo.config": Part(kind=f"{_OWN}.programs.compiler:Config"),
+    "torch.random": Part((*_own("top"), "netcl")),
+    "torch.serialization": Part((*_own("top"), "netcl.io")),
+    "torch.testing": Part(_own("programs.testing")),
+    "torch.torch_version": Part(_own("programs.types")),
+    "torch.types": Part(_own("programs.types")),
+    "torch.version": Part(_own("programs.version"), {"__version__": f"{_OWN}.programs.version:__version__"}),
+}
+
+# Functions with the name of the module that they are in; the attribute of the parent is the function.
+FUNCTIONS = frozenset(
+    (
+        "torch.autograd.gradcheck",
+        "torch.nn.parallel.data_parallel",
+        "torch.nn.utils.spectral_norm",
+        "torch.nn.utils.weight_norm",
+    )
+)
+
+# Modules that repeat names of the one above them: torch.nn.modules.conv, torch.optim.adam, torch.distributions.normal.
+_REPEATED = ("torch.nn.modules.", "torch.optim.", "torch.distributions.")
+
+# Base classes that programs name in isinstance, though they are private.
+_BASES = {
+    "torch.nn.modules.batchnorm": {"_BatchNorm": "netcl.nn.norm:_BatchNorm", "_NormBase": "netcl.nn.norm:_Running"},
+    "torch.nn.modules.instancenorm": {"_InstanceNorm": "netcl.nn.norm:_InstanceNorm"},
+    "torch.nn.modules.conv": {
+        "_ConvNd": "netcl.nn.conv:_Conv",
+        "_ConvTransposeNd": "netcl.nn.conv:_Transposed",
+    },
+    "torch.nn.modules.dropout": {"_DropoutNd": "netcl.nn.dropout:Dropout"},
+    "torch.nn.modules.loss": {"_Loss": "netcl.nn.losses:_Loss", "_WeightedLoss": "netcl.nn.losses:_Weighted"},
+    "torch.nn.modules.utils": {
+        name: f"{_OWN}.layers:{name}" for name in ("_single", "_pair", "_triple", "_quadruple", "_ntuple")
+    },
+}
+
+
+def repeated(places: Mapping[str, object]) -> Iterator[tuple[str, Part]]:
+    """The modules among ``places`` that repeat names of the one above them, and are not in the table."""
+    for place in places:
+        prefix = next((prefix for prefix in _REPEATED if place.startswith(prefix)), None)
+        if prefix and place not in PARTS:
+            yield place, Part(PARTS[prefix.removesuffix(".")].sources, _BASES.get(place, {}))
+
+
+# Names of which the reason or what to write is not in netcl.core's lists of absent functions.
+ABSENT: dict[str, str] = {
+    "torch.nn.CrossMapLRN2d": "write nn.LocalResponseNorm",
+}

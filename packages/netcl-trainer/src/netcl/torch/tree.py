@@ -1,0 +1,161 @@
+"""The modules of PyTorch as objects: each finds its names in modules of netcl, by the table, at their first use."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib import import_module, resources
+from importlib.machinery import ModuleSpec
+from types import FrameType, ModuleType
+from typing import Any
+
+from netcl.torch.table import ABSENT, FUNCTIONS, PARTS, Part, repeated
+
+PAGE = "docs/reference/torch.md"
+ROOT = "netcl.torch"
+
+# The names that the program has used, and the missing ones, by PyTorch's full names, in order of first use.
+used: dict[str, None] = {}
+missing: dict[str, None] = {}
+
+
+@cache
+def public_names() -> dict[str, frozenset[str]]:
+    """The public names of PyTorch by module, and those of torch.Tensor, as PyTorch's release had them."""
+    lines = resources.files(ROOT).joinpath("names.txt").read_text(encoding="utf-8").splitlines()
+    rows = (line.partition(":") for line in lines if not line.startswith("#"))
+    return {place: frozenset(names.split()) for place, _, names in rows}
+
+
+class TorchModule(ModuleType):
+    """A module of PyTorch over netcl: a name is looked up at its first use and is an attribute from then on."""
+
+    def __getattr__(self, name: str) -> Any:
+        place = _place_of(self.__name__)
+        try:
+            value = find(place, name)
+        except AttributeError as error:
+            reason = str(error)
+        else:
+            used[f"{place}.{name}"] = None
+            self.__dict__[name] = value
+            return value
+        if not name.startswith("__"):
+            missing[f"{place}.{name}"] = None
+        # `from torch import name` replaces an AttributeError by an ImportError without the reason.
+        if _is_from_import(sys._getframe(1)):
+            raise ImportError(reason, name=place)
+        raise AttributeError(reason, name=name, obj=self)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *names_of(_place_of(self.__name__))})
+
+
+def _is_from_import(frame: FrameType) -> bool:
+    import opcode
+
+    code, at = frame.f_code.co_code, frame.f_lasti
+    return 0 <= at < len(code) and opcode.opname[code[at]] == "IMPORT_FROM"
+
+
+def _place_of(module: str) -> str:
+    """``netcl.torch.nn`` -> ``torch.nn``."""
+    return module.removeprefix("netcl.")
+
+
+_PLAIN = Part()
+_NOTHING = object()
+
+
+def _part(place: str) -> Part:
+    return PARTS.get(place, _PLAIN)
+
+
+def loaded(path: str) -> Any:
+    """The object of a path ``module:name``, or the module of a path without a name."""
+    module, _, name = path.partition(":")
+    found: Any = import_module(module)
+    for one in name.split(".") if name else ():
+        found = getattr(found, one)
+    return found
+
+
+def find(place: str, name: str) -> Any:
+    """The object of a name in a module of PyTorch; raises AttributeError with what to use instead."""
+    child, part = f"{place}.{name}", _part(place)
+    known = name in public_names().get(place, ())
+    if child in PARTS and child not in FUNCTIONS:
+        return sys.modules[f"netcl.{child}"]
+    if name in part.names:
+        return loaded(part.names[name])
+    if name.startswith("__"):
+        raise AttributeError(f"module {place!r} has no attribute {name!r}")
+    for source in part.sources:
+        module = import_module(source)
+        if not known and name not in getattr(module, "TORCH_NAMES", ()):
+            continue
+        value = _public(module, name)
+        if value is not _NOTHING:
+            return value
+    raise AttributeError(_reason(place, name, known))
+
+
+def _public(module: ModuleType, name: str) -> Any:
+    """An attribute of a module; _NOTHING if it is a submodule or is not there."""
+    try:
+        value = getattr(module, name)
+    except (AttributeError, ImportError):
+        return _NOTHING
+    return _NOTHING if isinstance(value, ModuleType) else value
+
+
+def _reason(place: str, name: str, known: bool) -> str:
+    short = f"{place}.{name}".removeprefix("torch.")
+    reason = ABSENT.get(f"torch.{short}") or loaded("netcl.core.tensor.absent:ABSENT_FUNCTIONS").get(short)
+    if reason:
+        return f"{place}.{name} is not in netcl: {reason}; see {PAGE}"
+    if known or place not in public_names():
+        return f"{place}.{name} is not in netcl; see {PAGE}"
+    return f"module {place!r} has no attribute {name!r}"
+
+
+def reason_of_module(place: str) -> str:
+    """The message for a module of PyTorch that is not there."""
+    reason = ABSENT.get(place)
+    return f"No module named {place!r} in netcl{f': {reason}' if reason else ''}; see {PAGE}"
+
+
+def names_of(place: str) -> list[str]:
+    """The names that a module of PyTorch has here."""
+    part, found = _part(place), {child.rpartition(".")[2] for child in PARTS if child.rpartition(".")[0] == place}
+    found.update(part.names)
+    known = public_names().get(place, frozenset())
+    for source in part.sources:
+        module = import_module(source)
+        listed = {*getattr(module, "TORCH_NAMES", ()), *known}
+        found.update(name for name in listed if name not in found and _public(module, name) is not _NOTHING)
+    return sorted(found)
+
+
+def build(root: ModuleType) -> None:
+    """Makes a module object for each module of the table, below ``netcl.torch``, which becomes one of them itself."""
+    PARTS.update(dict(repeated(public_names())))
+    root.__class__ = TorchModule
+    parents = {place.rpartition(".")[0] for place in PARTS}
+    for place, part in PARTS.items():
+        if place == "torch":
+            continue
+        name = f"netcl.{place}"
+        kind = loaded(part.kind) if part.kind else TorchModule
+        module = kind(name, f"{place} over netcl; see {PAGE}")
+        module.__spec__ = ModuleSpec(name, None, origin=root.__file__, is_package=place in parents)
+        module.__file__ = root.__file__
+        module.__package__ = name if place in parents else name.rpartition(".")[0]
+        if place in parents:
+            module.__path__ = []
+        sys.modules[name] = module
+
+
+def modules() -> dict[str, ModuleType]:
+    """The modules by PyTorch's names."""
+    return {place: sys.modules[f"netcl.{place}"] for place in PARTS}

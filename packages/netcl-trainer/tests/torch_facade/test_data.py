@@ -1,0 +1,114 @@
+"""torch.utils.data under netcl.torch: samplers, batches and splits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import netcl.torch as torch
+from netcl.torch.utils.data import (
+    BatchSampler,
+    ChainDataset,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    StackDataset,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    default_collate,
+    default_convert,
+    random_split,
+)
+
+
+def rows(count=10):
+    return TensorDataset(torch.arange(count), torch.arange(count) * 2.0)
+
+
+def test_batches_are_tensors_in_order():
+    batches = [(x.tolist(), y.tolist()) for x, y in DataLoader(rows(5), batch_size=2)]
+    assert batches == [([0, 1], [0.0, 2.0]), ([2, 3], [4.0, 6.0]), ([4], [8.0])]
+    assert len(DataLoader(rows(5), batch_size=2, drop_last=True)) == 2
+
+
+def test_a_shuffled_epoch_is_a_permutation_that_the_seed_decides():
+    def epoch():
+        torch.manual_seed(3)
+        return [n for x, _ in DataLoader(rows(), batch_size=3, shuffle=True) for n in x.tolist()]
+
+    first = epoch()
+    assert sorted(first) == list(range(10))
+    assert first == epoch()
+    loader = DataLoader(rows(), batch_size=10, shuffle=True, generator=torch.Generator().manual_seed(1))
+    assert next(iter(loader))[0].tolist() != next(iter(loader))[0].tolist()
+
+
+def test_samples_of_all_kinds_are_collated():
+    sample = {"x": np.float32([1, 2]), "n": 3, "f": 0.5, "b": True, "s": "a", "t": (torch.ones(2), 1)}
+    batch = default_collate([sample, sample])
+    assert (batch["x"].shape, batch["x"].dtype) == ((2, 2), torch.float32)
+    assert (batch["n"].dtype, batch["f"].dtype, batch["b"].dtype) == (torch.int64, torch.float64, torch.bool)
+    assert batch["s"] == ["a", "a"]
+    assert isinstance(batch["t"], list)
+    with pytest.raises(TypeError, match="default_collate"):
+        default_collate([object()])
+    with pytest.raises(RuntimeError, match="equal size"):
+        default_collate([(1, 2), (1,)])
+    assert default_convert({"x": np.ones(2)})["x"].dtype == torch.float64
+
+
+def test_without_batches_samples_are_converted_one_by_one():
+    class Arrays(Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, at):
+            return np.full(2, at)
+
+    assert [x.tolist() for x in DataLoader(Arrays(), batch_size=None)] == [[0, 0], [1, 1]]
+
+
+def test_iterable_data_sets_are_read_in_their_order():
+    class Count(IterableDataset):
+        def __init__(self, stop):
+            self.stop = stop
+
+        def __iter__(self):
+            return iter(range(self.stop))
+
+    assert [x.tolist() for x in DataLoader(Count(5), batch_size=2)] == [[0, 1], [2, 3], [4]]
+    assert list(ChainDataset([Count(2), Count(1)])) == [0, 1, 0]
+    with pytest.raises(ValueError, match="order of its own"):
+        DataLoader(Count(3), shuffle=True)
+
+
+def test_samplers_draw_as_they_say():
+    data = range(6)
+    assert list(SequentialSampler(data)) == list(range(6))
+    assert sorted(RandomSampler(data)) == list(range(6))
+    endless = iter(RandomSampler(data, replacement=True, num_samples=10**10))
+    assert all(0 <= next(endless) < 6 for _ in range(100))
+    assert sorted(SubsetRandomSampler([5, 3])) == [3, 5]
+    assert set(WeightedRandomSampler([0, 1.0, 0], 20)) == {1}
+    assert list(BatchSampler(SequentialSampler(data), 4, False)) == [[0, 1, 2, 3], [4, 5]]
+    assert list(BatchSampler(SequentialSampler(data), 4, True)) == [[0, 1, 2, 3]]
+    loader = DataLoader(rows(6), batch_sampler=BatchSampler(SequentialSampler(data), 4, False))
+    assert [x.tolist() for x, _ in loader] == [[0, 1, 2, 3], [4, 5]]
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        DataLoader(rows(), sampler=SequentialSampler(data), shuffle=True)
+
+
+def test_data_sets_split_and_join():
+    parts = random_split(rows(), [0.7, 0.3], torch.Generator().manual_seed(0))
+    assert [len(part) for part in parts] == [7, 3]
+    assert sorted(int(part[at][0]) for part in parts for at in range(len(part))) == list(range(10))
+    with pytest.raises(ValueError, match="sum to 3"):
+        random_split(rows(), [1, 2])
+    assert len(ConcatDataset([rows(2), rows(3)])) == 5
+    assert int(Subset(rows(), [4])[0][0]) == 4
+    assert StackDataset(a=rows(2), b=rows(2))[1]["a"][1].item() == 2.0

@@ -1,0 +1,222 @@
+"""netcl.torch: PyTorch's names resolve to netcl's, devices mean what programs expect, and missing names say so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import netcl.torch as torch
+from netcl.core import manager
+from netcl.core.device import use_pytorch_names
+from netcl.torch import tree
+from netcl.torch.table import PARTS
+
+
+@pytest.fixture
+def pytorch_names():
+    use_pytorch_names()
+    yield
+    use_pytorch_names(False)
+
+
+def test_names_of_the_table_are_the_layers_own():
+    import netcl.nn as nn
+    import netcl.nn.functional
+    from netcl import optim
+
+    assert torch.nn.Linear is nn.Linear
+    assert torch.nn.functional.relu is netcl.nn.functional.relu
+    assert torch.optim.AdamW is optim.AdamW
+    assert torch.nn.modules.conv.Conv2d is nn.Conv2d
+    assert isinstance(torch.nn.BatchNorm2d(2), torch.nn.modules.batchnorm._BatchNorm)
+
+
+@pytest.mark.parametrize("place", sorted(PARTS))
+def test_each_path_of_the_table_leads_to_an_object(place):
+    part = PARTS[place]
+    for source in part.sources:
+        assert __import__(source)
+    for path in part.names.values():
+        assert tree.loaded(path) is not None
+    assert all(hasattr(sys.modules[f"netcl.{place}"], name) for name in tree.names_of(place))
+
+
+def test_most_names_of_the_modules_that_programs_use_are_there():
+    for place, least in (
+        ("torch.nn", 0.94),
+        ("torch.nn.functional", 0.84),
+        ("torch.optim", 0.9),
+        ("torch.Tensor", 0.8),
+    ):
+        known = tree.public_names()[place]
+        there = set(dir(torch.Tensor)) if place == "torch.Tensor" else set(tree.names_of(place))
+        assert len(known & there) / len(known) > least, (place, sorted(known - there))
+
+
+def test_a_missing_name_says_what_to_write_and_is_remembered():
+    with pytest.raises(AttributeError, match=r"torch\.fft\.fft is not in netcl; see docs/reference/torch\.md"):
+        torch.fft.fft  # noqa: B018
+    with pytest.raises(AttributeError, match=r"torch\.stft is not in netcl: .*; see"):
+        torch.stft  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'torch' has no attribute 'no_such_name'"):
+        torch.no_such_name  # noqa: B018
+    with pytest.raises(ImportError, match=r"torch\.fft\.ifft is not in netcl"):
+        from netcl.torch.fft import ifft  # noqa: F401
+    assert {"torch.fft.fft", "torch.stft", "torch.fft.ifft"} <= set(tree.missing)
+
+
+def test_devices_mean_the_best_opencl_device_of_their_kind(pytorch_names):
+    handle = manager.default("cpu")
+    x = torch.zeros(2, device="cpu")
+    assert x.device == handle
+    assert x.device == torch.device("cpu")
+    assert (x.device.type, x.device.index, x.is_cuda) == ("cpu", None, False)
+    assert torch.device("cuda", 1) == torch.device("cuda:1")
+    assert torch.cuda.device_count() == len(manager.gpus())
+    assert torch.cuda.is_available() is torch.accelerator.is_available() is (torch.cuda.device_count() > 0)
+    if not torch.cuda.is_available():
+        with pytest.raises(LookupError, match="cuda"):
+            torch.zeros(2, device="cuda")
+        assert torch.accelerator.current_accelerator() is None
+    assert torch.zeros(2, device="numpy").device.backend == "cpu"
+
+
+def test_flags_of_backends_are_kept_or_act():
+    torch.backends.cudnn.benchmark = True
+    assert torch.backends.cudnn.benchmark is True
+    before = torch.get_float32_matmul_precision()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    assert torch.get_float32_matmul_precision() == "high"
+    torch.backends.cuda.matmul.allow_tf32 = False
+    assert torch.get_float32_matmul_precision() == "highest"
+    torch.set_float32_matmul_precision(before)
+    assert torch.backends.mps.is_available() is torch.cuda.is_available()
+    assert torch.backends.mkl.is_available() is False
+
+
+def test_the_version_compares_by_its_numbers():
+    assert torch.__version__ >= "2.1"
+    assert torch.__version__ < "2.100"
+    assert torch.torch_version.TorchVersion("2.9") < (2, 10)
+    assert torch.version.cuda is None
+
+
+def test_installed_once_import_torch_finds_it_and_its_submodules():
+    code = (
+        "import netcl.torch; netcl.torch.install(); netcl.torch.install()\n"
+        "import torch, torch.nn.functional as F\n"
+        "from torch.utils.data import DataLoader\n"
+        "assert torch is netcl.torch and F.relu(torch.tensor([-1.0, 2.0])).tolist() == [0.0, 2.0]\n"
+        "try:\n    import torch.fx\nexcept ModuleNotFoundError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert "No module named 'torch.fx' in netcl" in done.stdout
+
+
+def test_refused_names_raise_one_clear_sentence_when_they_are_used():
+    for use, text in (
+        (lambda: torch.hub.load("a", "b"), "downloads code"),
+        (lambda: torch.utils.cpp_extension.load("a", ["b.cu"]), "netcl.KernelSpec"),
+        (lambda: torch.jit.load("x.pt"), "load a state_dict"),
+        (lambda: torch.cuda.CUDAGraph(), "torch.compile"),
+        (lambda: torch.utils.cpp_extension.CUDAExtension("a", []), "netcl.KernelSpec"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            use()
+
+
+def test_script_and_trace_give_the_module_back():
+    layer = torch.nn.Linear(2, 2)
+    assert torch.jit.script(layer) is layer
+    assert torch.jit.trace(layer, torch.zeros(1, 2)) is layer
+    assert torch.jit.is_scripting() is False
+
+
+def test_assert_close_compares_values_dtypes_and_shapes():
+    one = torch.tensor([1.0, 2.0])
+    torch.testing.assert_close(one, one + 1e-7)
+    torch.testing.assert_close({"a": [one]}, {"a": [one]})
+    for other, text in (
+        (torch.tensor([1.0, 2.1]), "1 of 2 elements differ"),
+        (torch.tensor([1.0]), "shapes are not equal"),
+        (torch.tensor([1, 2]), "dtypes are not equal"),
+    ):
+        with pytest.raises(AssertionError, match=text):
+            torch.testing.assert_close(one, other)
+
+
+def test_made_tensors_have_the_range_that_is_asked_for():
+    made = torch.testing.make_tensor((200,), dtype=torch.float32, low=2, high=3).numpy()
+    assert made.min() >= 2
+    assert made.max() <= 3
+    assert torch.testing.make_tensor(50, dtype=torch.int64, exclude_zero=True).ne(0).all()
+    assert set(np.unique(torch.testing.make_tensor(50, dtype=torch.bool).numpy())) <= {False, True}
+
+
+def test_schedules_of_the_profiler_repeat():
+    plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1, skip_first=1)
+    assert [plan(step).name for step in range(7)] == [
+        *("NONE", "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE", "NONE"),
+    ]
+
+
+def test_a_profile_has_a_table_and_a_trace(tmp_path):
+    with torch.profiler.profile() as measured, torch.profiler.record_function("square"):
+        (torch.ones(4) * 2).sum().item()
+    assert measured.key_averages().table()
+    measured.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert (tmp_path / "trace.json").stat().st_size > 0
+
+
+def test_a_scaler_and_autocast_take_pytorchs_arguments():
+    scaler = torch.amp.GradScaler("cuda", init_scale=8.0)
+    loss = torch.tensor(2.0, requires_grad=True)
+    assert scaler.scale(loss).item() == 16.0
+    assert [one.item() for one in scaler.scale([loss, loss])] == [16.0, 16.0]
+    assert scaler.is_enabled() is True
+    assert torch.cuda.amp.GradScaler(enabled=False).scale(loss).item() == 2.0
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == torch.bfloat16
+    with torch.cuda.amp.autocast(enabled=False):
+        assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).dtype == torch.float32
+
+
+def test_a_model_for_several_devices_computes_on_one():
+    layer = torch.nn.Linear(2, 3)
+    wrapped = torch.nn.DataParallel(layer)
+    x = torch.ones(4, 2)
+    assert wrapped(x).tolist() == layer(x).tolist()
+    assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]
+    with pytest.warns(UserWarning, match="one device computes"):
+        torch.nn.DataParallel(layer, device_ids=[0, 1])
+
+
+def test_a_group_of_one_process():
+    assert torch.distributed.is_initialized() is False
+    torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+    try:
+        assert (torch.distributed.get_rank(), torch.distributed.get_world_size()) == (0, 1)
+        x = torch.ones(3)
+        torch.distributed.all_reduce(x)
+        assert x.tolist() == [1.0, 1.0, 1.0]
+        assert torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))(torch.ones(1, 1)).shape == (1, 1)
+    finally:
+        torch.distributed.destroy_process_group()
+    with pytest.raises(ValueError, match="init_process_group"):
+        torch.distributed.get_rank()
+    with pytest.raises(TypeError, match=r"netcl\.distributed\.run"):
+        torch.distributed.init_process_group("gloo", rank=1, world_size=2)
+
+
+def test_a_checkpointed_sequence_has_the_gradients_of_the_plain_one():
+    layers = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
+    x = torch.ones(2, 3, requires_grad=True)
+    layers(x).sum().backward()
+    expected = x.grad.tolist()
+    x.grad = None
+    torch.utils.checkpoint.checkpoint_sequential(layers, 2, x, use_reentrant=False).sum().backward()
+    assert np.allclose(x.grad.tolist(), expected)

@@ -1,0 +1,89 @@
+"""torch.func and torch.autograd under netcl.torch, against closed forms in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import netcl.torch as torch
+from netcl.torch.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    stack_module_state,
+    vjp,
+    vmap,
+)
+
+X = np.array([0.5, -1.5, 2.0])
+
+
+def x64():
+    return torch.tensor(X)
+
+
+def cubes(x):
+    return (x**3).sum()
+
+
+def test_gradients_of_gradients():
+    np.testing.assert_allclose(grad(cubes)(x64()).numpy(), 3 * X**2, rtol=1e-6)
+    np.testing.assert_allclose(grad(lambda x: grad(cubes)(x).sum())(x64()).numpy(), 6 * X, rtol=1e-6)
+    slope, value = grad_and_value(cubes)(x64())
+    np.testing.assert_allclose(value.item(), (X**3).sum(), rtol=1e-6)
+    assert not slope.requires_grad
+    slope, aux = grad(lambda x: (cubes(x), "aux"), has_aux=True)(x64())
+    assert aux == "aux"
+
+
+def test_gradients_by_nested_arguments():
+    found = grad(lambda p: (p["a"] * p["b"][0]).sum())({"a": x64(), "b": [x64() * 2]})
+    np.testing.assert_allclose(found["a"].numpy(), 2 * X)
+    np.testing.assert_allclose(found["b"][0].numpy(), X)
+    both = grad(lambda x, y: (x * y).sum(), argnums=(0, 1))(x64(), x64() * 3)
+    np.testing.assert_allclose(both[1].numpy(), X)
+
+
+def test_jacobians_and_second_derivatives():
+    for jacobian in (jacrev, jacfwd):
+        np.testing.assert_allclose(jacobian(torch.sin)(x64()).numpy(), np.diag(np.cos(X)), rtol=1e-6)
+    np.testing.assert_allclose(hessian(cubes)(x64()).numpy(), np.diag(6 * X), rtol=1e-6)
+    value, product = vjp(torch.sin, x64())
+    np.testing.assert_allclose(value.numpy(), np.sin(X), rtol=1e-6)
+    np.testing.assert_allclose(product(x64())[0].numpy(), X * np.cos(X), rtol=1e-6)
+    np.testing.assert_allclose(jvp(torch.sin, (x64(),), (x64(),))[1].numpy(), X * np.cos(X), rtol=1e-6)
+
+
+def test_a_map_over_a_batch_stacks_the_results():
+    matrix, vectors = torch.arange(6.0).reshape(2, 3), torch.arange(12.0).reshape(4, 3)
+    found = vmap(lambda v: matrix @ v)(vectors)
+    np.testing.assert_allclose(found.numpy(), vectors.numpy() @ matrix.numpy().T)
+    assert vmap(torch.dot, in_dims=(0, None))(vectors, vectors[1]).shape == (4,)
+    assert vmap(lambda v: v * 2, out_dims=1)(vectors).shape == (3, 4)
+    slopes = vmap(grad(lambda v: (v**2).sum()))(vectors)
+    np.testing.assert_allclose(slopes.numpy(), 2 * vectors.numpy())
+    with pytest.raises(ValueError, match="one size"):
+        vmap(torch.add)(vectors, matrix)
+
+
+def test_modules_are_called_with_other_parameters_and_stacked():
+    layers = [torch.nn.Linear(3, 2) for _ in range(3)]
+    parameters, buffers = stack_module_state(layers)
+    x = torch.ones(3)
+    found = vmap(lambda p: functional_call(layers[0], p, (x,)))(parameters)
+    assert buffers == {}
+    np.testing.assert_allclose(found.numpy(), np.stack([layer(x).detach().numpy() for layer in layers]), rtol=1e-6)
+
+
+def test_variables_backward_and_gradcheck():
+    x = torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    torch.autograd.backward([x * 2, x * 3], [torch.ones(2), torch.ones(2)])
+    assert x.grad.tolist() == [5.0, 5.0]
+    assert torch.autograd.gradcheck(torch.sin, (torch.tensor(X, requires_grad=True),))
+    wrong = torch.tensor(X, requires_grad=True)
+    assert not torch.autograd.gradcheck(lambda y: y.detach() * y, (wrong,), raise_exception=False)
+    assert torch.autograd.functional.hessian(cubes, x64()).shape == (3, 3)

@@ -1,0 +1,98 @@
+"""Writes docs/reference/torch.md: PyTorch's public names by module, and why some are absent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from monorepo import ROOT
+
+import netcl.torch
+from netcl.core.tensor.absent import ABSENT as ABSENT_MEMBERS
+from netcl.torch import tree
+
+PAGE = ROOT / "docs/reference/torch.md"
+DIFFERENCES = ROOT / "docs/reference/differences.md"
+PLACES = (
+    *("torch", "torch.Tensor", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.utils", "torch.optim"),
+    *("torch.optim.lr_scheduler", "torch.utils.data", "torch.autograd.functional", "torch.func", "torch.amp"),
+    *("torch.linalg", "torch.special", "torch.distributions", "torch.cuda", "torch.accelerator", "torch.distributed"),
+)
+# Parts of torch's top level that are not for programs: its compiler, serializer and quantizer.
+INTERNAL = re.compile(
+    r".*(Type|Storage|Graph|Script|JIT|Logg|Guard|Dispatch|Context|Sym[A-Z]|quantize|fbgemm|cudnn|miopen|mkldnn|quint)"
+    r"|(bits|float[48]_|fused_|batch_norm_|_).*|[A-Z]+"
+)
+HEAD = """# PyTorch's names in netcl.torch
+
+Written by `python tools/document_torch.py`. `python -m netcl.torch script.py` runs a program that says `import torch`;
+see [how to run a PyTorch script](../how-to/run-a-pytorch-script.md). A name that is absent raises AttributeError at the
+line that uses it, with the reason given here. **Differs**: the name is there, and its differences are on the [page of
+differences](differences.md).
+
+"""
+
+
+def there(place: str) -> set[str]:
+    """The public names of a module of PyTorch, or of Tensor, that netcl.torch has."""
+    known = tree.public_names()[place]
+    if place == "torch.Tensor":
+        return {name for name in known if hasattr(netcl.torch.Tensor, name)}
+    return known & set(tree.names_of(place))
+
+
+def public(place: str) -> frozenset[str]:
+    """The public names of a module of PyTorch without those of its own machinery."""
+    return frozenset(name for name in tree.public_names()[place] if not INTERNAL.fullmatch(name))
+
+
+def reason(place: str, name: str) -> str:
+    """The reason of an absent name, empty if there is none to give."""
+    if place == "torch.Tensor":
+        return ABSENT_MEMBERS.get(name, "")
+    try:
+        tree.find(place, name)
+    except AttributeError as error:
+        found = re.search(r" is not in netcl: (.*); see", str(error))
+        return found.group(1) if found else ""
+    return ""
+
+
+def _wrapped(names: Iterator[str]) -> str:
+    return " ".join(f"`{name}`" for name in names)
+
+
+def sections() -> Iterator[str]:
+    """The text of each module."""
+    differing = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+", " ".join(_first_columns())))
+    for place in PLACES:
+        known, found = public(place), there(place) & public(place)
+        absent: dict[str, list[str]] = {}
+        for name in sorted(known - found):
+            absent.setdefault(reason(place, name), []).append(name)
+        yield f"## {place}\n\n{len(found)} of {len(known)}: {len(found) / len(known):.0%}\n"
+        yield "There: " + _wrapped(name for name in sorted(found) if name not in differing) + "\n"
+        if differs := sorted(found & differing):
+            yield "Differs: " + _wrapped(iter(differs)) + "\n"
+        if absent:
+            rows = [f"| {_wrapped(iter(names))} | {why} |" for why, names in sorted(absent.items())]
+            yield "\n".join(["| absent | reason, or the form to write |", "|-|-|", *rows]) + "\n"
+
+
+def _first_columns() -> Iterator[str]:
+    for line in DIFFERENCES.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            yield " ".join(re.findall(r"`([^`]*)`", line.split("|")[1]))
+
+
+def page() -> str:
+    """The page's text."""
+    known = sum(len(public(place)) for place in PLACES)
+    found = sum(len(there(place) & public(place)) for place in PLACES)
+    top = f"**{found / known:.0%}** of {known} public names of these modules are there.\n"
+    return HEAD + top + "\n" + "\n".join(sections())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE)
