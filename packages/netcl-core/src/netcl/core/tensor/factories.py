@@ -8,7 +8,7 @@ result: there is one layout.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,12 @@ def _queue(device: Any) -> Any:
     return None if device is None else queue_of(device)
 
 
-def _sizes(size: tuple[Any, ...]) -> tuple[int, ...]:
+def _sizes(size: tuple[Any, ...], same: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape of lengths, of one sequence, or of ``size=``."""
+    if "size" in same:
+        if size:
+            raise TypeError("give the size by position or by name, not both")
+        return check_shape(same["size"])
     one = size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size
     return check_shape(one)
 
@@ -286,7 +291,7 @@ def zeros(
 ) -> Tensor:
     """Returns zeros of ``size``, given as lengths or one sequence."""
     check_accepted("zeros", same)
-    return full(_sizes(size), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+    return full(_sizes(size, same), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def ones(
@@ -294,7 +299,7 @@ def ones(
 ) -> Tensor:
     """Returns ones of ``size``, given as lengths or one sequence."""
     check_accepted("ones", same)
-    return full(_sizes(size), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+    return full(_sizes(size, same), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def empty(
@@ -302,7 +307,7 @@ def empty(
 ) -> Tensor:
     """Returns a tensor of ``size`` with undefined content."""
     check_accepted("empty", same)
-    return _flagged(Tensor.empty(_sizes(size), dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
+    return _flagged(Tensor.empty(_sizes(size, same), dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
 
 
 def eye(
@@ -498,7 +503,7 @@ def rand(
     """Returns uniform numbers in [0, 1) from ``generator``, or from the one that ``manual_seed`` seeds."""
     check_accepted("rand", same)
     options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
-    return _drawn(generator, "uniform", 0.0, 1.0, shape=_sizes(size), **options)
+    return _drawn(generator, "uniform", 0.0, 1.0, shape=_sizes(size, same), **options)
 
 
 def randn(
@@ -512,7 +517,7 @@ def randn(
     """Returns standard normal numbers from ``generator``, or from the one that ``manual_seed`` seeds."""
     check_accepted("randn", same)
     options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
-    return _drawn(generator, "normal", 0.0, 1.0, shape=_sizes(size), **options)
+    return _drawn(generator, "normal", 0.0, 1.0, shape=_sizes(size, same), **options)
 
 
 def randint(
