@@ -240,13 +240,31 @@ def test_workers_of_a_killed_program_end(tmp_path):
     program.stderr.close()
 
 
-def test_a_script_without_a_guard_is_told_so(tmp_path):
+def test_a_script_without_a_guard_runs_once_if_workers_do_not_need_it(tmp_path):
     program = script(
         tmp_path,
         """
         import numpy as np
         from netcl.data import DataLoader
         for batch in DataLoader(np.zeros((8, 2)), 2, num_workers=1):
+            print(batch.shape)
+        """,
+    )
+    output, errors = program.communicate(timeout=60)
+    assert (program.returncode, output, errors) == (0, "(2, 2)\n" * 4, "")
+
+
+def test_a_script_without_a_guard_that_defines_the_data_set_is_told_so(tmp_path):
+    program = script(
+        tmp_path,
+        """
+        from netcl.data import DataLoader, Dataset
+        class Zeros(Dataset):
+            def __len__(self):
+                return 8
+            def __getitem__(self, index):
+                return 0.0
+        for batch in DataLoader(Zeros(), 2, num_workers=1):
             print(batch.shape)
         """,
     )
