@@ -87,10 +87,10 @@ class VisionDataset(Dataset[Any]):
         self.transforms: Callable[[Any, Any], Any] | None = transforms
 
     def __getitem__(self, index: int) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
+        raise TypeError(f"{type(self).__name__} must define __getitem__")
 
     def __len__(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} must define __len__")
+        raise TypeError(f"{type(self).__name__} must define __len__")
 
     def transformed(self, image: Any, target: Any) -> tuple[Any, Any]:
         """Returns an image and a target changed by the functions of this dataset."""

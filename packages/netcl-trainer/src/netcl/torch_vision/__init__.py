@@ -18,7 +18,7 @@ from typing import Any
 
 from netcl.core.errors import UnsupportedError
 from netcl.data.transforms import use_draws
-from netcl.torch_vision import datasets, io, models, ops, transforms, tv_tensors, utils
+from netcl.torch_vision import datasets, grids, io, models, ops, transforms, tv_tensors
 from netcl.torch_vision.draws import TorchDraws
 from netcl.torch_vision.refused import Refusals
 
@@ -39,6 +39,9 @@ __all__ = [
 
 # The release of torchvision that the names and numbers are those of.
 __version__ = "0.28.0+netcl"
+
+
+utils = grids
 
 
 def get_image_backend() -> str:
@@ -95,7 +98,8 @@ def modules(torch: Any = None) -> dict[str, ModuleType]:
     if torch is not None:
         use_draws(TorchDraws(torch))
     found = {"torchvision": sys.modules[__name__]}
-    for module in (datasets, io, models, ops, transforms, tv_tensors, utils):
+    found["torchvision.utils"] = utils
+    for module in (datasets, io, models, ops, transforms, tv_tensors):
         found[f"torchvision.{module.__name__.rpartition('.')[2]}"] = module
     found["torchvision.models.resnet"] = models.resnet
     found["torchvision.models.feature_extraction"] = models.feature_extraction

@@ -81,7 +81,7 @@ class Transform:
 
     def apply(self, img: Any, drawn: Any) -> Any:
         """Returns the image changed by what ``draw`` has returned."""
-        raise NotImplementedError(f"{type(self).__name__} must define apply(img, drawn), or forward(img)")
+        raise TypeError(f"{type(self).__name__} must define apply(img, drawn), or forward(img)")
 
     def __repr__(self) -> str:
         values = (getattr(self, name) for name in self.shown)
@@ -259,7 +259,7 @@ class RandomTransforms:
         self.transforms: list[Transformation] = _callables(transforms, type(self).__name__)
 
     def __call__(self, img: Any, /) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must define __call__(img)")
+        raise TypeError(f"{type(self).__name__} must define __call__(img)")
 
     def __repr__(self) -> str:
         return _lines(type(self).__name__, self.transforms)
@@ -859,7 +859,7 @@ class _WithProbability(Transform):
 
     def change(self, img: Any) -> Any:
         """Returns the changed image."""
-        raise NotImplementedError(f"{type(self).__name__} must define change(img)")
+        raise TypeError(f"{type(self).__name__} must define change(img)")
 
 
 class RandomInvert(_WithProbability):

@@ -40,7 +40,7 @@ class Dataset(data.Dataset[T_co]):
     """A data set: ``dataset[i]``, and usually ``len(dataset)``."""
 
     def __getitem__(self, index: int) -> T_co:
-        raise NotImplementedError("subclasses of Dataset define __getitem__")
+        raise TypeError("subclasses of Dataset define __getitem__")
 
     def __len__(self) -> int:
         raise TypeError(f"object of type {type(self).__name__!r} has no len()")
@@ -50,7 +50,7 @@ class IterableDataset(data.IterableDataset[T_co]):
     """A data set that is read in its own order, by the process of the loader."""
 
     def __iter__(self) -> Iterator[T_co]:
-        raise NotImplementedError("subclasses of IterableDataset define __iter__")
+        raise TypeError("subclasses of IterableDataset define __iter__")
 
     def __add__(self, other: Any) -> ChainDataset:
         return ChainDataset([self, other])
@@ -143,7 +143,7 @@ class Sampler(Generic[T_co]):
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[T_co]:
-        raise NotImplementedError("subclasses of Sampler define __iter__")
+        raise TypeError("subclasses of Sampler define __iter__")
 
 
 class SequentialSampler(Sampler[int]):
