@@ -11,6 +11,7 @@ import pytest
 from PIL import Image as PILImage
 
 from netcl.data import DataLoader, datasets
+from netcl.data.array_pickles import read_array_pickle
 from netcl.data.transforms import ToTensor
 
 RNG = np.random.default_rng(0)
@@ -175,6 +176,24 @@ def test_a_cut_pickle_is_refused(tmp_path, cut):
     (tmp_path / "cifar-10-batches-py" / "test_batch").write_bytes(PYTHON_2[:cut])
     with pytest.raises(ValueError, match="is no pickle of arrays"):
         datasets.CIFAR10(tmp_path, train=False)
+
+
+def test_damaged_pickles_are_refused_and_nothing_else_happens(tmp_path):
+    whole = [
+        pickle.dumps({"labels": [1], "data": np.zeros((1, 20), np.uint8)}, protocol=number) for number in (0, 2, 4)
+    ]
+    path = tmp_path / "batch"
+    refused = 0
+    for number in range(600):
+        content = bytearray(whole[number % 3])
+        for at, value in RNG.integers(0, [len(content), 256], (2, 2)):
+            content[at] = value
+        path.write_bytes(content)
+        try:
+            read_array_pickle(path)
+        except ValueError as error:
+            refused += str(path) in str(error)
+    assert refused > 300
 
 
 def test_fake_data_has_the_numbers_of_torchvision():
