@@ -168,3 +168,16 @@ def test_samples(name: str, options: Any, other: Any, values: Any) -> None:
     if p.has_rsample:
         ag.sum(p.rsample((2,))).backward()
         assert all(t.grad is not None for t in a.values())
+
+
+@pytest.mark.parametrize(("name", "options", "other", "values"), CASES, ids=NAMES)
+def test_expanded_distributions(name: str, options: Any, other: Any, values: Any) -> None:
+    p, q, _, _ = pair(name, options)
+    wide, theirs_wide = p.expand((2, 4, 3)), q.expand((2, 4, 3))
+    assert (wide.batch_shape, wide.event_shape) == ((2, 4, 3), tuple(theirs_wide.event_shape))
+    close(wide.log_prob(Tensor.from_host(values)), theirs_wide.log_prob(torch.tensor(values)).expand(2, 4, 3))
+    assert wide.sample((5,)).shape == tuple(theirs_wide.sample((5,)).shape)
+    if name not in NO_MOMENTS:
+        close(wide.mean, theirs_wide.mean)
+    with pytest.raises(ValueError, match="broadcast"):
+        p.expand((2, 5))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.layout import broadcast_shapes
 from netcl.distributions.constraints import Constraint, is_dependent
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Shape = Sequence[int]
 
@@ -46,6 +49,24 @@ class Distribution:
         if self.region is None:
             raise TypeError(f"{type(self).__name__} has no support")
         return self.region
+
+    def expand(self, batch_shape: Shape) -> Self:
+        """Returns this distribution with parameters broadcast to ``batch_shape``; their values are the same ones."""
+        old, new = self._batch_shape, tuple(batch_shape)
+        if tuple(broadcast_shapes([old, new])) != new:
+            raise ValueError(f"expand: batch shape {old} does not broadcast to {new}")
+        made = type(self).__new__(type(self))
+        for name, value in self.__dict__.items():
+            shape = value.shape if isinstance(value, Tensor) else getattr(value, "batch_shape", None)
+            follows = isinstance(value, (Tensor, Distribution)) and shape is not None and shape[: len(old)] == old
+            wide = (*new, *shape[len(old) :]) if follows and shape is not None else ()
+            if follows and isinstance(value, Tensor):
+                value = ag.expand(value, wide)
+            elif follows:
+                value = value.expand(wide)
+            made.__dict__[name] = value
+        made._batch_shape = new
+        return made
 
     def _check_value(self, value: Tensor) -> None:
         """Raises ValueError for a value outside of the support, with ``validate_args=True``."""
