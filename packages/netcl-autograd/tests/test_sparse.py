@@ -9,6 +9,7 @@ import pytest
 
 import netcl as nc
 from netcl.core.tensor.sparse import SparseTensor
+from netcl.core.testing import masked
 
 INDICES = np.array([[3, 0, 1, 1, 0, 3], [0, 2, 1, 0, 2, 3]])  # the position (0, 2) twice, row 2 without elements
 
@@ -111,3 +112,19 @@ def test_a_compiled_step_takes_a_sparse_operand(handle: Any) -> None:
     compiled = nc.compile(step)
     for _ in range(3):
         assert np.array_equal(compiled(weight).numpy(), step(weight).numpy())
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("group", [1, 12, 64])
+@pytest.mark.parametrize("width", [1, 3, 41])
+def test_work_items_of_a_gpu_share_rows_and_pairs(handle: Any, group: int, width: int) -> None:
+    rng = np.random.default_rng(5)
+    a = np.where(rng.random((70, 23)) < 0.2, rng.uniform(-1, 1, (70, 23)), 0).astype(np.float32)
+    b = rng.uniform(-1, 1, (23, width)).astype(np.float32)
+    with masked(handle, is_cpu=False, max_work_group_size=group):
+        left, right = (nc.tensor(x, device=handle, requires_grad=True) for x in (a, b))
+        result = left.to_sparse() @ right
+        result.sum().backward()
+        assert np.abs(result.detach().numpy() - a @ b).max() < 1e-5
+        assert np.abs(left.grad.numpy() - np.where(a != 0, b.sum(1), 0)).max() < 1e-5
+        assert np.abs(right.grad.numpy() - a.sum(0)[:, None]).max() < 1e-5

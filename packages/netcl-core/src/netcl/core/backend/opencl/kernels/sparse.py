@@ -51,8 +51,9 @@ def sparse_pairs(engine: Any, a: TensorData, b: TensorData, rows: TensorData, co
         return engine.zeros((count,), a.dtype)  # type: ignore[no-any-return]
     out: TensorData = engine.empty((count,), a.dtype)
     device = traits(engine)
-    lanes = 1 if device.is_cpu else min(_LANES, _power(width), device.group)
-    group = 1 if device.is_cpu else max(lanes, min(_GROUP, device.group) // lanes * lanes)
+    most = 1 << (min(_GROUP, device.group).bit_length() - 1)  # a tree sums powers of two
+    lanes = 1 if device.is_cpu else min(_LANES, _power(width), most)
+    group = 1 if device.is_cpu else most
     block = per_work_item(count, device)
     items = lanes * -(-count // block)
     text = _program(a.dtype, "sparse_pairs", LANES=lanes, GROUP=group)
