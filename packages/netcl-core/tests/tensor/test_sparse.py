@@ -200,4 +200,6 @@ def test_moving_copying_and_pickling_keep_positions(numpy_device: Any) -> None:
         assert other.to_dense().tolist() == wanted
     assert x.to("cpu") is x
     assert "nnz=2" in repr(x)
+    assert nc.is_tensor(x)
+    assert not isinstance(x, nc.Tensor)
     assert "netcl.sparse_coo" in repr(x)

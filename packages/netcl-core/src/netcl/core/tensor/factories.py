@@ -71,8 +71,8 @@ __all__ = [
 
 
 def is_tensor(obj: Any) -> bool:
-    """Returns True for tensors."""
-    return isinstance(obj, Tensor)
+    """Returns True for tensors, and for sparse ones."""
+    return isinstance(obj, Tensor) or hasattr(type(obj), "__netcl_op__")
 
 
 def _queue(device: Any) -> Any:
