@@ -25,6 +25,7 @@ from netcl import profiling as profiling
 from netcl import runtime as runtime
 from netcl import sparse as sparse
 from netcl import special as special
+from netcl import torch as torch
 from netcl import torch_vision as torch_vision
 from netcl import trainer as trainer
 from netcl.core.dtypes import DType
