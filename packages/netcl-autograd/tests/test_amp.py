@@ -297,3 +297,11 @@ def test_the_dtype_of_the_block_is_told() -> None:
     with autocast(dtype="bfloat16"):
         assert get_autocast_dtype("cuda") == "bfloat16"
         assert is_autocast_enabled("cuda")
+
+
+def test_with_pytorchs_arguments_another_floating_dtype_disables_the_block_with_a_warning():
+    x = ag.tensor([[1.0, 2.0]])
+    with pytest.warns(UserWarning, match="float32 is no target of autocast"), autocast("cuda", dtype="float32"):
+        assert ag.matmul(x, ag.transpose(x)).dtype == "float32"
+    with autocast("cuda", dtype="float32", enabled=False):
+        assert not is_autocast_enabled()

@@ -100,7 +100,8 @@ class autocast:
 
     ``autocast(enabled, dtype)``, and PyTorch's ``autocast(device_type, dtype, enabled, cache_enabled)``, of which the
     device type decides the default dtype alone: bfloat16 for "cpu", else float16. Casts are kept by the graph, so
-    ``cache_enabled`` changes nothing. Raises TypeError for a dtype in the first place.
+    ``cache_enabled`` changes nothing; another floating dtype disables the block, with a warning. Raises TypeError for a
+    dtype in the first place.
     """
 
     @overload
@@ -125,7 +126,11 @@ class autocast:
         self.enabled: bool = bool(options.get("enabled", True))
         wanted = options.get("dtype")
         self.dtype: str = dtypes.canonical(wanted or ("bfloat16" if kind == "cpu" else "float16"))
-        if self.dtype not in _HALVES:
+        if self.dtype not in _HALVES and kind and dtypes.is_floating(self.dtype):
+            if self.enabled:  # as PyTorch does
+                warnings.warn(f"autocast: {self.dtype} is no target of autocast; this block is disabled", stacklevel=2)
+            self.enabled = False
+        elif self.dtype not in _HALVES:
             raise DTypeError(f"autocast: dtype is float16 or bfloat16, not {self.dtype}", parameter="dtype")
         self._outer: list[_Cast | None] = []
 
@@ -144,7 +149,7 @@ class autocast:
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with autocast(enabled, dtype):
+            with autocast(enabled, dtype if enabled else None):
                 return function(*args, **kwargs)
 
         return wrapped  # type: ignore[return-value]

@@ -26,12 +26,12 @@ class _Absent:
 
 
 class _Torchvision:
-    """A finder, and loader, of torchvision's layout over netcl, where torchvision itself is not installed."""
+    """A finder, and loader, of torchvision's layout over netcl: torchvision itself needs PyTorch's own library."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Returns the spec of torchvision, which no finder before has found, else None."""
+        """Returns the spec of torchvision, else None."""
         return ModuleSpec(name, self, is_package=True) if name == "torchvision" else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -49,8 +49,8 @@ _torchvision = _Torchvision()
 
 
 def install() -> None:
-    """Makes ``import torch`` of this process mean netcl.torch, with its submodules, and gives the names of devices
-    PyTorch's meaning (``netcl.core.device.use_pytorch_names``).
+    """Makes ``import torch`` of this process mean netcl.torch, with its submodules, and ``import torchvision``
+    netcl.torch_vision, and gives the names of devices PyTorch's meaning (``netcl.core.device.use_pytorch_names``).
 
     May be called again. Raises RuntimeError if PyTorch itself has been imported.
     """
@@ -62,5 +62,5 @@ def install() -> None:
     sys.modules["torch"] = sys.modules[tree.ROOT]
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
-        sys.meta_path.append(_torchvision)
+        sys.meta_path.insert(0, _torchvision)
     use_pytorch_names()

@@ -30,7 +30,7 @@ def manual_seed(seed: int) -> Any:
 
 
 def compile(model: Any = None, **options: Any) -> Any:
-    """``netcl.compile``: a step or a module whose launches are captured; usable as a decorator with options."""
+    """``netcl.compile``: a function or a module whose ops are fused; usable as a decorator with options."""
     if model is None:
         return functools.partial(compile, **options)
     return nc.compile(model, **options)

@@ -188,10 +188,10 @@ class Event:
 
 
 class CUDAGraph:
-    """Refused: raises UnsupportedError; ``torch.compile`` captures the launches of a step."""
+    """Refused: raises UnsupportedError; ``netcl.runtime.capture`` records the launches of a step."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise UnsupportedError(f"{_NO_CUDA} graph; write torch.compile(step), which captures and replays the launches")
+        raise UnsupportedError(f"{_NO_CUDA} graph; write netcl.runtime.capture(step, *batch), and its replay(*batch)")
 
 
 def graph(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""torch.compiler and torch._dynamo: captures of launches need no hints."""
+"""torch.compiler and torch._dynamo: the fusion of ops needs no hints."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ allow_in_graph = assume_constant_result = disable
 
 
 def reset() -> None:
-    """Does nothing: captures belong to their functions."""
+    """Does nothing: compiled functions belong to their callers."""
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -37,7 +37,7 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def is_compiling() -> bool:
-    """False: a function is captured while it runs as it is."""
+    """False: a compiled function runs as it is."""
     return False
 
 
@@ -45,14 +45,14 @@ is_dynamo_compiling = is_exporting = is_compiling
 
 
 def mark_dynamic(*args: Any, **kwargs: Any) -> None:
-    """Does nothing: each shape is captured separately."""
+    """Does nothing: shapes may change from call to call."""
 
 
 maybe_mark_dynamic = mark_static = mark_dynamic
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """One: launches are captured and fused."""
+    """One, which fuses ops."""
     return ["netcl"]
 
 

@@ -30,7 +30,7 @@ class TracerWarning(Warning):
 
 
 def script(obj: _Any, *args: Any, **kwargs: Any) -> _Any:
-    """The object itself: Python runs it, and ``torch.compile`` captures its launches."""
+    """The object itself, which Python runs."""
     return obj
 
 
