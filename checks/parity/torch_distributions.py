@@ -122,6 +122,13 @@ def test_values_and_gradients(name: str, options: Any, other: Any, values: Any) 
     assert p.has_rsample == q.has_rsample
     if name not in NO_ENTROPY:
         close(p.entropy(), q.entropy())
+    try:
+        mode = q.mode
+    except NotImplementedError:
+        with pytest.raises(TypeError, match="no mode"):
+            p.mode  # noqa: B018
+    else:
+        close(p.mode, mode)
     if name not in NO_MOMENTS:
         close(p.mean, q.mean)
         close(p.variance, q.variance)

@@ -41,6 +41,10 @@ class _LocationScale(Distribution):
         return ag.div(ag.sub(value, self.loc), self.scale)
 
     @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
     def mean(self) -> Tensor:
         return ag.add(self.loc, ag.mul(self.scale, self.moments[0]))
 
@@ -164,6 +168,10 @@ class _Half(Distribution):
     def icdf(self, value: Tensor) -> Tensor:
         return self._base.icdf(ag.mul(ag.add(value, 1.0), 0.5))
 
+    @property
+    def mode(self) -> Tensor:
+        return ag.mul(self.scale, 0.0)
+
     def entropy(self) -> Tensor:
         return ag.sub(self._base.entropy(), math.log(2.0))
 
@@ -233,6 +241,10 @@ class Uniform(Distribution):
         return ag.add(self.low, ag.mul(value, ag.sub(self.high, self.low)))
 
     @property
+    def mode(self) -> Tensor:
+        return ag.mul(self.high, math.nan)
+
+    @property
     def mean(self) -> Tensor:
         return ag.mul(ag.add(self.low, self.high), 0.5)
 
@@ -269,6 +281,10 @@ class Exponential(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         return ag.neg(ag.div(ag.log1p(ag.neg(value)), self.rate))
+
+    @property
+    def mode(self) -> Tensor:
+        return ag.mul(self.rate, 0.0)
 
     @property
     def mean(self) -> Tensor:

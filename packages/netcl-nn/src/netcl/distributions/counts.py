@@ -77,6 +77,10 @@ class Binomial(Distribution):
         return ag.add(ways, ag.sub(ag.mul(value, self.logits), ag.mul(n, ag.softplus(self.logits))))
 
     @property
+    def mode(self) -> Tensor:
+        return ag.minimum(ag.floor(ag.mul(ag.add(self.total_count, 1.0), self.probs)), self.total_count)
+
+    @property
     def mean(self) -> Tensor:
         return ag.mul(self.total_count, self.probs)
 
@@ -211,6 +215,10 @@ class NegativeBinomial(Distribution):
         whole = ag.add(n, value)
         ways = ag.sub(ag.lgamma(whole), ag.add(ag.lgamma(ag.add(value, 1.0)), ag.lgamma(n)))
         return ag.add(powers, ag.where(ag.eq(whole, 0.0), 0.0, ways))
+
+    @property
+    def mode(self) -> Tensor:
+        return ag.maximum(ag.floor(ag.mul(ag.sub(self.total_count, 1.0), ag.exp(self.logits))), 0.0)
 
     @property
     def mean(self) -> Tensor:

@@ -61,6 +61,11 @@ class Bernoulli(Distribution):
         return ag.expand(values, (2, *self._batch_shape)) if expand else values
 
     @property
+    def mode(self) -> Tensor:
+        more = ag.cast(ag.gt(self.probs, 0.5), dtype=self.probs.dtype)
+        return ag.where(ag.eq(self.probs, 0.5), float("nan"), more)
+
+    @property
     def mean(self) -> Tensor:
         return self.probs
 
@@ -89,6 +94,10 @@ class Geometric(Bernoulli):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         raise TypeError("Geometric has no finite support")
+
+    @property
+    def mode(self) -> Tensor:
+        return ag.mul(self.probs, 0.0)
 
     @property
     def mean(self) -> Tensor:
@@ -153,6 +162,10 @@ class Categorical(Distribution):
         logits = ag.expand(self.logits, (*shape, self._num_events))
         return ag.squeeze(ag.gather(logits, -1, ag.unsqueeze(index, -1)), -1)
 
+    @property
+    def mode(self) -> Tensor:
+        return ag.argmax(self.probs, axis=-1)
+
     def entropy(self) -> Tensor:
         return ag.neg(ag.sum(ag.mul(self.probs, ag.maximum(self.logits, -3.4e38)), axis=-1))
 
@@ -193,6 +206,10 @@ class OneHotCategorical(Categorical):
         return ag.expand(values, (count, *self._batch_shape, count)) if expand else values
 
     @property
+    def mode(self) -> Tensor:
+        return ag.cast(ag.one_hot(super().mode, self._num_events), dtype=self.probs.dtype)
+
+    @property
     def mean(self) -> Tensor:
         return self.probs
 
@@ -221,6 +238,10 @@ class Poisson(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
         return ag.sub(ag.sub(ag.xlogy(value, self.rate), self.rate), ag.lgamma(ag.add(value, 1.0)))
+
+    @property
+    def mode(self) -> Tensor:
+        return ag.floor(self.rate)
 
     @property
     def mean(self) -> Tensor:

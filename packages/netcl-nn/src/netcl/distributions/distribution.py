@@ -113,6 +113,11 @@ class Distribution:
         raise TypeError(f"{type(self).__name__} has no mean")
 
     @property
+    def mode(self) -> Tensor:
+        """The event of the largest density or probability."""
+        raise TypeError(f"{type(self).__name__} has no mode")
+
+    @property
     def variance(self) -> Tensor:
         """The variance."""
         raise TypeError(f"{type(self).__name__} has no variance")

@@ -126,6 +126,10 @@ class Gamma(Distribution):
         return ag.sub(ag.sub(powers, ag.mul(rate, value)), ag.lgamma(a))
 
     @property
+    def mode(self) -> Tensor:
+        return ag.maximum(ag.div(ag.sub(self.concentration, 1.0), self.rate), 0.0)
+
+    @property
     def mean(self) -> Tensor:
         return ag.div(self.concentration, self.rate)
 
@@ -191,6 +195,10 @@ class StudentT(Distribution):
         return ag.sub(ag.neg(ag.mul(above, ag.log1p(ag.div(ag.square(y), self.df)))), total)
 
     @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
     def mean(self) -> Tensor:
         return ag.where(ag.gt(self.df, 1.0), self.loc, math.nan)
 
@@ -238,6 +246,15 @@ class Dirichlet(Distribution):
         return ag.sub(ag.sum(ag.lgamma(self.concentration), axis=-1), ag.lgamma(total))
 
     @property
+    def mode(self) -> Tensor:
+        above = ag.maximum(ag.sub(self.concentration, 1.0), 0.0)
+        total = ag.sum(above, axis=-1, keepdims=True)
+        largest = ag.one_hot(ag.argmax(self.concentration, axis=-1), self._event_shape[0])
+        corner = ag.cast(largest, dtype=self.concentration.dtype)
+        none = ag.all(ag.lt(self.concentration, 1.0), axis=-1, keepdims=True)
+        return ag.where(none, corner, ag.div(above, ag.where(none, 1.0, total)))
+
+    @property
     def mean(self) -> Tensor:
         return ag.div(self.concentration, ag.sum(self.concentration, axis=-1, keepdims=True))
 
@@ -278,6 +295,10 @@ class Beta(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
         return self._pair.log_prob(ag.stack([value, ag.sub(1.0, value)], -1))
+
+    @property
+    def mode(self) -> Tensor:
+        return ag.squeeze(ag.narrow(self._pair.mode, -1, 0, 1), -1)
 
     @property
     def mean(self) -> Tensor:

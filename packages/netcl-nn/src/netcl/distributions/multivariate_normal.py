@@ -115,6 +115,10 @@ class MultivariateNormal(Distribution):
         return ag.sum(ag.square(ag.squeeze(found, -1)), axis=-1)
 
     @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
     def mean(self) -> Tensor:
         return self.loc
 

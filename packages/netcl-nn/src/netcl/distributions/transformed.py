@@ -120,6 +120,10 @@ class LogNormal(TransformedDistribution):
         super().__init__(base, ExpTransform(), validate_args)
 
     @property
+    def mode(self) -> Tensor:
+        return ag.exp(ag.sub(self.loc, ag.square(self.scale)))
+
+    @property
     def mean(self) -> Tensor:
         return ag.exp(ag.add(self.loc, ag.mul(ag.square(self.scale), 0.5)))
 
@@ -158,6 +162,10 @@ class Pareto(Distribution):
         self._check_value(value)
         powers = ag.sub(ag.mul(self.alpha, ag.log(self.scale)), ag.mul(ag.add(self.alpha, 1.0), ag.log(value)))
         return ag.add(ag.log(self.alpha), powers)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.scale
 
     @property
     def mean(self) -> Tensor:
@@ -205,6 +213,11 @@ class Weibull(Distribution):
 
     def _moment(self, order: float) -> Tensor:
         return ag.exp(ag.lgamma(ag.add(ag.div(order, self.concentration), 1.0)))
+
+    @property
+    def mode(self) -> Tensor:
+        share = ag.div(ag.sub(self.concentration, 1.0), self.concentration)
+        return ag.mul(self.scale, ag.pow(share, ag.div(1.0, self.concentration)))
 
     @property
     def mean(self) -> Tensor:
