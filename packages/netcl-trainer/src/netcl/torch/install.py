@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -25,7 +26,7 @@ class _Absent:
         raise ModuleNotFoundError(tree.reason_of_module(name), name=name)
 
 
-class _Torchvision:
+class _Torchvision(Loader):
     """A finder, and loader, of torchvision's layout over netcl: torchvision itself needs PyTorch's own library."""
 
     def find_spec(
@@ -36,7 +37,7 @@ class _Torchvision:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Puts the modules in their places and returns the first."""
-        modules = import_module("netcl.torch_vision").modules(sys.modules[tree.ROOT])
+        modules: dict[str, ModuleType] = import_module("netcl.torch_vision").modules(sys.modules[tree.ROOT])
         sys.modules.update(modules)
         return modules["torchvision"]
 

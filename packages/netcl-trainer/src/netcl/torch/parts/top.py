@@ -9,6 +9,7 @@ from typing import Any
 import netcl as nc
 from netcl import amp
 from netcl.core import Tensor
+from netcl.core.dtypes import DType
 from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
 from netcl.core.errors import UnsupportedError
 from netcl.ops import get_rng_state as get_rng_state
@@ -18,6 +19,9 @@ from netcl.torch.parts.devices.cuda import Stream as Stream
 from netcl.torch.parts.transforms import vmap as vmap
 
 TORCH_NAMES = ("is_autocast_cpu_enabled",)
+# Names that programs compare dtypes with; to make a tensor of one raises DTypeError.
+complex32, complex64, complex128 = DType("complex32"), DType("complex64"), DType("complex128")
+chalf, cfloat, cdouble = complex32, complex64, complex128
 AcceleratorError = RuntimeError
 
 _warn_always = False

@@ -61,7 +61,7 @@ def _same(fn: _Any, *args: Any) -> _Any:
     return fn
 
 
-unused = export = interface = script_method = script_if_tracing = _overload = _overload_method = _same
+wrap = unused = export = interface = script_method = script_if_tracing = _overload = _overload_method = _same
 
 
 def annotate(the_type: Any, the_value: _Any) -> _Any:

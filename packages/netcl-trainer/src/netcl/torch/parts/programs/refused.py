@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any
 
 from netcl.core.errors import UnsupportedError
 
-TORCH_NAMES = ("load_url",)
+TORCH_NAMES = ("HASH_REGEX", "_get_torch_home", "load_url")
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 
 CUDA_HOME: str | None = None
 ROCM_HOME: str | None = None
@@ -40,8 +43,11 @@ def load(*args: Any, **kwargs: Any) -> Any:
     raise UnsupportedError("torch.hub downloads code and runs it; write the model, and torch.load its state_dict")
 
 
+def _get_torch_home() -> str:
+    """The folder that PyTorch keeps files in."""
+    return os.environ.get("TORCH_HOME", os.path.expanduser("~/.cache/torch"))
+
+
 def get_dir() -> str:
     """The folder that files of models would be in."""
-    import os
-
-    return os.path.join(os.environ.get("TORCH_HOME", os.path.expanduser("~/.cache/torch")), "hub")
+    return os.path.join(_get_torch_home(), "hub")
