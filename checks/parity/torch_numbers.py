@@ -15,7 +15,7 @@ SIZES = (0, 1, 2, 15, 16, 17, 31, 100, 1000)
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 # last digits of transcendental functions
-TOLERANCE = {"float32": 4e-6, "float64": 1e-13, "float16": 2e-3, "bfloat16": 2e-2}
+TOLERANCE = {"float32": 1e-6, "float64": 1e-13, "float16": 2e-3, "bfloat16": 2e-2}
 
 
 def _dtype(name: str) -> Any:

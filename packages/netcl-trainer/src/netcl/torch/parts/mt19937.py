@@ -2,7 +2,7 @@
 
 ``Numbers(seed)`` draws arrays in the order of PyTorch's CPU generator and is in the same state after each. The words
 are those of NumPy's MT19937 with ``init_genrand`` as its seeding. Values of whole numbers, uniform numbers and states
-equal PyTorch's; transcendental functions may differ in the last digit. PyTorch on Intel's CPUs takes the bits of
+equal PyTorch's; transcendental functions differ in the last digits. PyTorch on Intel's CPUs takes the bits of
 ``bernoulli_(p)`` and ``exponential_`` from a generator of MKL; those differ from the ones here.
 """
 
@@ -157,10 +157,9 @@ class Numbers:
             again = self._unit(_BLOCK, kind)
             unit = np.concatenate([unit[: count - tail], again])  # the last 16 results are of ``again``
         blocks = unit.reshape(-1, 2, 8)
-        # float32 of float64's functions: one rounding, so at most one unit in the last place from PyTorch's
-        upper = (1 - blocks[:, 0]).astype(np.float64)
-        radius = np.sqrt(-2 * np.log(upper))
-        angle = 2 * math.pi * blocks[:, 1].astype(np.float64)
+        # In float32 as in PyTorch: the rounding of the angle is a larger difference than those of the functions.
+        radius = np.sqrt(-2 * np.log(1 - blocks[:, 0]))
+        angle = unit.dtype.type(2 * math.pi) * blocks[:, 1]
         values = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
         return np.concatenate([values[: count - _BLOCK], values[-_BLOCK:]]) if tail else values
 
