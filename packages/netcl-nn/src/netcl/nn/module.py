@@ -121,6 +121,9 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_modules" not in self.__dict__:
+            if not isinstance(value, (Module, ag.Parameter, Buffer)):
+                object.__setattr__(self, name, value)
+                return
             raise AttributeError(
                 f"{type(self).__name__}.__init__ has to call super().__init__() before it sets {name!r}"
             )

@@ -88,6 +88,15 @@ def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple(int(size) for size in ((one,) if np.ndim(one) == 0 else one))
 
 
+def _named(given: tuple[Any, ...], by_name: Any) -> tuple[Any, ...]:
+    """Lengths or axes, given by position or by PyTorch's name of them."""
+    if by_name is None:
+        return _sizes(given)
+    if given:
+        raise TypeError("give the numbers by position or by name, not both")
+    return _sizes((by_name,))
+
+
 def _axis(x: Any, dim: int, op: str) -> int:
     (at,) = normalize_axes(dim, max(x.ndim, 1), op)
     return at
@@ -109,13 +118,13 @@ def numel(x: Any) -> int:
 
 
 @_method
-def reshape(x: Any, *shape: Any) -> Any:
+def reshape(x: Any, *sizes: Any, shape: Any = None) -> Any:
     """The elements in another shape, given as lengths or one sequence; one length may be -1. Raises ShapeError."""
-    return _call("reshape", x, shape=_sizes(shape))
+    return _call("reshape", x, shape=_named(sizes, shape))
 
 
 @_method
-def view(x: Any, *shape: Any) -> Any:
+def view(x: Any, *shape: Any, size: Any = None) -> Any:
     """The same storage in another shape, one length may be -1. ShapeError if no strides give it: write ``reshape``.
 
     ``view(dtype)`` is refused with DTypeError.
@@ -124,7 +133,7 @@ def view(x: Any, *shape: Any) -> Any:
         raise DTypeError(
             f"view: the bits of a tensor cannot be read as {shape[0]}; to convert values, write x.to(dtype)"
         )
-    return _viewed(x, _sizes(shape))
+    return _viewed(x, _named(shape, size))
 
 
 def _viewed(x: Any, shape: tuple[int, ...]) -> Any:
@@ -154,9 +163,9 @@ def ravel(x: Any) -> Any:
 
 
 @_method
-def expand(x: Any, *sizes: Any) -> Any:
+def expand(x: Any, *sizes: Any, size: Any = None) -> Any:
     """Broadcast to ``sizes``; -1 keeps the length of an axis."""
-    return _call("expand", x, _sizes(sizes))
+    return _call("expand", x, _named(sizes, size))
 
 
 @_method
@@ -166,21 +175,21 @@ def expand_as(x: Any, other: Any) -> Any:
 
 
 @_method
-def repeat(x: Any, *sizes: Any) -> Any:
+def repeat(x: Any, *sizes: Any, repeats: Any = None) -> Any:
     """The tensor repeated as a whole, sizes[a] times along axis a, at least one number for each axis.
 
     For every element repeated in a row, as ``numpy.repeat`` does, write ``repeat_interleave``.
     """
-    counts = _sizes(sizes)
+    counts = _named(sizes, repeats)
     if len(counts) < x.ndim:
         raise ShapeError(f"repeat: {len(counts)} numbers for {x.ndim} axes; give one for each axis of shape {x.shape}")
     return _call("tile", x, counts)
 
 
 @_method
-def tile(x: Any, *sizes: Any) -> Any:
+def tile(x: Any, *sizes: Any, dims: Any = None) -> Any:
     """The tensor repeated as a whole, sizes[a] times along axis a; missing numbers in front are 1."""
-    return _call("tile", x, _sizes(sizes))
+    return _call("tile", x, _named(sizes, dims))
 
 
 @_method
@@ -200,9 +209,9 @@ def repeat_interleave(x: Any, repeats: Any, dim: int | None = None) -> Any:
 
 
 @_method
-def permute(x: Any, *dims: Any) -> Any:
-    """The axes in the order ``dims``."""
-    return _call("permute", x, axes=_sizes(dims))
+def permute(x: Any, *axes: Any, dims: Any = None) -> Any:
+    """The axes in another order, given as numbers or one sequence."""
+    return _call("permute", x, axes=_named(axes, dims))
 
 
 @_method
@@ -274,9 +283,9 @@ def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Any:
 
 
 @_method
-def flip(x: Any, *dims: Any) -> Any:
-    """The elements in reverse order along ``dims``."""
-    return _call("flip", x, axis=_sizes(dims) if dims else None)
+def flip(x: Any, *axes: Any, dims: Any = None) -> Any:
+    """The elements in reverse order along axes, given as numbers or one sequence."""
+    return _call("flip", x, axis=_named(axes, dims) if axes or dims is not None else None)
 
 
 @_method

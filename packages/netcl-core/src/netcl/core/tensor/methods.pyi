@@ -301,7 +301,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """e to the power of x."""
     def exp2(self) -> ResultT:
         """2 to the power of x."""
-    def expand(self, *sizes: Any) -> ResultT:
+    def expand(self, *sizes: Any, size: Any = None) -> ResultT:
         """Broadcast to ``sizes``; -1 keeps the length of an axis."""
     def expand_as(self, other: Any) -> ResultT:
         """``x.expand(other.shape)``."""
@@ -317,8 +317,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """x truncated towards zero; integers unchanged."""
     def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> ResultT:
         """The same storage with the axes start_dim..end_dim merged; a 0-d tensor becomes (1,)."""
-    def flip(self, *dims: Any) -> ResultT:
-        """The elements in reverse order along ``dims``."""
+    def flip(self, *axes: Any, dims: Any = None) -> ResultT:
+        """The elements in reverse order along axes, given as numbers or one sequence."""
     def fliplr(self) -> ResultT:
         """The elements in reverse order along the second axis."""
     def flipud(self) -> ResultT:
@@ -643,8 +643,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The number of elements."""
     def outer(self, b: Tensor) -> ResultT:
         """The products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
-    def permute(self, *dims: Any) -> ResultT:
-        """The axes in the order ``dims``."""
+    def permute(self, *axes: Any, dims: Any = None) -> ResultT:
+        """The axes in another order, given as numbers or one sequence."""
     def pin_memory(self, device: Any = None) -> ResultT:
         """The tensor itself: copies to and from devices go through pinned memory where the driver has it."""
     def pinverse(self, *, atol: builtins.float | None = None, rtol: builtins.float | None = None, hermitian: builtins.bool = False) -> ResultT:
@@ -683,13 +683,13 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     @overload
     def renorm(self, p: builtins.float, *, dim: builtins.int, maxnorm: builtins.float) -> ResultT:
         """x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
-    def repeat(self, *sizes: Any) -> ResultT:
+    def repeat(self, *sizes: Any, repeats: Any = None) -> ResultT:
         """The tensor repeated as a whole, sizes[a] times along axis a, at least one number for each axis."""
     def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None) -> ResultT:
         """Every element ``repeats`` times in a row along ``dim``; None flattens. ``repeats``: an int or one for each element."""
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Self:
         """Sets ``requires_grad``; returns the tensor."""
-    def reshape(self, *shape: Any) -> ResultT:
+    def reshape(self, *sizes: Any, shape: Any = None) -> ResultT:
         """The elements in another shape, given as lengths or one sequence; one length may be -1. Raises ShapeError."""
     def reshape_as(self, other: Any) -> ResultT:
         """``x.reshape(other.shape)``."""
@@ -801,7 +801,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """Hyperbolic tangent."""
     def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> tuple[ResultT, ...]:
         """Parts along ``dim``: so many of nearly equal length, or parts that begin at the given positions."""
-    def tile(self, *sizes: Any) -> ResultT:
+    def tile(self, *sizes: Any, dims: Any = None) -> ResultT:
         """The tensor repeated as a whole, sizes[a] times along axis a; missing numbers in front are 1."""
     def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> ResultT:
         """This tensor, in ``dtype`` if given: it is dense."""
@@ -883,7 +883,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The variance over ``axis`` with divisor n - correction, from deviations from the mean."""
     def vdot(self, other: Any) -> ResultT:
         """The dot product of two vectors."""
-    def view(self, *shape: Any) -> ResultT:
+    def view(self, *shape: Any, size: Any = None) -> ResultT:
         """The same storage in another shape, one length may be -1. ShapeError if no strides give it: write ``reshape``."""
     def view_as(self, other: Any) -> ResultT:
         """``x.view(other.shape)``."""
