@@ -35,17 +35,22 @@ def _like(given: Any, values: Tensors) -> Any:
 
 def _leaves(inputs: Tensors, create_graph: bool) -> Tensors:
     """The inputs as tensors to differentiate by: parts of the caller's graph with ``create_graph``, else new leaves."""
-    if create_graph:
-        return tuple(ag.clone(x) if x.requires_grad else x.detach().requires_grad_() for x in inputs)
-    return tuple(x.detach().requires_grad_() for x in inputs)
+    return tuple(ag.clone(x) if create_graph and x.requires_grad else _leaf(x.detach()) for x in inputs)
+
+
+def _leaf(x: Tensor) -> Tensor:
+    x.requires_grad = True
+    return x
+
+
+def _zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    return Tensor.zeros(shape, like.dtype, queue=like.queue)
 
 
 def _vectors(name: str, v: Any, like: Tensors) -> Tensors:
     if v is None:
-        if len(like) == 1 and like[0].size() and like[0].numel() == 1:
-            return (like[0].new_ones(like[0].shape),)
-        if len(like) == 1 and like[0].ndim == 0:
-            return (like[0].new_ones(()),)
+        if len(like) == 1 and like[0].size == 1:
+            return (Tensor.ones(like[0].shape, like[0].dtype, queue=like[0].queue),)
         raise ValueError(f"{name}: give v, as there is more than one element")
     vectors = _tuple("v", v)
     if [x.shape for x in vectors] != [x.shape for x in like]:
@@ -72,7 +77,7 @@ def _derivatives(
         )
     if strict and any(g is None for g in found):
         raise RuntimeError(f"{name}: the outputs do not depend on input {[g is None for g in found].index(True)}")
-    return tuple(x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs))
+    return tuple(_zeros(x.shape, x) if g is None else g for g, x in zip(found, inputs))
 
 
 def _finish(values: Tensors, create_graph: bool) -> Tensors:
@@ -112,7 +117,7 @@ def jvp(
         outputs = _tuple("outputs", result)
         vectors = _vectors("jvp", v, leaves)
         # u J, a linear function of u, whose product with v from the left is J v.
-        duals = tuple(y.detach().new_zeros(y.shape).requires_grad_() for y in outputs)
+        duals = tuple(_leaf(_zeros(y.shape, y)) for y in outputs)
         rows = _derivatives("jvp", outputs, leaves, duals, True, strict)
         found = _derivatives("jvp", rows, duals, vectors, create_graph, False)
     return _like(result, _finish(outputs, create_graph)), _like(result, _finish(found, create_graph))
@@ -146,12 +151,12 @@ def jacobian(
                 _derivatives(
                     "jacobian", (ag.squeeze(ag.narrow(elements, 0, at, 1), 0),), leaves, None, create_graph, strict
                 )
-                for at in range(y.numel())
+                for at in range(y.size)
             ]
             parts = tuple(
                 ag.reshape(ag.stack([row[at] for row in rows], axis=0), (*y.shape, *x.shape))
                 if rows
-                else x.new_zeros((*y.shape, *x.shape))
+                else _zeros((*y.shape, *x.shape), x)
                 for at, x in enumerate(leaves)
             )
             blocks.append(_like(inputs, _finish(parts, create_graph)))
@@ -160,7 +165,7 @@ def jacobian(
 
 def _scalar(name: str, value: Any) -> Tensor:
     outputs = _tuple("outputs", value)
-    if len(outputs) != 1 or outputs[0].numel() != 1:
+    if len(outputs) != 1 or outputs[0].size != 1:
         raise ShapeError(f"{name}: func returns one tensor of one element", op=name)
     return outputs[0]
 

@@ -86,7 +86,8 @@ class _LogGamma(ag.Function):
         return log_x
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
+    def backward(ctx: Any, *grads: Any) -> Tensor:
+        (grad,) = grads
         alpha, log_x = ctx.saved_tensors
         return ag.mul(grad, _log_slope(alpha, log_x))
 

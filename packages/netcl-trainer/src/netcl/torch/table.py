@@ -186,7 +186,11 @@ def repeated(places: Mapping[str, object]) -> Iterator[tuple[str, Part]]:
             yield place, Part(PARTS[prefix.removesuffix(".")].sources, _BASES.get(place, {}))
 
 
-# Names of which the reason or what to write is not in netcl.core's lists of absent functions.
+# Why modules, or all absent names of one, are not there; netcl.core has the reasons of single functions.
 ABSENT: dict[str, str] = {
-    "torch.nn.CrossMapLRN2d": "write nn.LocalResponseNorm",
+    **dict.fromkeys(("torch.ao", "torch.quantization"), "there are no quantized dtypes"),
+    "torch.export": "write netcl.io.export_onnx",
+    "torch.fft": "there are no complex dtypes",
+    "torch.library": "write netcl.KernelSpec for a kernel, netcl.autograd.Function for a gradient",
+    "torch.nested": "there are no nested tensors; pad the parts and stack them",
 }

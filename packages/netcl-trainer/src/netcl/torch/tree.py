@@ -111,7 +111,7 @@ def _public(module: ModuleType, name: str) -> Any:
 
 def _reason(place: str, name: str, known: bool) -> str:
     short = f"{place}.{name}".removeprefix("torch.")
-    reason = ABSENT.get(f"torch.{short}") or loaded("netcl.core.tensor.absent:ABSENT_FUNCTIONS").get(short)
+    reason = loaded("netcl.core.tensor.absent:ABSENT_FUNCTIONS").get(short) or ABSENT.get(place)
     if reason:
         return f"{place}.{name} is not in netcl: {reason}; see {PAGE}"
     if known or place not in public_names():

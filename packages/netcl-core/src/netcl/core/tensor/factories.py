@@ -8,7 +8,7 @@ result: there is one layout.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -79,14 +79,13 @@ def _queue(device: Any) -> Any:
     return None if device is None else queue_of(device)
 
 
-def _sizes(size: tuple[Any, ...], same: Mapping[str, Any]) -> tuple[int, ...]:
+def _sizes(given: tuple[Any, ...], size: Any) -> tuple[int, ...]:
     """The shape of lengths, of one sequence, or of ``size=``."""
-    if "size" in same:
-        if size:
+    if size is not None:
+        if given:
             raise TypeError("give the size by position or by name, not both")
-        return check_shape(same["size"])
-    one = size[0] if len(size) == 1 and not isinstance(size[0], (int, np.integer)) else size
-    return check_shape(one)
+        return check_shape(size)
+    return check_shape(given[0] if len(given) == 1 and not isinstance(given[0], (int, np.integer)) else given)
 
 
 def _flagged(made: Any, requires_grad: bool) -> Tensor:
@@ -287,27 +286,44 @@ def full(
 
 
 def zeros(
-    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
-    """Returns zeros of ``size``, given as lengths or one sequence."""
+    """Returns zeros of ``sizes``, given as lengths or one sequence, or of ``size``."""
     check_accepted("zeros", same)
-    return full(_sizes(size, same), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+    return full(_sizes(sizes, size), 0, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def ones(
-    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
-    """Returns ones of ``size``, given as lengths or one sequence."""
+    """Returns ones of ``sizes``, given as lengths or one sequence, or of ``size``."""
     check_accepted("ones", same)
-    return full(_sizes(size, same), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+    return full(_sizes(sizes, size), 1, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def empty(
-    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
 ) -> Tensor:
-    """Returns a tensor of ``size`` with undefined content."""
+    """Returns a tensor of ``sizes``, or of ``size``, with undefined content."""
     check_accepted("empty", same)
-    return _flagged(Tensor.empty(_sizes(size, same), dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
+    return _flagged(
+        Tensor.empty(_sizes(sizes, size), dtype or get_default_dtype(), queue=_queue(device)), requires_grad
+    )
 
 
 def eye(
@@ -493,7 +509,8 @@ def _drawn(
 
 
 def rand(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: Any = None,
     device: Any = None,
@@ -503,11 +520,12 @@ def rand(
     """Returns uniform numbers in [0, 1) from ``generator``, or from the one that ``manual_seed`` seeds."""
     check_accepted("rand", same)
     options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
-    return _drawn(generator, "uniform", 0.0, 1.0, shape=_sizes(size, same), **options)
+    return _drawn(generator, "uniform", 0.0, 1.0, shape=_sizes(sizes, size), **options)
 
 
 def randn(
-    *size: Any,
+    *sizes: Any,
+    size: Any = None,
     generator: Generator | None = None,
     dtype: Any = None,
     device: Any = None,
@@ -517,7 +535,7 @@ def randn(
     """Returns standard normal numbers from ``generator``, or from the one that ``manual_seed`` seeds."""
     check_accepted("randn", same)
     options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
-    return _drawn(generator, "normal", 0.0, 1.0, shape=_sizes(size, same), **options)
+    return _drawn(generator, "normal", 0.0, 1.0, shape=_sizes(sizes, size), **options)
 
 
 def randint(

@@ -67,17 +67,12 @@ def check_format(op: str, given: Any) -> None:
 
 class Accepted(TypedDict, total=False):
     """Arguments of functions that make tensors that mean one thing here: one layout, one format. Copies go through
-    pinned memory where the driver has it, regardless of ``pin_memory``. ``size`` is the shape by name.
+    pinned memory where the driver has it, regardless of ``pin_memory``.
     """
 
-    size: Any
     layout: Any
     pin_memory: bool | None
     memory_format: Any
-
-
-# Functions that take the shape by position, or as ``size``.
-_SIZED = ("zeros", "ones", "empty", "rand", "randn")
 
 
 def check_accepted(op: str, given: Mapping[str, Any]) -> None:
@@ -85,7 +80,7 @@ def check_accepted(op: str, given: Mapping[str, Any]) -> None:
     if not given:
         return
     for name in given:
-        if name not in Accepted.__annotations__ or (name == "size" and op not in _SIZED):
+        if name not in Accepted.__annotations__:
             raise TypeError(f"{op}() got an unexpected keyword argument {name!r}")
     if given.get("layout") not in (None, strided):
         raise TypeError(f"{op}: the layout is nc.strided, not {given['layout']!r}; write x.to_sparse()")

@@ -80,6 +80,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "drivers_loaded": "()",
         "get_active_device": "()",
         "manager": "",
+        "set_default_device": "(device)",
         "use_pytorch_names": "(enabled=True)",
     },
     "netcl.core.layout": {

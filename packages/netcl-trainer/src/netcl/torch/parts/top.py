@@ -20,8 +20,12 @@ from netcl.torch.parts.transforms import vmap as vmap
 
 TORCH_NAMES = ("is_autocast_cpu_enabled",)
 # Names that programs compare dtypes with; to make a tensor of one raises DTypeError.
-complex32, complex64, complex128 = DType("complex32"), DType("complex64"), DType("complex128")
-chalf, cfloat, cdouble = complex32, complex64, complex128
+complex32: DType = DType("complex32")
+complex64: DType = DType("complex64")
+complex128: DType = DType("complex128")
+chalf: DType = complex32
+cfloat: DType = complex64
+cdouble: DType = complex128
 AcceleratorError = RuntimeError
 
 _warn_always = False

@@ -44,7 +44,8 @@ __all__ = [
     "synchronize",
 ]
 
-current_device_idx, set_device_idx = current_device_index, set_device_index
+current_device_idx = current_device_index
+set_device_idx = set_device_index
 
 
 def current_accelerator(check_available: bool = False) -> Any:

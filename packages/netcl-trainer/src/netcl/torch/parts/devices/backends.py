@@ -42,14 +42,18 @@ class Cuda(Gpus):
     def _enable(self, enabled: bool) -> None:
         """Does nothing: the kernels that compute the same value are chosen by measurement."""
 
-    enable_flash_sdp = enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = _enable
-    sdp_kernel = staticmethod(sdpa_kernel)
+    enable_flash_sdp = _enable
+    enable_mem_efficient_sdp = _enable
+    enable_math_sdp = _enable
+    enable_cudnn_sdp = _enable
+    sdp_kernel: Any = staticmethod(sdpa_kernel)
 
     def flash_sdp_enabled(self) -> bool:
         """True."""
         return True
 
-    mem_efficient_sdp_enabled = math_sdp_enabled = flash_sdp_enabled
+    mem_efficient_sdp_enabled = flash_sdp_enabled
+    math_sdp_enabled = flash_sdp_enabled
 
 
 class Matmul(TorchModule):

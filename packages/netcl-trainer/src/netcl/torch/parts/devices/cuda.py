@@ -33,8 +33,11 @@ from netcl.torch.parts.devices.gpus import synchronize as synchronize
 
 TORCH_NAMES = ("has_cuda",)
 has_cuda: bool = False
-reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = reset_peak_memory_stats
-memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+reset_max_memory_allocated = reset_peak_memory_stats
+reset_max_memory_cached = reset_peak_memory_stats
+reset_accumulated_memory_stats = reset_peak_memory_stats
+memory_cached = memory_reserved
+max_memory_cached = max_memory_reserved
 
 _NO_CUDA = "the GPUs here are OpenCL devices; there is no CUDA"
 

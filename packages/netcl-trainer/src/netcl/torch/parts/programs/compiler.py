@@ -25,7 +25,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return fn if fn is not None else lambda function: function
 
 
-allow_in_graph = assume_constant_result = disable
+allow_in_graph = disable
+assume_constant_result = disable
 
 
 def reset() -> None:
@@ -41,14 +42,16 @@ def is_compiling() -> bool:
     return False
 
 
-is_dynamo_compiling = is_exporting = is_compiling
+is_dynamo_compiling = is_compiling
+is_exporting = is_compiling
 
 
 def mark_dynamic(*args: Any, **kwargs: Any) -> None:
     """Does nothing: shapes may change from call to call."""
 
 
-maybe_mark_dynamic = mark_static = mark_dynamic
+maybe_mark_dynamic = mark_dynamic
+mark_static = mark_dynamic
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:

@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from typing import Final as Final
 
 from netcl.core.errors import UnsupportedError
 from netcl.nn import Module
 
-TORCH_NAMES = ("_overload", "_overload_method", "Final", "annotate", "script")
+TORCH_NAMES = ("Final", "_overload", "_overload_method")
 _Any = TypeVar("_Any")
 
 ScriptModule = Module
-ScriptFunction = RecursiveScriptModule = TracedModule = TopLevelTracedModule = type("NeverScripted", (), {})
-Final: Any = {"item": None}.__class__
+
+
+class ScriptFunction:
+    """The class of compiled functions, of which there are none: for ``isinstance``."""
+
+
+RecursiveScriptModule = ScriptFunction
+TracedModule = ScriptFunction
+TopLevelTracedModule = ScriptFunction
 
 
 class Error(RuntimeError):
@@ -61,7 +69,14 @@ def _same(fn: _Any, *args: Any) -> _Any:
     return fn
 
 
-wrap = unused = export = interface = script_method = script_if_tracing = _overload = _overload_method = _same
+wrap = _same
+unused = _same
+export = _same
+interface = _same
+script_method = _same
+script_if_tracing = _same
+_overload = _same
+_overload_method = _same
 
 
 def annotate(the_type: Any, the_value: _Any) -> _Any:

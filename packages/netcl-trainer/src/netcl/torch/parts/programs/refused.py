@@ -22,7 +22,11 @@ def _extension(*args: Any, **kwargs: Any) -> Any:
     )
 
 
-CppExtension = CUDAExtension = SyclExtension = load_inline = BuildExtension = _extension
+CppExtension = _extension
+CUDAExtension = _extension
+SyclExtension = _extension
+BuildExtension = _extension
+load_inline = _extension
 
 
 def load_state_dict_from_url(url: str, *args: Any, **kwargs: Any) -> Any:

@@ -86,7 +86,7 @@ def _compare(
 
 
 def _said(msg: Any, text: str) -> str:
-    return msg(text) if callable(msg) else text if msg is None else str(msg)
+    return str(msg(text)) if callable(msg) else text if msg is None else str(msg)
 
 
 def make_tensor(
