@@ -46,6 +46,7 @@ from netcl.core.backend.opencl.kernels import (
     scan,
     select,
     sort,
+    sparse,
     window,
 )
 from netcl.core.backend.opencl.templates import Traits
@@ -228,6 +229,12 @@ def _rows() -> Instances:
             for step in (1, 2, 3) if kind in ("max", "avg") else (1,):
                 yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step)
         yield f"contract_partial_sums/{dtype}", partial(partial_sums._program, dtype)
+    for dtype in FLOATS:
+        for width in (1, 4, 16):
+            yield f"sparse_rows/{dtype}_{width}", partial(sparse._program, dtype, "sparse_rows", WIDTH=width)
+        for lanes, group in ((1, 1), (4, 64), (16, 64)):
+            text = partial(sparse._program, dtype, "sparse_pairs", LANES=lanes, GROUP=group)
+            yield f"sparse_pairs/{dtype}_{lanes}", text
     for dtype in ("float32", "float64"):
         yield f"ctc/{dtype}", partial(ctc._program, dtype)
     for kind, dtypes in (("uniform", FLOATS), ("normal", FLOATS), ("bits", ("int32",)), ("randint", ALL)):
