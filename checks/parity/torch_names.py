@@ -51,7 +51,8 @@ def names_of(module: ModuleType) -> set[str]:
     listed = {
         name for name in getattr(module, "__all__", ()) if not isinstance(getattr(module, name, None), ModuleType)
     }
-    return listed | {name for name, value in vars(module).items() if _is_public(module, name, value)}
+    found = listed | {name for name, value in vars(module).items() if _is_public(module, name, value)}
+    return found - {"tqdm"}  # defined only if the package is not installed
 
 
 def table() -> dict[str, list[str]]:
