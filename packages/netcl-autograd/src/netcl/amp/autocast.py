@@ -128,7 +128,10 @@ class autocast:
         self.dtype: str = dtypes.canonical(wanted or ("bfloat16" if kind == "cpu" else "float16"))
         if self.dtype not in _HALVES and kind and dtypes.is_floating(self.dtype):
             if self.enabled:  # as PyTorch does
-                warnings.warn(f"autocast: {self.dtype} is no target of autocast; this block is disabled", stacklevel=2)
+                warnings.warn(
+                    f"autocast: {self.dtype} is no target of autocast; this block is disabled",
+                    stacklevel=level_outside(),
+                )
             self.enabled = False
         elif self.dtype not in _HALVES:
             raise DTypeError(f"autocast: dtype is float16 or bfloat16, not {self.dtype}", parameter="dtype")

@@ -1,7 +1,7 @@
 """The table of PyTorch's modules: where each finds its names in netcl, and the names that are spelled otherwise.
 
-A module has the public names of PyTorch's module (names.txt) that one of its ``sources`` has, all names that a source
-lists in ``TORCH_NAMES``, and those of ``names``.
+A module has the public names of PyTorch's module (names.txt) and the names that a source lists in ``TORCH_NAMES``, as
+far as one of its ``sources`` has them, and the names of ``names``.
 """
 
 from __future__ import annotations
@@ -101,18 +101,18 @@ PARTS: dict[str, Part] = {
     "torch.cpu.amp": Part(
         (), {"autocast": f"{_OWN}.precision:CpuAutocast", "GradScaler": f"{_OWN}.precision:CudaGradScaler"}
     ),
-    "torch.cuda": Part(_own("devices.cuda")),
+    "torch.cuda": Part(_own("devices.cuda", "devices.gpus")),
     "torch.cuda.amp": Part(
         _PRECISION, {"autocast": f"{_OWN}.precision:CudaAutocast", "GradScaler": f"{_OWN}.precision:CudaGradScaler"}
     ),
-    "torch.cuda.memory": Part(_own("devices.cuda")),
+    "torch.cuda.memory": Part(_own("devices.cuda", "devices.gpus")),
     "torch.cuda.nvtx": Part(_own("programs.profiler")),
-    "torch.cuda.random": Part(_own("devices.cuda")),
-    "torch.cuda.streams": Part(_own("devices.cuda")),
-    "torch.mps": Part(_own("devices.other_gpus")),
-    "torch.xpu": Part(_own("devices.other_gpus")),
-    "torch.accelerator": Part(_own("devices.accelerator")),
-    "torch.accelerator.memory": Part(_own("devices.accelerator")),
+    "torch.cuda.random": Part(_own("devices.cuda", "devices.gpus")),
+    "torch.cuda.streams": Part(_own("devices.cuda", "devices.gpus")),
+    "torch.mps": Part(_own("devices.other_gpus", "devices.cuda", "devices.gpus")),
+    "torch.xpu": Part(_own("devices.other_gpus", "devices.cuda", "devices.gpus")),
+    "torch.accelerator": Part(_own("devices.accelerator", "devices.cuda", "devices.gpus")),
+    "torch.accelerator.memory": Part(_own("devices.accelerator", "devices.cuda", "devices.gpus")),
     "torch.backends": Part(),
     "torch.backends.cpu": _settings("Cpu"),
     "torch.backends.cuda": _settings("Cuda"),
@@ -138,8 +138,8 @@ PARTS: dict[str, Part] = {
     "torch.multiprocessing": Part(_own("programs.processes")),
     "torch.onnx": Part(_own("programs.export")),
     "torch.profiler": Part(_own("programs.profiler")),
-    "torch.compiler": Part(_own("programs.compiler")),
-    "torch._dynamo": Part(_own("programs.compiler")),
+    "torch.compiler": Part(_own("programs.compiler"), {"compile": "netcl:compile"}),
+    "torch._dynamo": Part(_own("programs.compiler"), {"optimize": "netcl:compile"}),
     "torch._dynamo.config": Part(kind=f"{_OWN}.programs.compiler:Config"),
     "torch.random": Part((*_own("top"), "netcl")),
     "torch.serialization": Part((*_own("top"), "netcl.io")),

@@ -90,14 +90,17 @@ def find(place: str, name: str) -> Any:
         return loaded(part.names[name])
     if name.startswith("__"):
         raise AttributeError(f"module {place!r} has no attribute {name!r}")
-    for source in part.sources:
-        module = import_module(source)
-        if not known and name not in getattr(module, "TORCH_NAMES", ()):
-            continue
-        value = _public(module, name)
-        if value is not _NOTHING:
-            return value
+    if known or name in _listed(part):
+        for source in part.sources:
+            value = _public(import_module(source), name)
+            if value is not _NOTHING:
+                return value
     raise AttributeError(_reason(place, name, known))
+
+
+def _listed(part: Part) -> set[str]:
+    """The names that the sources of a module list in ``TORCH_NAMES``."""
+    return {name for source in part.sources for name in getattr(import_module(source), "TORCH_NAMES", ())}
 
 
 def _public(module: ModuleType, name: str) -> Any:
@@ -129,11 +132,10 @@ def names_of(place: str) -> list[str]:
     """The names that a module of PyTorch has here."""
     part, found = _part(place), {child.rpartition(".")[2] for child in PARTS if child.rpartition(".")[0] == place}
     found.update(part.names)
-    known = public_names().get(place, frozenset())
+    known = public_names().get(place, frozenset()) | _listed(part)
     for source in part.sources:
         module = import_module(source)
-        listed = {*getattr(module, "TORCH_NAMES", ()), *known}
-        found.update(name for name in listed if name not in found and _public(module, name) is not _NOTHING)
+        found.update(name for name in known if name not in found and _public(module, name) is not _NOTHING)
     return sorted(found)
 
 

@@ -41,7 +41,6 @@ def checkpoint_sequential(
 
         return forward
 
-    start = 0
     for start in range(0, size * (segments - 1), size):
         input = checkpoint(run(start, start + size), input, **kwargs)
     return run(size * (segments - 1), len(modules))(input)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from netcl.core.errors import UnsupportedError
+from netcl.core.user_frame import level_outside
 from netcl.nn import Module
 
 
@@ -22,7 +23,8 @@ class DataParallel(Module):
         super().__init__()
         if device_ids is not None and len(device_ids) > 1:
             warnings.warn(
-                "DataParallel: one device computes; write netcl.distributed.DataParallel to use several", stacklevel=2
+                "DataParallel: one device computes; write netcl.distributed.DataParallel to use several",
+                stacklevel=level_outside(),
             )
         self.module: Module = module
         self.dim: int = dim

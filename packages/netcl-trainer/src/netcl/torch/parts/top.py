@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -29,19 +29,6 @@ cdouble: DType = complex128
 AcceleratorError = RuntimeError
 
 _warn_always = False
-
-
-def manual_seed(seed: int) -> Any:
-    """Seeds the generator and returns it."""
-    nc.manual_seed(seed)
-    return nc.default_generator
-
-
-def compile(model: Any = None, **options: Any) -> Any:
-    """``netcl.compile``: a function or a module whose ops are fused; usable as a decorator with options."""
-    if model is None:
-        return functools.partial(compile, **options)
-    return nc.compile(model, **options)
 
 
 def is_warn_always_enabled() -> bool:
@@ -81,8 +68,6 @@ def clear_autocast_cache() -> None:
 
 def get_device_module(device: Any = None) -> Any:
     """torch.cuda, whose functions answer for GPUs, or torch.cpu."""
-    import sys
-
     kind = str(device).partition(":")[0] if device is not None else "cuda"
     return sys.modules[f"netcl.torch.{'cpu' if kind == 'cpu' else 'cuda'}"]
 

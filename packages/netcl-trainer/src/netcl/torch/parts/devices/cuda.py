@@ -1,4 +1,4 @@
-"""torch.cuda over the GPUs of OpenCL."""
+"""torch.cuda over the GPUs of OpenCL: streams, events, seeds; memory and properties are in ``gpus``."""
 
 from __future__ import annotations
 
@@ -13,31 +13,12 @@ from netcl.core.errors import UnsupportedError
 from netcl.ops import get_rng_state as _get_rng_state
 from netcl.ops import set_rng_state as _set_rng_state
 from netcl.torch.parts.devices import gpus
-from netcl.torch.parts.devices.gpus import current_device as current_device
-from netcl.torch.parts.devices.gpus import device as device
-from netcl.torch.parts.devices.gpus import device_count as device_count
-from netcl.torch.parts.devices.gpus import empty_cache as empty_cache
-from netcl.torch.parts.devices.gpus import get_device_capability as get_device_capability
-from netcl.torch.parts.devices.gpus import get_device_name as get_device_name
-from netcl.torch.parts.devices.gpus import get_device_properties as get_device_properties
-from netcl.torch.parts.devices.gpus import is_available as is_available
-from netcl.torch.parts.devices.gpus import max_memory_allocated as max_memory_allocated
-from netcl.torch.parts.devices.gpus import max_memory_reserved as max_memory_reserved
-from netcl.torch.parts.devices.gpus import mem_get_info as mem_get_info
-from netcl.torch.parts.devices.gpus import memory_allocated as memory_allocated
-from netcl.torch.parts.devices.gpus import memory_reserved as memory_reserved
-from netcl.torch.parts.devices.gpus import memory_stats as memory_stats
-from netcl.torch.parts.devices.gpus import reset_peak_memory_stats as reset_peak_memory_stats
-from netcl.torch.parts.devices.gpus import set_device as set_device
-from netcl.torch.parts.devices.gpus import synchronize as synchronize
 
-TORCH_NAMES = ("has_cuda",)
-has_cuda: bool = False
-reset_max_memory_allocated = reset_peak_memory_stats
-reset_max_memory_cached = reset_peak_memory_stats
-reset_accumulated_memory_stats = reset_peak_memory_stats
-memory_cached = memory_reserved
-max_memory_cached = max_memory_reserved
+reset_max_memory_allocated = gpus.reset_peak_memory_stats
+reset_max_memory_cached = gpus.reset_peak_memory_stats
+reset_accumulated_memory_stats = gpus.reset_peak_memory_stats
+memory_cached = gpus.memory_reserved
+max_memory_cached = gpus.max_memory_reserved
 
 _NO_CUDA = "the GPUs here are OpenCL devices; there is no CUDA"
 
@@ -48,12 +29,12 @@ def init() -> None:
 
 def is_initialized() -> bool:
     """True if there is a GPU."""
-    return is_available()
+    return gpus.is_available()
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """True if there is a GPU: all store bfloat16 and compute it in float32 or on matrix units."""
-    return is_available()
+    return gpus.is_available()
 
 
 def is_tf32_supported() -> bool:
@@ -68,7 +49,7 @@ def get_arch_list() -> list[str]:
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """The memory of tensors and of the pool, as text."""
-    return "\n".join(f"{name}: {count}" for name, count in memory_stats(device).items())
+    return "\n".join(f"{name}: {count}" for name, count in gpus.memory_stats(device).items())
 
 
 def manual_seed(seed: int) -> None:
@@ -122,7 +103,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits for the work of the GPU."""
-        synchronize(self.device)
+        gpus.synchronize(self.device)
 
     def wait_stream(self, stream: Stream) -> None:
         """Waits for the other GPU's work, if it is another."""
@@ -169,8 +150,8 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         """Takes the time after all work so far."""
-        if is_available():
-            synchronize(None if stream is None else stream.device)
+        if gpus.is_available():
+            gpus.synchronize(None if stream is None else stream.device)
         self._at = perf_counter()
 
     def synchronize(self) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from netcl.torch.parts.top import compile as compile
 from netcl.torch.tree import TorchModule
 
 TORCH_NAMES = ("config",)
@@ -57,8 +55,3 @@ mark_static = mark_dynamic
 def list_backends(exclude_tags: Any = ()) -> list[str]:
     """One, which fuses ops."""
     return ["netcl"]
-
-
-def optimize(*args: Any, **kwargs: Any) -> Callable[..., Any]:
-    """The decorator ``torch.compile``."""
-    return compile

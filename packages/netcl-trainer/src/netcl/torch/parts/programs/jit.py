@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from builtins import isinstance as isinstance
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -82,13 +83,6 @@ _overload_method = _same
 def annotate(the_type: Any, the_value: _Any) -> _Any:
     """The value itself."""
     return the_value
-
-
-def isinstance(obj: Any, target_type: Any) -> bool:
-    """Python's isinstance."""
-    import builtins
-
-    return builtins.isinstance(obj, target_type)
 
 
 def is_scripting() -> bool:
