@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,3 +111,74 @@ def test_float32_matmul_precision_is_a_name_of_the_front(monkeypatch):
     assert nc.get_float32_matmul_precision() == "medium"
     with pytest.raises(ValueError, match="highest, high, medium"):
         nc.set_float32_matmul_precision("low")
+
+
+@pytest.fixture
+def drawing_as_pytorch() -> Iterator[nc.Generator]:
+    generator = nc.default_generator
+    generator.numbers = "mt19937"
+    yield generator.manual_seed(18)
+    generator.numbers = "philox"
+
+
+def test_numbers_of_pytorch_for_a_seed(drawing_as_pytorch: nc.Generator, handle: Any) -> None:
+    """Recorded from PyTorch 2.13."""
+    np.testing.assert_allclose(nc.rand(3, device=handle).numpy(), [0.4958063, 0.4587566, 0.3960643], rtol=1e-6)
+    drawing_as_pytorch.manual_seed(18)
+    np.testing.assert_allclose(nc.randn(3, device=handle).numpy(), [0.5940741, -0.127117, -0.7286937], rtol=1e-5)
+    drawing_as_pytorch.manual_seed(18)
+    assert nc.randperm(8, device=handle).tolist() == [2, 4, 0, 3, 6, 7, 1, 5]
+    generator = nc.Generator(numbers="mt19937").manual_seed(18)
+    assert nc.randint(0, 100, (5,), generator=generator, device=handle).tolist() == [6, 63, 20, 25, 6]
+
+
+def test_dropout_keeps_philox(drawing_as_pytorch: nc.Generator) -> None:
+    first = nc.dropout(nc.ones(50), 0.5).tolist()
+    nc.rand(100)
+    assert drawing_as_pytorch.offset == 13  # of dropout alone
+    drawing_as_pytorch.numbers = "philox"
+    assert nc.dropout(nc.ones(50), 0.5, seed=18).tolist() == first
+
+
+def test_a_captured_step_draws_by_philox(drawing_as_pytorch: nc.Generator) -> None:
+    x = nc.zeros(4)
+    step = capture(lambda x: x + nc.rand(4), x)
+    draws = [step.replay(x).tolist() for _ in range(3)]
+    assert len({tuple(one) for one in draws}) == 3
+    drawing_as_pytorch.manual_seed(18)
+    assert nc.rand(4).tolist() not in draws
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_state_with_numbers_of_pytorch_repeats_draws(name: str) -> None:
+    generator = nc.Generator(numbers="mt19937").manual_seed(5)
+    DRAWS[name](generator)
+    state = generator.get_state()
+    assert set(state) == {"seed", "offset", "mt19937"}
+    expected = DRAWS[name](generator).tolist()
+    for other in (nc.Generator().set_state(state), pickle.loads(pickle.dumps(generator.set_state(state)))):
+        assert other.numbers == "mt19937"
+        assert DRAWS[name](other).tolist() == expected
+
+
+def test_numbers_are_known_by_name() -> None:
+    with pytest.raises(ValueError, match="'philox' or 'mt19937'"):
+        nc.Generator(numbers="pcg64")
+    generator = nc.Generator(numbers="mt19937").manual_seed(3)
+    generator.numbers = "philox"
+    assert nc.rand(4, generator=generator).tolist() == nc.rand(4, generator=nc.Generator().manual_seed(3)).tolist()
+
+
+def test_wide_ranges_of_whole_numbers() -> None:
+    generator = nc.Generator().manual_seed(3)
+    drawn = nc.empty(2000, dtype="int64").random_(generator=generator).numpy()
+    assert drawn.min() >= 0
+    assert abs(drawn.mean() / 2**62 - 1) < 0.1
+    wide = nc.randint(-(2**40), 2**40, (2000,), generator=generator).numpy()
+    assert abs(wide.mean()) < 2**36
+    assert wide.min() < -(2**39) < 2**39 < wide.max()
+
+
+def test_exponential_numbers_are_above_zero() -> None:
+    drawn = nc.empty(200000, dtype="float16").exponential_(generator=nc.Generator().manual_seed(1)).numpy()
+    assert drawn.min() > 0

@@ -6,10 +6,12 @@ it by ceil(n / 4). A launch gets its offset relative to the base, so eager draws
 step keeps the offsets of its recording: before each replay ``position`` makes base + recorded offset equal to the
 host's current offset, the last launch of the replay advances the base, and ``advance`` counts its draws. NETCL_SEED
 seeds the process; without it each process is different. Inside of ``drawing_from(generator)`` draws use that generator.
+On CPUs a generator with ``numbers="mt19937"`` draws PyTorch's numbers on the host; dropout keeps Philox.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,7 +26,7 @@ from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.generator import Generator, default_generator, generator_of_thread, lock
+from netcl.core.tensor.generator import Generator, default_generator, draw_on_host, generator_of_thread, lock
 from netcl.core.tensor.host import check_shape
 from netcl.ops.index import index_select
 from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of
@@ -150,25 +152,32 @@ def _floating(op: str, dtype: str) -> str:
 @computed(domain=_UNTESTED)
 def rand(*shape: Any, dtype: str = "float32", queue: Any = None) -> Tensor:
     """Uniform numbers in [0, 1) of the given lengths, in steps of 2**-24 (float16 2**-11, bfloat16 2**-8)."""
-    return draw(engine_for(queue), "uniform", _sizes(shape), _floating("rand", dtype))
+    return _between(0.0, 1.0, _sizes(shape), _floating("rand", dtype), queue)
 
 
 @computed(domain=_UNTESTED)
 def randn(*shape: Any, dtype: str = "float32", queue: Any = None) -> Tensor:
     """Standard normal numbers of the given lengths, by Box and Muller."""
-    return draw(engine_for(queue), "normal", _sizes(shape), _floating("randn", dtype))
+    return _around(0.0, 1.0, _sizes(shape), _floating("randn", dtype), queue)
 
 
 @computed(domain=_UNTESTED)
 def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "int64", queue: Any = None) -> Tensor:
-    """Integers in [low, high), or [0, low) if only one is given: low + (word * (high - low)) >> 32."""
+    """Integers in [low, high), or [0, low) if only one is given: low + (word * (high - low)) >> 32.
+
+    Ranges of more than 2**31 are drawn on the host. Raises ValueError for an empty range.
+    """
     first, last = (0, low) if high is None else (low, high)
-    if not 0 < last - first <= 2**31:
-        raise ValueError(f"randint: low {first}, high {last}; high - low lies in 1 .. 2**31")
-    name = canonical(dtype)
+    if not 0 < last - first <= 2**64:
+        raise ValueError(f"randint: low {first}, high {last}; high - low lies in 1 .. 2**64")
+    engine, sizes, name = engine_for(queue), check_shape(shape), canonical(dtype)
+    array = draw_on_host(engine, "randint", first, last, sizes, name)
+    if array is None and last - first > 2**31:
+        array = _on_host(2 * math.prod(sizes)).integers(first, last, sizes)
+    if array is not None:
+        return engine.tensor(array, name)  # type: ignore[no-any-return]
     kept = name if name in ("int32", "int64") else "int64"
-    drawn = draw(engine_for(queue), "randint", check_shape(shape), kept, low=first, high=last)
-    return as_dtype(drawn, name)
+    return as_dtype(draw(engine, "randint", sizes, kept, low=first, high=last), name)
 
 
 def _constant(name: str) -> Domain:
@@ -186,8 +195,7 @@ def uniform(low: float = 0.0, high: float = 1.0, shape: Any = (), dtype: str = "
     """Uniform numbers in [low, high): low + (high - low) u with the u of ``rand``."""
     if not low <= high:
         raise ValueError(f"uniform: low {low} must not be above high {high}")
-    name = _floating("uniform", dtype)
-    return _spread_out(draw(engine_for(queue), "uniform", check_shape(shape), name), low, high - low)
+    return _between(low, high, check_shape(shape), _floating("uniform", dtype), queue)
 
 
 @computed(domain=_constant("normal"))
@@ -195,11 +203,28 @@ def normal(mean: float = 0.0, std: float = 1.0, shape: Any = (), dtype: str = "f
     """Normal numbers: mean + std z with the z of ``randn``."""
     if not std >= 0:
         raise ValueError(f"normal: std {std} must not be negative")
-    name = _floating("normal", dtype)
-    return _spread_out(draw(engine_for(queue), "normal", check_shape(shape), name), mean, std)
+    return _around(mean, std, check_shape(shape), _floating("normal", dtype), queue)
+
+
+def _between(low: float, high: float, shape: tuple[int, ...], dtype: str, queue: Any) -> Tensor:
+    engine: Any = engine_for(queue)
+    array = draw_on_host(engine, "uniform", low, high, shape, dtype)
+    if array is not None:
+        return engine.tensor(array, dtype)  # type: ignore[no-any-return]
+    return _spread_out(draw(engine, "uniform", shape, dtype), low, high - low)
+
+
+def _around(mean: float, std: float, shape: tuple[int, ...], dtype: str, queue: Any) -> Tensor:
+    engine: Any = engine_for(queue)
+    array = draw_on_host(engine, "normal", mean, std, shape, dtype)
+    if array is not None:
+        return engine.tensor(array, dtype)  # type: ignore[no-any-return]
+    return _spread_out(draw(engine, "normal", shape, dtype), mean, std)
 
 
 def _spread_out(x: Tensor, start: float, width: float) -> Tensor:
+    if (start, width) == (0, 1):
+        return x
     moved = Load(0, x.dtype) * Scalar("width", x.dtype) + Scalar("start", x.dtype)
     return x.engine.run((moved,), (x,), {"start": float(start), "width": float(width)})[0]
 
@@ -209,6 +234,9 @@ def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
     """A random order of 0 .. n - 1; drawn on the host from (seed, offset), so it is the same for every device."""
     if n < 0:
         raise ValueError(f"randperm: n {n} must not be negative")
+    array = draw_on_host(engine_for(queue), "randperm", n)
+    if array is not None:
+        return _as(array, dtype, queue)
     with lock:
         generator = generator_of_thread()
         key, start = generator.initial_seed(), generator.take(-(-n // 4))
@@ -301,11 +329,17 @@ def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = No
         if not 0 <= p <= 1 or shape is None:
             raise ValueError(f"bernoulli: p {p}, shape {shape}; a number p lies in [0, 1] and comes with a shape")
         engine: Any = engine_for(queue)
+        array = draw_on_host(engine, "bernoulli_", p, check_shape(shape))
+        if array is not None:
+            return engine.tensor(array, canonical(dtype))  # type: ignore[no-any-return]
         u = draw(engine, "uniform", check_shape(shape), "float32")
         hit = apply("lt", Load(0, "float32"), Scalar("p", "float32"))
         return engine.run((cast(hit, canonical(dtype)),), (u,), {"p": float(p)})[0]  # type: ignore[no-any-return]
     if shape is not None and check_shape(shape) != p.shape:
         raise ShapeError(f"bernoulli: shape {shape} for probabilities of shape {p.shape}", op="bernoulli")
+    array = draw_on_host(p.engine, "bernoulli", p, p.dtype)
+    if array is not None:
+        return p.engine.tensor(array, p.dtype)  # type: ignore[no-any-return]
     u = draw(p.engine, "uniform", p.shape, "float32")
     return p.engine.run((cast(apply("lt", Load(0, "float32"), Load(1, p.dtype)), p.dtype),), (u, p))[0]
 

@@ -9,7 +9,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
-from netcl.distributions.distribution import Distribution, Shape, broadcast, check, open_uniform, positive
+from netcl.distributions.distribution import Distribution, Shape, broadcast, check, exponential, open_uniform, positive
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -106,7 +106,9 @@ class Cauchy(_LocationScale):
     moments: ClassVar[tuple[float, float, float]] = (math.nan, math.inf, math.log(4 * math.pi))
 
     def standard(self, shape: Shape) -> Tensor:
-        return ag.tan(ag.mul(ag.sub(open_uniform(shape, self.loc), 0.5), math.pi))
+        made: Any = Tensor.empty(tuple(shape), self.loc.dtype, queue=self.loc.queue)
+        drawn: Tensor = made.cauchy_()
+        return drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
@@ -270,7 +272,7 @@ class Exponential(Distribution):
         super().__init__(self.rate.shape, (), validate_args)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        return ag.div(ag.neg(ag.log(open_uniform(self._extended(sample_shape), self.rate))), self.rate)
+        return ag.div(exponential(self._extended(sample_shape), self.rate), self.rate)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)

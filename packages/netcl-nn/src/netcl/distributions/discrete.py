@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
+
+import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.layout import broadcast_shapes
+from netcl.core.tensor.generator import draw_on_host
 from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
 from netcl.distributions.distribution import Distribution, Shape, broadcast, check, open_uniform, positive
@@ -146,8 +150,13 @@ class Categorical(Distribution):
         return constraints.integer_interval(0, self._num_events - 1)
 
     def _indices(self, sample_shape: Shape) -> Tensor:
-        """Returns indices by the largest of the logarithms of the probabilities plus Gumbel numbers."""
+        """Returns indices by the largest of the logarithms of the probabilities plus Gumbel numbers, or PyTorch's."""
         with ag.no_grad():
+            rows = ag.reshape(self.probs, (-1, self._num_events))
+            drawn = draw_on_host(rows.engine, "multinomial", rows, math.prod(sample_shape), True, rows.dtype)
+            if drawn is not None:
+                shape = (*tuple(sample_shape), *self._batch_shape)
+                return Tensor.from_host(rows.queue, np.ascontiguousarray(drawn.T).reshape(shape), "int64")
             u = open_uniform((*tuple(sample_shape), *self._batch_shape, self._num_events), self.probs)
             return ag.argmax(ag.sub(ag.log(self.probs), ag.log(ag.neg(ag.log(u)))), axis=-1)
 

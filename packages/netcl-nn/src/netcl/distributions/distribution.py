@@ -175,6 +175,13 @@ def positive(value: Any) -> Any:
     return value > 0
 
 
+def exponential(shape: Shape, like: Tensor) -> Tensor:
+    """Returns exponential numbers with the mean 1, above 0."""
+    made: Any = Tensor.empty(tuple(shape), like.dtype, queue=like.queue)
+    drawn: Tensor = made.exponential_()
+    return drawn
+
+
 def open_uniform(shape: Shape, like: Tensor) -> Tensor:
     """Returns uniform numbers in (0, 1), without the ends, whose logarithms are not finite."""
     drawn = ag.cast(ag.rand(tuple(shape), queue=like.queue), dtype=like.dtype)

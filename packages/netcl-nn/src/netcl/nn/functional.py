@@ -118,10 +118,9 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: i
     """softmax((logits + Gumbel noise) / tau) along ``axis`` (Jang et al. 2016); with ``hard`` one-hot at the maximum,
     with the gradient of the soft result.
     """
-    # Uniform numbers include 0, whose logarithm is not finite.
-    uniform = ag.maximum(ag.rand(logits.shape, queue=logits.queue), 1e-30)
-    noise = ag.cast(ag.neg(ag.log(ag.neg(ag.log(uniform)))), dtype=logits.dtype)
-    soft = ag.softmax(ag.div(ag.add(logits, noise), tau), axis=axis)
+    waits: Any = Tensor.empty(logits.shape, logits.dtype, queue=logits.queue)
+    noise = ag.log(waits.exponential_())
+    soft = ag.softmax(ag.div(ag.sub(logits, noise), tau), axis=axis)
     if not hard:
         return soft
     choice = ag.cast(ag.eq(soft, ag.amax(soft, axis=axis, keepdims=True)), dtype=soft.dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
@@ -18,7 +19,10 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.core.tensor.generator import Generator, drawing_from
+from netcl.core.tensor.generator import Generator
+from netcl.core.user_frame import level_outside
+
+_MOSTLY_INSIDE = 0.3  # of a normal distribution: from here on drawing again takes less than the uniform envelope
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,15 +90,13 @@ def fans(tensor: Tensor) -> tuple[int, int]:
 @_initialiser
 def uniform(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Any:
     """Uniform in [a, b)."""
-    with drawing_from(generator):
-        tensor.write(Tensor.rand(tensor.shape, queue=tensor.queue) * (b - a) + a)
+    tensor.uniform_(a, b, generator=generator)
 
 
 @_initialiser
 def normal(tensor: Tensor, mean: float = 0.0, std: float = 0.02, generator: Generator | None = None) -> Any:
     """Normal with ``mean`` and ``std``."""
-    with drawing_from(generator):
-        tensor.write(Tensor.randn(tensor.shape, queue=tensor.queue) * std + mean)
+    tensor.normal_(mean, std, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
@@ -111,23 +113,35 @@ def trunc_normal(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Any:
-    """Normal with ``mean`` and ``std``; values outside of [a, b] are drawn again."""
-    low, high = (a - mean) / std, (b - mean) / std
-    inside = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2
-    if inside < 1e-3:
-        raise ValueError(
-            f"[{a}, {b}] holds {inside:.1e} of a normal with mean {mean} and std {std}; drawing would not end"
+    """Normal with ``mean`` and ``std``; values outside of [a, b] are drawn again.
+
+    If [a, b] holds less than 0.3 of the distribution, uniform numbers in [a, b] are accepted with the density relative
+    to its largest (rejection sampling), so an interval in a tail ends too; a mean far outside of [a, b] warns.
+    """
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            f"trunc_normal: the mean {mean} is more than two std {std} outside of [{a}, {b}]",
+            stacklevel=level_outside(),
         )
-    kept = np.empty(tensor.size)
-    count = 0
-    while count < tensor.size:
-        wanted = int((tensor.size - count) / inside * 1.1) + 16
-        with drawing_from(generator):
-            drawn = Tensor.randn(wanted, queue=tensor.queue).to_host().astype(np.float64)
-        drawn = drawn[(drawn >= low) & (drawn <= high)][: tensor.size - count]
-        kept[count : count + len(drawn)] = drawn
-        count += len(drawn)
-    tensor.write((kept * std + mean).reshape(tensor.shape))
+    made: Any = Tensor.empty(tensor.shape, tensor.dtype, queue=tensor.queue)
+
+    def drawn(name: str, *limits: float) -> Any:
+        return getattr(made, name)(*limits, generator=generator).to_host()
+
+    inside = math.erf((b - mean) / std / math.sqrt(2)) - math.erf((a - mean) / std / math.sqrt(2))
+    if inside > 2 * _MOSTLY_INSIDE:
+        values = drawn("normal_", mean, std)
+        while ((values < a) | (values > b)).any():
+            values = np.where((values < a) | (values > b), drawn("normal_", mean, std), values)
+    else:
+        values, pending = np.zeros(tensor.shape), np.ones(tensor.shape, bool)
+        peak = (max(a, min(mean, b)) - mean) / std
+        while pending.any():
+            tried = drawn("uniform_", a, b)
+            values = np.where(pending, tried, values)
+            with np.errstate(divide="ignore"):
+                pending &= np.log(drawn("uniform_", 0.0, 1.0)) > (peak**2 - ((tried - mean) / std) ** 2) / 2
+    tensor.write(values)
 
 
 @_initialiser
@@ -163,9 +177,9 @@ def orthogonal(tensor: Tensor, gain: float = 1.0, generator: Generator | None = 
     columns = tensor.size // rows if rows else 0
     if tensor.size == 0:
         return
-    with drawing_from(generator):
-        drawn = Tensor.randn((max(rows, columns), min(rows, columns)), queue=tensor.queue).to_host().astype(np.float64)
-    q, r = np.linalg.qr(drawn)
+    drawn: Any = Tensor.empty((rows, columns), queue=tensor.queue)
+    matrix = drawn.normal_(generator=generator).to_host().astype(np.float64)
+    q, r = np.linalg.qr(matrix if rows >= columns else matrix.T)
     # The QR decomposition is unique up to signs; the signs of r's diagonal make the distribution uniform.
     q = q * np.sign(np.diag(r))
     tensor.write((gain * (q if rows >= columns else q.T)).reshape(tensor.shape))

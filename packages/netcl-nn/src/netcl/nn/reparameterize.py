@@ -40,10 +40,10 @@ def _taken(module: Module, name: str, what: str) -> ag.Parameter:
     return weight
 
 
-def _install(module: Module, hook: _Reparameterized) -> None:
+def _install(module: Module, hook: _Reparameterized, first: Tensor) -> None:
+    """Adds the hook; until the first forward pass the attribute is ``first``."""
     module.register_forward_pre_hook(hook)
-    with ag.no_grad():
-        hook(module, ())
+    object.__setattr__(module, hook.name, first.detach())
 
 
 def _removed(module: Module, name: str, kind: type[_Reparameterized], what: str) -> Any:
@@ -95,7 +95,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     g = Tensor.empty(norm.shape, norm.dtype, queue=norm.queue, persistent=True).write(norm)
     module.register_parameter(f"{name}_g", ag.Parameter(g, weight.requires_grad))
     module.register_parameter(f"{name}_v", weight)
-    _install(module, hook)
+    _install(module, hook, weight)  # g v / ||v|| is the weight itself
     return module
 
 
@@ -158,8 +158,9 @@ def spectral_norm(
     2018), and returns the module.
 
     The parameter ``name_orig`` replaces it, with buffers ``name_u`` and ``name_v``, which are updated by
-    ``n_power_iterations`` steps of the power method before each forward pass in training. ``dim`` becomes the rows of
-    the matrix: 1 for transposed convolutions, else 0. Raises ValueError if the module has no such parameter.
+    ``n_power_iterations`` steps of the power method before each forward pass in training, from random vectors: sigma is
+    exact after some passes only (``nn.utils.parametrizations.spectral_norm`` begins with 15 steps). ``dim`` becomes the
+    rows of the matrix: 1 for transposed convolutions, else 0. Raises ValueError if the module has no such parameter.
     """
     if n_power_iterations < 1:
         raise ValueError(f"n_power_iterations={n_power_iterations} must be positive")
@@ -170,11 +171,9 @@ def spectral_norm(
     with ag.no_grad():
         matrix = hook.matrix(weight)
         for part, length in zip("uv", matrix.shape):
-            start = ag.randn(length, queue=weight.queue)
-            buffer = new_buffer((length,), 0, weight.queue, weight.dtype)
-            module.register_buffer(f"{name}_{part}", buffer.write(hook.unit(start)))
-        hook.iterate(matrix, getattr(module, f"{name}_u"), getattr(module, f"{name}_v"), 15)
-    _install(module, hook)
+            buffer: Any = new_buffer((length,), 0, weight.queue, weight.dtype)
+            module.register_buffer(f"{name}_{part}", buffer.write(hook.unit(buffer.normal_())))
+    _install(module, hook, weight)
     return module
 
 

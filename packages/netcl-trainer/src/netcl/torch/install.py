@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from netcl.core.device import use_pytorch_names
+from netcl.core.tensor.generator import default_generator
 from netcl.torch import tree
 
 
@@ -51,7 +52,8 @@ _torchvision = _Torchvision()
 
 def install() -> None:
     """Makes ``import torch`` of this process mean netcl.torch, with its submodules, and ``import torchvision``
-    netcl.torch_vision, and gives the names of devices PyTorch's meaning (``netcl.core.device.use_pytorch_names``).
+    netcl.torch_vision, and gives the names of devices (``netcl.core.device.use_pytorch_names``) and the seed of the
+    process's generator (``Generator.numbers``) PyTorch's meaning.
 
     May be called again. Raises RuntimeError if PyTorch itself has been imported.
     """
@@ -65,3 +67,4 @@ def install() -> None:
         sys.meta_path.insert(0, _finder)
         sys.meta_path.insert(0, _torchvision)
     use_pytorch_names()
+    default_generator.numbers = "mt19937"

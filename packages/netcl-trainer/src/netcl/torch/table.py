@@ -43,7 +43,7 @@ def _settings(name: str) -> Part:
 PARTS: dict[str, Part] = {
     # The front "netcl", as users have it: one of its names loads the layer that owns it.
     "torch": Part(
-        (*_own("top"), "netcl"),
+        (*_own("top", "numbers"), "netcl"),
         {
             "save": "netcl.io:save",
             "dtype": "netcl.core.dtypes:DType",
@@ -141,7 +141,7 @@ PARTS: dict[str, Part] = {
     "torch.compiler": Part(_own("programs.compiler"), {"compile": "netcl:compile"}),
     "torch._dynamo": Part(_own("programs.compiler"), {"optimize": "netcl:compile"}),
     "torch._dynamo.config": Part(kind=f"{_OWN}.programs.compiler:Config"),
-    "torch.random": Part((*_own("top"), "netcl")),
+    "torch.random": Part((*_own("numbers"), "netcl")),
     "torch.serialization": Part((*_own("top"), "netcl.io")),
     "torch.testing": Part(_own("programs.testing")),
     "torch.torch_version": Part(_own("programs.types")),

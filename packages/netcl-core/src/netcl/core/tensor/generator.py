@@ -1,11 +1,13 @@
 """Generators of random numbers: a seed and a count of Philox counters used, the process's own and those of programs.
 
 A draw takes its numbers from the generator that ``drawing_from`` sets in the calling thread, else from the process's.
-NETCL_SEED seeds the process's generator; without it each process is different.
+NETCL_SEED seeds the process's generator; without it each process is different. A generator with ``numbers="mt19937"``
+gives draws on CPUs the numbers of PyTorch's CPU generator; GPUs, dropout and captured steps use its Philox counters.
 """
 
 from __future__ import annotations
 
+import base64
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -15,8 +17,19 @@ from typing import Any
 import numpy as np
 
 from netcl.core import config
+from netcl.core.backend.recording import open_here
+from netcl.core.tensor.mt19937 import MT19937
 
-__all__ = ["Generator", "default_generator", "drawing_from", "generator_of_thread", "initial_seed", "lock", "seed"]
+__all__ = [
+    "Generator",
+    "default_generator",
+    "draw_on_host",
+    "drawing_from",
+    "generator_of_thread",
+    "initial_seed",
+    "lock",
+    "seed",
+]
 
 lock = threading.RLock()  # of the counts of all generators
 _FIRST_SEED = 67280421310721  # of a generator that was not seeded: the same in every process, as in PyTorch
@@ -27,7 +40,8 @@ class Generator:
 
     The numbers do not depend on the device, so one generator serves all devices; ``device`` is kept for programs that
     read it. A generator that was not seeded begins with PyTorch's default seed, the same in every process. The numbers
-    of a seed are Philox's, and not those of PyTorch.
+    of a seed are Philox's; with ``numbers="mt19937"`` draws on CPUs have those of PyTorch. Raises ValueError for other
+    names.
 
     >>> g = Generator().manual_seed(7)
     >>> state = g.get_state()
@@ -35,12 +49,27 @@ class Generator:
     (7, {'seed': 7, 'offset': 0})
     """
 
-    __slots__ = ("_seed", "device", "offset")
+    __slots__ = ("_seed", "device", "host", "offset")
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: Any = "cpu", numbers: str = "philox") -> None:
         self.device: Any = device
         self._seed: int | None = _FIRST_SEED
         self.offset: int = 0  # counters used
+        self.host: MT19937 | None = None  # of draws on CPUs
+        self.numbers = numbers
+
+    @property
+    def numbers(self) -> str:
+        """The generator of draws on CPUs: "philox" or "mt19937". A change keeps the seed and begins from it."""
+        return "philox" if self.host is None else "mt19937"
+
+    @numbers.setter
+    def numbers(self, name: str) -> None:
+        if name not in ("philox", "mt19937"):
+            raise ValueError(f"numbers is 'philox' or 'mt19937', not {name!r}")
+        with lock:
+            if name != self.numbers:
+                self.host = MT19937(self.initial_seed()) if name == "mt19937" else None
 
     def manual_seed(self, seed: int) -> Generator:
         """Sets the seed, any int taken modulo 2**64, and resets the position; returns the generator."""
@@ -49,6 +78,8 @@ class Generator:
             raise TypeError(f"a seed is a whole number, not {seed!r}")
         with lock:
             self._seed, self.offset = int(seed) % 2**64, 0
+            if self.host is not None:
+                self.host.manual_seed(self._seed)
         return self
 
     def seed(self) -> int:
@@ -63,25 +94,36 @@ class Generator:
                 self._seed = int.from_bytes(os.urandom(8), "little") if given is None else int(given) % 2**64
             return self._seed
 
-    def get_state(self) -> dict[str, int]:
-        """Returns {"seed", "offset"}, for ``set_state`` or for storage; PyTorch's is a tensor of bytes."""
+    def get_state(self) -> dict[str, Any]:
+        """Returns {"seed", "offset"}, for ``set_state`` or for storage; PyTorch's is a tensor of bytes. With numbers of
+        MT19937 the state has "mt19937" too, its state as text in base64.
+        """
         with lock:
-            return {"seed": self.initial_seed(), "offset": self.offset}
+            state: dict[str, Any] = {"seed": self.initial_seed(), "offset": self.offset}
+            if self.host is not None:
+                state["mt19937"] = base64.b64encode(self.host.get_state().tobytes()).decode()
+            return state
 
-    def set_state(self, new_state: Mapping[str, int]) -> Generator:
-        """Sets the seed and the position that ``get_state`` returned; TypeError for another object."""
-        if not isinstance(new_state, Mapping) or set(new_state) != {"seed", "offset"}:
+    def set_state(self, new_state: Mapping[str, Any]) -> Generator:
+        """Sets the seed and the position that ``get_state`` returned; TypeError for another object.
+
+        A state without "mt19937" leaves the numbers of MT19937 where they are.
+        """
+        if not isinstance(new_state, Mapping) or set(new_state) - {"mt19937"} != {"seed", "offset"}:
             raise TypeError(
                 f'the state of a generator is {{"seed": ..., "offset": ...}}, not {new_state!r:.100}; PyTorch\'s '
                 "states are of another generator: save get_state() of netcl, or write manual_seed(seed)"
             )
         with lock:
             self._seed, self.offset = int(new_state["seed"]) % 2**64, int(new_state["offset"])
+            if "mt19937" in new_state:
+                self.host = self.host or MT19937()
+                self.host.set_state(np.frombuffer(base64.b64decode(new_state["mt19937"]), np.uint8))
         return self
 
     def clone_state(self) -> Generator:
         """Returns a new generator with this one's seed and position."""
-        return Generator(self.device).set_state(self.get_state())
+        return type(self)(self.device).set_state(self.get_state())
 
     def take(self, count: int) -> int:
         """Counts ``count`` counters as used, and returns the number of those used before."""
@@ -97,12 +139,12 @@ class Generator:
         words = np.random.Philox(key=np.array([key, 2], np.uint64), counter=counter).random_raw(1)
         return int(words[0]) >> 1
 
-    def __getstate__(self) -> tuple[Any, dict[str, int]]:
-        return str(self.device), self.get_state()
+    def __getstate__(self) -> tuple[Any, dict[str, Any]]:
+        return str(self.device), Generator.get_state(self)
 
-    def __setstate__(self, state: tuple[Any, dict[str, int]]) -> None:
-        self.device = state[0]
-        self.set_state(state[1])
+    def __setstate__(self, state: tuple[Any, dict[str, Any]]) -> None:
+        self.device, self.host = state[0], None
+        Generator.set_state(self, state[1])
 
     def __repr__(self) -> str:
         return f"<netcl.Generator seed={self.initial_seed()} offset={self.offset}>"
@@ -122,6 +164,21 @@ _thread = _Thread()
 def generator_of_thread() -> Generator:
     """Returns the generator that draws of the calling thread use."""
     return _thread.generator or default_generator
+
+
+def draw_on_host(engine: Any, kind: str, *arguments: Any) -> Any:
+    """Returns PyTorch's numbers for a draw of the calling thread on ``engine``, an array: ``MT19937.kind(*arguments)``,
+    in which tensors are read.
+
+    Returns None if Philox draws: on GPUs, in captured steps, whose replays draw again, and for generators without such
+    numbers.
+    """
+    host = generator_of_thread().host
+    if host is None or engine.handle.device_type.lower() != "cpu" or open_here(engine) is not None:
+        return None
+    given = [one.to_host() if hasattr(one, "to_host") else one for one in arguments]
+    with lock:
+        return getattr(host, kind)(*given)
 
 
 @contextmanager

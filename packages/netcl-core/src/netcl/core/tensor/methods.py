@@ -23,7 +23,7 @@ from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.tensor import in_place, memory_format, views
-from netcl.core.tensor.generator import Generator, drawing_from
+from netcl.core.tensor.generator import Generator, draw_on_host, drawing_from
 from netcl.core.tensor.operators import Operators, ResultT
 
 # Methods with the name and the parameters of their row.
@@ -1220,8 +1220,9 @@ def bernoulli(x: Any, p: Any = None, *, generator: Generator | None = None) -> A
     """Draws 1 with the probability that each element is, or ``p``, else 0; the tensor keeps its values."""
     shares = x if p is None else p
     with drawing_from(generator):
-        drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype="float32", queue=x.engine.queue)
-    return _call("lt", drawn, shares.detach() if _is_tensor(shares) else shares).astype(x.dtype)
+        if _is_tensor(shares):
+            return _call("bernoulli", shares.detach().expand(x.shape).contiguous()).astype(x.dtype)
+        return _call("bernoulli", shares, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
 
 
 @_method
@@ -1233,17 +1234,18 @@ def multinomial(x: Any, num_samples: int, replacement: bool = False, *, generato
     weights = x.numpy().astype(np.float64)
     if (weights < 0).any() or not np.isfinite(weights).all() or (weights.sum(-1) <= 0).any():
         raise ValueError("multinomial: probabilities are finite, not negative and not all zero")
+    if not replacement and num_samples > (weights > 0).sum(-1).min():
+        raise ValueError(f"multinomial: {num_samples} samples without replacement need as many probabilities above 0")
     shape = (*x.shape[:-1], num_samples if replacement else x.shape[-1])
     with drawing_from(generator):
+        drawn = draw_on_host(x.engine, "multinomial", x, num_samples, replacement, x.dtype)
+        if drawn is not None:
+            return x.engine.tensor(drawn, "int64")
         uniform = _call("uniform", 0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue).numpy()
     if replacement:
         ends = np.cumsum(weights, -1) / weights.sum(-1, keepdims=True)
         drawn = (uniform[..., :, None] >= ends[..., None, :]).sum(-1)
     else:
-        if num_samples > (weights > 0).sum(-1).min():
-            raise ValueError(
-                f"multinomial: {num_samples} samples without replacement need as many probabilities above 0"
-            )
         # The largest of u^(1/w) are a sample without replacement (Efraimidis and Spirakis, 2006).
         with np.errstate(divide="ignore"):
             keys = np.where(weights > 0, np.log(np.maximum(uniform, 1e-300)) / weights, -np.inf)
@@ -1255,6 +1257,19 @@ def _draw(x: Any, name: str, *limits: Any, generator: Generator | None, dtype: A
     with drawing_from(generator):
         drawn = _call(name, *limits, shape=x.shape, dtype=dtype or x.dtype, queue=x.engine.queue)
     return in_place.copy(x, drawn)
+
+
+def _draw_by(
+    x: Any, kind: str, *options: float, generator: Generator | None, by: Callable[[Callable[..., Any]], Any]
+) -> Any:
+    """Fills ``x`` with PyTorch's numbers of a ``kind``, or with ``by(draw)`` of an op that draws in its shape."""
+
+    def draw(name: str, *limits: float, dtype: str = "float32") -> Any:
+        return _call(name, *limits, shape=x.shape, dtype=dtype, queue=x.engine.queue)
+
+    with drawing_from(generator):
+        array = draw_on_host(x.engine, kind, *options, x.shape, x.dtype)
+        return in_place.copy(x, by(draw) if array is None else x.engine.tensor(array, x.dtype))
 
 
 @_method
@@ -1280,20 +1295,24 @@ def random_(x: Any, low: int | None = None, high: int | None = None, *, generato
     """Sets the elements to whole numbers in [low, high): ``random_(low, high)``, ``random_(high)`` from 0, or
     ``random_()`` up to the largest number that the dtype holds exactly.
     """
-    if high is None:
-        low, high = 0, low
-    if high is None:
-        bits = {"float32": 24, "float64": 53, "float16": 11, "bfloat16": 8, "bool": 1}.get(x.dtype)
-        high = 2**bits + 1 if bits else int(np.iinfo(x.dtype).max)
-    return _draw(x, "randint", low, high, generator=generator, dtype="int64")
+    if high is not None or low is not None:
+        first, last = (0, low) if high is None else (low, high)
+        return _draw(x, "randint", first, last, generator=generator, dtype="int64")
+    bits = {"float32": 24, "float64": 53, "float16": 11, "bfloat16": 8, "bool": 1}.get(x.dtype)
+    last = 2**bits + 1 if bits else int(np.iinfo(x.dtype).max)
+    return _draw_by(x, "random", generator=generator, by=lambda draw: draw("randint", 0, last, dtype="int64"))
 
 
 @_method
 def exponential_(x: Any, lambd: float = 1.0, *, generator: Generator | None = None) -> Any:
-    """Sets the elements to numbers of the exponential distribution with rate ``lambd``."""
-    with drawing_from(generator):
-        drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
-    return in_place.copy(x, _call("div", _call("log1p", _call("neg", drawn)), -lambd))
+    """Sets the elements to numbers of the exponential distribution with rate ``lambd``, above 0."""
+    smallest = 2.0 ** -{"float64": 53, "float16": 11, "bfloat16": 8}.get(x.dtype, 24)
+
+    def transformed(draw: Callable[..., Any]) -> Any:
+        waits = _call("neg", _call("log1p", _call("neg", draw("uniform", 0.0, 1.0, dtype=x.dtype))))
+        return _call("div", _call("clamp", waits, min=smallest), lambd)
+
+    return _draw_by(x, "exponential", lambd, generator=generator, by=transformed)
 
 
 @_method
@@ -1328,17 +1347,25 @@ def map_(x: Any, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
 @_method
 def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Any:
     """Sets the elements to numbers of the Cauchy distribution."""
-    with drawing_from(generator):
-        drawn = _call("uniform", -0.5, 0.5, shape=x.shape, dtype="float32", queue=x.engine.queue)
-    return in_place.copy(x, _call("add", _call("mul", _call("tan", _call("mul", drawn, math.pi)), sigma), median))
+
+    def transformed(draw: Callable[..., Any]) -> Any:
+        tangent = _call("tan", _call("mul", draw("uniform", -0.5, 0.5), math.pi))
+        return _call("add", _call("mul", tangent, sigma), median)
+
+    return _draw_by(x, "cauchy", median, sigma, generator=generator, by=transformed)
 
 
 @_method
 def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Any:
     """Sets the elements to the exponentials of normal numbers."""
-    with drawing_from(generator):
-        drawn = _call("normal", mean, std, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
-    return in_place.copy(x, _call("exp", drawn))
+    return _draw_by(
+        x,
+        "log_normal",
+        mean,
+        std,
+        generator=generator,
+        by=lambda draw: _call("exp", draw("normal", mean, std, dtype=x.dtype)),
+    )
 
 
 @_method
@@ -1346,10 +1373,12 @@ def geometric_(x: Any, p: float, *, generator: Generator | None = None) -> Any:
     """Sets the elements to the number of trials up to the first success, which has probability ``p`` in each."""
     if not 0 < p < 1:
         raise ValueError(f"geometric_: p is between 0 and 1, not {p}")
-    with drawing_from(generator):
-        drawn = _call("uniform", 0.0, 1.0, shape=x.shape, dtype="float32", queue=x.engine.queue)
-    trials = _call("ceil", _call("div", _call("log1p", _call("neg", drawn)), math.log1p(-p)))
-    return in_place.copy(x, _call("clamp", trials, min=1))
+
+    def transformed(draw: Callable[..., Any]) -> Any:
+        trials = _call("ceil", _call("div", _call("log1p", _call("neg", draw("uniform", 0.0, 1.0))), math.log1p(-p)))
+        return _call("clamp", trials, min=1)
+
+    return _draw_by(x, "geometric", p, generator=generator, by=transformed)
 
 
 @_method

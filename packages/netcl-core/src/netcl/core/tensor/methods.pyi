@@ -308,7 +308,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def expm1(self) -> ResultT:
         """exp(x) - 1, exact near zero."""
     def exponential_(self, lambd: builtins.float = 1.0, *, generator: Any = None) -> Self:
-        """Sets the elements to numbers of the exponential distribution with rate ``lambd``."""
+        """Sets the elements to numbers of the exponential distribution with rate ``lambd``, above 0."""
     def fill_(self, value: Any) -> Self:
         """Sets every element to ``value``."""
     def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = False) -> Self:

@@ -100,8 +100,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "state": "",
     },
     "netcl.core.tensor.generator": {
-        "Generator": "(device='cpu')",
+        "Generator": "(device='cpu', numbers='philox')",
         "default_generator": "",
+        "draw_on_host": "(engine, kind, *arguments)",
         "drawing_from": "(generator)",
     },
     "netcl.core.device.icd": {

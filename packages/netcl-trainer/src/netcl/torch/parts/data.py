@@ -28,6 +28,7 @@ from netcl.core.device import set_default_device
 from netcl.data import ConcatDataset as ConcatDataset
 from netcl.data import Subset as Subset
 from netcl.data import get_worker_info as get_worker_info
+from netcl.torch.parts.numbers import Generator
 
 TORCH_NAMES = ("RandomSampler", "Sampler", "SequentialSampler")
 T_co = TypeVar("T_co", covariant=True)
@@ -126,9 +127,9 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
 # -- samplers
 
 
-def _drawn_seed() -> int:
-    """A seed drawn from the default generator."""
-    return int(nc.randint(0, 2**31, (), dtype="int64", device="cpu").item())
+def _drawn_seed(generator: Any = None) -> int:
+    """A seed drawn from a generator, by default the process's."""
+    return int(nc.empty((), dtype="int64", device="cpu").random_(generator=generator).item())
 
 
 def _permutation(count: int, generator: Any) -> list[int]:
@@ -178,18 +179,15 @@ class RandomSampler(Sampler[int]):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        count, left = len(self.data_source), self.num_samples
-        generator = self.generator
-        if generator is None:
-            generator = nc.Generator()
-            generator.manual_seed(_drawn_seed())
-        while left > 0:
+        count = len(self.data_source)
+        generator = Generator().manual_seed(_drawn_seed()) if self.generator is None else self.generator
+        each = 32 if self.replacement else count
+        whole, rest = divmod(self.num_samples, each)
+        for length in (*[each] * whole, rest):  # the last draw is made for a rest of 0 too, as in PyTorch
             if self.replacement:
-                some = nc.randint(0, count, (min(32, left),), dtype="int64", generator=generator, device="cpu").tolist()
+                yield from nc.randint(0, count, (length,), generator=generator, device="cpu").tolist()
             else:
-                some = _permutation(count, generator)[:left]
-            left -= len(some)
-            yield from some
+                yield from _permutation(count, generator)[:length]
 
     def __len__(self) -> int:
         return self.num_samples
@@ -487,9 +485,10 @@ class DataLoader(Generic[T_co]):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
+        base_seed = _drawn_seed(self.generator)  # of the workers; drawn without them too, as in PyTorch
         if self._streams:
             return self._stream()
-        return self._in_workers() if self.num_workers else self._here()
+        return self._in_workers(base_seed) if self.num_workers else self._here()
 
     def _stream(self) -> Iterator[Any]:
         samples = iter(self.dataset)
@@ -509,7 +508,7 @@ class DataLoader(Generic[T_co]):
         for indices in self.batch_sampler:
             yield self.collate_fn(several(indices) if several else [self.dataset[index] for index in indices])
 
-    def _in_workers(self) -> Iterator[Any]:
+    def _in_workers(self, base_seed: int) -> Iterator[Any]:
         batches = self.batch_sampler if self.batch_sampler is not None else _One(self.sampler)
         if self._workers is None:
             try:
@@ -532,7 +531,7 @@ class DataLoader(Generic[T_co]):
                 prefetch=self.prefetch_factor,
                 timeout=self.timeout,
                 worker_init_fn=shipped[2],
-                seed=_drawn_seed(),
+                seed=base_seed,
             )
         try:
             yield from map(_receive, self._workers)

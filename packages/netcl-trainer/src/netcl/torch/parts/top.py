@@ -12,8 +12,6 @@ from netcl.core import Tensor
 from netcl.core.dtypes import DType
 from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
 from netcl.core.errors import UnsupportedError
-from netcl.ops import get_rng_state as get_rng_state
-from netcl.ops import set_rng_state as set_rng_state
 from netcl.torch.parts.devices.cuda import Event as Event
 from netcl.torch.parts.devices.cuda import Stream as Stream
 from netcl.torch.parts.transforms import vmap as vmap

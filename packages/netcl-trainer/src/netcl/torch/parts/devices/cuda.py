@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
 import netcl as nc
+from netcl.core import Tensor
 from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
 from netcl.core.errors import UnsupportedError
-from netcl.ops import get_rng_state as _get_rng_state
-from netcl.ops import set_rng_state as _set_rng_state
 from netcl.torch.parts.devices import gpus
+from netcl.torch.parts.numbers import restore, state_of
 
 reset_max_memory_allocated = gpus.reset_peak_memory_stats
 reset_max_memory_cached = gpus.reset_peak_memory_stats
@@ -53,45 +54,47 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def manual_seed(seed: int) -> None:
-    """Seeds the generator, which all devices share."""
-    nc.manual_seed(seed)
+    """Seeds the numbers of GPUs; those of "cpu" go on. Does nothing without a GPU."""
+    if gpus.is_available():
+        nc.default_generator.set_state({"seed": seed, "offset": 0})
 
 
 manual_seed_all = manual_seed
 
 
 def seed() -> None:
-    """Seeds the generator from the system's entropy."""
-    nc.seed()
+    """Seeds the numbers of GPUs from the system's random numbers."""
+    manual_seed(int.from_bytes(os.urandom(8), "little"))
 
 
 seed_all = seed
 
 
 def initial_seed() -> int:
-    """The seed of the generator."""
-    return int(nc.initial_seed())
+    """The seed of the numbers of GPUs."""
+    return nc.default_generator.initial_seed()
 
 
-def get_rng_state(device: Any = "cuda") -> dict[str, int]:
-    """The state of the generator, {"seed", "offset"}, which all devices share."""
-    return dict(_get_rng_state())
+def get_rng_state(device: Any = "cuda") -> Tensor:
+    """The state of the numbers of GPUs, which all share: 16 bytes."""
+    state = nc.default_generator.get_state()
+    return state_of(nc.Generator().set_state({"seed": state["seed"], "offset": state["offset"]}))
 
 
-def set_rng_state(new_state: dict[str, int], device: Any = "cuda") -> None:
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
     """Restores a state of ``get_rng_state``."""
-    _set_rng_state(new_state)
+    restore(nc.default_generator, new_state)
 
 
-def get_rng_state_all() -> list[dict[str, int]]:
-    """The state of the generator, once."""
+def get_rng_state_all() -> list[Tensor]:
+    """The state of the numbers of GPUs, once."""
     return [get_rng_state()]
 
 
-def set_rng_state_all(new_states: Iterable[dict[str, int]]) -> None:
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
     """Restores the first state."""
     for state in list(new_states)[:1]:
-        _set_rng_state(state)
+        set_rng_state(state)
 
 
 class Stream:
