@@ -54,10 +54,35 @@ def test_compile_takes_pytorchs_arguments(handle):
     assert nc.compile(same, disable=True) is nc.compile(same, backend="eager") is same
 
 
+def test_a_function_is_captured_on_request():
+    calls = []
+
+    @nc.no_grad()
+    def double(x):
+        calls.append(1)
+        return nc.relu(x) * 2
+
+    step = nc.compile(double, backend="cudagraphs")
+    for start in range(5):
+        assert step(nc.tensor([-1.0, start])).tolist() == [0.0, 2.0 * start]
+    assert len(calls) == 3  # two calls and the capture
+    assert step.replays == 3
+
+
+def test_a_function_without_its_backward_is_not_captured():
+    weight = nc.tensor([2.0], requires_grad=True)
+    step = nc.compile(lambda x: (weight * x).square().mean(), backend="cudagraphs")
+    with pytest.warns(UserWarning, match="backward has not run"):
+        step(nc.tensor([3.0]))
+    for _ in range(3):
+        step(nc.tensor([3.0])).backward()
+    assert weight.grad.tolist() == [3 * 36.0]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({"backend": "cudagraphs"}, UnsupportedError, "leave backend out"),
+        ({"backend": "openxla"}, UnsupportedError, "leave backend out"),
         ({"options": {"triton.cudagraphs": True}}, UnsupportedError, "fast_math=True"),
         ({"mode": "fastest"}, ValueError, "default, reduce-overhead"),
         ({"model": 3}, TypeError, "a function or a module, not int"),

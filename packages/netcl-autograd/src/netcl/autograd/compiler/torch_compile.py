@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from netcl.autograd.compiler.jit import jit_compile
+from netcl.autograd.compiler.training_step import compile_training_step
 from netcl.core.errors import UnsupportedError
 
 __all__ = ["compile"]
@@ -53,9 +54,10 @@ def compile(
     A compiled module shares parameters, buffers, hooks and mode with ``model``, and its state has the same names (no
     ``_orig_mod.``). The function itself runs at each call, so shapes may change and nothing breaks a graph:
     ``fullgraph`` and ``dynamic`` change nothing, nor does ``mode``. ``backend`` is "inductor", which means netcl's own,
-    or "eager", which returns ``model`` as ``disable=True`` does. Raises UnsupportedError for another backend and for
-    ``options``, ValueError for an unknown mode, TypeError for anything that cannot be called. For a whole training step
-    on one launch list use ``netcl.runtime.capture``.
+    "eager", which returns ``model`` as ``disable=True`` does, or "cudagraphs" for a function that is a whole step or
+    inference: ``compile_training_step``, which replays its launches and does not run its Python again. Raises
+    UnsupportedError for another backend and for ``options``, ValueError for an unknown mode, TypeError for an object
+    that cannot be called.
 
     >>> import netcl.autograd as ag
     >>> double = compile(lambda x: ag.relu(x) * 2)
@@ -64,7 +66,7 @@ def compile(
     """
     if mode is not None and mode not in MODES:
         raise ValueError(f"compile: mode is one of {', '.join(MODES)}, not {mode!r}")
-    if backend not in ("inductor", "eager"):
+    if backend not in ("inductor", "eager", "cudagraphs"):
         raise UnsupportedError(
             f"compile: the backend {backend!r} is one of PyTorch; leave backend out for netcl's own, or write "
             'backend="eager" to run the function as it is'
@@ -80,7 +82,15 @@ def compile(
         raise TypeError(f"compile takes a function or a module, not {type(model).__name__}")
     if disable or backend == "eager":
         return model
-    return _compiled_module(model) if hasattr(type(model), "forward") else jit_compile(model)
+    is_module = hasattr(type(model), "forward")
+    if backend == "cudagraphs":
+        if is_module:
+            raise UnsupportedError(
+                "compile: a replay has no graph for a later backward; compile the function of the whole training step, "
+                'or of inference: nc.compile(lambda x: model(x), backend="cudagraphs") called under nc.no_grad()'
+            )
+        return compile_training_step(model)
+    return _compiled_module(model) if is_module else jit_compile(model)
 
 
 def _compiled_module(model: Any) -> Any:

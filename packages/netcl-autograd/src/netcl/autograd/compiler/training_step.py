@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Hashable
 from typing import Any, overload
 
+from netcl.autograd.grad_node import GradNode
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
 from netcl.core.user_frame import level_outside
@@ -21,7 +22,8 @@ class CompiledTrainingStep:
     """The result of ``compile_training_step``, called like the function; ``replays`` counts replayed calls.
 
     If the state differs from the captured one (a parameter replaced, train or eval, a param group added) the step runs
-    eagerly and is captured again. A function that cannot be captured runs eagerly, after one warning.
+    eagerly and is captured again. A function that cannot be captured runs eagerly, after one warning; so does one that
+    returns a tensor whose backward has not run, since a replay gives values without a graph.
     """
 
     def __init__(self, step: Callable[..., Any], warmup: int = 2) -> None:
@@ -43,12 +45,14 @@ class CompiledTrainingStep:
         if captured is None:
             if self._calls.get(key, 0) < self._warmup or len(self._captured) >= _MOST_SHAPES:
                 self._calls[key] = self._calls.get(key, 0) + 1
-                return self._step(*inputs)
+                result = self._step(*inputs)
+                if any(_awaits_backward(tensor) for tensor in _tensors(result)):
+                    self._stay_eager("it returns a tensor whose backward has not run; call backward in it, or no_grad")
+                return result
             try:
                 captured = self._captured[key] = capture(self._step, *inputs)
             except CaptureError as error:
-                self._enabled = False
-                warnings.warn(f"the training step is not compiled: {error}", UserWarning, stacklevel=level_outside())
+                self._stay_eager(str(error))
                 return self._step(*inputs)
         try:
             result = captured.replay(*inputs)
@@ -58,6 +62,30 @@ class CompiledTrainingStep:
             return self._step(*inputs)
         self.replays += 1
         return result
+
+    def _stay_eager(self, reason: str) -> None:
+        self._enabled = False
+        warnings.warn(f"the training step is not compiled: {reason}", UserWarning, stacklevel=level_outside())
+
+
+def _tensors(result: Any) -> list[Tensor]:
+    """The tensors of nested tuples, lists and dicts."""
+    parts = result.values() if isinstance(result, dict) else result if isinstance(result, (tuple, list)) else ()
+    return [result] if isinstance(result, Tensor) else [tensor for part in parts for tensor in _tensors(part)]
+
+
+def _awaits_backward(tensor: Tensor) -> bool:
+    """True if a node of the tensor's graph still has its saved values: no backward has freed them."""
+    nodes, seen = [getattr(tensor.grad_fn, "node", tensor.grad_fn)], set()
+    while nodes:
+        node = nodes.pop()
+        if not isinstance(node, GradNode) or id(node) in seen:
+            continue
+        if node.saved:
+            return True
+        seen.add(id(node))
+        nodes += [edge[0] for edge in node.edges if edge is not None]
+    return False
 
 
 @overload
