@@ -161,3 +161,18 @@ def test_errors_of_layers_show_few_frames() -> None:
     with pytest.raises(ShapeError, match="inner in Mine") as caught:
         Mine()(Tensor.zeros((2, 4)))
     assert [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)][-2:] == ["forward", "__call__"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: nn.Dropout3d()(x),
+        lambda x: nn.functional.dropout3d(x),
+        lambda x: nn.Sequential(nn.Dropout3d())(x),
+    ],
+    ids=["layer", "function", "container"],
+)
+def test_the_warning_of_a_layer_names_the_line_of_the_caller(call) -> None:
+    with pytest.warns(UserWarning, match="has no 3 axes") as caught:
+        call(Tensor.zeros((2, 3)))
+    assert [warning.filename for warning in caught] == [__file__]

@@ -14,6 +14,7 @@ from netcl.core.expr import Expr, apply
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
+from netcl.core.user_frame import level_outside
 from netcl.ops.elementwise import cast, clamp, div, mul, sqrt, sub
 from netcl.ops.linalg import matmul
 from netcl.ops.matrix import diagonal
@@ -63,7 +64,8 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
         divisor: Any = max(rows.shape[1] - correction, 0)
         if divisor == 0:
             warnings.warn(
-                f"cov: {rows.shape[1]} observations less correction {correction} leave no divisor", stacklevel=4
+                f"cov: {rows.shape[1]} observations less correction {correction} leave no divisor",
+                stacklevel=level_outside(),
             )
         centred = sub(rows, mean(rows, 1, keepdims=True))
         weighted = centred

@@ -25,6 +25,7 @@ from netcl.core.memory import opencl_queue
 from netcl.core.tuning import measurements
 from netcl.core.tuning.selector import KernelConfig, get_kernel_selector
 from netcl.core.tuning.tiles import config_of
+from netcl.core.user_frame import level_outside
 from netcl.profiling.problems import PLAIN, PROBLEMS, Problem
 from netcl.profiling.timing import format_seconds, timing
 from netcl.profiling.trace import profile
@@ -140,7 +141,7 @@ def is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) 
     warnings.warn(
         f"the kernel {kernel!r} of {what} on {engine.device_label} {reason}; it is not used",
         RuntimeWarning,
-        stacklevel=4,
+        stacklevel=level_outside(),
     )
     return False
 

@@ -29,24 +29,18 @@ def _count(value: Any, like: Any) -> Any:
     return ag.cast(value, dtype="float32") if isinstance(value, Tensor) and "int" in value.dtype else value
 
 
-class Binomial(Distribution):
-    """The number of successes of ``total_count`` trials of probability ``probs`` = sigmoid(``logits``)."""
+class _Trials(Distribution):
+    """Base of the counts of trials with ``total_count`` and one of ``probs`` and ``logits``."""
 
-    has_enumerate_support = True
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
-        "total_count": constraints.nonnegative_integer,
-        "probs": constraints.unit_interval,
-        "logits": constraints.real,
-    }
     total_count: Tensor
     probs: Tensor
     logits: Tensor
 
     def __init__(
-        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        one_of("Binomial", probs, logits)
-        check_all(Binomial, validate_args, total_count=total_count, probs=probs, logits=logits)
+        one_of(type(self).__name__, probs, logits)
+        check_all(type(self), validate_args, total_count=total_count, probs=probs, logits=logits)
         given = probs if logits is None else logits
         self.total_count, found = broadcast(_count(total_count, given), given)
         if logits is None:
@@ -56,6 +50,22 @@ class Binomial(Distribution):
             self.logits = found
             self.probs = ag.sigmoid(found)
         super().__init__(found.shape, (), validate_args)
+
+
+class Binomial(_Trials):
+    """The number of successes of ``total_count`` trials of probability ``probs`` = sigmoid(``logits``)."""
+
+    has_enumerate_support = True
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+
+    def __init__(
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(total_count, probs, logits, validate_args)
 
     @property
     def support(self) -> Constraint:
@@ -174,7 +184,7 @@ class Multinomial(Distribution):
         return ag.add(ag.sub(draws, math.lgamma(n + 1)), order)
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(_Trials):
     """The number of successes of probability ``probs`` before ``total_count`` failures, which need not be whole."""
 
     arg_constraints: ClassVar[dict[str, Constraint]] = {
@@ -183,24 +193,6 @@ class NegativeBinomial(Distribution):
         "logits": constraints.real,
     }
     region: ClassVar[Constraint | None] = constraints.nonnegative_integer
-    total_count: Tensor
-    probs: Tensor
-    logits: Tensor
-
-    def __init__(
-        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        one_of("NegativeBinomial", probs, logits)
-        check_all(NegativeBinomial, validate_args, total_count=total_count, probs=probs, logits=logits)
-        given = probs if logits is None else logits
-        self.total_count, found = broadcast(_count(total_count, given), given)
-        if logits is None:
-            self.probs = found
-            self.logits = _logits_of(found)
-        else:
-            self.logits = found
-            self.probs = ag.sigmoid(found)
-        super().__init__(found.shape, (), validate_args)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with ag.no_grad():

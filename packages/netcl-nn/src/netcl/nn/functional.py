@@ -16,6 +16,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import in_place
+from netcl.core.user_frame import level_outside
 from netcl.nn import embedding as _tables
 
 
@@ -142,7 +143,8 @@ def _channels(x: Tensor, p: float, training: bool, rank: int, inplace: bool) -> 
         raise ShapeError(f"dropout{rank}d takes x (N, C, ...) with {rank} axes more, not {x.shape}", op="dropout")
     if x.ndim not in (rank + 2, rank + 1):
         warnings.warn(
-            f"dropout{rank}d: x {x.shape} has no {rank} axes after (N, C); slices x[n, c] are dropped", stacklevel=3
+            f"dropout{rank}d: x {x.shape} has no {rank} axes after (N, C); slices x[n, c] are dropped",
+            stacklevel=level_outside(),
         )
     # As PyTorch does: two-dimensional dropout takes three axes for (N, C, L).
     batched = rank == 2 or x.ndim != rank + 1

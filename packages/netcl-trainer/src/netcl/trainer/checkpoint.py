@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from netcl.core.user_frame import level_outside
 from netcl.io import save_model
 from netcl.trainer.callbacks import Callback, is_better, monitored
 from netcl.trainer.epoch_table import larger_is_better
@@ -122,6 +123,6 @@ class ModelCheckpoint(Callback):
         except (OSError, RuntimeError) as error:  # a CheckpointError is a RuntimeError
             if self.on_save_error == "raise":
                 raise
-            warnings.warn(f"ModelCheckpoint: {error}; training goes on", UserWarning, stacklevel=2)
+            warnings.warn(f"ModelCheckpoint: {error}; training goes on", UserWarning, stacklevel=level_outside())
             return False
         return True

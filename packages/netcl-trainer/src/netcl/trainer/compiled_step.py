@@ -10,6 +10,7 @@ from typing import Any
 from netcl import ops
 from netcl.core import Tensor, config
 from netcl.core.errors import CaptureError
+from netcl.core.user_frame import level_outside
 from netcl.runtime.capture import CapturedStep, capture
 from netcl.trainer.batches import Batch, describe, on_device
 from netcl.trainer.step import TrainingStep
@@ -125,4 +126,4 @@ class CompiledStep:
     def _stay_eager(self, reason: str) -> None:
         self.enabled = False
         self.forget()
-        warnings.warn(f"{reason}; training goes on op by op", UserWarning, stacklevel=2)
+        warnings.warn(f"{reason}; training goes on op by op", UserWarning, stacklevel=level_outside())

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from netcl.core.errors import NonFiniteError
+from netcl.core.user_frame import level_outside
 from netcl.trainer.batches import on_device
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.first_non_finite import first_non_finite, is_finite
@@ -93,7 +94,7 @@ class TerminateOnNaN(Callback):
             f"TerminateOnNaN: loss or gradients were not finite in epoch {trainer.epoch}, step "
             f"{trainer.step - bad + 1}; back to the state of step {self._kept_step}, on with the batches to come",
             UserWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
         # The means of the epoch are kept: they contain no bad step.
         means = trainer.means.state_dict()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.errors import KernelBuildError
 from netcl.core.tuning.selector import only_plain
+from netcl.core.user_frame import level_outside
 
 __all__ = ["KernelFallback"]
 
@@ -60,7 +61,7 @@ class KernelFallback(Interceptor):
                 f"{news.device} (driver {news.driver}) does not build the {dtype} kernel of {way.kernels}, "
                 f"{way.instead}: {news.log.strip()[:400]}",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=level_outside(),
             )
         return result
 

@@ -35,6 +35,7 @@ from netcl.core.backend.opencl.queue.declarations import WITHOUT_HEADER, declare
 from netcl.core.device.capabilities import type_of
 from netcl.core.device.quirks import HALF_VECTORS, half_vectors_work
 from netcl.core.errors import KernelBuildError
+from netcl.core.user_frame import level_outside
 
 try:
     import pyopencl as cl
@@ -221,7 +222,7 @@ class ProgramCache:
             f"compiled kernels are kept in memory only: {folder} cannot be used ({error}). "
             "Set NETCL_CACHE_DIR to a folder that can be written, or NETCL_CACHE=0",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
 
 
