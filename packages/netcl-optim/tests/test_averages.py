@@ -44,6 +44,14 @@ def test_ema(warmup: bool, model: Model, rng) -> None:
         ema.restore()
 
 
+def test_an_average_may_be_given_its_model(model: Model, parameter) -> None:
+    ema = ModelEMA(model, decay=0.9)
+    ema.update(model)
+    assert ema.updates == 1
+    with pytest.raises(ValueError, match="make one of this model"):
+        ema.update(Model(w=parameter(np.zeros((3, 2))), b=parameter(np.zeros(2))))
+
+
 def test_swa_is_the_mean(model: Model, rng) -> None:
     swa, seen = SWA(model), []
     for _ in range(7):

@@ -8,6 +8,7 @@ import pytest
 import netcl.autograd as ag
 from netcl import optim
 from netcl.core import Tensor
+from netcl.core.errors import CaptureError
 from netcl.runtime.capture import capture
 
 ALL = [
@@ -24,8 +25,9 @@ class Model:
         return iter([("w", self.w)])
 
 
+@pytest.mark.parametrize("eager_steps", [0, 2])
 @pytest.mark.parametrize("name", ALL)
-def test_replayed_steps_are_eager_steps(name: str, rng) -> None:
+def test_replayed_steps_are_eager_steps(name: str, eager_steps: int, rng) -> None:
     start = rng.standard_normal((6, 2)).astype(np.float32)
     xs = rng.standard_normal((12, 8, 6)).astype(np.float32)
     found = []
@@ -45,7 +47,7 @@ def test_replayed_steps_are_eager_steps(name: str, rng) -> None:
 
         run = step
         for at, x in enumerate(xs):
-            if captured and at == 2:
+            if captured and at == eager_steps:
                 run = capture(step, Tensor.from_host(x)).replay
             loss, norm = run(Tensor.from_host(x))
             schedule.step()
@@ -55,3 +57,20 @@ def test_replayed_steps_are_eager_steps(name: str, rng) -> None:
     assert len(found[0]) == len(found[1])
     for eager, replayed in zip(*found):
         np.testing.assert_array_equal(replayed, eager)
+
+
+def test_a_first_step_may_begin_from_any_gradient_only_if_it_drops_it() -> None:
+    model = Model(np.ones((3, 1), np.float32))
+    optimizer, x = optim.SGD([model.w], lr=0.1), Tensor.from_host(np.ones((2, 3), np.float32))
+
+    def late(x: Tensor) -> None:
+        optimizer.step()  # reads the gradient of the call before
+        optimizer.zero_grad()
+        ag.sum(ag.matmul(x, model.w)).backward()
+
+    for step in (late, lambda x: ag.sum(ag.matmul(x, model.w)).backward()):
+        optimizer.zero_grad()
+        captured = capture(step, x)
+        captured.replay(x)
+        with pytest.raises(CaptureError, match="had none of its gradients"):
+            captured.replay(x)

@@ -1,11 +1,10 @@
 """Capture and replay: a step is recorded once as a flat list of launches and then runs without Python per op.
 
-``capture`` calls the function once with its launches recorded, not run; nothing on the device changes. State that the
-function makes at its first call (optimizer moments, lazily made buffers) must exist before, so call the function
-eagerly first. The recorded calls are optimized (``core/capture/fuse.py``) and recorded again. A replay copies its
-inputs into the captured ones, runs the launches, and returns copies of the results. Numbers that Python knows at
-capture (a branch taken, a float passed to an op) are frozen; state that changes per step is stored in tensors: learning
-rates, step counts, random counters.
+``capture`` calls the function once with its launches recorded, not run; nothing on the device changes but persistent
+tensors that the function makes at its first call (optimizer moments), which are filled at once. The recorded calls are
+optimized (``core/capture/fuse.py``) and recorded again. A replay copies its inputs into the captured ones, runs the
+launches, and returns copies of the results. Numbers that Python knows at capture (a branch taken, a float passed to an
+op) are frozen; state that changes per step is stored in tensors: learning rates, step counts, random counters.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from netcl.core.capture.rerecord import rerecord
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.gradients import Shared
 from netcl.core.tensor.views import ViewStorage
 from netcl.ops import random
 from netcl.runtime.dependencies import Dependencies
@@ -61,18 +61,32 @@ class _Gradient:
     """The ``grad`` of a parameter before and after a step; None if there is none.
 
     A step that adds to an existing gradient reads the storage of ``before``; each replay must then find the newest
-    gradient there.
+    gradient there. A step that begins with ``zero_grad`` may begin from any gradient.
     """
 
     def __init__(self, parameter: Tensor) -> None:
         self.parameter, self.before = parameter, parameter.grad
         self.after: Any = None
         self.added = False
+        self.cleared = False
+        self._held: Any = parameter._grad  # the parameter's own field
+        self._shared = self._held if type(self._held) is Shared else Shared(self._held)
+
+    def watch(self) -> None:
+        """Begins to watch the recorded step."""
+        self.parameter._grad = self._shared
+        self._shared.watch()
+
+    def restore(self) -> None:
+        """Puts the gradient back that was there before the recorded step."""
+        self.parameter._grad = self._held
+        self.parameter.grad = self.before
 
     def close(self, calls: CallLog) -> None:
         """Restores the parameter at the end of the recorded step."""
-        parameter, before = self.parameter, self.before
-        self.after, parameter.grad = parameter.grad, before
+        before, self.cleared = self.before, self._shared.first_use == "cleared"
+        self.after = self.parameter.grad
+        self.restore()
         if before is None or self.after is None or self.after is before:
             return
         number = calls.number(before)
@@ -84,6 +98,8 @@ class _Gradient:
     def check(self) -> None:
         """Raises CaptureError if a replay would begin from another gradient than the recorded step."""
         now = self.parameter.grad
+        if self.cleared:
+            return
         if (self.added and now is None) or (self.before is None and self.after is not None and now is not None):
             was, now_is = ("none", "one") if self.before is None else ("one", "none")
             raise CaptureError(
@@ -129,6 +145,8 @@ class CapturedStep:
         start = random.tell()
         recording = self._engine.new_recording()
         calls = CallLog(recording)
+        for gradient in self._gradients:
+            gradient.watch()
         try:
             with self._recorded_into(recording, calls):
                 result = fn(*self._inputs)
@@ -143,7 +161,7 @@ class CapturedStep:
         finally:
             random.rewind(start)
             for gradient in self._gradients:
-                gradient.parameter.grad = gradient.before
+                gradient.restore()
         self._finish(recording, calls)
         outside = {id(tensor._storage): tensor._storage for tensor in calls.outside.values()}
         self._views = [storage for storage in outside.values() if isinstance(storage, ViewStorage)]

@@ -48,8 +48,15 @@ class WeightAverage:
         """The number of updates; reads the device."""
         return int(next(iter(self._counts.values())).item())
 
-    def update(self) -> None:
-        """Adds the current weights to the averages."""
+    def update(self, model: Any = None) -> None:
+        """Adds the current weights to the averages. ``model`` may be given, as in other libraries; ValueError if its
+        parameters are not those that are averaged.
+        """
+        if model is not None and {id(p) for _, p in model.named_parameters()} != {id(p) for p in self._params.values()}:
+            raise ValueError(
+                f"{type(self).__name__} averages the parameters of the model that it was made of; make "
+                "one of this model"
+            )
         if self._aside is not None:
             raise RuntimeError("the model holds the averages now; call restore() before update()")
         count = Load(0, "float32") + 1.0

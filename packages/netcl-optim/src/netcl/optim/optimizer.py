@@ -79,10 +79,9 @@ class Optimizer:
     device; or, as for PyTorch, ``step`` alone, which stores its values in ``state[p]``, a dict for each parameter.
     Raises ValueError if there is no parameter, one is given twice or is not a leaf, or an option is invalid.
 
-    The first step creates the states, on the device of each parameter and in persistent storage: take two eager steps
-    before capturing one. If ``found_inf`` is set to a 0-d float32 tensor, a step changes nothing while that is not
-    zero, without a host read; ``grad_scale``, another one, divides the gradients, which have the rule's compute dtype,
-    in the pass that updates.
+    The first step creates the states, on the device of each parameter and in persistent storage. If ``found_inf`` is
+    set to a 0-d float32 tensor, a step changes nothing while that is not zero, without a host read; ``grad_scale``,
+    another one, divides the gradients, which have the rule's compute dtype, in the pass that updates.
     """
 
     if not TYPE_CHECKING:
@@ -225,11 +224,9 @@ class Optimizer:
         """Drops the gradients, or fills them with zeros."""
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is None:
-                    continue
                 if set_to_none:
                     p.grad = None
-                else:
+                elif p.grad is not None:
                     p.grad.write(Tensor.zeros(p.grad.shape, p.grad.dtype, queue=p.grad.queue))
 
     @watched

@@ -12,8 +12,8 @@ is kept by the recording.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -114,6 +114,20 @@ def open_here(engine: Any) -> Recording | None:
     """Returns the open recording of ``engine`` if this thread makes it, else None."""
     recording: Recording | None = engine.recording
     return recording if recording is not None and recording.thread == threading.get_ident() else None
+
+
+@contextmanager
+def unrecorded(engine: Any) -> Iterator[None]:
+    """Work of this thread inside the block runs at once: the first values of a tensor that outlives the recording."""
+    recording = open_here(engine)
+    if recording is None:
+        yield
+        return
+    engine.recording = None
+    try:
+        yield
+    finally:
+        engine.recording = recording
 
 
 def host_read_allowed(engine: Any) -> None:

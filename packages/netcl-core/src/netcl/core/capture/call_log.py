@@ -154,8 +154,8 @@ class CallLog(Interceptor):
     def __call__(
         self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Runs a call and logs it, unless it is made by another call."""
-        if self._inside:
+        """Runs a call and logs it, unless it is made by another call or is not recorded."""
+        if self._inside or engine.recording is None:
             return proceed(*args, **kwargs)
         if len(self._recording) != self._launches:
             self.complete = False

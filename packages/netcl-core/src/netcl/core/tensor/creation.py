@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.core.backend.recording import unrecorded
 from netcl.core.backend.registry import cpu_engine, engine_for
 from netcl.core.dtypes import canonical
 from netcl.core.errors import shorten_traceback
@@ -50,7 +52,8 @@ class Creation(Methods[ResultT]):
             shorten_traceback(error)
             raise
         if fill is not None:
-            engine.fill(tensor, fill)
+            with unrecorded(engine) if persistent else nullcontext():  # it outlives an open recording
+                engine.fill(tensor, fill)
         tensor.requires_grad = requires_grad
         return tensor  # type: ignore[no-any-return]
 

@@ -173,12 +173,34 @@ def grad_fn_of(tensor: Any) -> Any:
 
 
 class Shared:
-    """The gradient of several leaves on one storage, a tensor and the Parameter made of it."""
+    """The gradient of several leaves on one storage, a tensor and the Parameter made of it.
 
-    __slots__ = ("grad",)
+    ``first_use`` is "read", "cleared" (set to None) or "set" after the first use since ``watch``, else None.
+    """
+
+    __slots__ = ("_grad", "_watched", "first_use")
 
     def __init__(self, grad: Any) -> None:
-        self.grad: Any = grad
+        self._grad: Any = grad
+        self._watched = False
+        self.first_use: str | None = None
+
+    def watch(self) -> None:
+        """Begins to wait for the first use."""
+        self._watched, self.first_use = True, None
+
+    @property
+    def grad(self) -> Any:
+        """The gradient."""
+        if self._watched:
+            self._watched, self.first_use = False, "read"
+        return self._grad
+
+    @grad.setter
+    def grad(self, grad: Any) -> None:
+        if self._watched:
+            self._watched, self.first_use = False, "cleared" if grad is None else "set"
+        self._grad = grad
 
 
 def make_leaf(leaf: Any, value: Any) -> None:
