@@ -48,7 +48,7 @@ nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "house", "wheels", "alone", "tests", "swap_core", "types", "quickstart"]
+nox.options.sessions = ["lint", "house", "wheels", "alone", "tests", "swap_core", "types", "attack", "quickstart"]
 
 
 # ------------------------------------------------------------------------------------------------ wheels and layers
@@ -265,6 +265,13 @@ def house(session: nox.Session) -> None:
     """Run the checks across packages: imports, ranges, purity, ownership of files, wheels, planted faults."""
     install(session, everything({"core": "[cpu,test]"}), "hatchling", *nox.project.dependency_groups(SETTINGS, "lint"))
     run_suites(session, "tests")
+
+
+@nox.session
+def attack(session: nox.Session) -> None:
+    """Attack by hostile files, faults, environments and threads: 20 seconds, or -- --minutes 10 --seed 7."""
+    install(session, everything({"core": "[cpu,test]", "nn": "[onnx]", "data": "[image]"}))
+    session.run("python", "tests/attack", *session.posargs)
 
 
 # ----------------------------------------------------------------------------------------------------- nox -t deep
