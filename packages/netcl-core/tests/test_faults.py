@@ -19,7 +19,7 @@ from netcl.core.memory.out_of_memory import live_allocations
 from netcl.runtime.capture import capture
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-pytestmark = pytest.mark.filterwarnings("ignore:compiled kernels are kept in memory only")
+pytestmark = pytest.mark.filterwarnings("ignore:compiled kernels and measurements are kept in memory only")
 
 A = np.random.default_rng(0).random((6, 6), np.float32)
 

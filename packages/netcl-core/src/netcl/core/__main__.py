@@ -34,7 +34,7 @@ def _report_drivers() -> None:
     print("drivers found")
     drivers = icd.find_drivers()
     for driver in drivers:
-        print(f"  {driver.name}: {driver.library} ({driver.origin})")
+        print(f"  {driver.name}: {driver.library or 'no library'} ({driver.origin})")
         if driver.problem:
             print(f"    not usable: {driver.problem}")
     if not drivers:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -19,7 +20,6 @@ from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl.queue import program_cache  # noqa: E402
 from netcl.core.backend.opencl.queue.program_cache import ProgramCache  # noqa: E402
 
 SOURCE = "__kernel void twice(__global float* x) { size_t i = get_global_id(0); x[i] *= 2.0f; }"
@@ -96,12 +96,13 @@ def test_a_fault_at_every_call_to_the_disk(queue, tmp_path, monkeypatch, error):
         folder = tmp_path / str(at)
         with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            patch.setattr(program_cache.tempfile, "mkstemp", fault.of(program_cache.tempfile.mkstemp, error))
-            patch.setattr(program_cache.os, "replace", fault.of(os.replace, error))
-            patch.setattr(program_cache.os, "scandir", fault.of(os.scandir, error))
-            patch.setattr(program_cache.os, "utime", fault.of(os.utime, error))
+            patch.setattr(tempfile, "mkstemp", fault.of(tempfile.mkstemp, error))
+            patch.setattr(os, "replace", fault.of(os.replace, error))
+            patch.setattr(os, "scandir", fault.of(os.scandir, error))
+            patch.setattr(os, "utime", fault.of(os.utime, error))
             patch.setattr(Path, "mkdir", fault.of(Path.mkdir, error))
-            patch.setattr(Path, "read_bytes", fault.of(Path.read_bytes, error))
+            patch.setattr(os, "open", fault.of(os.open, error))
+            patch.setattr(os, "stat", fault.of(os.stat, error))
             patch.setattr(Path, "unlink", fault.of(Path.unlink, error))
             cache = ProgramCache(folder)
             run(queue, cache)
@@ -124,7 +125,7 @@ def test_a_disk_that_fills_up_while_writing(queue, tmp_path, monkeypatch):
     run(queue, ProgramCache(tmp_path / "first"))  # pyopencl and drivers open files for good at a first launch
     folder = tmp_path / "full"
     real = os.fdopen
-    monkeypatch.setattr(program_cache.os, "fdopen", lambda *args: FullFile(real(*args)))
+    monkeypatch.setattr(os, "fdopen", lambda *args: FullFile(real(*args)))
     cache = ProgramCache(folder)
     before = descriptors()
     with pytest.warns(RuntimeWarning, match="No space left"):
@@ -144,18 +145,14 @@ def test_a_read_only_folder_still_serves_what_it_has(queue, tmp_path, monkeypatc
     def refuse(*args, **kwargs):
         raise PermissionError(errno.EROFS, os.strerror(errno.EROFS))
 
-    for module, name in (
-        (program_cache.tempfile, "mkstemp"),
-        (program_cache.os, "utime"),
-        (program_cache.os, "replace"),
-    ):
+    for module, name in ((tempfile, "mkstemp"), (os, "utime"), (os, "replace")):
         monkeypatch.setattr(module, name, refuse)
     cache = ProgramCache(tmp_path)
     run(queue, cache)
     assert cache.stats.disk_hits == 1
     begin = time.perf_counter()
     with pytest.warns(RuntimeWarning, match="Read-only file system"):
-        cache._store(tmp_path / "new.clbin", b"x")
+        cache._store(tmp_path / "new.clbin", "new", b"x")
     assert time.perf_counter() - begin < 1.0
 
 
@@ -185,19 +182,19 @@ def test_deleted_while_running(queue, tmp_path):
 SCRIPT = """
 import os, signal, sys
 from netcl.core.device import manager
-from netcl.core.backend.opencl.queue import program_cache as programs
+from netcl.core.backend.opencl.queue.program_cache import ProgramCache
 queue = manager.default(sys.argv[1]).queue
-cache = programs.ProgramCache(sys.argv[2])
+cache = ProgramCache(sys.argv[2])
 if sys.argv[3] == "replace":
-    programs.os.replace = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+    os.replace = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[3] == "write":
     real = os.fdopen
     def fdopen(*args):
         file = real(*args)
-        file.write(b"netcl-program-1 half an entry")
+        file.write(b"netcl-cache-2 half an entry")
         file.flush()
         os.kill(os.getpid(), signal.SIGKILL)
-    programs.os.fdopen = fdopen
+    os.fdopen = fdopen
 for i in range(4):
     cache.get_program(queue.context, SOURCE + "// %d" % i, queue.device)
 print(cache.stats.corrupt, cache.stats.builds + cache.stats.disk_hits, flush=True)
@@ -243,4 +240,4 @@ def test_eight_processes_at_once(tmp_path):
     assert set(range(8)) - set(alive) <= {3}, [errors for _, errors in outputs]
     assert all(outputs[i][0].strip() == "0 4" for i in alive), outputs
     assert len(list(tmp_path.glob("*.clbin"))) == 4
-    assert all(ProgramCache(tmp_path)._load(path) is not None for path in tmp_path.glob("*.clbin"))
+    assert all(ProgramCache(tmp_path)._load(path, path.stem) is not None for path in tmp_path.glob("*.clbin"))

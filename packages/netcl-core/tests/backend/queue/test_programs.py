@@ -80,7 +80,7 @@ def test_corrupt_entry_is_rebuilt(queue, tmp_path, damage):
     cache = ProgramCache(tmp_path)
     run(queue, get(cache, queue))
     assert (cache.stats.builds, cache.stats.corrupt) == (1, 1)
-    assert ProgramCache(tmp_path)._load(path) is not None, "the entry is whole again"
+    assert ProgramCache(tmp_path)._load(path, path.stem) is not None, "the entry is whole again"
 
 
 def test_persist_stores_the_code_of_the_launches(queue, tmp_path):

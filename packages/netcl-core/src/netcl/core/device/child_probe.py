@@ -10,20 +10,18 @@ process and is not stored. A trial that can do no harm may be a function instead
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from netcl.core import config
+from netcl.core import cache_files, config
 
 __all__ = ["RIGHT", "WRONG", "driver_key", "clear", "run_in_child", "store", "stored", "timeout_reason", "verdict"]
 
@@ -84,8 +82,9 @@ def stored(name: str, key: str, text: str = "") -> bool | None:
     """Returns the verdict of an earlier trial ``name`` (with this text of its script), or None if there is none."""
     digest = _digest(name, key, text)
     known = _known.get(digest)
-    if known is None and config.get("CACHE"):
-        known = _read(_path(name, digest))
+    folder = _folder()
+    if known is None and folder is not None:
+        known = _read(folder / f"{name}-{digest}.json", digest)
         if known is not None:
             _known[digest] = known
     return known
@@ -96,25 +95,23 @@ def store(name: str, key: str, right: bool, reason: str, text: str = "") -> None
     level = logging.INFO if reason in _QUIET else logging.WARNING
     config.get_logger().log(level, "the probe %s of %s: %s", name, key, reason)
     digest = _digest(name, key, text)
-    if config.get("CACHE"):
-        _write(_path(name, digest), {"probe": name, "driver": key, "right": right, "reason": reason})
+    folder = _folder()
+    if folder is not None:
+        content = {"probe": name, "driver": key, "right": right, "reason": reason}
+        _write(folder / f"{name}-{digest}.json", digest, content)
     _known[digest] = right
 
 
 def clear() -> None:
     """Removes all verdicts from memory and disk, so that the next call tries again."""
     _known.clear()
-    for path in _folder().glob("*.json"):
-        with contextlib.suppress(OSError):
-            path.unlink()
+    folder = _folder()
+    for path in folder.glob("*.json") if folder is not None else ():
+        cache_files.remove(path)
 
 
-def _folder() -> Path:
-    return Path(config.get("CACHE_DIR")) / "probes"
-
-
-def _path(name: str, digest: str) -> Path:
-    return _folder() / f"{name}-{digest}.json"
+def _folder() -> Path | None:
+    return cache_files.shared_folder("probes")
 
 
 def _digest(name: str, key: str, text: str) -> str:
@@ -165,25 +162,19 @@ def _ending(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"code {code:#x}"
 
 
-def _read(path: Path) -> bool | None:
+def _read(path: Path, digest: str) -> bool | None:
+    """The verdict in a file; None if it is missing, damaged or not to be trusted: the driver is tried again."""
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):  # missing or damaged: tried again
+        return bool(json.loads(cache_files.read(path, digest))["right"])
+    except (FileNotFoundError, cache_files.DamagedEntryError):
         return None
-    right = content.get("right") if isinstance(content, dict) else None
-    return right if isinstance(right, bool) else None
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-        os.replace(temporary, path)
     except OSError as error:
-        config.get_logger().debug("the verdict is not kept, %s cannot be written: %s", path, error)
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+        cache_files.warn_once(path.parent, error)
+        return None
+
+
+def _write(path: Path, digest: str, content: dict[str, Any]) -> None:
+    try:
+        cache_files.write(path, digest, json.dumps(content).encode())
+    except OSError as error:
+        cache_files.warn_once(path.parent, error)

@@ -5,6 +5,13 @@ OCL_ICD_VENDORS names, else /etc/OpenCL/vendors, and in both cases its own folde
 It ignores OCL_ICD_FILENAMES. Intel's pip runtime registers nowhere: its ``.icd`` names a placeholder folder. So netcl
 writes a folder that repeats the system's entries and adds drivers that the loader would miss, and OCL_ICD_VENDORS names
 that folder.
+
+The loader opens and reads each ``.icd`` file as it is: a file of zeros ends the process with SIGSEGV, a fifo blocks it.
+A file that names no library is therefore left out of that folder, and a folder of the user's with such a file is
+replaced by one without.
+
+PoCL keeps compiled kernels in a folder of its own (POCL_CACHE_DIR) and shows no platform if it cannot make the folder;
+then, or if another user could write there, it gets a temporary one.
 """
 
 from __future__ import annotations
@@ -14,6 +21,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import sys
 import tempfile
 import threading
@@ -24,7 +32,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from netcl.core import config
+from netcl.core import cache_files, config
 
 try:
     import pyopencl
@@ -38,6 +46,8 @@ else:
 __all__ = ["Driver", "advice", "ensure_drivers", "find_drivers", "require_pyopencl"]
 
 _OWN_PREFIX = "netcl-icd-"
+_FILTERED_PREFIX = "netcl-vendors-"  # the user's choice, without files that name no library
+_MAX_ICD = 4096  # bytes of a file with one path
 _SYSTEM_VENDORS = "/etc/OpenCL/vendors"
 # Intel's compiler runtime (intel-cmplr-lib-rt) and tbb: pip does not install the first as a dependency, and without
 # either the driver's library does not load and the loader skips it without a message.
@@ -62,7 +72,10 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class Driver:
-    """An OpenCL driver: ``name``, ``library`` as the loader opens it, ``origin``, and ``problem`` if there is one."""
+    """An OpenCL driver: ``name``, ``library`` as the loader opens it, ``origin``, and ``problem`` if there is one.
+
+    ``library`` is empty for a file that names none, which the loader does not get to see.
+    """
 
     name: str
     library: str
@@ -93,11 +106,30 @@ def _driver_name(library: str) -> str:
     return next((name for part, name in _NAMES if part in stem), Path(library).name)
 
 
-def _library_of(icd: Path) -> str:
+def _library_of(icd: Path) -> tuple[str, str]:
+    """Returns the library that an ``.icd`` file names, or "" and the reason why the loader must not read the file."""
     try:
-        return icd.read_text(encoding="utf-8", errors="replace").strip().splitlines()[0].strip()
-    except (OSError, IndexError):
-        return ""
+        # A fifo would block here, as it blocks the loader.
+        descriptor = os.open(icd, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return "", "is no regular file"
+            content = os.read(descriptor, _MAX_ICD + 1)
+        finally:
+            os.close(descriptor)
+        lines = content.decode().strip().splitlines()
+    except OSError as error:
+        return "", f"cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        return "", "does not name a library: it is no text"
+    if not lines or not lines[0].strip():
+        return "", "does not name a library: it is empty"
+    library = lines[0].strip()
+    if len(content) > _MAX_ICD or not library.isprintable():
+        return "", f"does not name a library: {library[:40]!r}"
+    if os.path.isabs(library) and os.path.exists(library) and not os.path.isfile(library):
+        return "", f"names {library}, which is no regular file"
+    return library, ""
 
 
 def _identity(library: str) -> str:
@@ -145,9 +177,12 @@ def _wheel_files(distribution: str, file_name: str) -> list[Path]:
 
 def _read_folder(folder: Path, origin: str) -> Iterator[Driver]:
     for icd in sorted(folder.glob("*.icd")):
-        library = _library_of(icd)
-        if library:
-            yield Driver(_driver_name(library), library, f"{origin} {icd}", _missing(library))
+        yield _driver_of(icd, f"{origin} {icd}")
+
+
+def _driver_of(icd: Path, origin: str) -> Driver:
+    library, problem = _library_of(icd)
+    return Driver(_driver_name(library) if library else icd.name, library, origin, problem or _missing(library))
 
 
 def _chosen_vendors() -> str:
@@ -169,9 +204,11 @@ def _chosen_by_user(vendors: str) -> Iterator[Driver]:
         if folder:  # a single file would replace the loader's folder
             yield from _read_folder(folder, "pip")
     else:
-        library = _library_of(Path(vendors)) if vendors.endswith(".icd") else vendors
-        if library:
-            yield Driver(_driver_name(library), library, f"OCL_ICD_VENDORS {vendors}", _missing(library))
+        origin = f"OCL_ICD_VENDORS {vendors}"
+        if vendors.endswith(".icd"):
+            yield _driver_of(Path(vendors), origin)
+        else:
+            yield Driver(_driver_name(vendors), vendors, origin, _missing(vendors))
     if folder is None:
         yield from _file_names()
 
@@ -215,7 +252,8 @@ def _entries() -> list[_Entry]:
         found = (*_installed(), *_of_loader())
     entries: dict[str, _Entry] = {}
     for entry in found:
-        entries.setdefault(_identity(entry.driver.library), entry)
+        driver = entry.driver
+        entries.setdefault(_identity(driver.library) if driver.library else driver.origin, entry)
     return list(entries.values())
 
 
@@ -243,34 +281,77 @@ def ensure_drivers() -> None:
         return
     with _lock:
         if not _ensured:
-            if not _chosen_vendors():
-                _show([entry for entry in _entries() if not entry.shown])
+            entries = _entries()
+            vendors = _chosen_vendors()
+            if not vendors:
+                _show([entry for entry in entries if not entry.shown])
+            else:
+                chosen = [entry.driver for entry in entries if entry.driver.origin.startswith("OCL_ICD_VENDORS")]
+                if any(map(_unreadable, chosen)):
+                    _name_libraries(_FILTERED_PREFIX, [driver for driver in chosen if driver.library])
+            for driver in (entry.driver for entry in entries if _unreadable(entry.driver)):
+                config.get_logger().warning("an OpenCL driver is left out: %s %s", driver.origin, driver.problem)
+            if any(entry.driver.name == "PoCL" for entry in entries):
+                _give_pocl_a_folder()
             _ensured = True
 
 
+def _unreadable(driver: Driver) -> bool:
+    return not driver.library
+
+
 def _show(entries: list[_Entry]) -> None:
-    if not any(entry.hidden and not entry.driver.problem for entry in entries):
+    if not any(_unreadable(entry.driver) or (entry.hidden and not entry.driver.problem) for entry in entries):
         # Nothing to add, and a parent's folder may list drivers that no longer exist.
         os.environ.pop("OCL_ICD_VENDORS", None)
         return
-    libraries = [entry.driver.library for entry in entries if not (entry.hidden and entry.driver.problem)]
-    files = {f"{number:02d}-{Path(library).name}.icd": library + "\n" for number, library in enumerate(libraries)}
+    shown = (entry.driver for entry in entries if not (entry.hidden and entry.driver.problem))
+    _name_libraries(_OWN_PREFIX, [driver for driver in shown if driver.library])
+
+
+def _name_libraries(prefix: str, drivers: list[Driver]) -> None:
+    """Sets OCL_ICD_VENDORS to a folder of files that name the libraries of these drivers."""
+    libraries = [driver.library for driver in drivers]
+    files = {f"{number:02d}-{Path(library).name[:99]}.icd": library + "\n" for number, library in enumerate(libraries)}
     digest = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
     try:
-        folder = _write_in_cache(_OWN_PREFIX + digest, files)
+        folder = _write_in_cache(prefix + digest, files)
     except OSError as error:
         config.get_logger().warning("OpenCL drivers installed by pip stay unseen, no folder can be written: %s", error)
         return
     os.environ["OCL_ICD_VENDORS"] = str(folder)
 
 
-def _write_in_cache(name: str, files: dict[str, str]) -> Path:
-    if config.get("CACHE"):
-        try:
-            return _write_folder(config.get("CACHE_DIR") / name, files)
-        except OSError:
-            pass  # without a writable cache, use a temporary folder
-    folder = Path(tempfile.mkdtemp(prefix=_OWN_PREFIX))
+def _pocl_folder() -> Path:
+    """Returns the folder in which PoCL keeps compiled kernels."""
+    for name, below in (("POCL_CACHE_DIR", ""), ("XDG_CACHE_HOME", "pocl/kcache"), ("HOME", ".cache/pocl/kcache")):
+        if os.environ.get(name):
+            return Path(os.environ[name]) / below
+    return Path("/tmp/pocl/kcache")
+
+
+def _give_pocl_a_folder() -> None:
+    """Sets POCL_CACHE_DIR to a temporary folder, with a warning, if PoCL could not make its own or another user could
+    have written code there.
+    """
+    folder = _pocl_folder()
+    try:
+        cache_files.make_private(folder)
+        if os.access(folder, os.W_OK):
+            return
+        reason: object = "it cannot be written"
+    except OSError as error:
+        reason = error
+    try:
+        os.environ["POCL_CACHE_DIR"] = str(_temporary_folder("netcl-pocl-"))
+    except OSError as error:
+        reason = error
+    cache_files.warn_once(folder, reason)
+
+
+def _temporary_folder(prefix: str) -> Path:
+    """Returns a new folder that this process removes at its end."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
     owner = os.getpid()
 
     def remove() -> None:
@@ -278,14 +359,27 @@ def _write_in_cache(name: str, files: dict[str, str]) -> Path:
             shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(remove)
-    return _write_folder(folder, files)
+    return folder
+
+
+def _write_in_cache(name: str, files: dict[str, str]) -> Path:
+    if config.get("CACHE"):
+        cache = Path(config.get("CACHE_DIR"))
+        try:
+            cache_files.make_private(cache)  # the loader reads the folder by its name: no other user may replace it
+            return _write_folder(cache / name, files)
+        except OSError as error:  # without a cache of the user's own, use a temporary folder
+            cache_files.warn_once(cache, error)
+    return _write_folder(_temporary_folder(_OWN_PREFIX), files)
 
 
 def _write_folder(folder: Path, files: dict[str, str]) -> Path:
     """Writes exactly these ``.icd`` files to ``folder``; a concurrent reader sees whole files."""
-    if {icd.name: icd.read_text(encoding="utf-8") for icd in folder.glob("*.icd")} == files:
-        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
+    if folder.exists():
+        cache_files.make_private(folder)
+        if {icd.name: _content(icd) for icd in folder.glob("*.icd")} == files:
+            return folder
     new = Path(tempfile.mkdtemp(prefix=".new-" + _OWN_PREFIX, dir=folder.parent))
     try:
         for name, text in files.items():
@@ -301,6 +395,14 @@ def _write_folder(folder: Path, files: dict[str, str]) -> Path:
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return folder
+
+
+def _content(icd: Path) -> str | None:
+    """Returns the library of a file in netcl's folder as the file has it, None if it is not a private regular file."""
+    status = icd.lstat()
+    if not stat.S_ISREG(status.st_mode) or cache_files.distrust(status):
+        return None
+    return icd.read_text(encoding="utf-8", errors="replace")
 
 
 def _graphics_cards() -> list[tuple[str, Path]]:
@@ -357,7 +459,9 @@ def advice() -> str:
         return " ".join(lines)
     drivers = find_drivers()
     working = {driver.name for driver in drivers if not driver.problem}
-    lines += [f"{driver.name} ({driver.library}): {driver.problem}." for driver in drivers if driver.problem]
+    lines += [
+        f"{driver.name} ({driver.library or driver.origin}): {driver.problem}." for driver in drivers if driver.problem
+    ]
     lines += _card_advice(working)
     if not working and _pyopencl is not None:
         other = "install your vendor's OpenCL driver, or PoCL from your distribution (package pocl-opencl-icd)"

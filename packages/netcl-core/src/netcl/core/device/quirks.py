@@ -6,7 +6,6 @@ process; ``needs_flush`` launches dependent kernels in this process.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key, verdict
+from netcl.core.device.kernel_objects import new_kernel, raw_program
 
 try:
     import pyopencl
@@ -138,7 +138,7 @@ def _run(device: Any, source: str, values: Any, count: int, items: int) -> Any:
     try:
         context = cl.Context([device])
         queue = cl.CommandQueue(context, device)
-        kernel = _kernel(context, source)
+        kernel = _kernel(context, device, source)
         flags = cl.mem_flags
         given = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=values)
         target = cl.Buffer(context, flags.WRITE_ONLY, result.nbytes)
@@ -150,10 +150,10 @@ def _run(device: Any, source: str, values: Any, count: int, items: int) -> Any:
     return result
 
 
-def _kernel(context: Any, source: str) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cl.CompilerWarning)
-        return cl.Kernel(cl.Program(context, source).build(cache_dir=False), "probe")
+def _kernel(context: Any, device: Any, source: str) -> Any:
+    program = raw_program(context, source)
+    program._build(b"", [device])
+    return new_kernel(cl.Program(program), "probe")
 
 
 def _half(device: Any) -> bool:
@@ -185,7 +185,7 @@ def _ordered(device: Any) -> bool:
     """True if a chain of kernels, each of which reads all of its predecessor's output, is right without a flush."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
-    kernel = _kernel(context, _SHIFTED)
+    kernel = _kernel(context, device, _SHIFTED)
     start = np.zeros(_COUNT, np.uint32)
     flags = cl.mem_flags
     buffers = [cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=start) for _ in range(2)]

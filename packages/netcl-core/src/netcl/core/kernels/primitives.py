@@ -10,6 +10,7 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.device.capabilities import profile_of
+from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.dtypes import c_type
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
 from netcl.core.expr.kernel_source import KernelSource, joined, kernel_text
@@ -149,7 +150,7 @@ class BuiltKernel:
 
     def kernel(self) -> Any:
         """A new cl.Kernel; its arguments are state, so threads must not share one."""
-        return cl.Kernel(self.program, self.spec.name)
+        return new_kernel(self.program, self.spec.name)
 
     def run(self, queue: Any, global_size: Sequence[int], local_size: Sequence[int] | None, *args: Any) -> None:
         """Launches over ``global_size`` work-items; returns at once.

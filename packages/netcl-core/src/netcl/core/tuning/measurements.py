@@ -1,7 +1,7 @@
 """The table of measured kernels, stored on disk per driver: the fastest kernel of each shape that was measured.
 
-``netcl.profiling.autotuner`` measures. One file per driver version in NETCL_CACHE_DIR, read once per process, written
-to a temporary file and renamed. A file that cannot be read is measured again; if it cannot be written, the table is
+``netcl.profiling.autotuner`` measures. One file per driver version in NETCL_CACHE_DIR (``cache_files``), read once per
+process. A file that is damaged or not to be trusted is measured again; if it cannot be written, the table is
 kept in this process alone. The table of the package (``shipped``) is asked after it, unless NETCL_AUTOTUNE=on measures
 each shape here.
 """
@@ -13,14 +13,11 @@ import hashlib
 import importlib
 import json
 import math
-import os
-import tempfile
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from netcl.core import config
+from netcl.core import cache_files, config
 from netcl.core.__about__ import __version__
 from netcl.core.device.capabilities import device_profile, profile_of
 from netcl.core.device.child_probe import driver_key
@@ -108,7 +105,7 @@ def store(engine: Any, op: str, shape: Shape, dtype: str, chosen: KernelConfig) 
         entries = table(key)
         path = _path(key)
         if path is not None:
-            entries.update(_read(path))  # what other processes have measured since
+            entries.update(_read(path, key))  # what other processes have measured since
         entries[op, shape, dtype] = chosen
         if path is not None:
             _write(path, key, entries)
@@ -121,8 +118,7 @@ def forget() -> None:
         _tables.clear()
         folder = _folder()
         for path in folder.glob("*.json") if folder is not None else ():
-            with suppress(OSError):
-                path.unlink()
+            cache_files.remove(path)
     forget_choices()
 
 
@@ -197,30 +193,37 @@ def table(key: str) -> Entries:
             known = _tables.get(key)
             if known is None:
                 path = _path(key)
-                known = _tables[key] = {} if path is None else _read(path)
+                known = _tables[key] = {} if path is None else _read(path, key)
     return known
 
 
 def _folder() -> Path | None:
-    return Path(config.get("CACHE_DIR")) / "tuning" if config.get("CACHE") else None
+    return cache_files.shared_folder("tuning")
 
 
 def _path(key: str) -> Path | None:
     folder = _folder()
-    digest = hashlib.sha256(f"{__version__}\0{key}".encode()).hexdigest()[:24]
+    digest = hashlib.sha256(_checked(key).encode()).hexdigest()[:24]
     return None if folder is None else folder / f"{digest}.json"
 
 
-def _read(path: Path) -> Entries:
-    """The entries of a file; none if it is missing or, with a warning, damaged."""
+def _checked(key: str) -> str:
+    """The key of the checksum: a file of another driver or version is no entry of this one."""
+    return f"{__version__}\0{key}"
+
+
+def _read(path: Path, key: str) -> Entries:
+    """The entries of a file; none if it is missing or, with a warning, damaged or not to be trusted."""
     try:
-        rows = json.loads(path.read_bytes())["entries"]
+        rows = json.loads(cache_files.read(path, _checked(key)))["entries"]
         return {(row["op"], tupled(row["shape"]), row["dtype"]): _config(row["config"]) for row in rows}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        config.get_logger().warning("measured kernels are measured anew: %s cannot be read (%s)", path, error)
-        return {}
+    except cache_files.DamagedEntryError as error:
+        config.get_logger().warning("kernels are measured again: %s", error)
+    except OSError as error:
+        cache_files.warn_once(path.parent, error)
+    return {}
 
 
 def _write(path: Path, key: str, entries: Entries) -> None:
@@ -229,18 +232,11 @@ def _write(path: Path, key: str, entries: Entries) -> None:
         for (op, shape, dtype), chosen in entries.items()
         if chosen is not None
     ]
-    temporary = None
+    content = {"driver": key, "netcl-core": __version__, "entries": rows}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"driver": key, "netcl-core": __version__, "entries": rows}, file, indent=1)
-        os.replace(temporary, path)
+        cache_files.write(path, _checked(key), json.dumps(content, indent=1).encode())
     except OSError as error:
-        config.get_logger().warning("measured kernels are known to this process alone: %s (%s)", path, error)
-        if temporary is not None:
-            with suppress(OSError):
-                os.unlink(temporary)
+        cache_files.warn_once(path.parent, error)
 
 
 def row_of(chosen: KernelConfig) -> dict[str, Any]:

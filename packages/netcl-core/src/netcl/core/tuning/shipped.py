@@ -1,16 +1,24 @@
 """Measurements that come with the package: which kernel is faster than the rule's on known drivers, and where.
 
-``netcl.profiling.shipping`` measures them into ``tuned.json``, which is stored with the kernels.
+``netcl.profiling.shipping`` measures them into ``tuned.json``, which is stored with the kernels. Of a wheel the file
+has the hash that the wheel's RECORD lists, or it is not used; in an editable installation RECORD does not list it.
 """
 
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
 import json
+import os
+import warnings
 from functools import lru_cache
+from importlib import metadata
 from importlib.resources import files
 from typing import Any
 
 from netcl.core.device.capabilities import type_of
+from netcl.core.user_frame import level_outside
 
 __all__ = ["applies", "driver_of", "resource", "rows_for"]
 
@@ -45,11 +53,41 @@ def applies(measured: dict[str, Any], here: dict[str, Any]) -> bool:
     return near and all(measured[name] == here[name] for name in _SAME)
 
 
+def _recorded_hash() -> str:
+    """Returns the SHA-256 of the table as the installed wheel's RECORD has it (base64 without padding), "" if RECORD
+    does not list the file that is used.
+    """
+    try:
+        wheel = metadata.distribution("netcl-core")
+    except metadata.PackageNotFoundError:
+        return ""
+    for row in csv.reader(line for line in (wheel.read_text("RECORD") or "").splitlines() if "tuned.json" in line):
+        if len(row) > 1 and os.path.realpath(str(wheel.locate_file(row[0]))) == os.path.realpath(str(resource())):
+            return row[1].removeprefix("sha256=")
+    return ""
+
+
+@lru_cache(maxsize=1)
+def _content() -> dict[str, Any]:
+    content = resource().read_bytes()
+    recorded = _recorded_hash()
+    if recorded and base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=") != recorded:
+        warnings.warn(
+            f"{resource()} is not the file that netcl-core was installed with: the rules alone choose kernels. "
+            "Install netcl-core again",
+            RuntimeWarning,
+            stacklevel=level_outside(),
+        )
+        return {"drivers": []}
+    table: dict[str, Any] = json.loads(content)
+    return table
+
+
 @lru_cache(maxsize=64)
 def rows_for(device: Any) -> tuple[dict[str, Any], ...]:
     """The rows of the table for a pyopencl device: ``op``, ``shape``, ``dtype``; ``gains``, how many times as fast as
     the rule's choice each kernel was; ``config`` of the one to take, None if the rule's choice is kept.
     """
     here = driver_of(device)
-    tables = json.loads(resource().read_text(encoding="utf-8"))["drivers"]
+    tables = _content()["drivers"]
     return next((tuple(table["rows"]) for table in tables if applies(table["driver"], here)), ())

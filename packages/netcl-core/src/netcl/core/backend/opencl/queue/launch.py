@@ -44,6 +44,7 @@ from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
 from netcl.core.backend.recording import Recording
 from netcl.core.device import health
 from netcl.core.device.health import forget_launches, is_lost, launch_log, mark_lost, state_of
+from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.device.quirks import needs_flush
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.expr.kernel_source import KernelSource
@@ -201,7 +202,7 @@ class Launcher:
         self.check()
         program = self._program(source, options)
         try:
-            kernel = cl.Kernel(program, kernel_name)
+            kernel = new_kernel(program, kernel_name)
         except cl.Error as error:
             log = f"there is no kernel {kernel_name!r} in the program"
             names = str(self.device.name).strip(), f"{str(self.device.platform.name).strip()}"

@@ -4,9 +4,10 @@
 by a build. ``default_cache()`` is the one that the process shares. Nothing here needs a queue.
 
 One file per program in the folder, named by the key: a hash of source, options, platform, device, driver version and
-the version of netcl-core. It is written to a temporary file and renamed, and opens with a checksum: a process killed
-while writing, eight processes at once, or a bad disk cost a rebuild. The checksum is not a luxury: given half of one of
-its own binaries, PoCL 3.0 crashes the process.
+the version of netcl-core. It is written to a temporary file and renamed, and opens with a checksum of key and binary: a
+process killed while writing, eight processes at once, a bad disk, or an entry copied over another's cost a rebuild. The
+checksum is not a luxury: given half of one of its own binaries, PoCL 3.0 crashes the process. Folder and files belong
+to the user alone (``netcl.core.cache_files``); others are not read.
 
 A program that was built here is stored at once, and stored again by ``persist()`` at exit, with what drivers compile at
 the first launch. Of PoCL no binaries are taken unless a folder is asked for: it compiles each kernel at its first
@@ -20,22 +21,19 @@ import contextlib
 import hashlib
 import os
 import re
-import tempfile
 import threading
-import time
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from netcl.core import config
+from netcl.core import cache_files, config
 from netcl.core.__about__ import __version__
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.declarations import WITHOUT_HEADER, declared
 from netcl.core.device.capabilities import type_of
+from netcl.core.device.kernel_objects import raw_program
 from netcl.core.device.quirks import HALF_VECTORS, half_vectors_work
 from netcl.core.errors import KernelBuildError
-from netcl.core.user_frame import level_outside
 
 try:
     import pyopencl as cl
@@ -44,11 +42,8 @@ except ImportError:
 
 __all__ = ["ProgramCache", "ProgramStats", "default_cache"]
 
-_MAGIC = b"netcl-program-1\n"
-_DIGEST_SIZE = 32
 _SUFFIX = ".clbin"
 _MIB = 1 << 20
-_STALE_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -81,9 +76,8 @@ class ProgramCache:
         self._lock = threading.Lock()
         self._building: dict[Any, threading.Lock] = {}
         self._programs: dict[Any, Any] = {}
-        self._unpersisted: list[tuple[Path, Any]] = []
+        self._unpersisted: list[tuple[Path, str, Any]] = []
         self._stats = ProgramStats()
-        self._warned = False
 
     def get_program(self, context: Any, source: str, device: Any, options: str = "") -> Any:
         """The program of ``source`` built for ``device`` with ``options``; raises KernelBuildError if it does not
@@ -113,7 +107,7 @@ class ProgramCache:
         folder = self.folder
         if folder is not None:
             for path in folder.glob("*" + _SUFFIX):
-                _unlink(path)
+                cache_files.remove(path)
 
     @property
     def stats(self) -> ProgramStats:
@@ -123,16 +117,14 @@ class ProgramCache:
     @property
     def folder(self) -> Path | None:
         """The folder of the entries, None if the cache is not on disk."""
-        if self._given_dir is not None:
-            return self._given_dir
-        return Path(config.get("CACHE_DIR")) / "programs" if config.get("CACHE") else None
+        return cache_files.shared_folder("programs") if self._given_dir is None else self._given_dir
 
     def persist(self) -> None:
         """Store the programs built in this process again, now with the code that the driver made at their launches."""
         with self._lock:
             waiting, self._unpersisted = self._unpersisted, []
-        for path, program in waiting:
-            self._store(path, _binary(program))
+        for path, key, program in waiting:
+            self._store(path, key, _binary(program))
 
     def _count(self, **increments: int) -> None:
         with self._lock:
@@ -144,8 +136,9 @@ class ProgramCache:
         if config.get("LOG") == "kernels":
             config.get_logger().info("for %s, options %r:\n%s", str(device.name).strip(), options, source)
         folder = None if self._given_dir is None and _kept_by_driver(device) else self.folder
-        path = None if folder is None else folder / (_key(source, options, device) + _SUFFIX)
-        binary = None if path is None else self._load(path)
+        key = "" if folder is None else _key(source, options, device)
+        path = None if folder is None else folder / (key + _SUFFIX)
+        binary = None if path is None else self._load(path, key)
         if binary is not None:
             program = _from_binary(context, device, binary, options)
             if program is not None:
@@ -155,45 +148,35 @@ class ProgramCache:
         program = _from_source(context, device, source, options)
         self._count(builds=1)
         if path is not None:
-            self._store(path, _binary(program))
+            self._store(path, key, _binary(program))
             with self._lock:
-                self._unpersisted.append((path, program))
+                self._unpersisted.append((path, key, program))
         return program
 
-    def _load(self, path: Path) -> bytes | None:
+    def _load(self, path: Path, key: str) -> bytes | None:
         try:
-            content = path.read_bytes()
+            binary = cache_files.read(path, key)
         except FileNotFoundError:
             return None
-        except OSError as error:
-            self._warn(path.parent, error)
-            return None
-        start = len(_MAGIC) + _DIGEST_SIZE
-        binary = content[start:]
-        if content[:start] != _MAGIC + hashlib.sha256(binary).digest():
+        except cache_files.DamagedEntryError:
             self._count(corrupt=1)
-            _unlink(path)
+            cache_files.remove(path)
+            return None
+        except OSError as error:
+            cache_files.warn_once(path.parent, error, self._given_dir)
             return None
         with contextlib.suppress(OSError):  # the time of use orders the entries; a read-only folder keeps its own
             os.utime(path)
         return binary
 
-    def _store(self, path: Path, binary: bytes) -> None:
+    def _store(self, path: Path, key: str, binary: bytes) -> None:
         if not binary:  # a driver that gives no binaries
             return
-        folder = path.parent
-        temporary = None
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".tmp")
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(_MAGIC + hashlib.sha256(binary).digest() + binary)
-            os.replace(temporary, path)
-            self._bound(folder)
+            cache_files.write(path, key, binary)
+            self._bound(path.parent)
         except OSError as error:
-            if temporary is not None:
-                _unlink(Path(temporary))
-            self._warn(folder, error)
+            cache_files.warn_once(path.parent, error, self._given_dir)
 
     def _bound(self, folder: Path) -> None:
         """Delete the least recently used entries beyond the bound, and what killed processes left."""
@@ -204,26 +187,14 @@ class ProgramCache:
                 status = entry.stat()
                 if entry.name.endswith(_SUFFIX):
                     entries.append((status.st_mtime_ns, status.st_size, entry.path))
-                elif entry.name.endswith(".tmp") and time.time() - status.st_mtime > _STALE_S:
-                    _unlink(Path(entry.path))
+                elif cache_files.temporary_of(entry.name):
+                    cache_files.remove_stale(Path(entry.path))
         excess = sum(size for _, size, _ in entries) - limit
         for _, size, name in sorted(entries):
             if excess <= 0:
                 return
-            _unlink(Path(name))
+            cache_files.remove(Path(name))
             excess -= size
-
-    def _warn(self, folder: Path, error: OSError) -> None:
-        with self._lock:
-            if self._warned:
-                return
-            self._warned = True
-        warnings.warn(
-            f"compiled kernels are kept in memory only: {folder} cannot be used ({error}). "
-            "Set NETCL_CACHE_DIR to a folder that can be written, or NETCL_CACHE=0",
-            RuntimeWarning,
-            stacklevel=level_outside(),
-        )
 
 
 _ROUNDED_DIVISION = "-cl-fp32-correctly-rounded-divide-sqrt"
@@ -259,12 +230,6 @@ def _key(source: str, options: str, device: Any) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _raw_program(*args: Any) -> Any:
-    # cl.Program would write pyopencl's own binary cache, whose faults this one is here to avoid.
-    private: Any = cl
-    return private._cl._Program(*args)
-
-
 def _is_pocl(device: Any) -> bool:
     return bool(device.platform.name == "Portable Computing Language")
 
@@ -287,14 +252,14 @@ def _from_source(context: Any, device: Any, source: str, options: str) -> Any:
     short = _with_declarations(source, options, device)
     if short is not None:
         with contextlib.suppress(cl.Error):  # built as it is instead, if only for the messages
-            raw = _raw_program(context, short)
+            raw = raw_program(context, short)
             _build(raw, device, f"{options} {WITHOUT_HEADER}")
             return cl.Program(raw)
-    raw = _raw_program(context, source)
+    raw = raw_program(context, source)
     try:
         _build(raw, device, options)
         if _PASSED_THROUGH in source:
-            raw = _raw_program(context, [device], [_retargeted(_binary(raw))])
+            raw = raw_program(context, [device], [_retargeted(_binary(raw))])
             _build(raw, device, "")
     except cl.Error as error:
         log = str(raw.get_build_info(device, cl.program_build_info.LOG))
@@ -318,7 +283,7 @@ def _retargeted(binary: bytes) -> bytes:
 def _from_binary(context: Any, device: Any, binary: bytes, options: str) -> Any:
     """The program of a binary, None if the driver refuses it (another driver build of the same version)."""
     try:
-        raw = _raw_program(context, [device], [binary])
+        raw = raw_program(context, [device], [binary])
         _build(raw, device, options)
     except cl.Error:
         return None
@@ -334,11 +299,6 @@ def _build(raw: Any, device: Any, options: str) -> None:
 def _binary(program: Any) -> bytes:
     binaries = program.get_info(cl.program_info.BINARIES)
     return bytes(binaries[0]) if binaries else b""
-
-
-def _unlink(path: Path) -> None:
-    with contextlib.suppress(OSError):  # gone already, or a folder that is read-only: it is only a cache
-        path.unlink()
 
 
 _default: ProgramCache | None = None

@@ -1,0 +1,70 @@
+"""OpenCL programs and kernels made by pyopencl without its caches on disk.
+
+pyopencl keeps Python code that it generates for each kernel in pytools' cache, pickled, in the user's cache folder: it
+raises FileNotFoundError at the first kernel if that folder cannot be made, and runs what is stored there. Its cache of
+binaries has faults of its own (``program_cache`` has netcl's). Code for the same arguments is kept in memory instead.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib import import_module
+from typing import Any
+
+try:
+    import pyopencl
+except ImportError:
+    cl: Any = None
+else:
+    cl = pyopencl
+
+__all__ = ["new_kernel", "raw_program"]
+
+
+class _InMemory(dict[Any, Any]):
+    """The part of pytools' WriteOncePersistentDict that pyopencl uses, for this process alone."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
+
+    def store_if_not_present(self, key: Any, value: Any) -> None:
+        self.setdefault(key, value)
+
+
+_replaced = False
+_lock = threading.Lock()
+
+
+def new_kernel(program: Any, name: str) -> Any:
+    """Returns a new cl.Kernel of a built program; raises cl.Error if the program has no such kernel."""
+    if not _replaced:
+        _replace_cache()
+    return cl.Kernel(program, name)
+
+
+def raw_program(*args: Any) -> Any:
+    """Returns pyopencl's program object of a context and a source, or of devices and binaries.
+
+    ``cl.Program`` would read and write pyopencl's own cache of binaries.
+    """
+    return cl._cl._Program(*args)
+
+
+def _replace_cache() -> None:
+    """Makes pyopencl keep the code of its kernels in memory; the module opens its cache as it is imported."""
+    global _replaced
+    with _lock:
+        if _replaced:
+            return
+        if "pyopencl.invoker" not in sys.modules:
+            persistent_dict: Any = import_module("pytools.persistent_dict")
+            on_disk = persistent_dict.WriteOncePersistentDict
+            persistent_dict.WriteOncePersistentDict = _InMemory
+            try:
+                import_module("pyopencl.invoker")
+            finally:
+                persistent_dict.WriteOncePersistentDict = on_disk
+        invoker: Any = import_module("pyopencl.invoker")
+        invoker.invoker_cache = _InMemory()
+        _replaced = True
