@@ -57,14 +57,12 @@ def _replace_cache() -> None:
     with _lock:
         if _replaced:
             return
-        if "pyopencl.invoker" not in sys.modules:
-            persistent_dict: Any = import_module("pytools.persistent_dict")
-            on_disk = persistent_dict.WriteOncePersistentDict
-            persistent_dict.WriteOncePersistentDict = _InMemory
-            try:
-                import_module("pyopencl.invoker")
-            finally:
-                persistent_dict.WriteOncePersistentDict = on_disk
-        invoker: Any = import_module("pyopencl.invoker")
+        pytools: Any = sys.modules["pytools.persistent_dict"]  # pyopencl has imported it
+        on_disk = pytools.WriteOncePersistentDict
+        pytools.WriteOncePersistentDict = _InMemory
+        try:
+            invoker: Any = import_module(f"{cl.__name__}.invoker")
+        finally:
+            pytools.WriteOncePersistentDict = on_disk
         invoker.invoker_cache = _InMemory()
         _replaced = True
