@@ -12,7 +12,7 @@ import netcl as nc
 import netcl.torch as torch
 from netcl.io import load_checkpoint, save_checkpoint
 from netcl.nn import Linear
-from netcl.torch.parts import data
+from netcl.torch.utils import data
 
 
 @pytest.fixture(autouse=True)

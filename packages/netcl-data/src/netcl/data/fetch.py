@@ -13,7 +13,7 @@ from netcl.data.filters import Filter
 from netcl.data.sample_random import SampleRandom, preserved_globals, sample_keys, seed_globals
 from netcl.data.tree import first_field, rebuild, replace_first
 
-__all__ = ["BatchBuilder", "StreamReader", "as_functions"]
+__all__ = ["BatchBuilder", "StreamEnd", "StreamReader", "as_functions"]
 
 # Random streams of SampleRandom: transforms may run per sample or per batch, so augmentation must not continue their
 # count.
@@ -33,6 +33,10 @@ def _add_sample_note(error: BaseException, index: Any) -> None:
     """Adds the index of the sample to the traceback (Python 3.11 or later)."""
     if hasattr(error, "add_note"):
         error.add_note(f"netcl.data: while reading sample {index!r}")
+
+
+class StreamEnd(Exception):  # a signal, as StopIteration is
+    """Raised by the ``build`` of a builder that reads a stream of its own: it has no more batches of this epoch."""
 
 
 class BatchBuilder:

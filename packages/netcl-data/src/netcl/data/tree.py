@@ -2,25 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
-__all__ = ["first_field", "map_type", "rebuild", "replace_first"]
+__all__ = ["first_field", "map_type", "rebuild", "rebuild_mapping", "replace_first"]
 
 
 def rebuild(like: Any, values: list[Any]) -> Any:
-    """Returns a tuple, named tuple or list of the same type as ``like`` with ``values``."""
+    """Returns a tuple, named tuple or list of the same type as ``like`` with ``values``; attributes of a subclass of
+    list are kept. A list or tuple if the type cannot be made so.
+    """
     if hasattr(like, "_fields"):
         return type(like)(*values)
-    return values if isinstance(like, list) else tuple(values)
+    plain = values if isinstance(like, list) else tuple(values)
+    if type(like) in (list, tuple):
+        return plain
+    try:
+        if isinstance(like, list):
+            made = copy.copy(like)
+            made[:] = values
+            return made
+        other = type(like)(values)
+        # A constructor may take the items one by one.
+        return other if len(other) == len(values) else plain
+    except TypeError:
+        return plain
+
+
+def rebuild_mapping(like: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
+    """Returns a mapping of the same type as ``like`` with ``values``, which has its keys; a dict if the type cannot be
+    made so.
+    """
+    if type(like) is dict:
+        return values
+    try:
+        if not isinstance(like, MutableMapping):
+            return type(like)(values)  # type: ignore[call-arg]
+        made = copy.copy(like)
+        made.update(values)
+        return made
+    except TypeError:
+        return values
 
 
 def map_type(function: Callable[[Any], Any], kind: type, tree: Any) -> Any:
-    """Returns ``tree`` with ``function`` applied to each leaf of type ``kind``; other leaves are kept."""
+    """Returns ``tree`` with ``function`` applied to each leaf of type ``kind``; other leaves are kept, and the types of
+    the containers.
+    """
     if isinstance(tree, kind):
         return function(tree)
     if isinstance(tree, Mapping):
-        return {key: map_type(function, kind, value) for key, value in tree.items()}
+        return rebuild_mapping(tree, {key: map_type(function, kind, value) for key, value in tree.items()})
     if isinstance(tree, (tuple, list)):
         return rebuild(tree, [map_type(function, kind, value) for value in tree])
     return tree

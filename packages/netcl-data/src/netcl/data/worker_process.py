@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from netcl.data.fetch import BatchBuilder, StreamReader
+from netcl.data.fetch import BatchBuilder, StreamEnd, StreamReader
 from netcl.data.sample_random import sample_keys, seed_globals
 from netcl.data.shared_batch import SharedBatchRingBuffer
 from netcl.data.tree import map_type
@@ -175,6 +175,8 @@ class _Worker:
                     return reply._replace(kind="end")
                 batch = self._builder.build_from(samples, task.seed, task.epoch, task.stream[0])
             placed = None if task.slot is None or self._ring is None else _write_to_slot(batch, self._ring, task.slot)
+        except StreamEnd:
+            return reply._replace(kind="end")
         except Exception as error:  # noqa: BLE001 - sent to the loader, which raises it
             return reply._replace(kind="error", value=describe(error, self._builder.failed_index))
         return reply._replace(value=batch) if placed is None else reply._replace(kind="ring", value=placed)

@@ -60,6 +60,9 @@ class WorkerPool:
 
     The first batches come through pipes and determine shapes and dtypes; the ring is created from them. A batch that
     does not fit its slot comes through the pipe.
+
+    A task goes to the worker with the fewest unfinished ones. With ``in_turn`` the workers get tasks in turn, and the
+    end of a stream is that of one worker: the others continue. Without ``in_order`` batches come as they arrive.
     """
 
     def __init__(
@@ -74,8 +77,13 @@ class WorkerPool:
         worker_init_fn: Callable[[int], None] | None,
         batch_size: int | None,
         use_shared_mem: bool,
+        in_turn: bool = False,
+        in_order: bool = True,
     ) -> None:
         self._timeout = timeout
+        self._in_turn, self._in_order = in_turn, in_order
+        self._turn = 0  # number of the worker that the search for the next one begins at
+        self._ended: set[int] = set()  # the workers with streams that have ended
         self._batch_size, self._use_ring = batch_size, use_shared_mem
         self._window = num_workers * prefetch
         self._free_slots: list[int] = []
@@ -145,20 +153,27 @@ class WorkerPool:
         for reply in self._arrived.values():
             self._free(reply)
         self._arrived.clear()
-        return self._batches(tasks, self._generation)
+        self._turn = 0
+        self._ended.clear()
+        dealt = self._fill(tasks, self._generation, 0, self._window)
+        return self._batches(tasks, self._generation, dealt)
 
-    def _batches(self, tasks: TaskSource, generation: int) -> Iterator[Any]:
-        due, dealt = 0, self._fill(tasks, generation, 0, self._window)
+    def _batches(self, tasks: TaskSource, generation: int, dealt: int) -> Iterator[Any]:
+        due = 0
         while due < dealt:
-            reply = self._await(due, generation)
+            reply = self._await(due if self._in_order else None, generation)
             self._free(reply)
+            due += 1
             if reply.kind == "end":
-                return
+                self._ended.add(reply.worker_id)
+                if not self._in_turn or len(self._ended) == len(self._resources.workers):
+                    return
+                dealt = self._fill(tasks, generation, dealt, due + self._window)
+                continue
             if reply.kind == "error":
                 raise self._raised(reply)
             batch = self._unpack(reply)
             del reply
-            due += 1
             # Before the batch is yielded: the workers continue while it is used.
             dealt = self._fill(tasks, generation, dealt, due + self._window)
             yield batch
@@ -176,17 +191,28 @@ class WorkerPool:
         return dealt
 
     def _dispatch(self, task: Task) -> None:
-        """Sends a task to the worker with the fewest unfinished tasks."""
-        worker = min(self._resources.workers, key=lambda worker: len(worker.open))
+        """Sends a task to the worker with the fewest unfinished tasks, or to the next one."""
+        worker = self._next_worker() if self._in_turn and self._in_order else self._least_busy()
         if self._free_slots:
             task = task._replace(slot=self._free_slots.pop())
         worker.open[task.generation, task.number] = task
         self._send(worker, task)
 
-    def _await(self, number: int, generation: int) -> Reply:
-        """Returns the reply to a task; replies that arrive earlier are stored."""
+    def _least_busy(self) -> WorkerHandle:
+        active = (worker for worker in self._resources.workers if worker.id not in self._ended)
+        return min(active, key=lambda worker: len(worker.open))
+
+    def _next_worker(self) -> WorkerHandle:
+        workers = self._resources.workers
+        while workers[self._turn].id in self._ended:
+            self._turn = (self._turn + 1) % len(workers)
+        worker, self._turn = workers[self._turn], (self._turn + 1) % len(workers)
+        return worker
+
+    def _await(self, number: int | None, generation: int) -> Reply:
+        """Returns the reply to a task, or the first that arrives; replies that arrive earlier are stored."""
         started = self._now()
-        while number not in self._arrived:
+        while not self._arrived if number is None else number not in self._arrived:
             owners: dict[Any, WorkerHandle] = {}
             for worker in self._resources.workers:
                 owners.update({worker.results: worker, worker.heartbeat: worker, worker.process.sentinel: worker})
@@ -201,9 +227,11 @@ class WorkerPool:
                     self._receive_heartbeat(owners[source])
             for worker in {owners[source].id: owners[source] for source in signalled}.values():
                 self._receive(worker, generation)
-            if number not in self._arrived:
+            if number is not None and number not in self._arrived:
                 self._check_liveness((generation, number), started)
-        return self._arrived.pop(number)
+            elif number is None and not self._arrived:
+                self._check_liveness(None, started)
+        return self._arrived.pop(next(iter(self._arrived)) if number is None else number)
 
     def _now(self) -> float:
         """Seconds on a clock that does not advance while this process is stopped."""
@@ -240,7 +268,7 @@ class WorkerPool:
             self._make_ring(reply.value)
         self._arrived[reply.number] = reply
 
-    def _check_liveness(self, due: tuple[int, int], wait_started: float) -> None:
+    def _check_liveness(self, due: tuple[int, int] | None, wait_started: float) -> None:
         """Pings the workers; raises if one does not answer, or if the batch exceeds the timeout."""
         now = self._now()
         for worker in self._resources.workers:
@@ -249,7 +277,7 @@ class WorkerPool:
                     raise self._silent(worker, f"was not ready after {START_S:.0f} s")
                 continue
             waited = now - max(wait_started, worker.ready_since)
-            if self._timeout and waited > self._timeout and due in worker.open:
+            if self._timeout and waited > self._timeout and (worker.open if due is None else due in worker.open):
                 raise self._silent(worker, f"gave no batch within timeout={self._timeout} s")
             if not worker.open or waited < PING_AFTER_S:
                 continue

@@ -26,7 +26,8 @@ class Part:
 _OWN = "netcl.torch.parts"
 _LAYERS = (f"{_OWN}.layers", "netcl.nn")
 _OPTIMIZERS = ("netcl.optim",)
-_DATA = (f"{_OWN}.data", "netcl.data")
+_DATA = (f"{_OWN}.data", f"{_OWN}.loader", "netcl.data")
+_COLLATE = {name: f"{_OWN}.data:{name}" for name in ("default_collate", "default_convert")}
 _GRADIENTS = (f"{_OWN}.gradients", "netcl.autograd")
 _PRECISION = (f"{_OWN}.precision", "netcl.amp")
 _PARAMETER = {"Parameter": "netcl.autograd:Parameter"}
@@ -77,6 +78,8 @@ PARTS: dict[str, Part] = {
     "torch.utils.checkpoint": Part(_own("checkpoint")),
     "torch.utils.cpp_extension": Part(_own("programs.refused"), {"load": f"{_OWN}.programs.refused:load_inline"}),
     "torch.utils.data": Part(_DATA),
+    "torch.utils.data._utils": Part(_DATA, _COLLATE),
+    "torch.utils.data._utils.collate": Part(_DATA, _COLLATE),
     "torch.utils.data.dataloader": Part(_DATA),
     "torch.utils.data.dataset": Part(_DATA),
     "torch.utils.data.distributed": Part(_DATA),

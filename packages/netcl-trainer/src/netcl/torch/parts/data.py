@@ -1,33 +1,18 @@
-"""torch.utils.data: data sets, samplers and the loader, whose batches are tensors.
-
-Workers are processes of ``netcl.data`` in which tensors are on the NumPy engine; they send arrays, of which the parent
-makes tensors on the default device.
-"""
+"""torch.utils.data: data sets, samplers, and the functions that make batches of tensors."""
 
 from __future__ import annotations
 
-import io
 import itertools
 import math
-import pickle
-import runpy
-import sys
-import warnings
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from functools import cache
-from types import ModuleType
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 import netcl as nc
 from netcl import data
 from netcl.core import Tensor
-from netcl.core.device import set_default_device
-from netcl.data import ConcatDataset as ConcatDataset
-from netcl.data import Subset as Subset
-from netcl.data import get_worker_info as get_worker_info
+from netcl.data.tree import rebuild, rebuild_mapping
 from netcl.torch.parts.numbers import Generator
 
 TORCH_NAMES = ("RandomSampler", "Sampler", "SequentialSampler")
@@ -37,24 +22,57 @@ T_co = TypeVar("T_co", covariant=True)
 # -- data sets
 
 
-class Dataset(data.Dataset[T_co]):
+class Dataset(Generic[T_co]):
     """A data set: ``dataset[i]``, and usually ``len(dataset)``."""
 
-    def __getitem__(self, index: int) -> T_co:
-        raise TypeError("subclasses of Dataset define __getitem__")
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __len__(self) -> int:
-        raise TypeError(f"object of type {type(self).__name__!r} has no len()")
+    def __add__(self, other: Any) -> Any:
+        both: list[Any] = [self, other]
+        return ConcatDataset(both)
 
 
-class IterableDataset(data.IterableDataset[T_co]):
-    """A data set that is read in its own order, by the process of the loader."""
-
-    def __iter__(self) -> Iterator[T_co]:
-        raise TypeError("subclasses of IterableDataset define __iter__")
+class IterableDataset(Dataset[T_co], Iterable[T_co]):
+    """A data set that is read in its own order; each worker reads its own copy, of which ``__iter__`` chooses a part by
+    ``get_worker_info()``.
+    """
 
     def __add__(self, other: Any) -> ChainDataset:
         return ChainDataset([self, other])
+
+
+# Data sets of netcl.data too, which have the same methods; a base class there would ask for ``__len__``.
+data.Dataset.register(Dataset)
+data.IterableDataset.register(IterableDataset)  # type: ignore[type-abstract]
+
+
+class ConcatDataset(data.ConcatDataset[T_co], Dataset[T_co]):
+    """The concatenation of several data sets with indices."""
+
+    __add__ = Dataset.__add__
+
+
+class Subset(Dataset[T_co]):
+    """The samples ``indices`` of a data set, in that order."""
+
+    def __init__(self, dataset: Any, indices: Sequence[Any]) -> None:
+        self.dataset: Any = dataset
+        self.indices: Sequence[Any] = indices
+
+    def __getitem__(self, index: Any) -> T_co:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[at] for at in index]]  # type: ignore[no-any-return]
+        return self.dataset[self.indices[index]]  # type: ignore[no-any-return]
+
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
+        """The samples of a batch."""
+        several = getattr(self.dataset, "__getitems__", None)
+        chosen = [self.indices[at] for at in indices]
+        return several(chosen) if several else [self.dataset[at] for at in chosen]
+
+    def __len__(self) -> int:
+        return len(self.indices)
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
@@ -127,7 +145,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
 # -- samplers
 
 
-def _drawn_seed(generator: Any = None) -> int:
+def drawn_seed(generator: Any = None) -> int:
     """A seed drawn from a generator, by default the process's."""
     return int(nc.empty((), dtype="int64", device="cpu").random_(generator=generator).item())
 
@@ -180,7 +198,7 @@ class RandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         count = len(self.data_source)
-        generator = Generator().manual_seed(_drawn_seed()) if self.generator is None else self.generator
+        generator = Generator().manual_seed(drawn_seed()) if self.generator is None else self.generator
         each = 32 if self.replacement else count
         whole, rest = divmod(self.num_samples, each)
         for length in (*[each] * whole, rest):  # the last draw is made for a rest of 0 too, as in PyTorch
@@ -223,7 +241,7 @@ class WeightedRandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         drawn = nc.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
-        return iter(drawn.tolist())
+        yield from drawn.tolist()
 
     def __len__(self) -> int:
         return self.num_samples
@@ -270,285 +288,44 @@ class DistributedSampler(data.DistributedSampler):
 
 
 def default_convert(value: Any) -> Any:
-    """Arrays and numbers of NumPy as tensors, in nested tuples, lists and dicts."""
+    """Arrays and numbers of NumPy as tensors, in nested lists, tuples and dicts; a tuple gives a list."""
     if isinstance(value, (np.ndarray, np.generic)):
         return nc.as_tensor(np.asarray(value)) if value.dtype.kind in "biuf" else value
-    return _mapped(value, default_convert)
-
-
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A container with its items changed; other values as they are."""
     if isinstance(value, Mapping):
-        return {key: change(item) for key, item in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*[change(item) for item in value])
-    if isinstance(value, (tuple, list)):
-        return [change(item) for item in value]
+        return rebuild_mapping(value, {key: default_convert(value[key]) for key in value})
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return _as_list(value, [default_convert(item) for item in value])
     return value
+
+
+def _as_list(like: Sequence[Any], values: list[Any]) -> Any:
+    """The values in a list or named tuple of the type of ``like``; in a plain list for other sequences, as PyTorch."""
+    return rebuild(like, values) if isinstance(like, list) or hasattr(like, "_fields") else values
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
     """A batch of samples of one structure: tensors, arrays and numbers are stacked to tensors, texts are listed.
 
-    A batch of tuples is a list of batches, one of dicts a dict of batches. Raises TypeError for other samples,
-    RuntimeError if the containers have different lengths.
+    A batch of tuples is a list of batches; lists, named tuples and dicts keep their types. Raises TypeError for other
+    samples, RuntimeError if the containers have different lengths.
     """
     first = batch[0]
     if isinstance(first, Tensor):
         return nc.stack(list(batch), 0)
     if isinstance(first, (np.ndarray, np.generic)) and first.dtype.kind in "biuf":
         return nc.as_tensor(np.stack([np.asarray(one) for one in batch]))
-    if isinstance(first, bool):
-        return nc.tensor(list(batch))
     if isinstance(first, float):
         return nc.tensor(list(batch), dtype="float64")
     if isinstance(first, int):
-        return nc.tensor(list(batch), dtype="int64")
+        return nc.tensor(list(batch))
     if isinstance(first, (str, bytes)):
         return list(batch)
     if isinstance(first, Mapping):
-        return {key: default_collate([one[key] for one in batch]) for key in first}
-    if isinstance(first, (tuple, list)):
+        return rebuild_mapping(first, {key: default_collate([one[key] for one in batch]) for key in first})
+    if isinstance(first, Sequence):
         if any(len(one) != len(first) for one in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        columns = [default_collate(list(column)) for column in zip(*batch)]
-        return type(first)(*columns) if hasattr(first, "_fields") else columns
+        return _as_list(first, [default_collate(list(column)) for column in zip(*batch)])
     raise TypeError(
         f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}"
     )
-
-
-class _Sent(NamedTuple):
-    """A tensor of a worker's batch on its way to the parent."""
-
-    array: Any
-
-
-def _send(value: Any) -> Any:
-    return _Sent(np.ascontiguousarray(value.detach().to_host())) if isinstance(value, Tensor) else _mapped(value, _send)
-
-
-def _receive(value: Any) -> Any:
-    return nc.tensor(value.array) if isinstance(value, _Sent) else _mapped(value, _receive)
-
-
-class _WorkerCollate:
-    """Collates in a worker, and makes arrays of the batch's tensors."""
-
-    def __init__(self, collate: Callable[[Any], Any], batched: bool) -> None:
-        self.collate, self.batched = collate, batched
-
-    def __call__(self, samples: list[Any]) -> Any:
-        return _send(self.collate(samples if self.batched else samples[0]))
-
-
-class _Pickler(pickle.Pickler):
-    """Writes tensors as arrays, as devices belong to their process."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return _on_numpy, (value.detach().to_host(), value.requires_grad)
-        return NotImplemented
-
-
-def _on_numpy(array: Any, requires_grad: bool) -> Tensor:
-    tensor: Tensor = nc.tensor(array, device="numpy")
-    return tensor.requires_grad_() if requires_grad else tensor
-
-
-class _Shipped:
-    """A value that arrives in a worker as itself, with its tensors on the NumPy engine, which all tensors of the worker
-    are on. A worker runs the main script if the value refers to it, after ``import torch`` means what it does here.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        stream = io.BytesIO()
-        _Pickler(stream).dump(value)
-        content = stream.getvalue()
-        main = getattr(sys.modules["__main__"], "__file__", None) if b"__main__" in content else None
-        # Compressed, so that netcl.data finds no reference to the main script.
-        self._arguments = (zlib.compress(content, 1), "torch" in sys.modules, main)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.value[index]
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def __call__(self, *args: Any) -> Any:
-        return self.value(*args)
-
-    def __reduce__(self) -> Any:
-        return _arrived, self._arguments
-
-
-def _arrived(content: bytes, installed: bool, main: str | None) -> Any:
-    if installed:
-        from netcl.torch.install import install
-
-        install()
-    set_default_device("numpy")
-    if main is not None:
-        _run_main(main)
-    return pickle.loads(zlib.decompress(content))
-
-
-@cache
-def _run_main(path: str) -> None:
-    """Runs the main script in a worker, once, under a name that its ``if __name__ == "__main__":`` excludes."""
-    module = ModuleType("__mp_main__")
-    module.__dict__.update(runpy.run_path(path, run_name="__mp_main__"))
-    sys.modules["__main__"] = sys.modules["__mp_main__"] = module
-
-
-class DataLoader(Generic[T_co]):
-    """Batches of a data set, with PyTorch's arguments.
-
-    ``batch_size=None`` gives samples as they are. With ``num_workers`` processes make the batches, of data sets with
-    indices; iterable ones are read by this process. ``pin_memory`` changes nothing.
-    """
-
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: Iterable[int] | None = None,
-        batch_sampler: Iterable[Sequence[int]] | None = None,
-        num_workers: int = 0,
-        collate_fn: Callable[[list[Any]], Any] | None = None,
-        pin_memory: bool = False,
-        drop_last: bool = False,
-        timeout: float = 0,
-        worker_init_fn: Callable[[int], None] | None = None,
-        multiprocessing_context: Any = None,
-        generator: Any = None,
-        *,
-        prefetch_factor: int | None = None,
-        persistent_workers: bool = False,
-        pin_memory_device: str = "",
-        in_order: bool = True,
-    ) -> None:
-        if num_workers < 0:
-            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
-        if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
-            raise ValueError("prefetch_factor and persistent_workers need num_workers > 0")
-        self.dataset: Any = dataset
-        self.batch_size: int | None = batch_size
-        self.drop_last: bool = drop_last
-        self.num_workers: int = num_workers
-        self.pin_memory: bool = pin_memory
-        self.timeout: float = timeout
-        self.worker_init_fn: Callable[[int], None] | None = worker_init_fn
-        self.generator: Any = generator
-        self.prefetch_factor: int | None = prefetch_factor
-        self.persistent_workers: bool = persistent_workers
-        self.multiprocessing_context: Any = multiprocessing_context
-        self._streams = isinstance(dataset, data.IterableDataset) or not hasattr(type(dataset), "__getitem__")
-        self.sampler: Any
-        self.batch_sampler: Any
-        if batch_sampler is not None:
-            if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last")
-            self.batch_size = None
-            self.sampler, self.batch_sampler = getattr(batch_sampler, "sampler", None), batch_sampler
-        else:
-            self.sampler = self._sampler_of(sampler, shuffle)
-            self.batch_sampler = None
-            if batch_size is None:
-                if drop_last:
-                    raise ValueError("batch_size=None disables batches, so it excludes drop_last")
-            elif not self._streams:
-                self.batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
-        self._batched = self.batch_size is not None or batch_sampler is not None
-        self.collate_fn: Callable[[Any], Any] = collate_fn or (default_collate if self._batched else default_convert)
-        self._workers: Any = None
-
-    def _sampler_of(self, sampler: Any, shuffle: bool | None) -> Any:
-        if self._streams:
-            if shuffle or sampler is not None:
-                raise ValueError("an iterable data set has an order of its own: no shuffle, no sampler")
-            return None
-        if sampler is not None:
-            if shuffle:
-                raise ValueError("sampler option is mutually exclusive with shuffle")
-            return sampler
-        return RandomSampler(self.dataset, generator=self.generator) if shuffle else SequentialSampler(self.dataset)
-
-    def __len__(self) -> int:
-        if self.batch_sampler is not None:
-            return len(self.batch_sampler)
-        count = len(self.dataset if self._streams else self.sampler)
-        if self.batch_size is None:
-            return count
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
-
-    def __iter__(self) -> Iterator[Any]:
-        base_seed = _drawn_seed(self.generator)  # of the workers; drawn without them too, as in PyTorch
-        if self._streams:
-            return self._stream()
-        return self._in_workers(base_seed) if self.num_workers else self._here()
-
-    def _stream(self) -> Iterator[Any]:
-        samples = iter(self.dataset)
-        if self.batch_size is None:
-            yield from map(self.collate_fn, samples)
-            return
-        while batch := list(itertools.islice(samples, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield self.collate_fn(batch)
-
-    def _here(self) -> Iterator[Any]:
-        if self.batch_sampler is None:
-            for index in self.sampler:
-                yield self.collate_fn(self.dataset[index])
-            return
-        several = getattr(self.dataset, "__getitems__", None)
-        for indices in self.batch_sampler:
-            yield self.collate_fn(several(indices) if several else [self.dataset[index] for index in indices])
-
-    def _in_workers(self, base_seed: int) -> Iterator[Any]:
-        batches = self.batch_sampler if self.batch_sampler is not None else _One(self.sampler)
-        if self._workers is None:
-            try:
-                shipped = [
-                    _Shipped(self.dataset),
-                    _Shipped(_WorkerCollate(self.collate_fn, self._batched)),
-                    None if self.worker_init_fn is None else _Shipped(self.worker_init_fn),
-                ]
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
-                warnings.warn(
-                    f"DataLoader: this process makes the batches, as workers cannot get {error}", stacklevel=2
-                )
-                yield from self._here()
-                return
-            self._workers = data.DataLoader(
-                shipped[0],
-                batch_sampler=batches,
-                num_workers=self.num_workers,
-                collate_fn=shipped[1],
-                prefetch=self.prefetch_factor,
-                timeout=self.timeout,
-                worker_init_fn=shipped[2],
-                seed=base_seed,
-            )
-        try:
-            yield from map(_receive, self._workers)
-        finally:
-            if not self.persistent_workers:
-                self._workers.close()
-                self._workers = None
-
-
-class _One:
-    """Each index of a sampler as a batch of one."""
-
-    def __init__(self, sampler: Iterable[int]) -> None:
-        self.sampler = sampler
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return ([index] for index in self.sampler)
-
-    def __len__(self) -> int:
-        return len(self.sampler)  # type: ignore[arg-type]
