@@ -1,13 +1,21 @@
-"""Checks that sibling ranges admit the siblings in the tree and point down the layers; `--fix` rewrites them."""
+"""Checks that sibling ranges admit the siblings in the tree and point down the layers; `--fix` rewrites them.
+
+The ranges are in each pyproject.toml, and again as REQUIRES in `__about__.py`, which the layer checks at import. Names
+that were deprecated two minor versions ago have to be removed.
+"""
 
 from __future__ import annotations
 
 import argparse
+import ast
 import re
+import runpy
 import sys
 from pathlib import Path
 
-from monorepo import OWNED, ROOT, load_packages, requirement_name
+from monorepo import OWNED, ROOT, Package, load_packages, requirement_name
+
+removal = runpy.run_path(str(ROOT / "packages/netcl-core/src/netcl/core/deprecation.py"))["removal"]
 
 
 def expected_range(name: str, version: str) -> str:
@@ -42,7 +50,50 @@ def check(root: Path = ROOT, fix: bool = False) -> list[str]:
                 faults.append(f"{package.name} requires {requirement}, the tree has {packages[name].version}: {wanted}")
         if fix:
             path.write_text(text, encoding="utf-8")
+    for package in load_packages(root).values():
+        faults.extend(_check_about(package, fix))
+        faults.extend(_overdue(package))
     return faults
+
+
+def _overdue(package: Package) -> list[str]:
+    """The names marked by ``@deprecated(since, instead)`` that the version in the tree should no longer have."""
+    faults = []
+    for path in package.modules():
+        text = path.read_text(encoding="utf-8")
+        if "deprecated(" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            for mark in getattr(node, "decorator_list", ()):
+                if isinstance(mark, ast.Call) and ast.unparse(mark.func).endswith("deprecated"):
+                    removed = removal(ast.literal_eval(mark.args[0]))
+                    if _series(package.version) >= _series(removed):
+                        name = f"{path.relative_to(package.source).as_posix()}: {getattr(node, 'name', '')}"
+                        faults.append(
+                            f"{package.name} {package.version} still has netcl/{name}, which ends in {removed}"
+                        )
+    return faults
+
+
+def _series(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _check_about(package: Package, fix: bool) -> list[str]:
+    """Compares REQUIRES of `__about__.py` with pyproject.toml; netcl-core requires no layer and has none."""
+    lines = [*package.dependencies, *(line for extra in package.extras.values() for line in extra)]
+    wanted = tuple(dict.fromkeys(line for line in lines if re.match(r"netcl-\w+>=", line)))
+    text = package.about.read_text(encoding="utf-8")
+    found = re.search(r"^REQUIRES = (\(.*?\))$", text, re.MULTILINE | re.DOTALL)
+    declared = ast.literal_eval(found[1]) if found else ()
+    if declared == wanted:
+        return []
+    if fix and found:
+        new = "REQUIRES = (\n" + "".join(f'    "{line}",\n' for line in wanted) + ")"
+        package.about.write_text(text.replace(found[0], new), encoding="utf-8")
+        return []
+    return [f"{package.name} has REQUIRES = {declared} in __about__.py, and pyproject.toml says {wanted}"]
 
 
 def main() -> int:

@@ -120,6 +120,26 @@ _SUBPACKAGES = {
 }
 
 
+def _warn_of_namesake() -> None:
+    """Warn if the unrelated project named netcl is installed in the same folder: it has files of the same paths."""
+    import os
+    import warnings
+
+    try:
+        installed = os.listdir(os.path.dirname(os.path.dirname(__file__)))
+    except OSError:  # in a zip file
+        return
+    for name in installed:
+        if name.startswith("netcl-") and name.endswith(".dist-info"):
+            version = name.removeprefix("netcl-").removesuffix(".dist-info")
+            warnings.warn(
+                f"netcl {version} is installed, another project, which has files under netcl/ too; pip uninstall netcl,"
+                " then pip install --force-reinstall --no-deps netcl-core",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
 class MissingDistributionError(ImportError):
     """A name was used of a layer that is not installed; the message says which distribution to install."""
 
@@ -199,3 +219,6 @@ def __dir__() -> list[str]:
     there = {name for name in _SUBPACKAGES if _is_installed(name)}
     shortcuts = {name for name, module in _NAMES.items() if module.split(".")[1] in there}
     return sorted({*globals(), *shortcuts, *_CONSTANTS, *there})
+
+
+_warn_of_namesake()

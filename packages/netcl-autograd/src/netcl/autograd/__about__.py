@@ -1,5 +1,8 @@
-"""The version of netcl-autograd, read by the build and by nothing else at run time."""
+"""The version of netcl-autograd, and those of other layers that it works with; read by the build and at import."""
 
 from __future__ import annotations
 
 __version__ = "0.1.0"
+
+# The ranges of pyproject.toml; tools/check_versions.py --fix writes both.
+REQUIRES = ("netcl-core>=0.1,<0.2",)

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.autograd import ops as _ops
-from netcl.autograd.__about__ import __version__
-from netcl.autograd.backward import grad
-from netcl.autograd.checkpoint import checkpoint
-from netcl.autograd.compiler import AutogradPrimitive, get_primitive, jit_compile, register_primitive
-from netcl.autograd.function import Function, apply_op
-from netcl.autograd.gradcheck import gradcheck, gradgradcheck
-from netcl.autograd.mode import (
-    detect_anomaly,
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_detect_anomaly,
-    set_grad_enabled,
-)
-from netcl.autograd.node import Methods as _Methods
-from netcl.autograd.node import Node, Parameter, tensor
-from netcl.autograd.ops import *  # noqa: F403
-from netcl.autograd.recorder import recorder as _recorder
-from netcl.autograd.tape import Tape, get_current_tape, set_current_tape
-from netcl.core.dispatch import set_recorder as _set_recorder
-from netcl.core.tensor.gradients import register as _register
+from netcl.autograd.siblings import Checked as _Checked
+
+with _Checked():
+    from netcl.autograd import ops as _ops
+    from netcl.autograd.__about__ import __version__
+    from netcl.autograd.backward import grad
+    from netcl.autograd.checkpoint import checkpoint
+    from netcl.autograd.compiler import AutogradPrimitive, get_primitive, jit_compile, register_primitive
+    from netcl.autograd.function import Function, apply_op
+    from netcl.autograd.gradcheck import gradcheck, gradgradcheck
+    from netcl.autograd.mode import (
+        detect_anomaly,
+        enable_grad,
+        inference_mode,
+        is_grad_enabled,
+        no_grad,
+        set_detect_anomaly,
+        set_grad_enabled,
+    )
+    from netcl.autograd.node import Methods as _Methods
+    from netcl.autograd.node import Node, Parameter, tensor
+    from netcl.autograd.ops import *  # noqa: F403
+    from netcl.autograd.recorder import recorder as _recorder
+    from netcl.autograd.tape import Tape, get_current_tape, set_current_tape
+    from netcl.core.dispatch import set_recorder as _set_recorder
+    from netcl.core.tensor.gradients import register as _register
 
 _set_recorder(_recorder)
 _register(_Methods())

@@ -8,6 +8,9 @@ from __future__ import annotations
 # As lists: a line for each of 250 names would be a screen and a half, twice.
 # isort: off
 # fmt: off
+from typing import Any
+
+from netcl.core.__about__ import __version__ as _version
 from netcl.core.tensor.methods import describe
 from netcl.ops.activation import (
     celu, elu, gelu, glu, hard_sigmoid, hard_swish, hard_tanh, hardshrink, leaky_relu, logit, logsigmoid, mish,
@@ -126,3 +129,8 @@ __all__ = [
 ]
 
 describe()
+
+
+def __getattr__(name: str) -> Any:
+    """Raises AttributeError with the version: a layer above may be newer than this netcl-core."""
+    raise AttributeError(f"module 'netcl.ops' of netcl-core {_version} has no attribute {name!r}", name=name)

@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netcl import ops
-from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
-from netcl.core.dtypes import is_floating, numpy_dtype
-from netcl.core.errors import ShapeError
-from netcl.core.expr import Index, Load, Scalar, apply, cast, mean
-from netcl.data.augment import LUMA
+from netcl.data.siblings import Checked as _Checked
+
+with _Checked():
+    from netcl import ops
+    from netcl.core import Tensor
+    from netcl.core.dispatch import evaluate
+    from netcl.core.dtypes import is_floating, numpy_dtype
+    from netcl.core.errors import ShapeError
+    from netcl.core.expr import Index, Load, Scalar, apply, cast, mean
+    from netcl.data.augment import LUMA
 
 __all__ = ["apply_color_jitter", "cutout", "flip_horizontal"]
 

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from netcl.distributed.collectives import (
-    all_gather,
-    all_reduce,
-    barrier,
-    broadcast,
-    gather,
-    on_root,
-    recv,
-    reduce,
-    reduce_scatter,
-    scatter,
-    send,
-)
-from netcl.distributed.current import current_group, get_local_rank, get_rank, get_world_size
-from netcl.distributed.data_parallel import (
-    DeviceManager,
-    broadcast_params,
-    prepare_replicas,
-    replicate_params,
-    shard_batch,
-    shard_sizes,
-    sync_grads,
-)
-from netcl.distributed.errors import RankFailedError
-from netcl.distributed.group import ProcessGroup
-from netcl.distributed.init_group import destroy_process_group, init_process_group
-from netcl.distributed.local import local_groups, run_on_devices
-from netcl.distributed.parallel import DataParallel
-from netcl.distributed.step import data_parallel_step
-from netcl.distributed.sync_batchnorm import SyncBatchNorm, convert_sync_batchnorm
-from netcl.distributed.work import Work
+from netcl.distributed.siblings import Checked as _Checked
+
+with _Checked():
+    from netcl.distributed.collectives import (
+        all_gather,
+        all_reduce,
+        barrier,
+        broadcast,
+        gather,
+        on_root,
+        recv,
+        reduce,
+        reduce_scatter,
+        scatter,
+        send,
+    )
+    from netcl.distributed.current import current_group, get_local_rank, get_rank, get_world_size
+    from netcl.distributed.data_parallel import (
+        DeviceManager,
+        broadcast_params,
+        prepare_replicas,
+        replicate_params,
+        shard_batch,
+        shard_sizes,
+        sync_grads,
+    )
+    from netcl.distributed.errors import RankFailedError
+    from netcl.distributed.group import ProcessGroup
+    from netcl.distributed.init_group import destroy_process_group, init_process_group
+    from netcl.distributed.local import local_groups, run_on_devices
+    from netcl.distributed.parallel import DataParallel
+    from netcl.distributed.step import data_parallel_step
+    from netcl.distributed.sync_batchnorm import SyncBatchNorm, convert_sync_batchnorm
+    from netcl.distributed.work import Work
 
 __all__ = [
     "DataParallel",

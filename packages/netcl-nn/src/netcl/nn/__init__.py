@@ -2,239 +2,244 @@
 
 from __future__ import annotations
 
-from netcl.autograd import Parameter
-from netcl.nn import functional, init, resnet, simple, utils
-from netcl.nn.__about__ import __version__
-from netcl.nn.activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Swish,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-)
-from netcl.nn.adaptive_softmax import (
-    AdaptiveLogSoftmaxWithLoss,
-)
-from netcl.nn.attention import (
-    MultiheadAttention,
-    RotaryEmbedding,
-)
-from netcl.nn.channels import (
-    ChannelShuffle,
-    FractionalMaxPool2d,
-    FractionalMaxPool3d,
-    LocalResponseNorm,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    RReLU,
-    Softmax2d,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-)
-from netcl.nn.container import (
-    Concat,
-    ModuleDict,
-    ModuleList,
-    Sequential,
-)
-from netcl.nn.conv import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    DepthwiseConv2d,
-)
-from netcl.nn.dropout import (
-    AlphaDropout,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-)
-from netcl.nn.embedding import (
-    Embedding,
-    EmbeddingBag,
-)
-from netcl.nn.gpt import (
-    GPT,
-    KeyValueCache,
-)
-from netcl.nn.hooks import (
-    RemovableHandle,
-)
-from netcl.nn.lazy import (
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-    LazyInstanceNorm1d,
-    LazyInstanceNorm2d,
-    LazyInstanceNorm3d,
-    LazyLinear,
-    UninitializedParameter,
-)
-from netcl.nn.linear import (
-    Bilinear,
-    CosineSimilarity,
-    Flatten,
-    Identity,
-    Linear,
-    PairwiseDistance,
-    Unflatten,
-)
-from netcl.nn.lists import (
-    BufferDict,
-    ParameterDict,
-    ParameterList,
-)
-from netcl.nn.losses import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    ContrastiveLoss,
-    CosineEmbeddingLoss,
-    CrossEntropyLoss,
-    CTCLoss,
-    FocalLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HingeLoss,
-    HuberLoss,
-    InfoNCELoss,
-    KLDivLoss,
-    L1Loss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from netcl.nn.module import (
-    Module,
-)
-from netcl.nn.norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LayerNorm,
-    RMSNorm,
-    SyncBatchNorm,
-)
-from netcl.nn.placement import (
-    Buffer,
-)
-from netcl.nn.pool import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    Fold,
-    GlobalAvgPool2d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-    PixelShuffle,
-    PixelUnshuffle,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    Unfold,
-    Upsample,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
-from netcl.nn.recurrent import (
-    GRU,
-    LSTM,
-    RNN,
-    GRUCell,
-    LSTMCell,
-    RNNCell,
-)
-from netcl.nn.registry import (
-    UnknownModuleError,
-    build_sequential,
-    register,
-)
-from netcl.nn.reparameterize import (
-    remove_spectral_norm,
-    remove_weight_norm,
-    spectral_norm,
-    weight_norm,
-)
-from netcl.nn.state import (
-    IncompatibleKeys,
-    StateError,
-)
-from netcl.nn.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
-from netcl.nn.vision import (
-    SmallVGG,
-    VisionTransformer,
-)
+from typing import TYPE_CHECKING
+
+from netcl.nn.siblings import Checked as _Checked
+
+with _Checked():
+    from netcl.autograd import Parameter
+    from netcl.nn import functional, init, resnet, simple, utils
+    from netcl.nn.__about__ import __version__
+    from netcl.nn.activation import (
+        CELU,
+        ELU,
+        GELU,
+        GLU,
+        SELU,
+        Hardshrink,
+        Hardsigmoid,
+        Hardswish,
+        Hardtanh,
+        LeakyReLU,
+        LogSigmoid,
+        LogSoftmax,
+        Mish,
+        PReLU,
+        ReLU,
+        ReLU6,
+        Sigmoid,
+        SiLU,
+        Softmax,
+        Softmin,
+        Softplus,
+        Softshrink,
+        Softsign,
+        Swish,
+        Tanh,
+        Tanhshrink,
+        Threshold,
+    )
+    from netcl.nn.adaptive_softmax import (
+        AdaptiveLogSoftmaxWithLoss,
+    )
+    from netcl.nn.attention import (
+        MultiheadAttention,
+        RotaryEmbedding,
+    )
+    from netcl.nn.channels import (
+        ChannelShuffle,
+        FractionalMaxPool2d,
+        FractionalMaxPool3d,
+        LocalResponseNorm,
+        LPPool1d,
+        LPPool2d,
+        LPPool3d,
+        RReLU,
+        Softmax2d,
+        UpsamplingBilinear2d,
+        UpsamplingNearest2d,
+    )
+    from netcl.nn.container import (
+        Concat,
+        ModuleDict,
+        ModuleList,
+        Sequential,
+    )
+    from netcl.nn.conv import (
+        Conv1d,
+        Conv2d,
+        Conv3d,
+        ConvTranspose1d,
+        ConvTranspose2d,
+        ConvTranspose3d,
+        DepthwiseConv2d,
+    )
+    from netcl.nn.dropout import (
+        AlphaDropout,
+        Dropout,
+        Dropout1d,
+        Dropout2d,
+        Dropout3d,
+        FeatureAlphaDropout,
+    )
+    from netcl.nn.embedding import (
+        Embedding,
+        EmbeddingBag,
+    )
+    from netcl.nn.gpt import (
+        GPT,
+        KeyValueCache,
+    )
+    from netcl.nn.hooks import (
+        RemovableHandle,
+    )
+    from netcl.nn.lazy import (
+        LazyBatchNorm1d,
+        LazyBatchNorm2d,
+        LazyBatchNorm3d,
+        LazyConv1d,
+        LazyConv2d,
+        LazyConv3d,
+        LazyConvTranspose1d,
+        LazyConvTranspose2d,
+        LazyConvTranspose3d,
+        LazyInstanceNorm1d,
+        LazyInstanceNorm2d,
+        LazyInstanceNorm3d,
+        LazyLinear,
+        UninitializedParameter,
+    )
+    from netcl.nn.linear import (
+        Bilinear,
+        CosineSimilarity,
+        Flatten,
+        Identity,
+        Linear,
+        PairwiseDistance,
+        Unflatten,
+    )
+    from netcl.nn.lists import (
+        BufferDict,
+        ParameterDict,
+        ParameterList,
+    )
+    from netcl.nn.losses import (
+        BCELoss,
+        BCEWithLogitsLoss,
+        ContrastiveLoss,
+        CosineEmbeddingLoss,
+        CrossEntropyLoss,
+        CTCLoss,
+        FocalLoss,
+        GaussianNLLLoss,
+        HingeEmbeddingLoss,
+        HingeLoss,
+        HuberLoss,
+        InfoNCELoss,
+        KLDivLoss,
+        L1Loss,
+        MarginRankingLoss,
+        MSELoss,
+        MultiLabelMarginLoss,
+        MultiLabelSoftMarginLoss,
+        MultiMarginLoss,
+        NLLLoss,
+        PoissonNLLLoss,
+        SmoothL1Loss,
+        SoftMarginLoss,
+        TripletMarginLoss,
+        TripletMarginWithDistanceLoss,
+    )
+    from netcl.nn.module import (
+        Module,
+    )
+    from netcl.nn.norm import (
+        BatchNorm1d,
+        BatchNorm2d,
+        BatchNorm3d,
+        GroupNorm,
+        InstanceNorm1d,
+        InstanceNorm2d,
+        InstanceNorm3d,
+        LayerNorm,
+        RMSNorm,
+        SyncBatchNorm,
+    )
+    from netcl.nn.placement import (
+        Buffer,
+    )
+    from netcl.nn.pool import (
+        AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d,
+        AvgPool1d,
+        AvgPool2d,
+        AvgPool3d,
+        CircularPad1d,
+        CircularPad2d,
+        CircularPad3d,
+        ConstantPad1d,
+        ConstantPad2d,
+        ConstantPad3d,
+        Fold,
+        GlobalAvgPool2d,
+        MaxPool1d,
+        MaxPool2d,
+        MaxPool3d,
+        MaxUnpool1d,
+        MaxUnpool2d,
+        MaxUnpool3d,
+        PixelShuffle,
+        PixelUnshuffle,
+        ReflectionPad1d,
+        ReflectionPad2d,
+        ReflectionPad3d,
+        ReplicationPad1d,
+        ReplicationPad2d,
+        ReplicationPad3d,
+        Unfold,
+        Upsample,
+        ZeroPad1d,
+        ZeroPad2d,
+        ZeroPad3d,
+    )
+    from netcl.nn.recurrent import (
+        GRU,
+        LSTM,
+        RNN,
+        GRUCell,
+        LSTMCell,
+        RNNCell,
+    )
+    from netcl.nn.registry import (
+        UnknownModuleError,
+        build_sequential,
+        register,
+    )
+    from netcl.nn.reparameterize import (
+        remove_spectral_norm,
+        remove_weight_norm,
+        spectral_norm,
+        weight_norm,
+    )
+    from netcl.nn.state import (
+        IncompatibleKeys,
+        StateError,
+    )
+    from netcl.nn.transformer import (
+        Transformer,
+        TransformerDecoder,
+        TransformerDecoderLayer,
+        TransformerEncoder,
+        TransformerEncoderLayer,
+    )
+    from netcl.nn.vision import (
+        SmallVGG,
+        VisionTransformer,
+    )
 
 __all__ = [
     "AdaptiveLogSoftmaxWithLoss",
@@ -442,3 +447,9 @@ def _register_layers() -> None:
 
 
 _register_layers()
+
+
+if not TYPE_CHECKING:  # it would declare every name
+
+    def __getattr__(name):
+        raise AttributeError(f"module 'netcl.nn' of netcl-nn {__version__} has no attribute {name!r}", name=name)

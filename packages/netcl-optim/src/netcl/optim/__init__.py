@@ -5,47 +5,50 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from netcl.amp import GradScaler as AMPGradScaler
-from netcl.optim import lr_scheduler
-from netcl.optim.__about__ import __version__
-from netcl.optim.adafactor import Adafactor
-from netcl.optim.adagrad import Adadelta, Adagrad
-from netcl.optim.adam import Adam, AdamW
-from netcl.optim.adam_variants import Adamax, NAdam, RAdam
-from netcl.optim.asgd import ASGD
-from netcl.optim.clip import clip_grad_norm, clip_grad_norm_device, clip_grad_value
-from netcl.optim.ema import SWA, ModelEMA, update_bn
-from netcl.optim.fused import Rule
-from netcl.optim.lamb import LAMB
-from netcl.optim.lbfgs import LBFGS
-from netcl.optim.lion import Lion
-from netcl.optim.muon import Muon
-from netcl.optim.optimizer import Optimizer
-from netcl.optim.plateau import ReduceLROnPlateau
-from netcl.optim.rmsprop import RMSProp, RMSprop
-from netcl.optim.rprop import Rprop
-from netcl.optim.schedules import (
-    SWALR,
-    ChainedScheduler,
-    ConstantLR,
-    CosineAnnealingLR,
-    CosineAnnealingWarmRestarts,
-    CyclicLR,
-    ExponentialLR,
-    LambdaLR,
-    LinearLR,
-    LRScheduler,
-    MultiplicativeLR,
-    MultiStepLR,
-    OneCycleLR,
-    PolynomialLR,
-    Scheduler,
-    SequentialLR,
-    StepLR,
-    WarmupCosine,
-)
-from netcl.optim.sgd import SGD, Momentum
-from netcl.optim.sparse_adam import SparseAdam
+from netcl.optim.siblings import Checked as _Checked
+
+with _Checked():
+    from netcl.amp import GradScaler as AMPGradScaler
+    from netcl.optim import lr_scheduler
+    from netcl.optim.__about__ import __version__
+    from netcl.optim.adafactor import Adafactor
+    from netcl.optim.adagrad import Adadelta, Adagrad
+    from netcl.optim.adam import Adam, AdamW
+    from netcl.optim.adam_variants import Adamax, NAdam, RAdam
+    from netcl.optim.asgd import ASGD
+    from netcl.optim.clip import clip_grad_norm, clip_grad_norm_device, clip_grad_value
+    from netcl.optim.ema import SWA, ModelEMA, update_bn
+    from netcl.optim.fused import Rule
+    from netcl.optim.lamb import LAMB
+    from netcl.optim.lbfgs import LBFGS
+    from netcl.optim.lion import Lion
+    from netcl.optim.muon import Muon
+    from netcl.optim.optimizer import Optimizer
+    from netcl.optim.plateau import ReduceLROnPlateau
+    from netcl.optim.rmsprop import RMSProp, RMSprop
+    from netcl.optim.rprop import Rprop
+    from netcl.optim.schedules import (
+        SWALR,
+        ChainedScheduler,
+        ConstantLR,
+        CosineAnnealingLR,
+        CosineAnnealingWarmRestarts,
+        CyclicLR,
+        ExponentialLR,
+        LambdaLR,
+        LinearLR,
+        LRScheduler,
+        MultiplicativeLR,
+        MultiStepLR,
+        OneCycleLR,
+        PolynomialLR,
+        Scheduler,
+        SequentialLR,
+        StepLR,
+        WarmupCosine,
+    )
+    from netcl.optim.sgd import SGD, Momentum
+    from netcl.optim.sparse_adam import SparseAdam
 
 if TYPE_CHECKING:
     from netcl.optim import swa_utils
@@ -108,4 +111,4 @@ def __getattr__(name: str) -> Any:
     """Imports ``swa_utils``, which needs the layers of netcl-nn, at its first use."""
     if name == "swa_utils":
         return import_module("netcl.optim.swa_utils")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    raise AttributeError(f"module 'netcl.optim' of netcl-optim {__version__} has no attribute {name!r}", name=name)

@@ -16,11 +16,14 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from netcl.core.errors import UnsupportedError
-from netcl.data.transforms import use_draws
-from netcl.torch_vision import datasets, grids, io, models, ops, transforms, tv_tensors
-from netcl.torch_vision.draws import TorchDraws
-from netcl.torch_vision.refused import Refusals
+from netcl.trainer.siblings import Checked as _Checked
+
+with _Checked():
+    from netcl.core.errors import UnsupportedError
+    from netcl.data.transforms import use_draws
+    from netcl.torch_vision import datasets, grids, io, models, ops, transforms, tv_tensors
+    from netcl.torch_vision.draws import TorchDraws
+    from netcl.torch_vision.refused import Refusals
 
 __all__ = [
     "TorchDraws",

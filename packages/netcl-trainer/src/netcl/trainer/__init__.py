@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from netcl.trainer.__about__ import __version__
+from netcl.trainer.siblings import Checked as _Checked
+from netcl.trainer.siblings import check as _check
 
 if TYPE_CHECKING:
     from netcl.trainer.callbacks import Callback, EarlyStopping, LearningRateMonitor
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from netcl.trainer.run_view import RunView
     from netcl.trainer.terminate_on_nan import TerminateOnNaN
     from netcl.trainer.trainer import Trainer
+
+_check()
 
 __all__ = [
     "CSVLogger",
@@ -60,7 +64,8 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    with _Checked():
+        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -9,6 +9,7 @@ import netcl.autograd.ops.composites
 import netcl.autograd.ops.rnn_cells  # noqa: F401
 import netcl.ops as _forward
 from netcl.autograd import losses  # registers the rows of the losses
+from netcl.autograd.__about__ import __version__
 from netcl.autograd.mode import state
 from netcl.core.dispatch import TABLE, OpRow, call_row, explain, own_form
 from netcl.ops.signatures import Signed
@@ -43,7 +44,9 @@ def __getattr__(name: str) -> Any:
     """The op ``name``; it may have been registered after the import."""
     row = getattr(getattr(_forward, name, None), "row", None) or TABLE.get(name)
     if row is None or name.startswith("_"):
-        raise AttributeError(f"module 'netcl.autograd' has no attribute {name!r}")
+        raise AttributeError(
+            f"module 'netcl.autograd' of netcl-autograd {__version__} has no attribute {name!r}", name=name
+        )
     function = globals()[name] = _differentiable(row)
     return function
 

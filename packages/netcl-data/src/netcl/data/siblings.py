@@ -1,0 +1,124 @@
+"""Checks the versions of the netcl layers that this one is built on; the file is the same in each layer above core."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from types import TracebackType
+
+LAYER = __name__.split(".")[1]
+_REQUIREMENT = re.compile(r"netcl-(\w+)>=([\d.]+),<([\d.]+)")
+_STRANGER = (
+    "the installed distribution named netcl is another project, which has files under netcl/ too: "
+    "pip uninstall netcl, then pip install --force-reinstall --no-deps netcl-core"
+)
+
+
+def check() -> None:
+    """Raises ImportError if a layer of ``REQUIRES`` in ``__about__`` is missing or not in its range."""
+    front = sys.modules.get("netcl")
+    if getattr(front, "__file__", None) and not hasattr(front, "MissingDistributionError"):
+        raise ImportError(f"netcl-{LAYER} cannot be imported: {_STRANGER}", name=f"netcl.{LAYER}")
+    for requirement in _own("REQUIRES"):
+        sibling, low, high = _parts(requirement)
+        installed = version_of(sibling)
+        if installed is None:
+            raise ImportError(
+                f"netcl-{LAYER} {_own('__version__')} needs {requirement}, and its files are not there: "
+                f"{_repair(sibling, requirement)}",
+                name=f"netcl.{sibling}",
+            )
+        if not _release(low) <= _release(installed) < _release(high):
+            raise ImportError(
+                f"netcl-{LAYER} {_own('__version__')} needs {requirement}, and netcl-{sibling} {installed} is "
+                f"installed: pip install '{requirement}', or pip install --upgrade netcl-{LAYER}",
+                name=f"netcl.{sibling}",
+            )
+
+
+class Checked:
+    """``with Checked():`` around the imports of a layer: does ``check()``, and names versions if an import fails."""
+
+    def __enter__(self) -> None:
+        check()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if not isinstance(error, ImportError) or not (error.name or "").startswith("netcl."):
+            return
+        if error.msg.startswith("netcl-"):  # a layer below has named its versions
+            return
+        for requirement in _own("REQUIRES"):
+            sibling = _parts(requirement)[0]
+            if _owner(error.name or "") == sibling:
+                update = f"pip install --upgrade netcl-{sibling} netcl-{LAYER}"
+                cure = _STRANGER if _is_installed("netcl") else update
+                raise ImportError(
+                    f"netcl-{LAYER} {_own('__version__')} does not fit netcl-{sibling} {version_of(sibling)}: "
+                    f"{error.msg}: {cure}",
+                    name=error.name,
+                    path=error.path,
+                ) from error
+
+
+def version_of(layer: str) -> str | None:
+    """Returns the version of netcl-``layer`` from its ``__about__``, without an import of the layer; None if absent."""
+    name = f"netcl.{layer}.__about__"
+    about = sys.modules.get(name)
+    if about is not None:
+        return str(about.__version__)
+    try:
+        parent = find_spec(f"netcl.{layer}")
+        spec = None if parent is None else PathFinder.find_spec(name, parent.submodule_search_locations)
+        if spec is None or spec.loader is None:  # from an importer without paths, or not there
+            return str(import_module(name).__version__)
+    except ModuleNotFoundError:
+        return None
+    values: dict[str, str] = {}
+    exec(spec.loader.get_code(name), values)  # type: ignore[attr-defined]
+    return values.get("__version__")
+
+
+def _own(name: str) -> str:
+    return getattr(import_module(f"netcl.{LAYER}.__about__"), name)  # type: ignore[no-any-return]
+
+
+def _parts(requirement: str) -> tuple[str, str, str]:
+    found = _REQUIREMENT.fullmatch(requirement)
+    if found is None:
+        raise ValueError(f"{requirement!r} is not netcl-<layer>>=<version>,<<version>")
+    return found[1], found[2], found[3]
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The numbers before a suffix: (0, 1, 0) of 0.1.0.dev0 and of 0.1.0+numpy."""
+    found = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(number) for number in found[0].split(".")) if found else ()
+
+
+def _owner(module: str) -> str:
+    """The layer that has a module: netcl-core has several subpackages, netcl-nn ``io`` and ``distributions`` too."""
+    part = module.split(".")[1]
+    owners: dict[str, str] = getattr(sys.modules["netcl"], "_SUBPACKAGES", {})
+    return owners.get(part, part).removeprefix("netcl-")
+
+
+def _repair(sibling: str, requirement: str) -> str:
+    """The command that brings the files of a layer. pip takes one for installed that has metadata and no files."""
+    if _is_installed("netcl"):
+        return _STRANGER
+    if _is_installed(f"netcl-{sibling}"):
+        return f"pip install --force-reinstall --no-deps netcl-{sibling}"
+    return f"pip install '{requirement}'"
+
+
+def _is_installed(distribution: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        version(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
