@@ -99,6 +99,194 @@ def test_an_interrupt_ends_the_program_as_python_does(tmp_path):
     assert process.returncode in (130, -signal.SIGINT)
 
 
+# Without torch, so that Python itself runs them too.
+PROGRAMS = {
+    "variables": """
+        import sys
+        print(__name__, __file__, __package__, __spec__, sys.argv, sys.path[0])
+        print(sys.modules["__main__"].__file__, __doc__, type(__loader__).__name__)
+        """,
+    "exit code": "import sys; sys.exit(3)",
+    "exit text": "import sys; sys.exit('no data')",
+    "exit None": "raise SystemExit",
+    "os._exit": "import os; print('out', flush=True); os._exit(4)",
+    "exception": "def f(x):\n    return 1 / x\n\nf(0)\n",
+    "cause": """
+        def f():
+            try:
+                {}["a"]
+            except KeyError as error:
+                raise ValueError("no a") from error
+        f()
+        """,
+    "syntax": "x = (\n",
+    "interrupt": "import atexit; atexit.register(print, 'end'); raise KeyboardInterrupt",
+    "hook": """
+        import sys, traceback
+        def shown(kind, error, trace):
+            print(kind.__name__, [frame.lineno for frame in traceback.extract_tb(trace)])
+        sys.excepthook = shown
+        raise ValueError
+        """,
+    "thread": """
+        import sys, threading, time
+        def later():
+            time.sleep(0.3)
+            print(sys.modules["__main__"].__dict__["x"])
+        x = 1
+        threading.Thread(target=later).start()
+        """,
+    "pickle": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))).__module__)\n",
+    "unprintable": "class E(Exception):\n    def __str__(self):\n        raise ValueError\n\nraise E\n",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(PROGRAMS))
+def test_a_program_ends_as_under_python_itself(kind, tmp_path):
+    ours = run(tmp_path, PROGRAMS[kind], "a", "--report")
+    theirs = subprocess.run(
+        [sys.executable, "program.py", "a", "--report"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert ours.stderr == theirs.stderr
+    assert ours.stdout == theirs.stdout
+    assert ours.returncode == theirs.returncode
+
+
+def test_a_package_runs_with_relative_imports_as_under_python_itself(tmp_path):
+    package = tmp_path / "pack"
+    (package / "inner").mkdir(parents=True)
+    (package / "inner" / "__init__.py").touch()
+    (package / "__init__.py").write_text("place = __name__\n", encoding="utf-8")
+    (package / "__main__.py").write_text(
+        "import sys\nfrom . import place\nfrom .inner.part import f\n"
+        "print(__name__, __package__, __spec__.name, place, sys.argv)\nf(0)\n",
+        encoding="utf-8",
+    )
+    (package / "inner" / "part.py").write_text("from .. import place\ndef f(x):\n    return 1 / x\n", encoding="utf-8")
+    ours, theirs = (
+        subprocess.run(
+            [sys.executable, *command, "-m", "pack", "a"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        for command in (["-m", "netcl.torch"], [])
+    )
+    assert ours.stdout == theirs.stdout
+    assert ours.returncode == theirs.returncode == 1
+    expected = [line for line in theirs.stderr.splitlines() if "runpy" not in line]
+    assert ours.stderr.splitlines() == expected
+    done = subprocess.run(
+        [sys.executable, "-m", "netcl.torch", "-m", "pack.absent"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "netcl.torch: No module named pack.absent\n")
+
+
+def test_a_report_comes_after_the_exception(tmp_path):
+    done = run(tmp_path, "import torch\ntorch.ones(2)\ntorch.no_such_name\n", options=["--report"])
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1
+    at = lines.index("netcl.torch: 1 names of torch were used, 1 were missing")
+    assert lines[at + 1 :] == ["  used     torch.ones", "  missing  torch.no_such_name"]
+    assert lines[at - 1].startswith("AttributeError: module 'torch' has no attribute 'no_such_name'")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_an_interrupt_ends_the_workers_too(tmp_path):
+    (tmp_path / "rows.py").write_text(
+        "import os, time, torch\n"
+        "class Rows(torch.utils.data.Dataset):\n"
+        "    def __len__(self):\n        return 1000\n"
+        "    def __getitem__(self, at):\n        time.sleep(0.2)\n        return os.getpid()\n"
+    )
+    (tmp_path / "program.py").write_text(
+        "import torch\nfrom rows import Rows\n"
+        "for pid in torch.utils.data.DataLoader(Rows(), num_workers=2):\n    print(pid.item(), flush=True)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "netcl.torch", "program.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    workers = {int(process.stdout.readline()) for _ in range(4)}
+    assert len(workers) == 2
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it, to the workers too
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert errors.splitlines()[-1] == "KeyboardInterrupt"
+    assert errors.count("Traceback") == 1
+    for pid in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_data_set_of_a_script_without_a_main_guard(tmp_path):
+    done = run(
+        tmp_path,
+        """
+        import sys
+        import torch
+
+        class Rows(torch.utils.data.Dataset):
+            def __init__(self, x):
+                self.x = x
+            def __len__(self):
+                return len(self.x)
+            def __getitem__(self, at):
+                return Sample(self.x[at])
+
+        class Sample:
+            def __init__(self, value):
+                self.value = value
+
+        def joined(samples):
+            return Sample(torch.stack([sample.value for sample in samples]))
+
+        print("runs", sys.argv[1:])
+        loader = torch.utils.data.DataLoader(Rows(torch.arange(3)), 2, num_workers=2, collate_fn=joined)
+        for epoch in range(2):
+            for batch in loader:
+                print(epoch, type(batch) is Sample, batch.value.tolist())
+        """,
+        "a",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout == "runs ['a']\n" + "".join(f"{n} True [0, 1]\n{n} True [2]\n" for n in range(2))
+
+
+def test_a_data_set_of_a_module_that_runs_as_a_script(tmp_path):
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__init__.py").touch()
+    (tmp_path / "pack" / "base.py").write_text("FACTOR = 3\n", encoding="utf-8")
+    (tmp_path / "pack" / "tool.py").write_text(
+        "import torch\nfrom .base import FACTOR\n"
+        "class Rows(torch.utils.data.Dataset):\n"
+        "    def __len__(self):\n        return 2\n"
+        "    def __getitem__(self, at):\n        return at * FACTOR\n"
+        "for x in torch.utils.data.DataLoader(Rows(), 2, num_workers=1):\n    print(x.tolist())\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "netcl.torch", "-m", "pack.tool"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 3]\n", "")
+
+
 def test_workers_do_not_run_a_script_without_a_main_guard(tmp_path):
     (tmp_path / "rows.py").write_text(
         "import torch\n"

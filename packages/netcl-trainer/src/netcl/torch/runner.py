@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import os
 import runpy
 import sys
-import traceback
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 from netcl.torch import tree
 from netcl.torch.install import install
@@ -35,52 +38,89 @@ def parsed(arguments: list[str]) -> tuple[bool, bool, str, list[str]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the program and returns its exit code."""
+    """Runs the program; returns 0, or the exit code for a program that is not there. Exceptions of the program are
+    raised, SystemExit too, and shown without the frames of the runner.
+    """
     report, as_module, program, rest = parsed(sys.argv[1:] if arguments is None else arguments)
     install()
-    try:
-        return _run(as_module, program, rest)
-    finally:
-        if report:
-            print(report_text(), file=sys.stderr)
-
-
-def _run(as_module: bool, program: str, rest: list[str]) -> int:
+    if report:
+        # After the traceback, if there is one.
+        atexit.register(lambda: print(report_text(), file=sys.stderr))
     sys.argv = [program, *rest]
     try:
-        if as_module:
-            sys.path.insert(0, "")
-            runpy.run_module(program, run_name="__main__", alter_sys=True)
-        else:
-            path = Path(program)
-            if not path.exists():
-                print(f"netcl.torch: there is no file {program!r}", file=sys.stderr)
-                return 2
-            sys.path.insert(0, str(path.resolve().parent))
-            runpy.run_path(program, run_name="__main__")
-    except Exception as error:  # noqa: BLE001  # the program's own, printed as Python prints it
-        _print(error)
+        return _run_module(program) if as_module else _run_script(program)
+    except SystemExit:
+        raise
+    except BaseException:
+        _hide_own_frames()
+        raise
+
+
+def _run_module(name: str) -> int:
+    _place_first(os.getcwd())
+    try:
+        found = find_spec(name)
+    except ModuleNotFoundError as error:
+        found, name = None, error.name or name
+    if found is None:
+        print(f"netcl.torch: No module named {name}", file=sys.stderr)
         return 1
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
     return 0
 
 
-def _print(error: BaseException) -> None:
-    """Prints the traceback as Python does, from the first line of the program."""
-    seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        one.__traceback__ = _from_program(one.__traceback__)
-        one = one.__cause__ or one.__context__
-    traceback.print_exception(type(error), error, error.__traceback__)
+def _run_script(program: str) -> int:
+    path = Path(program)
+    if not path.exists():
+        print(f"netcl.torch: there is no file {program!r}", file=sys.stderr)
+        return 2
+    if not path.is_file() or path.read_bytes()[:2] == b"PK":
+        # A folder or a zip file with a module __main__.
+        runpy.run_path(program, run_name="__main__")
+        return 0
+    _place_first(str(path.resolve().parent))
+    absolute = os.path.abspath(program)
+    loader = SourceFileLoader("__main__", absolute)
+    module = ModuleType("__main__")
+    module.__dict__.update(__file__=absolute, __loader__=loader, __cached__=None, __annotations__={})
+    # It stays: threads and functions registered with atexit are the program's, too.
+    sys.modules["__main__"] = module
+    exec(loader.source_to_code(loader.get_data(absolute), absolute), module.__dict__)
+    return 0
+
+
+def _place_first(folder: str) -> None:
+    """Makes a folder the first of sys.path, in place of the current one, which ``-m netcl.torch`` has put there."""
+    if getattr(sys.flags, "safe_path", False):
+        return
+    if sys.path[:1] in ([""], [os.getcwd()]):
+        del sys.path[0]
+    sys.path.insert(0, folder)
+
+
+def _hide_own_frames() -> None:
+    """Makes the hook that shows an exception, the program's or Python's, begin at the first line of the program."""
+    hook = sys.excepthook
+
+    def shown(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        error.__traceback__ = first = _from_program(trace)
+        hook(kind, error, first)
+
+    sys.excepthook = shown
 
 
 def _from_program(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of the runner at its begin."""
+    """The traceback without the frames of the runner at its begin; None for a program that has not begun."""
+    own = {__name__, "runpy", f"{__package__}.__main__", "importlib._bootstrap", "importlib._bootstrap_external"}
+    before: TracebackType | None = None
     first = trace
-    while first is not None and first.tb_frame.f_globals.get("__name__", "") in (__name__, "runpy"):
-        first = first.tb_next
-    return first or trace
+    while first is not None:
+        name = first.tb_frame.f_globals.get("__name__", "")
+        is_command = name == "__main__" and first.tb_frame.f_globals.get("__package__") == __package__
+        if name not in own and not is_command:
+            return first
+        before, first = first, first.tb_next
+    return None if before is None or before.tb_frame.f_globals.get("__name__") != __name__ else before
 
 
 def report_text() -> str:
