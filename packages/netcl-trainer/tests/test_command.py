@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -16,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl import io
-from netcl.trainer.cli import _parser, main
+from netcl import io, nn
+from netcl.trainer.cli import main, parse, parser
 from netcl.trainer.cli.help_texts import EXAMPLES
 
 COMMAND = [sys.executable, "-m", "netcl.trainer.cli"]
@@ -89,7 +90,7 @@ def test_the_help_of_every_command_has_examples(capsys: Any) -> None:
         examples = re.findall(rf"^  (?:[A-Z_]+=\S+ )?netcl ({name}(?: \S+)*)", text.partition("examples:")[2], re.M)
         assert examples
         for line in examples:
-            assert _parser().parse_args(line.split()).command == name
+            assert parse(parser(), line.partition(" > ")[0].split()).command == name
 
 
 def test_the_help_of_train_is_a_configuration_that_trains(tmp_path: Path, capsys: Any) -> None:
@@ -143,28 +144,28 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
         (
             "lr = 0.01",
             "learning_rate = 0.01",
-            r":12: unknown key 'learning_rate' in \[optimizer\]; did you mean 'lr'\?",
+            r":12:1: unknown key 'learning_rate' in \[optimizer\]; did you mean 'lr'\?",
         ),
-        ("patience = 3", "patients = 3", r":25: unknown key 'patients' in \[callbacks.EarlyStopping\]; did you mean"),
-        ("epochs = 2", 'epochs = "two"', r":20: epochs in \[trainer\] is a whole number, not the text 'two'"),
-        ("epochs = 2", "epochs = true", r":20: epochs in \[trainer\] is a whole number, not true"),
-        ("epochs = 2", "epochs = 0", r":20: epochs is at least 1, not 0"),
-        ("lr = 0.01", "lr = -1", r":10: \[optimizer\] cannot be made: lr is at least 0"),
-        ("n = 300", "n = 300\nroot = 3", r":7: unknown key 'root' in \[data\]"),
-        ('"AdamW"', '"AdanW"', r":11: unknown optimizer 'AdanW'; did you mean 'AdamW'\?"),
-        ("[scheduler]", "[schedule]", r":14: unknown table \[schedule\]; did you mean 'scheduler'\?"),
-        ('"ReLU"', '"Relu"', r":2: layer 2 of \[model\]: unknown layer 'Relu'; did you mean 'ReLU'\?"),
-        ("padding = 1", "pading = 1", r":2: layer 0 of \[model\], Conv2d: unknown argument 'pading'; did you mean"),
-        ("example_digits", "example_digit", r":5: unknown data set 'example_digit'; did you mean 'example_digits'\?"),
-        ("T_max = 2", "", r":14: \[scheduler\] needs T_max"),
-        ('device = "cpu"', 'device = "quantum"', r":19: "),
-        ("lr = 0.01", "lr = = 1", r":12: this is not TOML: Invalid value"),
-        ("EarlyStopping", "EarlyStop", r":24: unknown callback 'EarlyStop'; did you mean 'EarlyStopping'\?"),
-        ("batch_size = 50", "batch_size = 0", r":4: \[data\] cannot be loaded: batch_size"),
+        ("patience = 3", "patients = 3", r":25:1: unknown key 'patients' in \[callbacks.EarlyStopping\]; did you mean"),
+        ("epochs = 2", 'epochs = "two"', r":20:1: epochs in \[trainer\] is a whole number, not the text 'two'"),
+        ("epochs = 2", "epochs = true", r":20:1: epochs in \[trainer\] is a whole number, not true"),
+        ("epochs = 2", "epochs = 0", r":20:1: epochs is at least 1, not 0"),
+        ("lr = 0.01", "lr = -1", r":10:1: \[optimizer\] cannot be made: lr is at least 0"),
+        ("n = 300", "n = 300\nroot = 3", r":7:1: unknown key 'root' in \[data\]"),
+        ('"AdamW"', '"AdanW"', r":11:1: unknown optimizer 'AdanW'; did you mean 'AdamW'\?"),
+        ("[scheduler]", "[schedule]", r":14:1: unknown table \[schedule\]; did you mean 'scheduler'\?"),
+        ('"ReLU"', '"Relu"', r":2:1: layer 2 of \[model\]: unknown layer 'Relu'; did you mean 'ReLU'\?"),
+        ("padding = 1", "pading = 1", r":2:1: layer 0 of \[model\], Conv2d: unknown argument 'pading'; did you mean"),
+        ("example_digits", "example_digit", r":5:1: unknown data set 'example_digit'; did you mean 'example_digits'\?"),
+        ("T_max = 2", "", r":14:1: \[scheduler\] needs T_max"),
+        ('device = "cpu"', 'device = "quantum"', r":19:1: "),
+        ("lr = 0.01", "lr = = 1", r":12:6: this is not TOML: Invalid value"),
+        ("EarlyStopping", "EarlyStop", r":24:1: unknown callback 'EarlyStop'; did you mean 'EarlyStopping'\?"),
+        ("batch_size = 50", "batch_size = 0", r":4:1: \[data\] cannot be loaded: batch_size"),
         (
             'layers = [["Conv2d"',
             'file = "none.py"\nname = "make"\n#',
-            r":2: file '.*none.py' of \[model\] is no Python",
+            r":2:1: file '.*none.py' of \[model\] is no Python",
         ),
     ],
 )
@@ -312,3 +313,82 @@ def test_doctor_ends_with_the_worst_that_was_found(capsys: Any, monkeypatch: pyt
     assert told(capsys, "doctor", "--full")[0] == 1
     report, examination = ["-m", "netcl.core"], ["-m", "netcl.core", "doctor"]
     assert asked == [report, examination, report, [*examination, "--full"]]
+
+
+# -- beginning a project -----------------------------------------------------------------------------------------------
+
+KINDS = ["cnn", "mlp", "gpt", "finetune"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_configuration_of_init_trains(kind: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = told(capsys, "init", kind)
+    assert code == 0
+    assert f"cd {kind} && " in out
+    folder = tmp_path / kind
+    if kind == "finetune":  # its train.py writes the features
+        features = nn.Sequential(nn.Conv2d(1, 32, 3), nn.BatchNorm2d(32))
+        io.save_safetensors(features.state_dict(), folder / "features.safetensors")
+    settings = ["--set", "trainer.epochs=1", "--set", "trainer.device=cpu"]
+    assert told(capsys, "train", folder / "train.toml", *settings)[0] == 0
+    assert (folder / "runs" / kind / "model.netcl").is_file()
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(320)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_script_of_init_trains(kind: str, tmp_path: Path) -> None:
+    assert main(["init", kind, str(tmp_path)]) == 0
+    ran = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    if kind != "gpt":
+        assert float(ran.stdout.split()[-1]) > 0.9  # the accuracy
+
+
+def test_init_overwrites_nothing(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "train.py").write_text("mine", encoding="utf-8")
+    code, _, error = told(capsys, "init", "cnn", tmp_path)
+    assert code == 2
+    assert "has train.py already" in error
+    assert (tmp_path / "train.py").read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "train.toml").exists()
+
+
+def test_a_table_without_its_target_names_the_columns(tmp_path: Path, capsys: Any) -> None:
+    assert main(["init", "mlp", str(tmp_path)]) == 0
+    path = tmp_path / "train.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace('target = "kind"', ""), encoding="utf-8")
+    table = tmp_path / "table.csv"
+    table.write_text("width,height,weight\n1,2,3\n4,5,6\n", encoding="utf-8")
+    code, _, error = told(capsys, "train", path)
+    assert code == 2
+    assert "train.toml:15:1: [data] needs target, the column to learn, one of width, height, weight" in error
+    assert 'write target = "weight"' in error
+
+
+def test_run_is_the_runner_of_pytorch_scripts(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys, torch\nprint(sys.argv[1:], torch.ones(2).sum().item())\nsys.exit(5)\n")
+    environment = {**os.environ, "NETCL_DEVICE": "cpu"}
+    command = [*COMMAND, "run", "--report", str(script), "--lr", "3"]
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 5
+    assert ran.stdout == "['--lr', '3'] 2.0\n"
+    assert "names of torch were used" in ran.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_knows_the_commands(shell: str, capsys: Any) -> None:
+    pytest.importorskip("shtab", reason="needs shtab: pip install netcl-trainer[completion]")
+    code, out, _ = told(capsys, "completion", shell)
+    assert code == 0
+    assert all(name in out for name in ("doctor", "train", "--resume", "finetune"))
+
+
+def test_completion_without_its_library_says_what_to_install(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    code, _, error = told(capsys, "completion", "bash")
+    assert code == 2
+    assert "pip install shtab" in error

@@ -26,8 +26,9 @@ from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.generator import Generator, default_generator, draw_on_host, generator_of_thread, lock
+from netcl.core.tensor.generator import Generator, default_generator, generator_of_thread, lock
 from netcl.core.tensor.host import check_shape
+from netcl.core.tensor.host_draws import draw_on_host
 from netcl.ops.index import index_select
 from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of
 

@@ -10,7 +10,7 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.layout import broadcast_shapes
-from netcl.core.tensor.generator import draw_on_host
+from netcl.core.tensor.host_draws import draw_on_host
 from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
 from netcl.distributions.distribution import Distribution, Shape, broadcast, check, open_uniform, positive

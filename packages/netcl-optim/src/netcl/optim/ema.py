@@ -50,7 +50,7 @@ class WeightAverage:
 
     def update(self, model: Any = None) -> None:
         """Adds the current weights to the averages. ``model`` may be given, as in other libraries; ValueError if its
-        parameters are not those that are averaged.
+        parameters are others.
         """
         if model is not None and {id(p) for _, p in model.named_parameters()} != {id(p) for p in self._params.values()}:
             raise ValueError(

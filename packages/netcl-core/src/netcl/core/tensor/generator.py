@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 
 from netcl.core import config
-from netcl.core.backend.recording import open_here
 from netcl.core.tensor.mt19937 import MT19937
 
 __all__ = [
     "Generator",
     "default_generator",
-    "draw_on_host",
     "drawing_from",
     "generator_of_thread",
     "initial_seed",
@@ -164,21 +162,6 @@ _thread = _Thread()
 def generator_of_thread() -> Generator:
     """Returns the generator that draws of the calling thread use."""
     return _thread.generator or default_generator
-
-
-def draw_on_host(engine: Any, kind: str, *arguments: Any) -> Any:
-    """Returns PyTorch's numbers for a draw of the calling thread on ``engine``, an array: ``MT19937.kind(*arguments)``,
-    in which tensors are read.
-
-    Returns None if Philox draws: on GPUs, in captured steps, whose replays draw again, and for generators without such
-    numbers.
-    """
-    host = generator_of_thread().host
-    if host is None or engine.handle.device_type.lower() != "cpu" or open_here(engine) is not None:
-        return None
-    given = [one.to_host() if hasattr(one, "to_host") else one for one in arguments]
-    with lock:
-        return getattr(host, kind)(*given)
 
 
 @contextmanager

@@ -23,7 +23,8 @@ from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.tensor import in_place, memory_format, views
-from netcl.core.tensor.generator import Generator, draw_on_host, drawing_from
+from netcl.core.tensor.generator import Generator, drawing_from
+from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT
 
 # Methods with the name and the parameters of their row.

@@ -102,9 +102,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.tensor.generator": {
         "Generator": "(device='cpu', numbers='philox')",
         "default_generator": "",
-        "draw_on_host": "(engine, kind, *arguments)",
         "drawing_from": "(generator)",
     },
+    "netcl.core.tensor.host_draws": {"draw_on_host": "(engine, kind, *arguments)"},
     "netcl.core.device.icd": {
         "advice": "()",
     },

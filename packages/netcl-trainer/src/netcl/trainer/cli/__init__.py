@@ -10,15 +10,16 @@ from collections.abc import Sequence
 
 from netcl.trainer.cli.help_texts import ABOUT, ENDS, EXAMPLES
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command and its subcommands."""
+    top = argparse.ArgumentParser(
         prog="netcl", description=ABOUT, epilog=ENDS, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="store_true", help="print the versions and end")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    top.add_argument("--version", action="store_true", help="print the versions and end")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
 
     def add(name: str, module: str, text: str) -> argparse.ArgumentParser:
         command = commands.add_parser(
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     profile.add_argument("--steps", type=_positive, default=10, help="steps to profile, after five others; default: 10")
     profile.add_argument("--folder", default=None, help="for kernels.txt, trace.json (Perfetto) and roofline.html")
 
-    bench = add("bench", "measure", "times of common work on each device, relative to NumPy")
+    bench = add("bench", "measure", "times of common work on each device, relative to NumPy and PyTorch")
     bench.add_argument("--devices", help="selectors separated by commas; default: all")
     bench.add_argument("--runs", type=_positive, default=10, help="of each job, whose median counts; default: 10")
     bench.add_argument("--json", action="store_true", help="one JSON object per device")
@@ -89,7 +90,22 @@ def _parser() -> argparse.ArgumentParser:
     convert.add_argument("source", metavar="IN", help="the file to read")
     convert.add_argument("target", metavar="OUT", help="the file to write")
     convert.add_argument("--shape", type=_shape, metavar="1,3,32,32", help="shape of an input, for .onnx")
-    return parser
+
+    init = add("init", "start", "write a commented configuration and a script that run at once")
+    init.add_argument("kind", choices=["cnn", "mlp", "gpt", "finetune"], help="see the examples")
+    init.add_argument("folder", nargs="?", metavar="FOLDER", help="where to write; default: a folder of that name")
+
+    run = add("run", "start", "run a script written for PyTorch on netcl")
+    run.add_argument(
+        "arguments",
+        nargs=argparse.REMAINDER,
+        metavar="[--report] SCRIPT|-m MODULE ...",
+        help="the script or module, and its arguments",
+    )
+
+    completion = add("completion", "start", "print a script that completes commands in a shell")
+    completion.add_argument("shell", choices=["bash", "zsh", "tcsh"], help="the shell")
+    return top
 
 
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,17 +139,25 @@ def _shape(text: str) -> tuple[int, ...]:
     return tuple(_positive(part) for part in text.split(","))
 
 
+def parse(commands: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
+    """Returns the arguments of a command line; those after ``run`` belong to the script, also those with a dash."""
+    script = given[1:] if given[:1] == ["run"] and given[1:2] not in (["-h"], ["--help"]) else None
+    chosen = commands.parse_args(given if script is None else given[:1])
+    chosen.arguments = script
+    return chosen
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line (default: of this process) and returns its exit code."""
-    parser = _parser()
-    chosen = parser.parse_args(arguments)
+    commands = parser()
+    chosen = parse(commands, sys.argv[1:] if arguments is None else arguments)
     if chosen.version:
         from netcl.trainer.versions import versions
 
         print("\n".join(versions()))
         return 0
     if chosen.command is None:
-        parser.print_help()
+        commands.print_help()
         return 2
     try:
         module = importlib.import_module(f"{__name__}.{chosen.module}")

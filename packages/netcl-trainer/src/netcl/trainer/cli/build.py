@@ -23,12 +23,21 @@ from netcl.trainer.cli.config import Config, Table, nearest
 
 __all__ = ["Run", "build", "open_device"]
 
+
+def _token_cross_entropy(logits: Any, target: Any) -> Any:
+    """The cross-entropy of logits (..., classes) and class ids (...), as models of text give them."""
+    return ag.cross_entropy(ag.reshape(logits, (-1, logits.shape[-1])), ag.reshape(target, (-1,)))
+
+
 _TABLES = ("model", "data", "optimizer", "scheduler", "trainer", "callbacks")
 _DATASETS = ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder", "NpyDataset", "CSVDataset", "example_digits")
 _LOSSES = {
     name: getattr(ag, name)
     for name in ("cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "hinge_loss")
-} | {"binary_cross_entropy_with_logits": ag.binary_cross_entropy_with_logits}
+} | {
+    "binary_cross_entropy_with_logits": ag.binary_cross_entropy_with_logits,
+    "token_cross_entropy": _token_cross_entropy,
+}
 _CALLBACKS = {
     name: getattr(trainer, name)
     for name in ("EarlyStopping", "ModelCheckpoint", "LearningRateMonitor", "TensorBoardLogger", "CSVLogger")
@@ -194,7 +203,9 @@ def _is_layer(value: Any) -> bool:
 
 
 class Scaled(Dataset[Any]):
-    """Samples with the first field scaled to [0, 1], or standardized by mean and deviation per channel, as float32."""
+    """Samples with the first field scaled to [0, 1], or standardized by mean and deviation per channel, as float32;
+    whole numbers of 32 and 64 bits are ids, and stay.
+    """
 
     def __init__(self, dataset: Any, mean: Any = None, std: Any = None) -> None:
         self.dataset: Any = dataset
@@ -208,6 +219,8 @@ class Scaled(Dataset[Any]):
     def __getitem__(self, index: Any) -> Any:
         x, *rest = self.dataset[index]
         value = np.asarray(x)
+        if self.mean is None and value.dtype in (np.int32, np.int64):
+            return (value, *rest)
         value = value.astype(np.float32) / 255 if value.dtype == np.uint8 else value.astype(np.float32)
         if self.mean is not None:
             shape = (-1,) + (1,) * (value.ndim - 1)
@@ -230,6 +243,11 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
     if (mean is None) != (std is None):
         raise table.error("[data] needs mean and std together", "mean" if std is None else "std")
     train, val = _datasets(table)
+    if type(train) is data.CSVDataset and len(train.arrays) == 1:
+        columns = ", ".join(train.columns)
+        raise table.error(
+            f'[data] needs target, the column to learn, one of {columns}: write target = "{train.columns[-1]}"', "path"
+        )
     if share:
         train, val = _held_back(train, share, seed)
     train, val = (part if part is None else Scaled(part, mean, std) for part in (train, val))

@@ -1,5 +1,5 @@
-"""Configurations: a TOML file read with the line of every key, so that errors name the line and the nearest
-known key.
+"""Configurations: a TOML file read with the place of every key, so that errors name line and column and the
+nearest known key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false",
 
 
 class ConfigFileError(ValueError):
-    """A configuration is invalid; the message begins with file and line."""
+    """A configuration is invalid; the message begins with file, line and column."""
 
 
 class Config:
@@ -41,11 +41,11 @@ class Config:
         try:
             self.values: dict[str, Any] = tomllib.loads(self.text)
         except tomllib.TOMLDecodeError as error:
-            where = re.search(r"\(at line (\d+), column \d+\)", str(error))
-            line = where.group(1) if where else str(self.text.count("\n") + 1)
+            found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+            place = ":".join(found.groups()) if found else f"{self.text.count(chr(10)) + 1}:1"
             reason = str(error).partition(" (at ")[0]
-            raise ConfigFileError(f"{path}:{line}: this is not TOML: {reason}") from error
-        self._lines = _lines(self.text)
+            raise ConfigFileError(f"{path}:{place}: this is not TOML: {reason}") from error
+        self._places = _places(self.text)
         self._settings = tuple(settings)
         self._set: set[tuple[str, ...]] = set()
         for setting in settings:
@@ -73,13 +73,13 @@ class Config:
         return "\n".join([self.text.rstrip(), *(f"# --set {setting}" for setting in self._settings)])
 
     def where(self, *keys: str) -> str:
-        """Returns ``file:line`` of a key, of its table if the key has no line, or ``--set a.b``."""
+        """Returns ``file:line:column`` of a key, of its table if the key has no line, or ``--set a.b``."""
         if keys in self._set:
             return f"--set {'.'.join(keys)}"
         for count in range(len(keys), 0, -1):
-            line = self._lines.get(keys[:count])
-            if line is not None:
-                return f"{self.path}:{line}"
+            place = self._places.get(keys[:count])
+            if place is not None:
+                return f"{self.path}:{place[0]}:{place[1]}"
         return str(self.path)
 
     def error(self, message: str, *keys: str) -> ConfigFileError:
@@ -226,21 +226,22 @@ _HEADER = re.compile(r"^\s*\[\s*([\w.\-\"' ]+?)\s*\]\s*(#.*)?$")
 _KEY = re.compile(r"^\s*([\w\-]+|\"[^\"]*\"|'[^']*')((?:\s*\.\s*[\w\-]+)*)\s*=")
 
 
-def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """Returns the line of each table and key. A line within a multi-line string or list may be read as a key; no lookup
-    uses such keys.
+def _places(text: str) -> dict[tuple[str, ...], tuple[int, int]]:
+    """Returns the line and column of each table and key, from 1. A line within a multi-line string or list may be read
+    as a key; no lookup uses such keys.
     """
-    found: dict[tuple[str, ...], int] = {}
+    found: dict[tuple[str, ...], tuple[int, int]] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         header, key = _HEADER.match(line), _KEY.match(line)
+        place = number, len(line) - len(line.lstrip()) + 1
         if header:
             table = tuple(part.strip().strip("\"'") for part in header.group(1).split("."))
             for count in range(1, len(table) + 1):
-                found.setdefault(table[:count], number)
+                found.setdefault(table[:count], place)
         elif key:
             rest = [part.strip() for part in key.group(2).split(".") if part.strip()]
             path = (*table, key.group(1).strip("\"'"), *rest)
             for count in range(len(table) + 1, len(path) + 1):
-                found.setdefault(path[:count], number)
+                found.setdefault(path[:count], place)
     return found

@@ -9,6 +9,7 @@ Train neural networks on any OpenCL device, and check and measure devices.
 
 first steps:
   netcl doctor                      check drivers and devices; which drivers could be installed?
+  netcl init cnn                    a configuration and a script that run at once; also mlp, gpt, finetune
   netcl devices                     the selectors for NETCL_DEVICE and --device, and the fastest device
   netcl train config.toml           train by a configuration file; writes model.netcl and report.html
   netcl train config.toml --resume auto --set optimizer.lr=0.01
@@ -117,5 +118,23 @@ examples:
 
 .netcl and .onnx hold a model, the others weights only, which cannot become a model; PyTorch's files are read without
 executing anything in them.
+""",
+    "init": """\
+examples:
+  netcl init cnn               a convolutional network on scans of digits
+  netcl init mlp               a network of full layers on a table in a CSV file
+  netcl init gpt story         a GPT on the characters of a text, in the folder story
+  netcl init finetune          a new head on trained features
+""",
+    "run": """\
+examples:
+  netcl run train.py --epochs 3            `import torch` of the script is netcl.torch
+  netcl run --report train.py --epochs 3   also prints the names that the script used, and those that were missing
+  netcl run -m package.train
+""",
+    "completion": """\
+examples:
+  netcl completion bash > ~/.local/share/bash-completion/completions/netcl
+  netcl completion zsh > ~/.zfunc/_netcl
 """,
 }

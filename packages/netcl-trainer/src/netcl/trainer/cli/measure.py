@@ -21,6 +21,7 @@ from netcl.profiling import autotuner
 from netcl.profiling.timing import format_seconds, timing
 from netcl.trainer.cli.build import build, open_device
 from netcl.trainer.cli.config import ConfigFileError
+from netcl.trainer.cli.peer import pytorch_times
 from netcl.trainer.cli.train import configured
 from netcl.trainer.profiler import Profiler
 
@@ -65,12 +66,19 @@ def profile(chosen: argparse.Namespace) -> int:
 
 
 def bench(chosen: argparse.Namespace) -> int:
-    """Prints a table of jobs by device: seconds, and the speed relative to NumPy."""
+    """Prints a table of jobs by device: seconds, and the speed relative to NumPy and, if it is installed, PyTorch."""
     if chosen.devices is None:
         handles = sorted(manager.select(), key=lambda handle: handle.backend != "cpu")
     else:
         handles = [open_device(selector) for selector in chosen.devices.split(",")]
     host: dict[str, float] = {}
+    peer_name, peer = pytorch_times(chosen.runs)
+    if peer and chosen.json:
+        print(json.dumps({"selector": "pytorch", "device": peer_name, "seconds": peer}), flush=True)
+    elif peer:
+        print(peer_name)
+        for name, seconds in peer.items():
+            print(f"  {name:<34}{format_seconds(seconds):>12}", flush=True)
     for handle in handles:
         times = _times(handle, chosen.runs)
         if handle.backend == "cpu":
@@ -80,8 +88,9 @@ def bench(chosen: argparse.Namespace) -> int:
             continue
         print(f"{handle.selector}  {handle.device_name} ({handle.platform_name})")
         for name, seconds in times.items():
-            beside = f"  {host[name] / seconds:7.2f} times NumPy" if name in host and handle.backend != "cpu" else ""
-            print(f"  {name:<28}{format_seconds(seconds):>12}{beside}", flush=True)
+            speeds = f"  {host[name] / seconds:7.2f} times NumPy" if name in host and handle.backend != "cpu" else ""
+            speeds += f"  {peer[name] / seconds:7.2f} times PyTorch" if name in peer else ""
+            print(f"  {name:<34}{format_seconds(seconds):>12}{speeds}", flush=True)
     return 0
 
 

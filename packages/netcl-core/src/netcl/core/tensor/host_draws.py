@@ -1,0 +1,25 @@
+"""Draws on the host, of PyTorch's numbers for a seed: for generators with numbers of MT19937, on CPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from netcl.core.backend.recording import open_here
+from netcl.core.tensor.generator import generator_of_thread, lock
+
+__all__ = ["draw_on_host"]
+
+
+def draw_on_host(engine: Any, kind: str, *arguments: Any) -> Any:
+    """Returns PyTorch's numbers for a draw of the calling thread on ``engine``, an array: ``MT19937.kind(*arguments)``,
+    in which tensors are read.
+
+    Returns None if Philox draws: on GPUs, in captured steps, whose replays draw again, and for generators without such
+    numbers.
+    """
+    host = generator_of_thread().host
+    if host is None or engine.handle.device_type.lower() != "cpu" or open_here(engine) is not None:
+        return None
+    given = [one.to_host() if hasattr(one, "to_host") else one for one in arguments]
+    with lock:
+        return getattr(host, kind)(*given)

@@ -1,0 +1,49 @@
+"""``netcl init``, ``netcl run`` and ``netcl completion``: begin a project, run a script, and complete commands."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from importlib import resources
+from pathlib import Path
+
+from netcl.torch.runner import main
+from netcl.trainer.cli.config import ConfigFileError
+
+__all__ = ["completion", "init", "run"]
+
+
+def init(chosen: argparse.Namespace) -> int:
+    """Writes the files of a template into a folder, and prints the commands to run; refuses to overwrite a file."""
+    folder = Path(chosen.folder or chosen.kind)
+    source = resources.files("netcl.trainer").joinpath("_templates", chosen.kind)
+    # Python files have the suffix .txt there, since they are no modules of the package.
+    files = {file.name.replace(".py.txt", ".py"): file for file in source.iterdir()}
+    there = [name for name in sorted(files) if (folder / name).exists()]
+    if there:
+        raise ConfigFileError(f"{folder} has {', '.join(there)} already; give another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sorted(files):
+        (folder / name).write_bytes(files[name].read_bytes())
+        print(f"wrote {folder / name}")
+    print(f"run it:  cd {folder} && {Path(sys.executable).name} train.py")
+    print(f"or:      cd {folder} && netcl train train.toml")
+    return 0
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Runs a script written for PyTorch with ``torch`` resolved to netcl.torch."""
+    return int(main(chosen.arguments) or 0)
+
+
+def completion(chosen: argparse.Namespace) -> int:
+    """Prints a script that completes commands, options and files in a shell."""
+    if importlib.util.find_spec("shtab") is None:
+        raise ConfigFileError("completion is made by shtab: pip install shtab, or netcl-trainer[completion]")
+    import shtab
+
+    from netcl.trainer.cli import parser
+
+    print(shtab.complete(parser(), chosen.shell))
+    return 0
