@@ -17,8 +17,9 @@ __all__ = [
     "forked_error",
     "is_lost",
     "launch_log",
-    "mark_lost",
+    "mark_ending",
     "mark_forked",
+    "mark_lost",
     "kernel_names",
     "queues_of",
     "register_queue",
@@ -58,20 +59,35 @@ _states: dict[int, tuple[Any, ContextState]] = {}
 _logs: dict[int, tuple[Any, LaunchLog]] = {}
 
 
-# True in a child that was forked after a queue was registered. Read as ``health.forked`` before OpenCL calls.
+# True in a child that was forked after a queue was registered, and at the end of a process.
 forked: bool = False
+ending: bool = False
+# True if either is. Read as ``health.closed`` before OpenCL calls.
+closed: bool = False
 
 
 def mark_forked() -> None:
     """Marks this process as a child whose queues belong to its parent."""
-    global forked
-    forked = True
+    global forked, closed
+    forked = closed = True
+
+
+def mark_ending() -> None:
+    """Marks the process as one that ends: threads other than the main thread make no more OpenCL calls."""
+    global ending, closed
+    ending = closed = True
 
 
 def check_process() -> None:
-    """Raises ForkedProcessError if this process was forked from one that used OpenCL."""
+    """Raises ForkedProcessError if this process was forked from one that used OpenCL.
+
+    At the end of the process raises SystemExit in a daemon thread: Python ends such a thread with pthread_exit when it
+    comes back from a call, which C++ frames on its stack turn into an abort.
+    """
     if forked:
         raise forked_error()
+    if ending and threading.current_thread() is not threading.main_thread():
+        raise SystemExit
 
 
 def forked_error() -> ForkedProcessError:

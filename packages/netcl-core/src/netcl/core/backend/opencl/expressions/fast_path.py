@@ -104,7 +104,7 @@ def _closed(
     def warm(args: Sequence[Any]) -> Tensor | None:
         """The result for ``args``; None during capture and profiling, with an overriding pool, and for a number
         that the operands' dtype cannot hold."""
-        if health.forked or state.lost is not None:
+        if health.closed or state.lost is not None:
             launcher.check()
         recording = launcher.recording
         if recording is not None and recording.thread == get_ident():

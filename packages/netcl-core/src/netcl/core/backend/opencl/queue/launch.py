@@ -225,7 +225,7 @@ class Launcher:
     def _enqueue(
         self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None, args: Sequence[Any]
     ) -> None:
-        if health.forked or self.state.lost is not None:
+        if health.closed or self.state.lost is not None:
             self.check()
         self.launched.append(kernel_name)
         sink = self.sink

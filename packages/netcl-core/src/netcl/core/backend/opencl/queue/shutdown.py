@@ -31,10 +31,12 @@ import os
 import queue as queues
 import select
 import signal
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from netcl.core import config
@@ -70,6 +72,7 @@ __all__ = [
 GRACE_S = 3.0
 _POLL_S = 0.01
 _SPIN_S = 100e-6
+_EXIT_S = 10.0  # for the calls of daemon threads at exit
 _EXIT_SIGINT = 130
 
 _queues: dict[int, Any] = {}
@@ -98,12 +101,37 @@ def run_at_exit(callback: Callable[[], object]) -> None:
 def _finish_at_exit() -> None:
     if health.forked:
         return
+    health.mark_ending()
+    _await_threads()
     for queue in list(_queues.values()):
         with contextlib.suppress(cl.Error, DeviceLostError):  # a lost device has nothing left to finish
             interruptible_finish(queue, None)
     _end_driver_threads()
     for callback in _exit_callbacks:
         callback()
+
+
+def _await_threads() -> None:
+    """Waits until no daemon thread of the user is inside the driver; from now on none enters it (``check_process``)."""
+    deadline = time.monotonic() + _EXIT_S
+    own = {thread.ident for thread in threading.enumerate() if thread.name.startswith("netcl-")}
+    own.add(threading.get_ident())
+    while any(_in_driver(frame) for ident, frame in sys._current_frames().items() if ident not in own):
+        if time.monotonic() >= deadline:
+            return
+        time.sleep(0.001)
+
+
+def _in_driver(frame: FrameType | None) -> bool:
+    """True if a thread with this frame may be in an OpenCL call, or on the way into one."""
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith(("netcl.core.", "pyopencl")):
+            return True
+        if not module.startswith(("contextlib", "functools", "numpy")):
+            return False
+        frame = frame.f_back
+    return False
 
 
 def _end_driver_threads() -> None:
