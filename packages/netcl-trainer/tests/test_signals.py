@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM, once and twice: the step ends, the run is saved, and what is raised says which signal it was."""
+"""SIGINT, SIGTERM, SIGHUP, once and twice: the step ends, the run is saved, and the error says which signal it was."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ class Send(Callback):
 
 
 def caught(trainer: Trainer, *args: Any, **keywords: Any) -> BaseException:
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    handled = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    before = [signal.getsignal(number) for number in handled]
     with pytest.raises((KeyboardInterrupt, SystemExit)) as found:
         trainer.fit(*args, log_every=0, **keywords)
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-    if isinstance(found.value, SystemExit):
-        assert found.value.code == 143
+    assert [signal.getsignal(number) for number in handled] == before
     return found.value
 
 
-@pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", None), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_the_first_ends_the_step_and_saves(
-    make_network: Make, make_loader: Make, tmp_path: Path, number: int, kind: type[BaseException]
+    make_network: Make, make_loader: Make, tmp_path: Path, name: str, code: int | None
 ) -> None:
-    model, send = make_network(), Send(5, number)
+    model, send = make_network(), Send(5, getattr(signal, name))
     saver = ModelCheckpoint(tmp_path, "loss", save_last=False)
     trainer = Trainer(model, SGD(model.parameters()), callbacks=[send, saver], seed=0)
     start = time.monotonic()
     error = caught(trainer, make_loader(), epochs=4)
-    assert isinstance(error, kind)
+    assert getattr(error, "code", None) == code
+    assert isinstance(error, KeyboardInterrupt if code is None else SystemExit)
     assert send.error is error
     assert time.monotonic() - start < 60
     assert send.after == [1, 2, 3, 4, 5]
@@ -98,6 +98,42 @@ def test_the_second_ends_a_stuck_process_at_once(tmp_path: Path, number: int, co
     # The step was never over, so nothing was saved after it; what was saved before is whole.
     assert load_checkpoint(tmp_path / "last.netcl")["step"] == 2
     assert left_of(process.pid) == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs POSIX: SIGSTOP")
+def test_a_stopped_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    """Two seconds of SIGSTOP are no wait for a kernel, and change no number."""
+    outputs = []
+    for stopped in (True, False):
+        script = [sys.executable, str(SCRIPT), str(tmp_path / str(stopped)), "0", "cpu"]
+        environment = {**os.environ, "NETCL_WATCHDOG_S": "0.5"}
+        process = subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        assert process.stdout is not None
+        if stopped:
+            assert process.stdout.readline() == "step 1\n"
+            for _ in range(2):
+                process.send_signal(signal.SIGSTOP)
+                time.sleep(1)
+                process.send_signal(signal.SIGCONT)
+                time.sleep(0.1)
+        output, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, "")
+        outputs.append(output.splitlines()[-7:])
+    assert outputs[0][-1].startswith("digest")
+    assert outputs[0] == outputs[1]
+
+
+def test_a_clock_that_jumps_changes_nothing(make_network: Make, make_loader: Make, tmp_path: Path, monkeypatch) -> None:
+    times, rows = iter([1e9, 4e9, 0.0, -1.0] * 10_000), []
+    for jumps in (False, True):
+        model = make_network()
+        trainer = Trainer(model, SGD(model.parameters()), callbacks=[ModelCheckpoint(tmp_path, "loss")], seed=0)
+        if jumps:
+            monkeypatch.setattr(time, "time", lambda: next(times))
+            monkeypatch.setattr(time, "time_ns", lambda: int(next(times) * 1e9))
+        rows.append(trainer.fit(make_loader(), epochs=2, log_every=0))
+    assert [row["loss"] for row in rows[0]] == [row["loss"] for row in rows[1]]
+    assert all(row["seconds"] >= 0 for row in rows[1] if "seconds" in row)
 
 
 def left_of(pid: int) -> list[str]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.__about__ import __version__ as __version__
-from netcl.core.device.discovery import DeviceHandle, DeviceManager, manager
-from netcl.core.tensor.tensor import Tensor
+from netcl.core.interpreters import refuse_subinterpreters
+
+refuse_subinterpreters()  # before NumPy, which warns and goes on
+
+from netcl.core.__about__ import __version__ as __version__  # noqa: E402
+from netcl.core.device.discovery import DeviceHandle, DeviceManager, manager  # noqa: E402
+from netcl.core.tensor.tensor import Tensor  # noqa: E402
 
 if TYPE_CHECKING:
     from netcl.core.memory.queue_pools import BufferHandle, BufferPool

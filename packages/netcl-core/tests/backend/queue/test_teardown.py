@@ -306,3 +306,62 @@ def test_no_fork_hooks_where_the_system_has_none(monkeypatch):
     monkeypatch.setattr(shutdown.atexit, "register", lambda call: call)
     shutdown.register_queue_for_cleanup(Queue())
     assert list(shutdown._queues) == [1]
+
+
+@pytest.mark.parametrize("work", ["ops.add(x, x)", "ops.matmul(x, x).to_host()", "Tensor.from_host(queue, a)"])
+def test_an_exit_code_survives_threads_that_launch(start, work):
+    """A daemon thread that comes back from the driver while Python shuts down aborted the process."""
+    process = start(
+        f"""
+        from netcl import ops
+        from netcl.core import Tensor
+        a = np.random.default_rng(0).random((64, 64), np.float32)
+        x = Tensor.from_host(queue, a)
+        def run():
+            while True:
+                {work}
+        for _ in range(3):
+            threading.Thread(target=run, daemon=True).start()
+        time.sleep(0.2)
+        sys.exit(5)
+        """
+    )
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, errors) == (5, "")
+
+
+def test_tensors_still_work_in_an_exit_handler(start):
+    process = start(
+        """
+        import atexit
+        from netcl import ops
+        from netcl.core import Tensor
+        x = Tensor.from_host(queue, np.ones(3, np.float32))
+        atexit.register(lambda: print(ops.add(x, x).to_host().tolist()))
+        atexit._run_exitfuncs()
+        print(ops.add(x, x).to_host().tolist())
+        """
+    )
+    output, errors = process.communicate(timeout=PATIENCE)
+    assert (output, errors, process.returncode) == ("[2.0, 2.0, 2.0]\n" * 2, "", 0)
+
+
+def test_a_subinterpreter_is_refused():
+    """Its signals and locks belong to the main interpreter; a device failed there with "signal only works in main
+    thread"."""
+    script = """
+        try:
+            import _interpreters as interpreters
+            run = interpreters.exec
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+            run = interpreters.run_string
+        other = interpreters.create()
+        code = ["try:", "    import netcl.core", "except ImportError as error:", "    print(error, flush=True)"]
+        run(other, chr(10).join(code))
+        interpreters.destroy(other)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout.startswith("netcl runs in the main interpreter of a process alone"), done.stderr
+    assert "multiprocessing with spawn" in done.stdout

@@ -1,4 +1,4 @@
-"""Handling of SIGINT and SIGTERM during a run: the first ends it after the current step, the second at once.
+"""Handling of SIGINT, SIGTERM and SIGHUP during a run: the first ends it after the current step, the second at once.
 
 Python runs a signal handler only between its own instructions, in the main thread, which may be waiting for a device.
 But its C handler writes the signal's number to the wakeup descriptor at once, and a thread that reads it ends the
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 __all__ = ["Interruption"]
 
-_HANDLED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name))
+_HANDLED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 # `timeout` and other launchers forward a signal that the process has already received as a member of their group.
 _SAME_S = 0.05
 
@@ -39,8 +39,8 @@ class _Count:
 
 
 class Interruption:
-    """In its ``with`` block the first SIGINT or SIGTERM is stored in ``pending``, and the second ends the process at
-    once, with exit code 130 or 143.
+    """In its ``with`` block the first SIGINT, SIGTERM or SIGHUP (a terminal was closed) is stored in ``pending``; the
+    second ends the process at once, with exit code 130, 143 or 129.
 
     The previous handlers are restored at the end of the block. Python allows handlers only in the main thread; in other
     threads the block does nothing.
@@ -109,7 +109,7 @@ class Interruption:
 
     @staticmethod
     def error(number: int) -> BaseException:
-        """Returns KeyboardInterrupt, for SIGTERM SystemExit(143)."""
+        """Returns KeyboardInterrupt, for SIGTERM SystemExit(143), for SIGHUP SystemExit(129)."""
         return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 

@@ -162,9 +162,9 @@ class Trainer:
         the ModelCheckpoint, or a new run if there is none. The run then continues to ``epochs`` with the numbers of an
         uninterrupted run; a loader without ``state_dict`` is read again up to the saved position.
 
-        After the first SIGINT or SIGTERM the current step is finished, each ModelCheckpoint saves ``last.netcl``, and
-        KeyboardInterrupt or SystemExit(143) is raised; a second signal ends the process at once with exit code 130 or
-        143. Raises ValueError if the loader yields no batch.
+        After the first SIGINT, SIGTERM or SIGHUP the current step is finished, each ModelCheckpoint saves
+        ``last.netcl``, and KeyboardInterrupt, SystemExit(143) or SystemExit(129) is raised; a second signal ends the
+        process at once with that exit code (130 for SIGINT). Raises ValueError if the loader yields no batch.
         """
         if epochs < 0 or log_every < 0:
             raise ValueError(f"epochs and log_every are at least 0, not {epochs} and {log_every}")

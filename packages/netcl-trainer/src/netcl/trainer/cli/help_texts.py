@@ -72,7 +72,7 @@ examples:
                                                            numbers of an uninterrupted run
   netcl train digits.toml --set optimizer.lr=0.01 --set trainer.output=runs/faster
 
-The first Ctrl-C (or SIGTERM) finishes the step, saves, and exits with 130 (143); the second exits at once.
+The first Ctrl-C (or SIGTERM, SIGHUP) finishes the step, saves, and exits with 130 (143, 129); the second exits at once.
 """,
     "evaluate": """\
 examples:

@@ -6,7 +6,8 @@ API for the waits::
     end()              after it, in the same thread
 
 A wait costs two dictionary operations. The watching thread starts at the first one and looks now and then; it holds
-no event, so of several kernels launched since the last wait it cannot say which one runs, and names them all.
+no event, so of several kernels launched since the last wait it cannot say which one runs, and names them all. A process
+that was stopped (SIGSTOP) has not waited in that time: a look that comes far too late lets all waits begin again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from netcl.core.errors import ConfigError
 __all__ = ["begin", "end"]
 
 _LOOK_S = 1.0
+_LATE_S = 0.5  # of a look on a loaded machine
 _NAMES_SHOWN = 12
 
 _waits: dict[int, tuple[float, Any]] = {}
@@ -67,12 +69,23 @@ def _watch() -> None:
     while True:
         with contextlib.suppress(ConfigError):  # changed to a bad value while running: the last good one holds
             limit = config.get("WATCHDOG_S")
-        time.sleep(min(_LOOK_S, limit / 4) if limit else _LOOK_S)
+        pause = min(_LOOK_S, limit / 4) if limit else _LOOK_S
+        before = time.monotonic()
+        time.sleep(pause)
         now = time.monotonic()
+        if now - before > 2 * pause + _LATE_S:
+            _begin_again(now)
+            continue
         for thread, (since, subject) in list(_waits.items()):
             if limit and now - since > limit and warned.get(thread) != since:
                 warned[thread] = since
                 config.get_logger().warning("%s", describe(subject, limit))
+
+
+def _begin_again(now: float) -> None:
+    for thread, wait in list(_waits.items()):
+        if _waits.get(thread) is wait:
+            _waits[thread] = (now, wait[1])
 
 
 def describe(subject: Any, seconds: float) -> str:
