@@ -41,6 +41,7 @@ DEFAULTS = {
     "WATCHDOG_S": 30.0,
     "DIST_TIMEOUT_S": 30.0,
     "SIGINT": True,
+    "PROGRESS": True,
     "SEED": None,
     "LOG": "warning",
     "RANK": None,

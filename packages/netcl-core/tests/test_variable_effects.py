@@ -37,6 +37,7 @@ SEEN_IN = {
     "WATCHDOG_S": "device/test_lost_devices.py",
     "DIST_TIMEOUT_S": "netcl-distributed/tests/test_groups.py",
     "SIGINT": "backend/queue/test_teardown.py",
+    "PROGRESS": "backend/queue/test_build_progress.py",
     "SEED": "ops/test_random_ops.py",
     "LOG": "backend/queue/test_programs.py",
     "RANK": "netcl-distributed/tests/test_groups.py",

@@ -103,6 +103,7 @@ _ROWS = (
     Variable("WATCHDOG_S", "float", 30.0, "seconds after which a kernel that hangs is named in a warning; 0: off", 0),
     Variable("DIST_TIMEOUT_S", "float", 30.0, "timeout of collectives, in seconds", 0),
     Variable("SIGINT", "bool", True, "installs the handler that ends a process stuck in a kernel"),
+    Variable("PROGRESS", "bool", True, "shows on a terminal that kernels are built for the first time"),
     Variable("SEED", "int", None, "seed of every generator; unset: fresh each process", 0),
     Variable("LOG", "level", "warning", "level of the logger netcl; kernels also shows generated kernels"),
     Variable("RANK", "int", None, "rank of this process, set by the launcher", 0),

@@ -28,7 +28,7 @@ from typing import Any
 
 from netcl.core import cache_files, config
 from netcl.core.__about__ import __version__
-from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue import build_progress, shutdown
 from netcl.core.backend.opencl.queue.declarations import WITHOUT_HEADER, declared
 from netcl.core.device.capabilities import type_of
 from netcl.core.device.kernel_objects import raw_program
@@ -145,7 +145,8 @@ class ProgramCache:
                 self._count(disk_hits=1)
                 return program
             self._count(corrupt=1)
-        program = _from_source(context, device, source, options)
+        with build_progress.shown(str(device.name).strip()):
+            program = _from_source(context, device, source, options)
         self._count(builds=1)
         if path is not None:
             self._store(path, key, _binary(program))

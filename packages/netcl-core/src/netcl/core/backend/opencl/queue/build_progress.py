@@ -1,0 +1,98 @@
+"""One line on a terminal while kernels are built for the first time, off in pipes and by NETCL_PROGRESS=0.
+
+The line begins and ends with a carriage return: it takes the place of a progress bar, a later text of the program
+overwrites it, and the rest is erased when no program has been built for a moment.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, TextIO
+
+from netcl.core import config
+
+__all__ = ["BuildProgress", "shown"]
+
+_ERASE = "\x1b[K"
+
+
+class BuildProgress:
+    """Counts programs built from source, and shows their number once their builds have taken ``patience`` seconds.
+
+    ``stream`` returns the terminal; ``clock`` seconds. The line is erased ``rest`` seconds after the last build.
+    """
+
+    def __init__(
+        self,
+        stream: Callable[[], TextIO | None] = lambda: sys.stderr,
+        clock: Callable[[], float] = perf_counter,
+        patience: float = 1.0,
+        rest: float = 0.8,
+    ) -> None:
+        self._stream, self._clock = stream, clock
+        self._patience, self._rest = patience, rest
+        self._lock = threading.Lock()
+        self._count = 0
+        self._seconds = 0.0  # of the builds so far
+        self._timer: Any = None
+
+    @contextmanager
+    def building(self, device_name: str) -> Iterator[None]:
+        """The build of one program for a device."""
+        with self._lock:
+            self._count += 1
+            self._show(device_name)
+        begun = self._clock()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._seconds += self._clock() - begun
+                self._show(device_name)
+                self._erase_later()
+
+    def _show(self, device_name: str) -> None:
+        if self._seconds >= self._patience:
+            self._write(
+                f"\rnetcl: building kernels for {device_name[:40]}, kept for next time: {self._count}{_ERASE}\r"
+            )
+
+    def _erase_later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = threading.Timer(self._rest, self.end)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def end(self) -> None:
+        """Erases the line; later builds begin to count again."""
+        with self._lock:
+            if self._seconds >= self._patience:
+                self._write(_ERASE)
+            self._count, self._seconds = 0, 0.0
+
+    def _write(self, text: str) -> None:
+        stream = self._stream()
+        try:
+            if stream is not None and stream.isatty():
+                stream.write(text)
+                stream.flush()
+        except (OSError, ValueError):  # a terminal that has gone, a closed stream
+            return
+
+
+_progress = BuildProgress()
+
+
+@contextmanager
+def shown(device_name: str) -> Iterator[None]:
+    """The build of one program, shown if NETCL_PROGRESS is on and stderr is a terminal."""
+    if not (config.get("PROGRESS") and sys.stderr is not None and sys.stderr.isatty()):
+        yield
+        return
+    with _progress.building(device_name):
+        yield
