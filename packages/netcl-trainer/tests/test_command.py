@@ -179,6 +179,44 @@ def test_a_wrong_configuration_is_told_with_its_place(
     assert re.search(message, error), error
 
 
+@pytest.mark.parametrize(
+    ("line", "replaced", "name"),
+    [
+        ("ema = 0.5", "ema = 256.99", "ema"),
+        ("ema = 0.5", "ema = nan", "ema"),
+        ("lr = 0.01", "lr = inf", "lr"),
+        ("lr = 0.01", 'lr = "fast"', "lr"),
+        ("n = 300", "n = 123456789012345678901234567890", "n"),
+        ("epochs = 2", "epochs = 2.5", "epochs"),
+        ("epochs = 2", "seed = -1", "seed"),
+        ("batch_size = 50", "batch_size = true", "batch_size"),
+        ("batch_size = 50", "augment = [[1]]", "augment"),
+        ("batch_size = 50", 'mean = ["a"]\nstd = [1.0]', "mean"),
+        ("batch_size = 50", "mean = [0.0]\nstd = [0.0]", "std"),
+        ('output = "out"', 'output = "a\\u0000b"', "output"),
+        ("patience = 3", "patience = [3]", "patience"),
+        ("T_max = 2", "T_max = {}", "T_max"),
+        ("T_max = 2", f"T_max = {'9' * 5000}", ""),
+        ("T_max = 2", f"T_max = {'[' * 5000}{']' * 5000}", ""),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_a_config_error(config: Path, line: str, replaced: str, name: str) -> None:
+    """With its name, the value's file and the line; `ema = 256.99` was a ValueError without any of them."""
+    from netcl.core.device import device
+    from netcl.core.errors import ConfigError
+    from netcl.trainer.cli.build import build
+    from netcl.trainer.cli.config import Config
+
+    config.write_text(CONFIG.replace(line, replaced), encoding="utf-8")
+    with device("cpu"), pytest.raises(ConfigError) as caught:
+        build(Config(config))
+    file, number, message = str(caught.value).removeprefix(str(config)).split(":", 2)
+    assert (file, name in message) == ("", True)
+    if name:
+        written = replaced.splitlines()[-1 if name == "std" else 0]
+        assert config.read_text().splitlines()[int(number) - 1] in (written, f"[{written.split()[0]}]")
+
+
 def test_settings_are_told_with_their_own_place(config: Path, capsys: Any) -> None:
     code, _, error = told(capsys, "train", config, "--set", "optimizer.lr=fast")
     assert code == 2

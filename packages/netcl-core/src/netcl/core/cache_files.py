@@ -66,6 +66,8 @@ def make_private(folder: Path) -> None:
 
     Raises OSError if it cannot be made, is no folder, or could have been written by another user.
     """
+    if folder.parts[0].startswith("~"):
+        raise FileNotFoundError(errno.ENOENT, "this user has no home folder", str(folder))
     missing = []
     above = folder
     while not above.exists():

@@ -58,7 +58,7 @@ class Variable:
         if self.type == "level":
             return "one of " + " ".join(_LEVELS)
         if self.type in ("int", "float"):
-            noun = "an integer" if self.type == "int" else "a number"
+            noun = "an integer" if self.type == "int" else "a finite number"
             if self.minimum is not None and self.maximum is not None:
                 return f"{noun} from {self.minimum:g} to {self.maximum:g}"
             return noun if self.minimum is None else f"{noun}, at least {self.minimum:g}"
@@ -82,7 +82,7 @@ _ROWS = (
     ),
     Variable("CONV_WINOGRAD", "bool", True, "allows Winograd for 3x3 convolutions of stride 1"),
     Variable("CONV_TILED_LOCAL", "bool", False, "GPUs run convolutions of small outputs by the local memory kernel"),
-    Variable("MAX_CACHED_GB", "float", 4.0, "cap of PersistentBufferPool's cached buffers, in GiB", 0),
+    Variable("MAX_CACHED_GB", "float", 4.0, "cap of PersistentBufferPool's cached buffers, in GiB", 0, 2**33),
     Variable("ASYNC_H2D", "bool", True, "default of Tensor.from_host(async_copy=)"),
     Variable("PINNED_H2D", "bool", True, "default of Tensor.from_host(use_pinned=)"),
     Variable("PROFILE_EVENTS", "bool", False, "requests PROFILING_ENABLE on new queues"),
@@ -90,25 +90,32 @@ _ROWS = (
     Variable("PLATFORM_FILTER", "str", "", "part of the names of the OpenCL platforms to use; empty: all"),
     Variable("CACHE_DIR", "path", None, "folder of programs (not PoCL's) and measurements; unset: the user's"),
     Variable("CACHE", "bool", True, "keeps programs and measurements on disk"),
-    Variable("CACHE_MAX_MB", "int", 1024, "size of the cache on disk, in MiB", 0),
+    Variable("CACHE_MAX_MB", "int", 1024, "size of the cache on disk, in MiB", 0, 2**43),
     Variable("POOL_BUDGET_FRAC", "float", 0.85, "part of the device's memory that the pools may hold", 0, 1),
-    Variable("PINNED_MAX_MB", "int", 512, "cap of page-locked host memory, in MiB", 0),
+    Variable("PINNED_MAX_MB", "int", 512, "cap of page-locked host memory, in MiB", 0, 2**43),
     Variable("AUTOTUNE", "off cached on", "cached", "off: rules alone; cached: stored measurements; on: measure"),
     Variable("FAST_MATH", "bool", False, "default of fast_math"),
     Variable("DETERMINISTIC", "bool", False, "the same seed and driver give the same bits, or an error"),
     Variable("COMMAND_BUFFER", "bool", True, "replays captured steps by cl_khr_command_buffer if the driver has it"),
     Variable(
-        "CHECK_CAPTURE", "int", 0, "Trainer compares a captured step with an eager one every n steps; 0: never", 0
+        "CHECK_CAPTURE",
+        "int",
+        0,
+        "Trainer compares a captured step with an eager one every n steps; 0: never",
+        0,
+        2**31 - 1,
     ),
-    Variable("WATCHDOG_S", "float", 30.0, "seconds after which a kernel that hangs is named in a warning; 0: off", 0),
-    Variable("DIST_TIMEOUT_S", "float", 30.0, "timeout of collectives, in seconds", 0),
+    Variable(
+        "WATCHDOG_S", "float", 30.0, "seconds after which a kernel that hangs is named in a warning; 0: off", 0, 1e9
+    ),
+    Variable("DIST_TIMEOUT_S", "float", 30.0, "timeout of collectives, in seconds", 0, 1e9),
     Variable("SIGINT", "bool", True, "installs the handler that ends a process stuck in a kernel"),
     Variable("PROGRESS", "bool", True, "shows on a terminal that kernels are built for the first time"),
-    Variable("SEED", "int", None, "seed of every generator; unset: fresh each process", 0),
+    Variable("SEED", "int", None, "seed of every generator; unset: fresh each process", 0, 2**64 - 1),
     Variable("LOG", "level", "warning", "level of the logger netcl; kernels also shows generated kernels"),
-    Variable("RANK", "int", None, "rank of this process, set by the launcher", 0),
-    Variable("WORLD_SIZE", "int", None, "number of processes, set by the launcher", 1),
-    Variable("LOCAL_RANK", "int", None, "rank on this host, set by the launcher", 0),
+    Variable("RANK", "int", None, "rank of this process, set by the launcher", 0, 2**31 - 1),
+    Variable("WORLD_SIZE", "int", None, "number of processes, set by the launcher", 1, 2**31 - 1),
+    Variable("LOCAL_RANK", "int", None, "rank on this host, set by the launcher", 0, 2**31 - 1),
     Variable("RENDEZVOUS", "str", None, "where the processes meet, set by the launcher"),
 )
 VARIABLES: Mapping[str, Variable] = MappingProxyType({row.name: row for row in _ROWS})
@@ -129,12 +136,14 @@ def _bad_value(variable: Variable, raw: str) -> ConfigError:
 
 def _number(variable: Variable, raw: str) -> int | float:
     try:
+        if not raw.isascii() or "_" in raw:  # Python's own number syntax, and digits of other scripts
+            raise ValueError(raw)
         value = int(raw) if variable.type == "int" else float(raw)
     except ValueError:
         raise _bad_value(variable, raw) from None
     low = -math.inf if variable.minimum is None else variable.minimum
     high = math.inf if variable.maximum is None else variable.maximum
-    if not low <= value <= high:  # also refuses NaN
+    if not low <= value <= high or value == math.inf:  # also refuses NaN
         raise _bad_value(variable, raw)
     return value
 
@@ -143,6 +152,7 @@ def _default(variable: Variable) -> Any:
     if variable.type == "path" and variable.default is None:
         import platformdirs
 
+        # Without a home folder the path begins with "~": cache_files finds that it cannot be used.
         return Path(platformdirs.user_cache_dir("netcl", appauthor=False))
     return variable.default
 
@@ -161,7 +171,10 @@ def _parse(variable: Variable, raw: str | None) -> Any:
     if variable.type in ("int", "float"):
         return _number(variable, text)
     if variable.type == "path":
-        return Path(text).expanduser()
+        try:
+            return Path(text).expanduser()
+        except RuntimeError:  # the home of an unknown user
+            raise _bad_value(variable, text) from None
     if variable.type == "str":
         return text
     words = tuple(_LEVELS) if variable.type == "level" else tuple(variable.type.split())

@@ -88,6 +88,8 @@ def build(config: Config) -> Run:
     average = table.take("ema", "float")
     if epochs < 1:
         raise table.error(f"epochs is at least 1, not {epochs}", "epochs")
+    if seed < 0:
+        raise table.error(f"seed in [trainer] is at least 0, not {seed}", "seed")
     ops.manual_seed(seed)
     model = _model(config.table("model", required=True))
     train_loader, val_loader = _loaders(config.table("data", required=True), seed)
@@ -101,11 +103,18 @@ def build(config: Config) -> Run:
         loss_fn=loss,
         metrics=None,
         seed=None,
-        ema=None if average is None else optim.ModelEMA(model, average),
+        ema=None if average is None else _average(table, model, average),
         scheduler=_scheduler(config.table("scheduler"), optimizer),
         callbacks=_callbacks(config, output, val_loader is not None),
     )
     return Run(made, train_loader, val_loader, epochs, output)
+
+
+def _average(table: Table, model: nn.Module, decay: float) -> optim.ModelEMA:
+    try:
+        return optim.ModelEMA(model, decay)
+    except ValueError as error:
+        raise table.error(f"ema in [trainer]: {error}", "ema") from error
 
 
 def _named_loss(table: Table) -> Callable[..., Any] | None:
@@ -191,8 +200,8 @@ def _layer(table: Table, at: int, given: Any) -> nn.Module:
     try:
         made: nn.Module = layer(*args, **keywords)
         return made
-    except (TypeError, ValueError) as error:
-        raise table.error(f"layer {at} of [model], {name}: {error}", "layers") from error
+    except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, MemoryError) as error:
+        raise table.error(f"layer {at} of [model], {name}: {error or type(error).__name__}", "layers") from error
 
 
 def _is_layer(value: Any) -> bool:
@@ -237,11 +246,18 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
         "num_workers": table.take("num_workers", "int", 0),
         "seed": table.take("seed", "int", seed),
     }
+    if options["seed"] < 0:
+        raise table.error(f"seed in [data] is at least 0, not {options['seed']}", "seed")
     shuffle, drop_last = table.take("shuffle", "bool", True), table.take("drop_last", "bool", False)
     augment = _augmentations(table)
     mean, std = table.take("mean", "list"), table.take("std", "list")
     if (mean is None) != (std is None):
         raise table.error("[data] needs mean and std together", "mean" if std is None else "std")
+    for key, values in (("mean", mean), ("std", std)):
+        if values is not None and not all(isinstance(value, (int, float)) for value in values):
+            raise table.error(f"{key} in [data] is a list of numbers, one for each channel, not {values}", key)
+    if std is not None and (len(mean) != len(std) or not all(value > 0 for value in std)):
+        raise table.error(f"std in [data] has a positive number for each of {len(mean)} channels, not {std}", "std")
     train, val = _datasets(table)
     if type(train) is data.CSVDataset and len(train.arrays) == 1:
         columns = ", ".join(train.columns)
@@ -254,7 +270,7 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
     try:
         train_loader = DataLoader(train, shuffle=shuffle, drop_last=drop_last, augment=augment, **options)
         return train_loader, None if val is None else DataLoader(val, **options)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise table.error(f"[data] cannot be loaded: {error}") from error
 
 
@@ -262,7 +278,7 @@ def _augmentations(table: Table) -> list[Any]:
     found = []
     for name in table.take("augment", "list", []):
         kinds = {key: getattr(filters, key, None) or getattr(data.augment, key, None) for key in _AUGMENTATIONS}
-        if name not in kinds:
+        if not isinstance(name, str) or name not in kinds:
             raise table.error(f"unknown augmentation {name!r}{nearest(str(name), _AUGMENTATIONS)}", "augment")
         found.append(kinds[name])
     return found
@@ -352,7 +368,9 @@ def _callbacks(config: Config, output: Path, validated: bool) -> list[Any]:
         table = tables.get(name) or defaults.get(name)
         if table is not None:
             key = "path" if name == "CSVLogger" else "folder"
+            table.check(key, table.values.get(key, fallback), "str")
             table.values[key] = str(output / str(table.values.get(key, fallback)))
+    saver.check("folder", saver.values.get("folder", "."), "str")
     saver.values["folder"] = str(output / str(saver.values.get("folder", ".")))
     made = [table.call(_CALLBACKS[name]) for name, table in {**defaults, **tables}.items() if name != "CSVLogger"]
     made.append({**defaults, **tables}["CSVLogger"].call(_CALLBACKS["CSVLogger"]))

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from netcl.core.errors import ConfigError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,7 +27,7 @@ _KINDS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bo
 _WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
 
 
-class ConfigFileError(ValueError):
+class ConfigFileError(ConfigError):
     """A configuration is invalid; the message begins with file, line and column."""
 
 
@@ -40,7 +43,7 @@ class Config:
             raise ConfigFileError(f"{path}: the configuration cannot be read: {reason}") from error
         try:
             self.values: dict[str, Any] = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # numbers of thousands of digits, lists thousands deep
             found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
             place = ":".join(found.groups()) if found else f"{self.text.count(chr(10)) + 1}:1"
             reason = str(error).partition(" (at ")[0]
@@ -58,7 +61,7 @@ class Config:
             raise ConfigFileError(f"--set {setting}: write table.key=value")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             value = text  # a string without quotes
         table = self.values
         for key in keys[:-1]:
@@ -139,7 +142,12 @@ class Table:
         return value
 
     def check(self, key: str, value: Any, kind: str) -> None:
-        """Raises ConfigFileError if ``value`` is not of ``kind``."""
+        """Raises ConfigFileError if ``value`` is not of ``kind``, or no value of a configuration: infinite, not a
+        number, an integer beyond 64 bits, a text with a NUL.
+        """
+        strange = _strange(value)
+        if strange:
+            raise self.error(f"{key} in [{self.name}] is {strange}", key)
         wanted = {**_KINDS, "list": (list,)}.get(kind)
         if wanted is None or (isinstance(value, wanted) and not (isinstance(value, bool) and kind != "bool")):
             return
@@ -179,10 +187,26 @@ class Table:
             return function(*args, **keywords, **self.values)
         except (ValueError, TypeError, LookupError, OSError) as error:
             raise self.error(f"[{self.name}] cannot be made: {error}") from error
+        except (ArithmeticError, AttributeError, MemoryError, RecursionError) as error:
+            if not function.__module__.startswith("netcl."):
+                raise  # code of the user's: its traceback says more
+            raise self.error(f"[{self.name}] cannot be made: {type(error).__name__}: {error}") from error
 
     def _unknown(self, key: str, known: Iterable[str]) -> ConfigFileError:
         names = sorted(set(known))
         return self.error(f"unknown key {key!r} in [{self.name}]{nearest(key, names)}", key)
+
+
+def _strange(value: Any) -> str:
+    """Returns what is wrong with a value of any kind, "" if nothing is."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"a finite number, not {value}"
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return "an integer of at most 64 bits"
+    if isinstance(value, str) and "\0" in value:
+        return f"a text without NUL, not {value!r}"
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next(filter(None, map(_strange, parts)), "")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
