@@ -243,6 +243,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "tools/check_imports.py")
     session.run("python", "tools/check_layers.py")
     session.run("python", "tools/check_versions.py")
+    session.run("python", "tools/project_urls.py")
 
 
 @nox.session
@@ -369,6 +370,34 @@ def netns(session: nox.Session) -> None:
         session.skip("two network namespaces need Linux, root and the command ip")
     install(session, everything({"core": "[test]", "distributed": "[mpich,test]"}))
     session.run("pytest", "-q", "packages/netcl-distributed/tests/test_mpi.py", "-k", "hosts", *session.posargs)
+
+
+# --------------------------------------------------------------------------------------------------------- releases
+
+
+@nox.session(tags=["deep"])
+def frozen(session: nox.Session) -> None:
+    """Freeze a program by PyInstaller and by zipapp, and run both on PoCL and on NumPy."""
+    install(session, everything(), "pyinstaller>=6.10")
+    made = Path(session.create_tmp()).resolve()
+    program = ROOT / "checks" / "frozen_program.py"
+    where = ("--distpath", str(made / "dist"), "--workpath", str(made / "build"), "--specpath", str(made))
+    session.run("pyinstaller", "--noconfirm", "--log-level", "ERROR", "--name", "frozen", *where, str(program))
+    archive = made / "frozen.pyz"
+    session.run("python", "tools/write_zipapp.py", str(program), str(archive))
+    for command in ((str(made / "dist/frozen/frozen"),), ("python", "-I", str(archive))):
+        for device in ("pocl", "cpu"):
+            session.run(*command, env={"NETCL_DEVICE": device}, external=True)
+
+
+@nox.session(tags=["deep"])
+def release(session: nox.Session) -> None:
+    """Rehearse a release: builds, metadata, installs from an index of its own, upgrades, suites, SBOM, API.
+
+    -- --only STEP runs one step; -- --final also refuses if [tool.netcl] of pyproject.toml names no repository.
+    """
+    session.install(*nox.project.dependency_groups(SETTINGS, "release"))
+    session.run("python", "tools/rehearse_release.py", *session.posargs)
 
 
 # ------------------------------------------------------------------------------------------ reference, measurements

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -9,9 +10,13 @@ import zipfile
 from pathlib import Path
 
 import check_wheels
+import project_urls
 import pytest
+import write_conda_recipe
 from hatchling.builders.wheel import WheelBuilder
 from monorepo import OWNED, load_packages
+
+from netcl.core.pyinstaller import hook_dirs
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +40,16 @@ def test_only_core_ships_the_front_door(wheels: Path) -> None:
     doors = [path.name for path in wheels.glob("*.whl") if "netcl/__init__.py" in zipfile.ZipFile(path).namelist()]
     assert len(doors) == 1
     assert doors[0].startswith("netcl_core-")
+
+
+def test_core_ships_the_hook_of_pyinstaller(wheels: Path) -> None:
+    (core,) = wheels.glob("netcl_core-*.whl")
+    with zipfile.ZipFile(core) as archive:
+        (entry_points,) = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
+        assert "netcl/core/pyinstaller/hooks/hook-netcl.py" in archive.namelist()
+        assert "hook-dirs = netcl.core.pyinstaller:hook_dirs" in archive.read(entry_points).decode("utf-8")
+    (folder,) = hook_dirs()
+    assert (Path(folder) / "hook-netcl.py").is_file()
 
 
 def test_the_second_core_has_no_opencl_file(wheels: Path) -> None:
@@ -88,6 +103,36 @@ def test_the_second_core_requires_what_the_first_does(root: Path) -> None:
     assert second["dependencies"] == first.dependencies
     assert set(second["optional-dependencies"]) == set(first.extras)
     assert second["optional-dependencies"]["test"] == first.extras["test"]
+
+
+def test_every_layer_above_core_passes_the_devices_on(root: Path) -> None:
+    packages = load_packages(root)
+    assert packages["netcl-core"].extras["all"] == ["netcl-core[cpu,intel]"]
+    for name, package in packages.items():
+        if name not in ("netcl-core", "netcl-data"):
+            for extra in ("cpu", "intel", "opencl", "all"):
+                assert f"netcl-core[{extra}]>=0.1,<0.2" in package.extras[extra], name
+
+
+def test_the_conda_recipe_is_that_of_the_packages(root: Path) -> None:
+    assert write_conda_recipe.recipe(root) == (root / "conda/recipe.yaml").read_text(encoding="utf-8")
+
+
+def test_metadata_has_the_links_of_the_one_repository(root: Path, tmp_path: Path) -> None:
+    assert project_urls.check(root) == []
+    for package in load_packages(root).values():
+        copy = tmp_path / package.folder.relative_to(root) / "pyproject.toml"
+        copy.parent.mkdir(parents=True)
+        shutil.copy(package.folder / "pyproject.toml", copy)
+    settings = (root / "pyproject.toml").read_text(encoding="utf-8")
+    named = re.sub('^repository = ".*"$', 'repository = "https://example.org/netcl"', settings, flags=re.MULTILINE)
+    (tmp_path / "pyproject.toml").write_text(named, encoding="utf-8")
+    assert len(project_urls.check(tmp_path)) == len(OWNED)
+    project_urls.check(tmp_path, fix=True)
+    assert project_urls.check(tmp_path) == []
+    links = load_packages(tmp_path)["netcl-nn"].project["urls"]
+    assert links["Issues"] == "https://example.org/netcl/issues"
+    assert links["Source"] == "https://example.org/netcl/tree/main/packages/netcl-nn"
 
 
 def test_stubs_for_checkouts_are_alike(root: Path) -> None:

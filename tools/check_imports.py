@@ -30,6 +30,8 @@ LOADED_BY_NAME = {
 PYTEST_MODULE = Path("core/testing/pytest_plugin.py")
 # `netcl bench` measures PyTorch if it is installed.
 PEER_MODULE = Path("trainer/cli/peer.py")
+# PyInstaller runs it while it freezes a program; nothing of netcl imports it.
+PYINSTALLER_HOOK = Path("core/pyinstaller/hooks/hook-netcl.py")
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def _fault(package: Package, inside: Path, found: Import, required: set[str], ex
         return None if optional else "pyopencl needs a guard: try: ... except ImportError: ..."
     if distribution in required or (distribution in extras and (optional or found.place.in_function)):
         return None
-    if distribution == "pytest" and inside == PYTEST_MODULE:
+    if (distribution, inside) in (("pytest", PYTEST_MODULE), ("pyinstaller", PYINSTALLER_HOOK)):
         return None
     if inside == PEER_MODULE and found.place.in_function:
         return None

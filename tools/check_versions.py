@@ -41,7 +41,8 @@ def check(root: Path = ROOT, fix: bool = False) -> list[str]:
             if layers.index(name) >= layers.index(package.name):
                 faults.append(f"{package.name} requires {name}, which is not below it")
                 continue
-            wanted = expected_range(name, packages[name].version)
+            extras = re.search(r"\[.*\]", requirement)
+            wanted = expected_range(name + (extras[0] if extras else ""), packages[name].version)
             if requirement == wanted:
                 continue
             if fix:

@@ -1,0 +1,12 @@
+"""The folder of the hook that PyInstaller reads (entry point ``pyinstaller40``) when a program imports netcl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["hook_dirs"]
+
+
+def hook_dirs() -> list[str]:
+    """Returns the folder of ``hook-netcl.py``. It is no package, so that its module is not among those of netcl."""
+    return [str(Path(__file__).parent / "hooks")]

@@ -1,0 +1,30 @@
+"""PyInstaller's hook for netcl: modules and kernels that are loaded by name, and drivers that pip installed."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from PyInstaller.utils.hooks import collect_data_files, collect_submodules, copy_metadata
+
+# netcl/__init__.py opens its layers at their first use, netcl.core its engines, netcl.trainer its modules.
+hiddenimports = collect_submodules("netcl", filter=lambda name: not name.startswith("netcl.core.testing.pytest_plugin"))
+datas = collect_data_files("netcl")
+binaries: list[tuple[str, str]] = []
+
+# A device is chosen among plugins, and drivers are found, by the metadata of distributions.
+for name in ("netcl-core", "netcl-autograd", "netcl-distributed", "pocl-binary-distribution", "intel-opencl-rt"):
+    try:
+        datas += copy_metadata(name)
+    except PackageNotFoundError:
+        continue
+
+# pyopencl's loader and pip's PoCL are in pyopencl/.libs, whose name PyInstaller takes for a hidden folder.
+try:
+    files = distribution("pyopencl").files or ()
+    files = [*files, *(distribution("pocl-binary-distribution").files or ())]
+except PackageNotFoundError:
+    files = []
+for file in files:
+    if ".libs" in file.parts and file.locate().is_file():
+        datas.append((str(file.locate()), str(Path(*file.parts[:-1]))))

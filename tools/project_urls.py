@@ -1,0 +1,62 @@
+"""Checks that the metadata of all packages names the repository of pyproject.toml; `--fix` writes `[project.urls]`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from monorepo import ROOT, tomllib
+
+_SECTION = re.compile(r"^\[project\.urls\]\n(?:[^\[\n].*\n)*\n?", re.MULTILINE)
+
+
+def repository(root: Path = ROOT) -> str:
+    """Returns the address that `[tool.netcl]` of pyproject.toml names, "" if there is none."""
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    return str(settings["tool"]["netcl"]["repository"]).rstrip("/")
+
+
+def urls(address: str, package: str) -> dict[str, str]:
+    """Returns the links of a package's page on the index: {} without a repository."""
+    if not address:
+        return {}
+    return {
+        "Homepage": address,
+        "Documentation": f"{address}/tree/main/docs",
+        "Source": f"{address}/tree/main/packages/{package}",
+        "Changelog": f"{address}/blob/main/packages/{package}/CHANGELOG.md",
+        "Issues": f"{address}/issues",
+    }
+
+
+def check(root: Path = ROOT, fix: bool = False) -> list[str]:
+    """Returns the packages whose links differ from those of the repository; with ``fix``, writes them first."""
+    address, faults = repository(root), []
+    for path in sorted((root / "packages").glob("*/pyproject.toml")):
+        text = path.read_text(encoding="utf-8")
+        wanted = urls(address, path.parent.name)
+        if tomllib.loads(text)["project"].get("urls", {}) == wanted:
+            continue
+        if not fix:
+            faults.append(f"{path.parent.name}: [project.urls] is not that of {address or 'no repository'}")
+            continue
+        text = _SECTION.sub("", text)
+        section = "[project.urls]\n" + "".join(f'{name} = "{link}"\n' for name, link in wanted.items()) + "\n"
+        before, mark, after = text.partition("[project.optional-dependencies]")
+        path.write_text(before + (section if wanted else "") + mark + after, encoding="utf-8")
+    return faults
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fix", action="store_true", help="write the links into packages/*/pyproject.toml")
+    faults = check(fix=parser.parse_args().fix)
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
