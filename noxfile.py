@@ -32,6 +32,7 @@ IN_PROCESSES = (
 )
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
+CONFORMANCE = ROOT / "alternatives" / "netcl-conformance"
 # Packages that a suite uses in addition to the layers of its package: DataParallel is tested on layers of netcl-nn.
 BESIDE = {"distributed": ("nn",)}
 # The commit of the array API standard's test suite with which checks/array_api/*.txt were written.
@@ -48,7 +49,10 @@ nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "house", "wheels", "alone", "tests", "swap_core", "types", "attack", "quickstart"]
+nox.options.sessions = [
+    *("lint", "house", "wheels", "alone", "tests", "swap_core", "conformance"),
+    *("types", "attack", "quickstart"),
+]
 
 
 # ------------------------------------------------------------------------------------------------ wheels and layers
@@ -73,17 +77,21 @@ _built: dict[str, Path] = {}
 
 def build_wheels(session: nox.Session) -> dict[str, Path]:
     """Build the seven wheels and the second netcl-core (key "numpy") once per nox run."""
-    if not _built:
-        folders = {part: ROOT / f"packages/netcl-{part}" for part in PACKAGES} | {"numpy": ALTERNATIVE}
-        for part, folder in folders.items():
-            out = DIST / part
-            if session.venv_backend == "uv":
-                build = ("uv", "build", "--quiet", "--wheel", "--out-dir", str(out), str(folder))
-            else:
-                build = ("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(folder))
-            session.run_install(*build, external=True, silent=True)
-            _built[part] = max(out.glob("*.whl"), key=lambda wheel: wheel.stat().st_mtime)
+    folders = {part: ROOT / f"packages/netcl-{part}" for part in PACKAGES} | {"numpy": ALTERNATIVE}
+    for part, folder in folders.items():
+        if part not in _built:
+            _built[part] = build_wheel(session, folder, DIST / part)
     return _built
+
+
+def build_wheel(session: nox.Session, folder: Path, out: Path) -> Path:
+    """Build the wheel of a folder into ``out``."""
+    if session.venv_backend == "uv":
+        build = ("uv", "build", "--quiet", "--wheel", "--out-dir", str(out), str(folder))
+    else:
+        build = ("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(folder))
+    session.run_install(*build, external=True, silent=True)
+    return max(out.glob("*.whl"), key=lambda wheel: wheel.stat().st_mtime)
 
 
 def install(session: nox.Session, wanted: dict[str, str], *others: str, core: str = "core") -> None:
@@ -115,9 +123,7 @@ def run_suites(
     """
     options = [*(["-p", plugin] if plugin else []), *(f"-Wignore:{warning}" for warning in ignore)]
     options += [f"--ignore={file}" for file in without]
-    env = {"PYTHONPATH": str(ROOT / "tools")} if plugin else {}
-    if device:
-        env["NETCL_DEVICE"] = device
+    env = {"NETCL_DEVICE": device} if device else {}
 
     def passes(folder: str, *how: str, may_be_empty: bool) -> bool:
         # 5: no test of this folder is selected.
@@ -218,10 +224,29 @@ def alone(session: nox.Session) -> None:
 
 @nox.session
 def swap_core(session: nox.Session) -> None:
-    """Run the six upper suites on the second netcl-core, where reaching past the contract raises."""
+    """Run the six upper suites on another netcl-core, where reaching past the contract raises.
+
+    The core is netcl-core-numpy, or one whose folder is given: ``-- alternatives/netcl-core-mine``, which is first
+    checked by netcl-conformance.
+    """
+    given = [Path(argument) for argument in session.posargs if Path(argument, "pyproject.toml").is_file()]
     wanted = dict.fromkeys(PACKAGES, "[test]")
-    install(session, wanted, core="numpy")
-    run_suites(session, *(f"packages/netcl-{part}/tests" for part in UPPER), plugin="facade", without=IN_PROCESSES)
+    if given:
+        session.posargs[:] = [argument for argument in session.posargs if Path(argument) not in given]
+        _built["given"] = build_wheel(session, given[0], DIST / "given")
+    install(session, wanted, str(CONFORMANCE), core="given" if given else "numpy")
+    if given:
+        session.run("python", "-m", "netcl_conformance")
+    suites = (f"packages/netcl-{part}/tests" for part in UPPER)
+    run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Check the levels tensor and ops-basic of netcl-core on its NumPy engine (-- --device pocl: all levels there)."""
+    install(session, everything(), str(CONFORMANCE))
+    arguments = session.posargs or ("--device", "cpu", "--level", "tensor", "--level", "ops-basic")
+    session.run("python", "-m", "netcl_conformance", *arguments)
 
 
 @nox.session

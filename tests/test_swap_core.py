@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+KIT = "alternatives/netcl-conformance/src"
 HONEST = """
 import numpy as np
 from netcl import ops
@@ -53,11 +54,11 @@ def run_suite(core: Path, folder: Path, upper: str, root: Path) -> subprocess.Co
     (folder / "test_double.py").write_text(TEST, encoding="utf-8")
     # -S leaves out .pth files, which may put a checkout first; the libraries come last.
     libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(root / "tools"), *libraries])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(root / KIT), *libraries])}
     # As in the session's environment, pyopencl is out of reach.
     code = (
         "import pytest, sys; sys.modules['pyopencl'] = None\n"
-        "sys.exit(pytest.main(['-p', 'facade', '-q', '-c', 'pytest.ini', 'test_double.py']))"
+        "sys.exit(pytest.main(['-p', 'netcl_conformance.facade', '-q', '-c', 'pytest.ini', 'test_double.py']))"
     )
     command = [sys.executable, "-S", "-c", code]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
@@ -77,6 +78,11 @@ def test_an_honest_package_passes(second_core: Path, tmp_path: Path, root: Path)
         ("from netcl.core import backend\nbackend.cpu", "netcl.core.backend.cpu"),
         ("Tensor.from_host(np.ones(2)).buffer", "Tensor.buffer"),
         ("getattr(Tensor.from_host(np.ones(2)), 'buffer', None)", "Tensor.buffer"),
+        (
+            "import inspect\nfrom netcl.core.dispatch import OpRow\nOpRow('made', inspect.Signature()).wants_space",
+            "OpRow.wants_space",
+        ),
+        ("Tensor.from_host(np.ones(2)).engine.intercepting", "CPUBackend.intercepting"),
         ("try:\n    Tensor.from_host(np.ones(2)).buffer\nexcept Exception:\n    pass", "Tensor.buffer"),
     ],
 )

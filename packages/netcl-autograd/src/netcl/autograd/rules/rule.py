@@ -25,6 +25,15 @@ class GradientRule:
 RULES: dict[str, GradientRule] = {}
 
 
+def rule_of(row: OpRow, arguments: Mapping[str, Any], results: int) -> GradientRule | None:
+    """Returns the row's own gradient (``OpRow.vjp``), else the rule of its name; None if it has neither."""
+    if row.vjp is None:
+        return RULES.get(row.name)
+    everything = (*arguments, "out", *(f"out{index}" for index in range(1, results)))
+    saves = row.saves if row.saves is not None else dict.fromkeys(arguments, everything)
+    return GradientRule(row.vjp, saves)
+
+
 def rule(name: str, **saves: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers the rule of row ``name``: ``@rule("matmul", a="b", b="a")``; ``out`` and ``out1`` are outputs."""
 
@@ -90,7 +99,7 @@ def record_call(
                 edges.append(edge_of(each))
                 inputs.append(TensorMeta(each.shape, each.dtype, each.queue))
                 places.append((name, position if several else None))
-    known = RULES.get(row.name)
+    known = rule_of(row, given, len(results))
     if known is None:
         static: Any = _Static(row, {}, tuple(places), tuple(inputs), {})
         return GradNode(row.name, run_rule, tuple(edges), (), len(results), static)
@@ -160,7 +169,7 @@ def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     """The backward function of nodes whose gradient is a rule."""
     saved = list(node.unpack())
     recorded: _Static = node.static
-    known = RULES.get(recorded.row.name)
+    known = rule_of(recorded.row, recorded.arguments, len(grads))
     if known is None:
         raise UnsupportedError(
             f"{node.name} has no gradient; detach() its input, or give it one with netcl.autograd.Function",

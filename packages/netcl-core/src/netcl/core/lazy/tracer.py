@@ -36,6 +36,8 @@ class Trace(Materializer):
     ``refused`` are names of rows that are not fused. A subclass may override ``compute``.
     """
 
+    relaxed: bool
+
     def __init__(self, cache: Cache, relaxed: bool = False, refused: Sequence[str] | set[str] = ()) -> None:
         super().__init__(cache, relaxed)
         self._refused = refused

@@ -41,6 +41,10 @@ class OpRow:
     Attributes whose default is a float are launch scalars, all others are part of the kernel. ``dtypes`` of a computed
     row, of its first operand: ``any``, ``numbers`` (no bool) or ``floating``. ``amp``: ``half``, ``float32`` or
     ``widest``. ``leading``: the operands are the first parameters.
+
+    ``vjp(call, grad)`` returns the gradients of a row without expression by the names of its operands; netcl-autograd
+    has rules for the computed rows of this core, and takes ``vjp`` before a rule. ``saves``: for each operand the names
+    of the operands and results (``out``, ``out1``) that its gradient reads; None saves all.
     """
 
     name: str
@@ -57,6 +61,8 @@ class OpRow:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     wants_space: bool = False
     leading: bool = True
+    vjp: Callable[[Any, Any], Mapping[str, Any]] | None = None
+    saves: Mapping[str, tuple[str, ...]] | None = None
 
 
 TABLE: dict[str, OpRow] = {}

@@ -383,8 +383,10 @@ def resolve(name: str) -> Any:
     parts = name.split(".")
     found: Any = importlib.import_module(parts[0])
     for end, part in enumerate(parts[1:], 2):
-        if isinstance(found, type) and part in getattr(found, "__annotations__", {}) and not hasattr(found, part):
-            return found.__annotations__[part]
+        if isinstance(found, type) and not hasattr(found, part):
+            for one in found.__mro__:
+                if part in one.__dict__.get("__annotations__", {}):
+                    return one.__annotations__[part]
         if not hasattr(found, part) and not isinstance(found, type):
             try:
                 found = importlib.import_module(".".join(parts[:end]))

@@ -1,8 +1,9 @@
-"""A pytest plugin that raises when a package above netcl-core reaches a name outside `netcl.core.testing.CONTRACT`.
+"""A pytest plugin that raises when a package above netcl-core reaches a name or a field outside of the contract.
 
-`pytest -p facade` imports every module of netcl-core, checks that each contract name is there, and then watches three
-doors: imports of core's modules, attributes of core's modules, and attributes of Tensor. Only code whose module belongs
-to an upper package is held to the contract; tests may look wherever they need to.
+``pytest -p netcl_conformance.facade`` imports every module of netcl-core, checks that each name of its levels is
+there, and then watches four doors: imports of core's modules, attributes of core's modules, attributes of Tensor, and fields of
+the classes whose fields the contract lists. Only code whose module belongs to an upper package is held to the contract;
+tests may look wherever they need to.
 """
 
 from __future__ import annotations
@@ -11,16 +12,25 @@ import builtins
 import importlib
 import pkgutil
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import pytest
-from monorepo import OWNED
 
-CORE = tuple(f"netcl.{sub}" for sub in OWNED["netcl-core"])
+from netcl_conformance.contract import contract, declared, fault_of, resolve
+
+CORE = tuple(f"netcl.{sub}" for sub in contract().packages["netcl-core"])
 # netcl.torch has PyTorch's names over those of users, so it is a user of the front, as a program is.
-UPPER = tuple(f"netcl.{sub}" for name, subs in OWNED.items() if name != "netcl-core" for sub in subs if sub != "torch")
+UPPER = tuple(
+    f"netcl.{sub}"
+    for name, subs in contract().packages.items()
+    if name != "netcl-core"
+    for sub in subs
+    if sub != "torch"
+)
 OPENCL = ("netcl.core.backend.opencl",)
+BACKEND = "netcl.core.backend.protocol.DeviceBackend"
 
 violations: list[str] = []
 
@@ -40,11 +50,12 @@ def _caller(depth: int) -> str:
 class Facade:
     """The contract names with their parents, and the guards that hold upper packages to them."""
 
-    def __init__(self, contract: dict[str, str]) -> None:
-        self.names = {".".join(name.split(".")[:end]) for name in contract for end in range(1, name.count(".") + 2)}
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.contract = names
+        self.names = {".".join(name.split(".")[:end]) for name in names for end in range(1, name.count(".") + 2)}
 
     def refuse(self, name: str, caller: str) -> None:
-        violations.append(f"{caller} reaches {name}, which is not in netcl.core.testing.CONTRACT")
+        violations.append(f"{caller} reaches {name}, which is not in the contract (docs/reference/core-contract.md)")
         raise ContractError(violations[-1])
 
     def guard_modules(self) -> None:
@@ -98,13 +109,61 @@ class Facade:
 
         Tensor.__getattribute__ = guarded  # type: ignore[method-assign,assignment]
 
+    def _classes(self) -> Iterator[tuple[type, set[str]]]:
+        """The classes whose fields the contract lists, with these fields; Tensor has a guard of its own."""
+        listed: dict[str, set[str]] = {}
+        for name in self.contract:
+            place, _, field = name.rpartition(".")
+            listed.setdefault(place, set()).add(field)
+        found: dict[type, set[str]] = {}
+        for place, fields in listed.items():
+            try:
+                value = resolve(place)
+            except (AttributeError, ImportError):  # a name of a level that this core does not keep
+                continue
+            if isinstance(value, ModuleType) or place.endswith(".Tensor"):
+                continue
+            kinds = [value if isinstance(value, type) else type(value)]
+            if place == BACKEND:  # a protocol: its classes are those with the same methods
+                kinds = [kind for kind in _classes_of_core() if {"empty", "fill", "flag_code"} <= set(dir(kind))]
+            for kind in kinds:
+                found.setdefault(kind, set()).update(fields)
+        yield from found.items()
+
+    def guard_fields(self) -> None:
+        for kind, fields in list(self._classes()):
+            self._guard_class(kind, fields)
+
+    def _guard_class(self, kind: type, fields: set[str]) -> None:
+        known = {*dir(kind), *(name for one in kind.__mro__ for name in getattr(one, "__annotations__", ()))}
+        known.update(name for one in kind.__mro__ for name in getattr(one, "__slots__", ()))
+        closed = {name for name in known - fields if not name.startswith("__")}
+        facade, plain = self, kind.__getattribute__
+
+        def guarded(value: Any, name: str) -> Any:
+            # A subclass that lists further fields, as Fused those of Program, has a guard of its own.
+            if name in closed and type(value) is kind and _belongs(caller := _caller(1), UPPER):
+                facade.refuse(f"{kind.__qualname__}.{name}", caller)
+            return plain(value, name)
+
+        kind.__getattribute__ = guarded  # type: ignore[method-assign,assignment]
+
+
+def _classes_of_core() -> list[type]:
+    modules = [module for name, module in sys.modules.items() if _belongs(name, CORE)]
+    values = [value for module in modules for value in list(vars(module).values())]
+    return list({v for v in values if isinstance(v, type) and _belongs(v.__module__, CORE)})
+
 
 def _import_core() -> None:
     """Import every module of netcl-core, except commands, the fixtures of suites, and modules that need OpenCL files
     which this core does not have.
     """
     for package in CORE:
-        folder = importlib.import_module(package).__path__
+        try:
+            folder = importlib.import_module(package).__path__
+        except (ModuleNotFoundError, AttributeError):  # a package of a level that this core does not keep, or a module
+            continue
         for module in pkgutil.walk_packages(folder, f"{package}."):
             if not module.name.endswith(("__main__", "pytest_plugin")):
                 try:
@@ -114,18 +173,6 @@ def _import_core() -> None:
                         raise
 
 
-def _broken(name: str, signature: str) -> str:
-    """Describes the fault of a contract name of this core; empty if there is none."""
-    from netcl.core.testing import signature_of
-    from netcl.core.testing.conformance import resolve
-
-    try:
-        found = signature_of(resolve(name))
-    except AttributeError:
-        return f"{name} is missing"
-    return f"{name} takes {found}, not {signature}" if signature and found != signature else ""
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
     """Set the guards before a conftest.py imports an upper package."""
@@ -133,13 +180,14 @@ def pytest_load_initial_conftests() -> None:
     if early:
         raise pytest.UsageError(f"the facade comes too late: {', '.join(early)} imported before it")
     _import_core()
-    from netcl.core.testing import CONTRACT
-
-    broken = [fault for name, signature in CONTRACT.items() if (fault := _broken(name, signature))]
+    levels = declared()
+    wanted = {name: signature for name, (level, signature) in contract().names.items() if level in levels}
+    broken = [f"{name} {fault}" for name, signature in wanted.items() if (fault := fault_of(name, signature))]
     if broken:
-        raise pytest.UsageError("this netcl-core breaks its CONTRACT:\n" + "\n".join(broken))
-    facade = Facade(dict(CONTRACT))
+        raise pytest.UsageError("this netcl-core breaks its contract:\n" + "\n".join(broken))
+    facade = Facade(tuple(contract().names))
     facade.guard_tensor()
+    facade.guard_fields()
     facade.guard_imports()
     facade.guard_modules()
 

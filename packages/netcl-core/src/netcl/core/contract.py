@@ -1,0 +1,30 @@
+"""The levels of the contract that this netcl-core keeps; packages above do the work of an absent one without it.
+
+docs/reference/core-contract.md says for each level which names belong to it and what they do.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+__all__ = ["LEVELS"]
+
+# The names of the levels are those of netcl.core.testing.contract_levels; an alternative netcl-core lists its own.
+LEVELS: frozenset[str] = frozenset(
+    (
+        "tensor",
+        "ops-basic",
+        "ops-full",
+        "gradient",
+        "random",
+        "expressions",
+        "half",
+        "several-devices",
+        "tracing",
+        "capture",
+        "profiling",
+        "pools",
+        # The lean install on NumPy has the same files without those of OpenCL.
+        *(("opencl-kernels",) if find_spec("netcl.core.backend.opencl") is not None else ()),
+    )
+)

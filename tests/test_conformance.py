@@ -1,0 +1,112 @@
+"""netcl-conformance is green on this netcl-core, red on planted faults, and its data are those of the contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import write_contract
+
+BASIC = ("--level", "tensor", "--level", "ops-basic")
+
+
+def conformance(
+    root: Path, *arguments: str, fault: str = "", core: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the kit on this core, or on the one in the folder ``core``, after the statements ``fault``."""
+    code = f"import sys\n{fault}\nfrom netcl_conformance.__main__ import main\nsys.exit(main(sys.argv[1:]))"
+    paths = [*([str(core)] if core else []), str(root / "alternatives/netcl-conformance/src")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NETCL_DEVICE": "cpu"}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+
+
+def test_the_document_and_the_data_are_current() -> None:
+    assert write_contract.main(["--check"]) == 0
+
+
+def test_every_level_is_green_on_this_core(root: Path, tmp_path: Path) -> None:
+    done = conformance(root, "--json", str(tmp_path / "report.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert report["green"]
+    assert set(report["levels"]) == set(report["declared"])
+    few = {name: level["held"] for name, level in report["levels"].items() if level["held"] < 1}
+    assert not few
+
+
+WRONG_MATMUL = """
+from dataclasses import replace
+import netcl.ops
+from netcl.core.dispatch import TABLE
+row = TABLE["matmul"]
+plain = row.call
+def off(*args, **kwargs):
+    return netcl.ops.mul(plain(*args, **kwargs), 1.001)
+object.__setattr__(row, "call", off)
+"""
+WRONG_GRADIENT = """
+import netcl.autograd
+from netcl.autograd.rules.rule import RULES, GradientRule
+known = RULES["matmul"]
+def off(call, grad):
+    return {name: call.op("mul", one, 1.01) for name, one in known.backward(call, grad).items() if one is not None}
+RULES["matmul"] = GradientRule(off, known.saves)
+"""
+RENAMED_PARAMETER = """
+import netcl.core.config as config
+get = config.get
+config.get = lambda variable, name="": get(variable)
+"""
+NO_HOOKS = """
+import netcl.ops
+from netcl.core.ops_table import hook_stack
+from netcl.core import dispatch
+dispatch.push_hook = lambda hook, layer="profiler": hook
+dispatch.pop_hook = lambda hook: None
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "arguments", "complaint"),
+    [
+        (WRONG_MATMUL, BASIC, "values of matmul"),
+        ("import netcl.ops\ndel netcl.ops.flip", BASIC, "netcl.ops.flip: is missing"),
+        (RENAMED_PARAMETER, BASIC, "netcl.core.config.get: takes"),
+        ("import netcl.core.contract as c\nc.LEVELS -= {'ops-full'}", (), "ops-full: netcl.core.contract.LEVELS does"),
+        ("import netcl.core.contract as c\nc.LEVELS |= {'teleport'}", BASIC, "has teleport"),
+        (WRONG_GRADIENT, ("--level", "gradient"), "gradient of matmul"),
+        (NO_HOOKS, BASIC, "calls pass hooks from the outermost"),
+        (
+            "import netcl.core.tensor.in_place as i\nfrom netcl.core import Tensor\n"
+            "i.fill = lambda target, value: target",
+            BASIC,
+            "views share memory",
+        ),
+        ("import netcl.ops as o\no.manual_seed = lambda seed: None", ("--level", "random"), "same bits everywhere"),
+    ],
+)  # fmt: skip
+def test_a_planted_fault_is_red(root: Path, fault: str, arguments: tuple[str, ...], complaint: str) -> None:
+    done = conformance(root, *arguments, fault=fault)
+    assert done.returncode != 0, done.stdout
+    assert complaint in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_a_core_without_levels_is_told_to_declare_them(root: Path) -> None:
+    done = conformance(root, *BASIC, fault="sys.modules['netcl.core.contract'] = None")
+    assert done.returncode == 2
+    assert "declares no levels: write netcl/core/contract.py" in done.stderr
+
+
+def test_the_suites_of_the_layers_are_levels(root: Path, tmp_path: Path) -> None:
+    suite = tmp_path / "netcl-autograd" / "tests"
+    suite.mkdir(parents=True)
+    (suite / "test_one.py").write_text("def test_wrong():\n    assert 1 == 2\n", encoding="utf-8")
+    done = conformance(root, "--level", "pools", "--layers", str(tmp_path))
+    assert done.returncode == 1
+    assert "test_wrong" in done.stdout
+    assert "give the one with the packages of a checkout" in done.stdout
