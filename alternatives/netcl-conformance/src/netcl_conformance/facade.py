@@ -1,9 +1,9 @@
 """A pytest plugin that raises when a package above netcl-core reaches a name or a field outside of the contract.
 
 ``pytest -p netcl_conformance.facade`` imports every module of netcl-core, checks that each name of its levels is
-there, and then watches four doors: imports of core's modules, attributes of core's modules, attributes of Tensor, and fields of
-the classes whose fields the contract lists. Only code whose module belongs to an upper package is held to the contract;
-tests may look wherever they need to.
+there, and then watches four doors: imports of core's modules, attributes of core's modules, attributes of Tensor, and
+fields of the classes whose fields the contract lists. Only code whose module belongs to an upper package is held to
+the contract; tests may look wherever they need to.
 """
 
 from __future__ import annotations
