@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import write_contract
 
 BASIC = ("--level", "tensor", "--level", "ops-basic")
 
@@ -25,8 +24,11 @@ def conformance(
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
 
 
-def test_the_document_and_the_data_are_current() -> None:
-    assert write_contract.main(["--check"]) == 0
+def test_the_document_and_the_data_are_current(root: Path) -> None:
+    # In a process of its own, whose op table has no rows of tests.
+    command = [sys.executable, str(root / "tools/write_contract.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_level_is_green_on_this_core(root: Path, tmp_path: Path) -> None:
