@@ -21,6 +21,22 @@ QUICK = {
     "custom_layer": ("--epochs 4", r"accuracy (\S+) %", (90, 100), ""),
 }
 
+# Programs of examples/torch: options that make three steps of them small, pattern and bounds of the last line.
+PROGRAMS = {
+    "cnn": ("--samples 40 --batch-size 8", r"accuracy (\S+) %", (0, 100)),
+    "vae": ("--samples 40 --batch-size 8", r"loss (\S+)", (300, 450)),
+    "dcgan": ("--samples 40 --batch-size 8 --ngf 4 --ndf 4", r"loss_D (\S+) loss_G \S+", (0.2, 3)),
+    "char_lstm": ("--length 8 --write 5", r"loss (\S+)", (2.8, 3.4)),
+    "gpt": ("--batch-size 8 --test 20 --layers 1 --width 16", r"accuracy (\S+) %", (0, 5)),
+    "vit": ("--samples 40 --batch-size 8 --layers 1", r"accuracy (\S+) %", (0, 100)),
+    "unet": ("--samples 32 --batch-size 4 --width 4", r"overlap (\S+)", (0, 0.5)),
+    "gcn": ("--nodes 400", r"accuracy (\S+) %", (25, 90)),
+    "actor_critic": ("--longest 10", r"mean length (\S+)", (8, 10)),
+    "ddpm": ("--samples 16 --batch-size 4 --width 16 --noise-steps 4", r"loss (\S+)", (0.5, 1.5)),
+    "siamese": ("--batch-size 4", r"accuracy (\S+) %", (20, 80)),
+    "lbfgs": ("--samples 64", r"error (\S+)", (0.2, 0.9)),
+}
+
 
 def run(root: Path, name: str, *arguments: str, timeout: int = 110) -> str:
     command = [sys.executable, "-W", "error", str(root / f"examples/{name}.py"), *arguments]
@@ -40,6 +56,22 @@ def test_quick_runs(name: str, root: Path) -> None:
     found = re.fullmatch(pattern, printed.splitlines()[-1])
     assert found is not None, printed
     assert low <= float(found[1]) <= high, printed
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_for_pytorch_run(name: str, root: Path, tmp_path: Path) -> None:
+    options, pattern, (low, high) = PROGRAMS[name]
+    program, log = root / f"examples/torch/{name}.py", tmp_path / "losses.txt"
+    command = [sys.executable, "-W", "error", "-m", "netcl.torch", str(program), "--steps", "3", "--log", str(log)]
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NETCL_DEVICE": "cpu"}
+    done = subprocess.run([*command, *options.split()], capture_output=True, text=True, timeout=110, env=env)
+    assert done.returncode == 0, done.stderr
+    found = re.fullmatch(pattern, done.stdout.splitlines()[-1])
+    assert found is not None, done.stdout
+    assert low <= float(found[1]) <= high, done.stdout
+    losses = np.loadtxt(log, ndmin=2)
+    assert len(losses) == 3
+    assert np.isfinite(losses).all()
 
 
 @pytest.mark.deep
@@ -64,3 +96,6 @@ def test_every_example_is_run_somewhere(root: Path) -> None:
     assert names == {*QUICK, "cifar10_resnet18", "quickstart"}
     page = (root / "examples/README.md").read_text(encoding="utf-8")
     assert all(f"({name}.py)" in page for name in names)
+    programs = {path.stem for path in (root / "examples/torch").glob("*.py")}
+    assert programs == set(PROGRAMS)
+    assert all(f"(torch/{name}.py)" in page for name in programs)
