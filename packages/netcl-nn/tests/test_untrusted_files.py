@@ -75,7 +75,7 @@ def test_any_flipped_bit_is_seen(saved: Path, rng) -> None:
             lambda meta, values: meta.update(
                 config={"type": "Linear", "arguments": {"in_features": 10**9, "out_features": 10**9}}
             ),
-            "more than there are values for",
+            "are left of what Budget",
         ),
     ],
 )

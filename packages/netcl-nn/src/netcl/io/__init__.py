@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from netcl.io.budget import Budget
 from netcl.io.checkpoint import (
     latest_checkpoint,
     load_checkpoint,
@@ -19,6 +20,7 @@ from netcl.io.torch import load_torch
 from netcl.io.torch_writer import save_torch
 
 __all__ = [
+    "Budget",
     "CheckpointError",
     "export_onnx",
     "import_onnx",

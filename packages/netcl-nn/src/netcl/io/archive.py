@@ -18,16 +18,18 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype, to_bfloat16
 from netcl.io.atomic import replacing
+from netcl.io.budget import Budget
 from netcl.io.content_hash import ContentHash
 from netcl.io.errors import CheckpointError
 from netcl.io.load_into import placeholder
-from netcl.io.stored_zip import StoredZipWriter, place_of
+from netcl.io.reading import opened
+from netcl.io.stored_zip import StoredZipWriter, members_of, place_of
 
 Array = np.ndarray[Any, Any]
 META = "__netcl_meta__"
@@ -41,17 +43,6 @@ _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(?P<length>..)\{'descr': '(?P<descr>[<>|=]?[a-zA-Z][0-9]*)', "
     rb"'fortran_order': (?P<fortran>True|False), 'shape': \((?P<shape>[0-9, ]*)\), \} *\n",
     re.DOTALL,
-)
-# Exceptions for damaged files: of zipfile, of the NPY header, of the operating system.
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    OSError,
-    ValueError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
 )
 
 
@@ -143,47 +134,40 @@ class Archive:
     """An open file of the format: ``meta`` and ``arrays`` (key -> (shape, dtype)) are checked, values are read by
     ``read(key)``.
 
-    Raises CheckpointError if the file has another format, is damaged, truncated, compressed or pickled, has an unknown
-    dtype, or its sizes are inconsistent.
+    Use it in a ``with`` block, which is metered by ``budget`` and raises CheckpointError if the file has another
+    format, is damaged, truncated, compressed or pickled, has an unknown dtype, its sizes are inconsistent, or anything
+    that the block does with its contents fails.
     """
 
-    def __init__(self, path: str | os.PathLike[str], formats: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], formats: Mapping[str, tuple[int, ...]], budget: Budget | None = None
+    ) -> None:
         self.path = path
-        try:
-            self._file: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by __exit__
-        except OSError as error:
-            raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
-        try:
-            self._open(formats)
-        except CheckpointError:
-            self._file.close()
-            raise
-        except (*_UNREADABLE, RecursionError, TypeError, LookupError, AttributeError, MemoryError) as error:
-            self._file.close()
-            raise CheckpointError(f"is damaged or no file of netcl ({error})", path, self._size()) from error
+        self._formats = formats
+        self._opened = opened(path, budget, "is damaged or no file of netcl")
 
     def __enter__(self) -> Archive:
+        self._file, self.reading = self._opened.__enter__()
+        try:
+            self._open(self._formats)
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
-
-    def _size(self) -> int | None:
-        try:
-            return os.path.getsize(self.path)
-        except OSError:
-            return None
+        self._opened.__exit__(kind, error, trace)
 
     def refuse(self, message: str) -> CheckpointError:
         """Returns the error to raise about this file."""
-        return CheckpointError(message, self.path, self._size())
+        return self.reading.refuse(message)
 
     def _open(self, formats: Mapping[str, tuple[int, ...]]) -> None:
-        listed = zipfile.ZipFile(self._file).infolist()
+        listed = members_of(self._file, self.reading.meter)
         self._members: dict[str, _Member] = {}
-        room = os.fstat(self._file.fileno()).st_size
+        room = self.reading.size
         for info in listed:
             key = info.filename.removesuffix(".npy")
             if key == info.filename or key in self._members:
@@ -302,16 +286,14 @@ class Archive:
 
     def _fill(self, key: str, raw: Array, start: int) -> None:
         """Reads the bytes of an array from offset ``start``."""
-        try:
+        with self.reading.at(f"the array {key!r}"):
             self._file.seek(self._members[key].place + start)
             view, filled = memoryview(raw.data), 0
             while filled < len(view):
-                count = self._file.readinto(view[filled:])  # type: ignore[attr-defined]
+                count = self._file.readinto(view[filled:])
                 if not count:
-                    raise EOFError("the array ends early")
+                    raise EOFError("it ends early")
                 filled += count
-        except _UNREADABLE as error:
-            raise self.refuse(f"is damaged ({error})") from error
 
     def _compare_checksum(self, key: str, raw: Array) -> None:
         member = self._members[key]

@@ -13,6 +13,7 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.core.errors import NetclError
 from netcl.io.archive import Archive, Entry, entry_of, write_archive
+from netcl.io.budget import Budget
 from netcl.io.errors import CheckpointError
 from netcl.io.model import FORMAT as MODEL_FORMAT
 from netcl.io.model import VERSIONS as MODEL_VERSIONS
@@ -82,6 +83,7 @@ def load_checkpoint(
     rng: bool = True,
     strict: bool = True,
     names: Sequence[str] | None = None,
+    budget: Budget | None = None,
 ) -> dict[str, Any]:
     """Restores the state of a checkpoint into the given objects, and returns the rest: epoch, step, metrics, extra,
     config, and states that were not requested.
@@ -90,7 +92,7 @@ def load_checkpoint(
     arrays. ``model`` is a Module, a dict of tensors, or parameters with ``names``. Raises CheckpointError for a damaged
     file, or a state that is missing or does not fit.
     """
-    with Archive(path, _FORMATS) as archive:
+    with Archive(path, _FORMATS, budget) as archive:
         archive.check()
         # The model's arrays are read one by one when they are written into it.
         late = ("model",) if model is not None else ()
@@ -183,21 +185,27 @@ def save_params(params: Iterable[Tensor], path: str | os.PathLike[str], names: S
 
 
 def load_params(
-    queue: Any, params: Iterable[Tensor] | None, path: str | os.PathLike[str], names: Sequence[str] | None = None
+    queue: Any,
+    params: Iterable[Tensor] | None,
+    path: str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    *,
+    budget: Budget | None = None,
 ) -> list[Tensor]:
     """Reads a file of ``save_params`` into ``params``; with None, creates new tensors on ``queue``. Returns the
     tensors. Raises CheckpointError.
     """
     if params is None:
-        with Archive(path, _FORMATS) as archive:
+        with Archive(path, _FORMATS, budget) as archive:
             archive.check()
-            return [
-                Tensor.from_host(queue, archive.read(key), dtype)
-                for key, (_, dtype) in archive.arrays.items()
-                if key.startswith("model/")
-            ]
+            made = []
+            for key, (_, dtype) in archive.arrays.items():
+                if key.startswith("model/"):
+                    with archive.reading.at(f"the array {key!r}"):
+                        made.append(Tensor.from_host(queue, archive.read(key), dtype))
+            return made
     tensors = list(params)
-    load_checkpoint(path, tensors, rng=False, names=names)
+    load_checkpoint(path, tensors, rng=False, names=names, budget=budget)
     return tensors
 
 
@@ -205,11 +213,11 @@ def load_params(
 # -------------------------------------------------------------------------------------------------------------------
 
 
-def verify(path: str | os.PathLike[str]) -> dict[str, Any]:
+def verify(path: str | os.PathLike[str], *, budget: Budget | None = None) -> dict[str, Any]:
     """Reads a file completely and compares it with its hash; returns its format, version, type and arrays. Raises
     CheckpointError if it is damaged.
     """
-    with Archive(path, _ALL_FORMATS) as archive:
+    with Archive(path, _ALL_FORMATS, budget) as archive:
         archive.check()
         return {
             **{key: archive.meta[key] for key in ("format", "version")},

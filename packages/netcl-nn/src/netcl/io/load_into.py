@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,12 @@ def placeholder(shape: Sequence[int], dtype: str) -> Array:
 def load_into(
     model: Module,
     described: Mapping[str, Array],
-    read: Callable[[str], Any],
+    read: Callable[[Iterable[str]], Iterable[tuple[str, Any]]],
     path: str | os.PathLike[str],
     strict: bool,
 ) -> dict[str, Tensor]:
-    """Writes ``read(name)`` into each tensor of ``model`` whose name is in ``described`` (placeholders with the shapes
-    and dtypes of the file), and returns those tensors.
+    """Writes the values of ``read(names)`` into the tensors of ``model`` whose names are in ``described`` (placeholders
+    with the shapes and dtypes of the file), and returns those tensors.
 
     Raises CheckpointError, with nothing written, if they do not fit.
     """
@@ -39,6 +39,6 @@ def load_into(
     except StateError as error:
         raise CheckpointError(str(error), path) from error
     taken = {name: tensor for name, tensor in own.items() if name in described}
-    for name, tensor in taken.items():
-        tensor.write(read(name))
+    for name, values in read(taken):
+        taken[name].write(values)
     return taken

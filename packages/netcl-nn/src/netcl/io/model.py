@@ -9,26 +9,14 @@ from typing import Any
 
 from netcl.core import Tensor
 from netcl.core.device import device
-from netcl.core.errors import NetclError
 from netcl.io.archive import Archive, entry_of, write_archive
+from netcl.io.budget import Budget
 from netcl.io.errors import CheckpointError
 from netcl.nn import init
 from netcl.nn.module import Module
-from netcl.nn.placement import element_limit, queue_of
+from netcl.nn.placement import metered, queue_of
 from netcl.nn.registry import UnknownModuleError, from_config, to_config
 
-# Exceptions of a constructor that is given invalid arguments by a file.
-_UNBUILDABLE = (
-    NetclError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 FORMAT = "netcl.single-file"
 VERSIONS = (2, 3)
 
@@ -51,14 +39,17 @@ def save_model(model: Module, path: str | os.PathLike[str]) -> None:
     write_archive(path, meta, [entry_of(name, tensor) for name, tensor in state.items()])
 
 
-def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None) -> Module:
+def load_model(
+    path: str | os.PathLike[str], queue: Any = None, pool: Any = None, *, budget: Budget | None = None
+) -> Module:
     """Returns the model of a file that ``save_model`` wrote, on ``queue`` (a queue, handle or selector; None: the
     active device).
 
     Its tensors are allocated from ``pool`` if one is given. No code of the file runs, and only registered classes are
-    built. Raises CheckpointError for a file that is damaged, truncated, of another format, or names an unknown class.
+    built, within ``budget`` (None: ``Budget()``). Raises CheckpointError for a file that is damaged, truncated, of
+    another format, names an unknown class, or describes far more layers or elements than a file of its size holds.
     """
-    with Archive(path, {FORMAT: VERSIONS}) as archive:
+    with Archive(path, {FORMAT: VERSIONS}, budget) as archive:
         names = _names(archive)
         model = _built(archive, queue)
         state = model.state_dict()
@@ -69,7 +60,8 @@ def load_model(path: str | os.PathLike[str], queue: Any = None, pool: Any = None
             dtype = archive.arrays[names[name]][1] if name in names else tensor.dtype
             if pool is None and dtype == tensor.dtype:
                 return tensor
-            return Tensor.from_shape(tensor.queue, tensor.shape, dtype, pool=pool, fill=None, persistent=True)
+            with archive.reading.at(f"the array {names.get(name, name)!r}"):
+                return Tensor.from_shape(tensor.queue, tensor.shape, dtype, pool=pool, fill=None, persistent=True)
 
         model.replace_tensors(place)
         targets = {names[name]: tensor for name, tensor in model.state_dict().items()}
@@ -98,24 +90,14 @@ def _names(archive: Archive) -> dict[str, str]:
 
 def _built(archive: Archive, queue: Any) -> Module:
     config = archive.meta.get("config")
-    elements = sum(_size(shape) for shape, _ in archive.arrays.values())
     with ExitStack() as stack:
         if queue is not None:
             stack.enter_context(device(Tensor.empty((0,), queue=queue_of(queue)).device))
-        # A hostile config cannot allocate much more memory than the file has elements.
-        stack.enter_context(element_limit(2 * elements + 2**20))
+        # A hostile config cannot build many more layers and elements than the file has.
+        stack.enter_context(metered(archive.reading.meter))
         stack.enter_context(init.skipped())
-        try:
-            return from_config(config)  # type: ignore[arg-type]
-        except _UNBUILDABLE as error:
-            raise archive.refuse(f"the model cannot be built: {error}") from error
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
+        stack.enter_context(archive.reading.at("the model cannot be built"))
+        return from_config(config)  # type: ignore[arg-type]
 
 
 def _check(archive: Archive, names: Mapping[str, str], state: Mapping[str, Tensor]) -> None:

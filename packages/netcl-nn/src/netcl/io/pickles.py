@@ -16,9 +16,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from netcl.io.budget import Budget, Meter
+
 # A state of 100,000 tensors takes about 25 MB and two million instructions.
 MAX_BYTES = 64 << 20
-MAX_STEPS = 4_000_000
 _MAX_WORK = 64 << 20
 # Types allowed as keys. A tuple of tuples of ... would take exponential time to hash.
 _KEYS = (str, int, float, bytes, type(None))
@@ -97,32 +98,30 @@ def read_pickle(
     names: Mapping[str, Any],
     persistent: Callable[[Any], Any] | None = None,
     array: Callable[[Any, Any], None] | None = None,
+    meter: Meter | None = None,
 ) -> Any:
     """Returns the value of the pickle that begins at the current position of ``file``, which is moved to its end.
 
     ``names`` maps "module name" to a function, which is run by a call of the name, or to any other value, by which the
     name is replaced; ``persistent(id)`` returns the value of a persistent id; ``array(value, state)`` fills
-    an array of NumPy that a function has made. Raises PickleError for anything else.
+    an array of NumPy that a function has made. ``meter`` counts the instructions. Raises PickleError for anything else,
+    and lets errors of these functions pass.
     Attributes that a pickle assigns to a dictionary are dropped.
     """
     start = file.tell()
     data = file.read(MAX_BYTES + 1)
     source = io.BytesIO(data)
     machine = _Machine(names, persistent, array)
-    try:
-        with warnings.catch_warnings():
-            # Warnings of pickletools, about backslashes in the names of a damaged file.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            for steps, (opcode, argument, _) in enumerate(pickletools.genops(source)):
-                if steps > MAX_STEPS:
-                    raise PickleError(f"it has more than {MAX_STEPS} instructions")
-                if opcode.name == "STOP":
-                    break
-                machine.run(opcode.name, argument)
-    except PickleError:
-        raise
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, UnicodeError, RecursionError) as error:
-        raise PickleError(f"it is damaged ({error})") from error
+    meter = Budget().meter(len(data)) if meter is None else meter
+    with warnings.catch_warnings():
+        # Warnings of pickletools, about backslashes in the names of a damaged file.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for steps, (opcode, argument, _) in enumerate(pickletools.genops(source)):
+            if not steps % 1024:
+                meter.count(1024, "the instructions of its pickle")
+            if opcode.name == "STOP":
+                break
+            machine.run(opcode.name, argument)
     if source.tell() > MAX_BYTES:
         raise PickleError(f"it has more than {MAX_BYTES} bytes")
     file.seek(start + source.tell())

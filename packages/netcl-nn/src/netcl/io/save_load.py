@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
+from netcl.io.budget import Budget
 from netcl.io.torch import load_torch, read_torch
 from netcl.io.torch_writer import save_torch, write_torch
 
@@ -51,12 +52,13 @@ def load(
     *,
     weights_only: bool = True,
     mmap: bool | None = None,
+    budget: Budget | None = None,
 ) -> Any:
     """Returns the object that ``nc.save`` or ``torch.save`` wrote to a path or an open binary file.
 
     ``map_location``: a selector, ``nc.device``, handle or queue for the tensors; None is the active device. Nothing in
     a file is executed, also with ``weights_only=False``: a file with other objects than tensors, plain values and
-    containers raises CheckpointError. ``mmap`` changes nothing. Raises UnsupportedError for functions and dicts as
+    containers raises CheckpointError. ``mmap`` changes nothing; ``budget`` is that of ``load_torch``. Raises UnsupportedError for functions and dicts as
     ``map_location``, DeviceNotFoundError if there is no such device.
     """
     if pickle_module is not None:
@@ -67,9 +69,9 @@ def load(
             'map_location="cpu", or the selector of another device'
         )
     if isinstance(f, (str, os.PathLike)):
-        return load_torch(f, queue=map_location)
+        return load_torch(f, queue=map_location, budget=budget)
     data = f.read()
-    return read_torch(io.BytesIO(data), len(data), _name_of(f), queue=map_location)
+    return read_torch(io.BytesIO(data), len(data), _name_of(f), queue=map_location, budget=budget)
 
 
 def _name_of(file: Any) -> str:

@@ -13,6 +13,7 @@ import zlib
 from typing import Any, BinaryIO
 
 from netcl.io.background import BackgroundWorker
+from netcl.io.budget import Meter
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
@@ -85,6 +86,31 @@ class StoredZipWriter:
         )
 
 
+# Bytes that zipfile takes for an entry of a directory, and the least that the entry takes in the file.
+_ENTRY_MEMORY, _ENTRY_SIZE = 800, 46
+
+
+class _Charged:
+    """A binary file whose reads are charged to a meter as entries of a directory, which zipfile reads at once."""
+
+    def __init__(self, file: BinaryIO, meter: Meter) -> None:
+        self._file, self._meter = file, meter
+        self._size = file.seek(0, os.SEEK_END)
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, length: int = -1) -> bytes:
+        # A file of the system allocates as many bytes as it is asked for.
+        length = self._size if length < 0 else min(length, self._size)
+        self._meter.spend(length // _ENTRY_SIZE * _ENTRY_MEMORY, "the directory of the archive")
+        return self._file.read(length)
+
+
+def members_of(file: BinaryIO, meter: Meter) -> list[zipfile.ZipInfo]:
+    """Returns the directory of an archive, whose memory is charged to ``meter``. Raises BadZipFile."""
+    charged: Any = _Charged(file, meter)
+    return zipfile.ZipFile(charged).infolist()
+
+
 def place_of(file: BinaryIO, info: zipfile.ZipInfo) -> int:
     """Returns the offset of the bytes of an uncompressed member. Raises BadZipFile if its own header differs from the
     directory, or it extends beyond the end of the file.
@@ -100,6 +126,6 @@ def place_of(file: BinaryIO, info: zipfile.ZipInfo) -> int:
         raise zipfile.BadZipFile(f"{info.filename!r} has no header of its own")
     if name.decode("utf-8" if flags & _UTF8 else "cp437") != info.orig_filename:
         raise zipfile.BadZipFile(f"the directory says {info.orig_filename!r}, the member {name!r}")
-    if place + info.file_size > os.fstat(file.fileno()).st_size:
+    if place + info.file_size > file.seek(0, os.SEEK_END):
         raise zipfile.BadZipFile(f"{info.filename!r} is cut short")
     return place

@@ -23,9 +23,12 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype
 from netcl.io import pickled_arrays
+from netcl.io.budget import Budget, Meter
 from netcl.io.errors import CheckpointError
 from netcl.io.load_into import load_into, placeholder
 from netcl.io.pickles import MAX_BYTES, PickleError, read_pickle
+from netcl.io.reading import open_regular, reading
+from netcl.io.stored_zip import members_of, place_of
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
 
@@ -51,11 +54,6 @@ Make = Callable[[tuple[int, ...], str, Callable[[], Array]], Any]
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 _CHUNK = 1 << 20
-# Exceptions for damaged files: of zipfile, of zlib, of struct, of the operating system, of NumPy.
-_UNREADABLE = (
-    *(zipfile.BadZipFile, zlib.error, OSError, ValueError, EOFError),
-    *(NotImplementedError, RuntimeError, OverflowError),
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,12 @@ class StorageRange:
 
 
 def load_torch(
-    path: str | os.PathLike[str], model: Module | None = None, *, queue: Any = None, strict: bool = True
+    path: str | os.PathLike[str],
+    model: Module | None = None,
+    *,
+    queue: Any = None,
+    strict: bool = True,
+    budget: Budget | None = None,
 ) -> Any:
     """Returns the object that ``torch.save`` wrote to ``path``: dicts, lists and tuples of plain values and tensors.
 
@@ -91,13 +94,11 @@ def load_torch(
     one storage are one Tensor. dtypes are returned as their names. With ``model`` the file must be its state, which is
     read into it tensor by tensor; the model's own tensors are returned. Raises CheckpointError for a file that is
     damaged or truncated, that contains anything but tensors and plain values (nothing in it is ever executed), that has
-    a dtype which netcl does not support, or that does not fit the model; nothing is written to the model then.
+    a dtype which netcl does not support, that exceeds ``budget`` (None: ``Budget()``), or that does not fit the model;
+    nothing is written to the model then.
     """
-    try:
-        with open(path, "rb") as file:
-            return read_torch(file, os.fstat(file.fileno()).st_size, path, model, queue, strict)
-    except OSError as error:
-        raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
+    with open_regular(path) as file:
+        return read_torch(file, os.fstat(file.fileno()).st_size, path, model, queue, strict, budget)
 
 
 def read_torch(
@@ -107,19 +108,18 @@ def read_torch(
     model: Module | None = None,
     queue: Any = None,
     strict: bool = True,
+    budget: Budget | None = None,
 ) -> Any:
     """``load_torch`` of an open binary file of ``size`` bytes; CheckpointError calls it ``path``."""
     place = queue_of(queue)
-    try:
+    with reading(path, size, budget, "is not read as a file of PyTorch") as state:
         read = _read_archive if file.read(4) == b"PK\x03\x04" else _read_sequence
         file.seek(0)
         make = _keep if model is not None else partial(_on_queue, place)
-        found = read(file, size, make)
+        found = read(file, state.meter, make)
         if model is not None:
             return _write_into(model, found, path, strict)
         return found
-    except (PickleError, *_UNREADABLE, struct.error, LookupError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"is not read as a file of PyTorch: {error}", path, size) from error
 
 
 @dataclass(frozen=True)
@@ -149,56 +149,74 @@ def _write_into(model: Module, found: Any, path: str | os.PathLike[str], strict:
             f"holds no state of a model but {kinds[:300]}; load it without a model and pass the part that is one", path
         )
     described = {name: placeholder(value.shape, value.dtype) for name, value in found.items()}
-    return load_into(model, described, lambda name: found[name].read(), path, strict)
+    return load_into(model, described, lambda names: ((name, found[name].read()) for name in names), path, strict)
 
 
-def _read_archive(file: BinaryIO, size: int, make: Make) -> Any:
+def _read_archive(file: BinaryIO, meter: Meter, make: Make) -> Any:
     """Reads the zip format: ``<name>/data.pkl`` and one member per storage, ``<name>/data/<key>``."""
-    with zipfile.ZipFile(file) as archive:
-        members = {info.filename: info for info in archive.infolist()}
-        pickled = [name for name in members if name.endswith("/data.pkl") and name.count("/") == 1]
-        if len(pickled) != 1:
-            raise PickleError("it has no data.pkl, or more than one")
-        if members[pickled[0]].file_size > MAX_BYTES:
-            raise PickleError(f"its pickle has more than {MAX_BYTES} bytes")
-        prefix = pickled[0].removesuffix("data.pkl")
-        order = archive.read(prefix + "byteorder") if prefix + "byteorder" in members else b"little"
-        if order not in (b"little", b"big"):
-            raise PickleError(f"its byte order is {order[:20]!r}")
-        places: dict[str, StorageRange] = {}
+    members = {info.filename: info for info in members_of(file, meter)}
+    pickled = [name for name in members if name.endswith("/data.pkl") and name.count("/") == 1]
+    if len(pickled) != 1:
+        raise PickleError("it has no data.pkl, or more than one")
+    prefix = pickled[0].removesuffix("data.pkl")
+    order = _read_member(file, members[prefix + "byteorder"], 16) if prefix + "byteorder" in members else b"little"
+    if order not in (b"little", b"big"):
+        raise PickleError(f"its byte order is {order!r}")
+    places: dict[str, StorageRange] = {}
+    room = file.seek(0, os.SEEK_END)
 
-        def find(key: str) -> StorageRange:
-            if key not in places:
-                name = f"{prefix}data/{key}"
-                if name not in members:
-                    raise PickleError(f"it lacks {name[:200]}")
-                tensors.spend(members[name].file_size)
-                places[key] = _checked_member(archive, file, members[name])
-            return places[key]
+    def find(key: str) -> StorageRange:
+        nonlocal room
+        if key not in places:
+            name = f"{prefix}data/{key}"
+            if name not in members:
+                raise PickleError(f"it lacks {name[:200]}")
+            room -= members[name].file_size
+            if room < 0:
+                raise PickleError("its storages overlap")
+            places[key] = _checked_member(file, members[name])
+        return places[key]
 
-        tensors = _Tensors(file, size, find, make, "<" if order == b"little" else ">")
-        return read_pickle(io.BytesIO(archive.read(pickled[0])), tensors.names(), _storage, pickled_arrays.build)
+    tensors = _Tensors(file, meter, find, make, "<" if order == b"little" else ">")
+    program = io.BytesIO(_read_member(file, members[pickled[0]], MAX_BYTES))
+    return read_pickle(program, tensors.names(), _storage, pickled_arrays.build, meter)
 
 
-def _checked_member(archive: zipfile.ZipFile, file: BinaryIO, info: zipfile.ZipInfo) -> StorageRange:
+def _read_member(file: BinaryIO, info: zipfile.ZipInfo, limit: int) -> bytes:
+    """Returns the bytes of an uncompressed member; raises PickleError if there are more than ``limit``."""
+    if info.file_size > limit:
+        raise PickleError(f"{info.filename} has {info.file_size} bytes, at most {limit} are read")
+    place = _checked_member(file, info)
+    file.seek(place.offset)
+    return file.read(place.nbytes)
+
+
+def _checked_member(file: BinaryIO, info: zipfile.ZipInfo) -> StorageRange:
     """Returns the byte range of a member after comparing its bytes with their checksum."""
     if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
         raise PickleError(f"{info.filename} is compressed or encrypted")
-    with archive.open(info) as member:
-        while member.read(_CHUNK):
-            pass
-    file.seek(info.header_offset + 26)
-    name_length, extra_length = struct.unpack("<HH", file.read(4))
-    return StorageRange(info.header_offset + 30 + name_length + extra_length, info.file_size)
+    place = place_of(file, info)
+    file.seek(place)
+    checksum, left = 0, info.file_size
+    while left:
+        piece = file.read(min(left, _CHUNK))
+        if not piece:
+            raise PickleError(f"{info.filename} is cut short")
+        checksum, left = zlib.crc32(piece, checksum), left - len(piece)
+    if checksum != info.CRC:
+        raise PickleError(f"{info.filename} is damaged: it does not have the CRC that it was saved with")
+    return StorageRange(place, info.file_size)
 
 
-def _read_sequence(file: BinaryIO, size: int, make: Make) -> Any:
+def _read_sequence(file: BinaryIO, meter: Meter, make: Make) -> Any:
     """Reads the format before PyTorch 1.6: pickles of a magic number, a version, the machine, the value and the keys of
     its storages, followed by their bytes.
     """
-    if read_pickle(file, {}) != _MAGIC or read_pickle(file, {}) != _PROTOCOL:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if read_pickle(file, {}, meter=meter) != _MAGIC or read_pickle(file, {}, meter=meter) != _PROTOCOL:
         raise PickleError("it begins as no file of PyTorch does")
-    machine = read_pickle(file, {})
+    machine = read_pickle(file, {}, meter=meter)
     order = "<" if not isinstance(machine, dict) or machine.get("little_endian", True) else ">"
     start = file.tell()
     storages: dict[str, Storage] = {}
@@ -209,8 +227,10 @@ def _read_sequence(file: BinaryIO, size: int, make: Make) -> Any:
         return storage
 
     # The offsets of the storages are known only after the value, so it is read twice, the first time without tensors.
-    read_pickle(file, {**_Tensors.SHAPELESS, **_NAMES}, collect, pickled_arrays.build)
-    keys = read_pickle(file, {})
+    read_pickle(file, {**_Tensors.SHAPELESS, **_NAMES}, collect, pickled_arrays.build, meter)
+    keys = read_pickle(file, {}, meter=meter)
+    if not isinstance(keys, list):
+        raise PickleError("it has no list of its storages")
     places: dict[str, StorageRange] = {}
     for key in keys:
         # Other types than text could take unbounded time to hash or to print.
@@ -222,10 +242,9 @@ def _read_sequence(file: BinaryIO, size: int, make: Make) -> Any:
             raise PickleError(f"its storage {key} has {elements} elements, more than the file holds")
         places[key] = StorageRange(file.tell(), nbytes)
         file.seek(nbytes, os.SEEK_CUR)
+    tensors = _Tensors(file, meter, places.__getitem__, make, order)
     file.seek(start)
-    return read_pickle(
-        file, _Tensors(file, size, places.__getitem__, make, order).names(), _storage, pickled_arrays.build
-    )
+    return read_pickle(file, tensors.names(), _storage, pickled_arrays.build, meter)
 
 
 def _itemsize(dtype: str | None) -> int:
@@ -278,17 +297,15 @@ class _Tensors:
         "torch._tensor _rebuild_from_type_v2": lambda *arguments: None,
     }
 
-    def __init__(self, file: BinaryIO, size: int, find: Callable[[str], StorageRange], make: Make, order: Any) -> None:
+    def __init__(
+        self, file: BinaryIO, meter: Meter, find: Callable[[str], StorageRange], make: Make, order: Any
+    ) -> None:
         self.file, self.find, self.make, self.order = file, find, make, order
         # Tensors may overlap, but a file whose tensors are many times its own size is hostile.
-        self.room = 8 * size + (1 << 20)
+        self.meter = meter
+        # A tensor with wide strides takes little memory, and reads its whole span.
+        self.reads = meter.budget.meter(file.seek(0, os.SEEK_END), 8)
         self.made: dict[Any, Any] = {}
-
-    def spend(self, nbytes: int) -> None:
-        """Counts bytes that are read or created; raises PickleError if they exceed the file's size many times."""
-        self.room -= nbytes
-        if self.room < 0:
-            raise PickleError("its tensors are far larger than the file")
 
     def names(self) -> dict[str, Any]:
         """Returns the meanings of the names in a file."""
@@ -349,7 +366,8 @@ class _Tensors:
         span = 1 + sum((length - 1) * stride for length, stride in zip(shape, strides))
         if (offset + span) * dtype.itemsize > place.nbytes:
             raise PickleError(f"a tensor of shape {shape} reaches beyond its storage of {place.nbytes} bytes")
-        self.spend((span + math.prod(shape)) * dtype.itemsize)
+        self.reads.spend(span * dtype.itemsize, f"reading a tensor of shape {shape}")
+        self.meter.spend(math.prod(shape) * dtype.itemsize, f"a tensor of shape {shape}")
         return partial(self._read, place.offset + offset * dtype.itemsize, dtype, span, shape, strides)
 
     def _read(

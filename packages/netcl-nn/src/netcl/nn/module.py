@@ -13,7 +13,7 @@ from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, shorten_traceback
 from netcl.nn.error_path import LOCATED, add_module_path, refuse_host_data
 from netcl.nn.hooks import EVERY, BackwardHooks, Hook, RemovableHandle
-from netcl.nn.placement import Buffer, moved, queue_of
+from netcl.nn.placement import Buffer, count_module, count_tensor, moved, queue_of
 from netcl.nn.state import IncompatibleKeys, StateError, load_into
 
 M = TypeVar("M", bound="Module")
@@ -46,6 +46,7 @@ class Module:
     _modules: dict[str, Module | None]
 
     def __init__(self) -> None:
+        count_module()
         values: dict[str, Any] = {
             "training": True,
             "_parameters": {},
@@ -537,11 +538,13 @@ class Module:
         raise TypeError(f"{type(self).__name__}.share_memory(): send state_dict() to the other process instead")
 
     def __deepcopy__(self: M, memo: dict[int, Any]) -> M:
+        count_module()
         # Tensors hold their queue, which cannot be copied; their values can.
         for module in self.modules():
             for table in (module._parameters, module._buffers):
                 for old in table.values():
                     if old is not None and id(old) not in memo:
+                        count_tensor(old.shape, old.dtype)
                         new = Tensor.empty(old.shape, old.dtype, queue=old.queue, persistent=True).write(old.detach())
                         memo[id(old)] = ag.Parameter(new, old.requires_grad) if isinstance(old, ag.Parameter) else new
             for value in module.__dict__.values():

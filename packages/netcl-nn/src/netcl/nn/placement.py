@@ -6,14 +6,14 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import netcl.autograd as ag
 from netcl.core import Tensor, manager
 from netcl.core.device import DeviceHandle
 from netcl.core.device import device as device_object
-from netcl.core.dtypes import get_default_dtype
-from netcl.core.errors import DeviceNotFoundError, ShapeError
+from netcl.core.dtypes import get_default_dtype, numpy_dtype
+from netcl.core.errors import DeviceNotFoundError
 
 
 def queue_of(device: Any) -> Any:
@@ -30,44 +30,69 @@ def queue_of(device: Any) -> Any:
     return device.queue if isinstance(device, DeviceHandle) else device
 
 
+class ConstructionMeter(Protocol):
+    """Limits the layers that a file describes: each method raises ValueError if there is nothing left (netcl.io)."""
+
+    def spend(self, nbytes: int, what: str) -> None: ...
+
+    def count(self, number: int, what: str) -> None: ...
+
+    def check_time(self, what: str) -> None: ...
+
+
 class _Thread(threading.local):
-    elements_left: int | None = None
+    meter: ConstructionMeter | None = None
+
+
+# A module is about this many objects: itself, its tables of parameters, buffers, modules and hooks.
+_OBJECTS = 10
 
 
 _thread = _Thread()
 
 
 @contextmanager
-def element_limit(elements: int) -> Iterator[None]:
-    """Limits the elements of all tensors that layers of this thread create inside the block; beyond, they raise
-    ShapeError.
-    """
-    outer, _thread.elements_left = _thread.elements_left, elements
+def metered(meter: ConstructionMeter) -> Iterator[None]:
+    """Counts on ``meter`` all tensors and modules that this thread creates inside the block."""
+    outer, _thread.meter = _thread.meter, meter
     try:
         yield
     finally:
-        _thread.elements_left = outer
+        _thread.meter = outer
 
 
-def _count(shape: Sequence[int]) -> tuple[int, ...]:
+def construction_meter() -> ConstructionMeter | None:
+    """Returns the meter of the file from which this thread builds layers, None outside of that."""
+    return _thread.meter
+
+
+def count_module() -> None:
+    """Counts a module, new or copied, while a file is built."""
+    if _thread.meter is not None:
+        _thread.meter.count(_OBJECTS, "the layers that it describes")
+        _thread.meter.check_time("building the layers that it describes")
+
+
+def count_tensor(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
+    """Counts a tensor while a file is built, before it is allocated; returns its shape."""
     sizes = tuple(shape)
-    if _thread.elements_left is not None:
-        _thread.elements_left -= math.prod(sizes)
-        if _thread.elements_left < 0:
-            raise ShapeError(f"a layer wants a tensor of shape {sizes}, more than there are values for")
+    if _thread.meter is not None:
+        _thread.meter.spend(
+            max(0, math.prod(sizes)) * numpy_dtype(dtype).itemsize, f"a layer's tensor of shape {sizes}"
+        )
     return sizes
 
 
 def new_parameter(shape: Sequence[int], device: Any = None, dtype: Any = None) -> ag.Parameter:
     """Returns a parameter with undefined values; ``dtype`` None is the default dtype."""
-    return ag.Parameter(
-        Tensor.empty(_count(shape), dtype or get_default_dtype(), queue=queue_of(device), persistent=True)
-    )
+    dtype = dtype or get_default_dtype()
+    return ag.Parameter(Tensor.empty(count_tensor(shape, dtype), dtype, queue=queue_of(device), persistent=True))
 
 
 def new_buffer(shape: Sequence[int], value: float, device: Any = None, dtype: Any = None) -> Tensor:
     """Returns a tensor filled with ``value`` that is part of the state but not a parameter."""
-    return Tensor.full(_count(shape), value, dtype or get_default_dtype(), queue=queue_of(device), persistent=True)
+    dtype = dtype or get_default_dtype()
+    return Tensor.full(count_tensor(shape, dtype), value, dtype, queue=queue_of(device), persistent=True)
 
 
 class Buffer:

@@ -1,0 +1,74 @@
+"""Budget, the limits within which a file is read, and Meter, which counts one file's use of them.
+
+netcl-nn and netcl-data, which may not import each other, have this module in common, letter for letter; a reader of
+either takes the Budget of the other.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+
+class BudgetError(ValueError):
+    """A file asks for more bytes, items, time or depth than its reader's budget allows."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The limits of a reader, beyond what a file of the same size needs; pass a larger one for a file that you trust.
+
+    Attributes:
+        bytes: memory in addition to a small multiple of the file's size (2; 16 for compressed files).
+        items: instructions of a pickle, nodes, layers and the like in addition to one for every 8 bytes of the file.
+        seconds: processor time of the reading thread to compute constants and to build layers, in addition to one
+            second for every 32 MB of the file.
+        depth: levels of values or layers within each other.
+    """
+
+    bytes: int = 256 << 20
+    items: int = 1_000_000
+    seconds: float = 2.0
+    depth: int = 200
+
+    def meter(self, size: int, factor: int = 2) -> Meter:
+        """Returns the counter for a file of ``size`` bytes, which may take ``factor`` times that in memory."""
+        return Meter(self, size, factor)
+
+
+class Meter:
+    """Counts down what one file may use; each method raises BudgetError when nothing is left."""
+
+    def __init__(self, budget: Budget, size: int, factor: int) -> None:
+        self.budget = budget
+        self.bytes_left: int = budget.bytes + factor * size
+        self.items_left: int = budget.items + size // 8
+        self.end: float = time.thread_time() + budget.seconds + size / (32 << 20)
+
+    def spend(self, nbytes: int, what: str) -> None:
+        """Takes memory for ``what``, before it is allocated."""
+        if nbytes > self.bytes_left:
+            raise BudgetError(f"{what} takes {nbytes:,} bytes, {self._left(self.bytes_left, 'bytes')}")
+        self.bytes_left -= nbytes
+
+    def count(self, number: int, what: str) -> None:
+        """Takes items."""
+        if number > self.items_left:
+            raise BudgetError(f"{what} are {number:,} items more, {self._left(self.items_left, 'items')}")
+        self.items_left -= number
+
+    def check_time(self, what: str, more: float = 0.0) -> None:
+        """Refuses to begin ``what``, which takes about ``more`` seconds, if that ends too late."""
+        if time.thread_time() + more > self.end:
+            raise BudgetError(f"{what} takes too long, more than Budget(seconds={self.budget.seconds}) allows")
+
+    def check_depth(self, depth: int, what: str) -> None:
+        """Refuses more than ``budget.depth`` levels."""
+        if depth > self.budget.depth:
+            raise BudgetError(f"{what} has {depth:,} levels, more than Budget(depth={self.budget.depth}) allows")
+
+    def _left(self, left: int, name: str) -> str:
+        return (
+            f"but {left:,} are left of what Budget({name}={getattr(self.budget, name):,}) allows for a file of this "
+            "size; pass budget=Budget(...) to read a file that you trust"
+        )
