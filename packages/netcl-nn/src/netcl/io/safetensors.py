@@ -210,7 +210,7 @@ def _described(file: Any, state: Reading) -> tuple[dict[str, _Stored], dict[str,
     """Returns the places of the arrays in the file, and their checksums if it has some."""
     length = int.from_bytes(file.read(8), "little")
     if length > state.size - 8:
-        raise state.refuse(f"is damaged or no safetensors file: its header should have {length:,} bytes, more than the file")
+        raise state.refuse(f"is damaged or no safetensors file (its header has {length:,} bytes, more than the file)")
     text = file.read(length)
     state.meter.spend(text.count(b"{") * _ENTRY_MEMORY, "the header")
     # The library checks the offsets against the size of the file.

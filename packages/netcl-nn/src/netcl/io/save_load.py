@@ -58,8 +58,8 @@ def load(
 
     ``map_location``: a selector, ``nc.device``, handle or queue for the tensors; None is the active device. Nothing in
     a file is executed, also with ``weights_only=False``: a file with other objects than tensors, plain values and
-    containers raises CheckpointError. ``mmap`` changes nothing; ``budget`` is that of ``load_torch``. Raises UnsupportedError for functions and dicts as
-    ``map_location``, DeviceNotFoundError if there is no such device.
+    containers raises CheckpointError. ``mmap`` changes nothing; ``budget`` limits what the file may take. Raises
+    UnsupportedError for functions and dicts as ``map_location``, DeviceNotFoundError if there is no such device.
     """
     if pickle_module is not None:
         raise UnsupportedError("load executes nothing in a file, so it uses no pickle module: leave pickle_module out")
