@@ -6,7 +6,8 @@ either takes the Budget of the other.
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -21,8 +22,8 @@ class Budget:
     Attributes:
         bytes: memory in addition to a small multiple of the file's size (2; 16 for compressed files).
         items: instructions of a pickle, nodes, layers and the like in addition to one for every 8 bytes of the file.
-        seconds: processor time of the reading thread to compute constants and to build layers, in addition to one
-            second for every 32 MB of the file.
+        seconds: estimated processor time to compute constants and to build layers, in addition to one second for every
+            32 MB of the file; an estimate, so that a file is not refused because the machine is slow or busy.
         depth: levels of values or layers within each other.
     """
 
@@ -37,13 +38,23 @@ class Budget:
 
 
 class Meter:
-    """Counts down what one file may use; each method raises BudgetError when nothing is left."""
+    """Counts down what one file may use; ``spend``, ``count``, ``take`` and ``check_depth`` raise BudgetError when
+    nothing is left. ``part`` is the part of the file that is read, for messages.
+    """
 
     def __init__(self, budget: Budget, size: int, factor: int) -> None:
         self.budget = budget
         self.bytes_left: int = budget.bytes + factor * size
         self.items_left: int = budget.items + size // 8
-        self.end: float = time.thread_time() + budget.seconds + size / (32 << 20)
+        self.seconds_left: float = budget.seconds + size / (32 << 20)
+        self.part = ""
+
+    @contextmanager
+    def at(self, part: str) -> Iterator[None]:
+        """Names the part of the file, "the array 'weight'", that errors inside the block are about."""
+        outer, self.part = self.part, part
+        yield
+        self.part = outer  # not after an error, which is about this part
 
     def spend(self, nbytes: int, what: str) -> None:
         """Takes memory for ``what``, before it is allocated."""
@@ -57,10 +68,14 @@ class Meter:
             raise BudgetError(f"{what} are {number:,} items more, {self._left(self.items_left, 'items')}")
         self.items_left -= number
 
-    def check_time(self, what: str, more: float = 0.0) -> None:
-        """Refuses to begin ``what``, which takes about ``more`` seconds, if that ends too late."""
-        if time.thread_time() + more > self.end:
-            raise BudgetError(f"{what} takes too long, more than Budget(seconds={self.budget.seconds}) allows")
+    def take(self, seconds: float, what: str) -> None:
+        """Takes the time that ``what`` is about to need, by an estimate."""
+        self.seconds_left -= seconds
+        if self.seconds_left < 0:
+            raise BudgetError(
+                f"{what} takes too long, {-self.seconds_left:.3g} s more than Budget(seconds={self.budget.seconds}) "
+                "allows; pass budget=Budget(...) to read a file that you trust"
+            )
 
     def check_depth(self, depth: int, what: str) -> None:
         """Refuses more than ``budget.depth`` levels."""

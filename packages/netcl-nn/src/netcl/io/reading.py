@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, BinaryIO
 
 from netcl.core.errors import (
@@ -43,20 +43,16 @@ _KINDS = {
 
 
 class Reading:
-    """A file that is being read: its path, its size, its meter, and the part of it that is read now."""
+    """A file that is being read: its path, its size and its meter."""
 
     def __init__(self, path: str | os.PathLike[str], size: int, budget: Budget | None = None) -> None:
         self.path = path
         self.size = size
         self.meter: Meter = (budget or Budget()).meter(size)
-        self.part = ""
 
-    @contextmanager
-    def at(self, part: str) -> Iterator[None]:
-        """Names the part of the file, "the array 'weight'", that errors inside the block are about."""
-        outer, self.part = self.part, part
-        yield
-        self.part = outer  # not after an error, which is about this part
+    def at(self, part: str) -> AbstractContextManager[None]:
+        """Names the part of the file that errors inside the block are about."""
+        return self.meter.at(part)
 
     def refuse(self, message: str) -> CheckpointError:
         """Returns the error to raise about this file."""
@@ -64,7 +60,7 @@ class Reading:
 
     def refused(self, error: BaseException, problem: str) -> CheckpointError:
         """Returns the CheckpointError in place of another error."""
-        where = f"{self.part}: " if self.part else ""
+        where = f"{self.meter.part}: " if self.meter.part else ""
         # The text of a KeyError or a MemoryError alone says nothing.
         named = "" if isinstance(error, (ValueError, OSError)) and str(error) else f"{type(error).__name__}: "
         text = f"{named}{error}"[:2000]

@@ -37,7 +37,7 @@ class ConstructionMeter(Protocol):
 
     def count(self, number: int, what: str) -> None: ...
 
-    def check_time(self, what: str) -> None: ...
+    def take(self, seconds: float, what: str) -> None: ...
 
 
 class _Thread(threading.local):
@@ -46,6 +46,7 @@ class _Thread(threading.local):
 
 # A module is about this many objects: itself, its tables of parameters, buffers, modules and hooks.
 _OBJECTS = 10
+_SECONDS = 2e-5
 
 
 _thread = _Thread()
@@ -70,7 +71,7 @@ def count_module() -> None:
     """Counts a module, new or copied, while a file is built."""
     if _thread.meter is not None:
         _thread.meter.count(_OBJECTS, "the layers that it describes")
-        _thread.meter.check_time("building the layers that it describes")
+        _thread.meter.take(_SECONDS, "building the layers that it describes")
 
 
 def count_tensor(shape: Sequence[int], dtype: str) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,18 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, from_bfloat16
 from netcl.core.errors import UnsupportedError
-from netcl.io.errors import CheckpointError
+from netcl.io.budget import Budget, Meter
+from netcl.io.onnx.folding import charge
 from netcl.io.onnx.graph import ELEMENTS
 from netcl.io.onnx.layer_operators import LAYER_OPERATORS
 from netcl.io.onnx.library import onnx_library
 from netcl.io.onnx.node import Node, host
 from netcl.io.onnx.operators import OPERATORS
+from netcl.io.onnx.parse import parsed
 from netcl.io.onnx.shape_operators import SHAPE_OPERATORS
+from netcl.io.reading import opened
 from netcl.nn.module import Module
-from netcl.nn.placement import new_buffer, new_parameter, queue_of
+from netcl.nn.placement import construction_meter, metered, new_buffer, new_parameter, queue_of
 from netcl.nn.registry import register
 
 Array = np.ndarray[Any, Any]
@@ -44,44 +46,36 @@ _KEPT_INPUTS: Mapping[str, frozenset[int]] = {
 _STATISTICS = {"BatchNormalization": (3, 4)}
 
 
-def import_onnx(path: str | os.PathLike[str], *, device: Any = None) -> ONNXModel:
+def import_onnx(path: str | os.PathLike[str], *, device: Any = None, budget: Budget | None = None) -> ONNXModel:
     """Returns the model of an ONNX file, on ``device`` (None: the active one) and in evaluation mode; call ``train()``
     to continue training.
 
     Floating initializers with an axis become parameters under their names (dots create submodules), the statistics of
     batch normalization become buffers. Nothing outside of the file is read. Raises CheckpointError for a file that is
-    damaged or stores data elsewhere, UnsupportedError with all operators and dtypes that are not supported, ImportError
-    if the package onnx is missing.
+    damaged, stores data elsewhere, or computes from constants more than ``budget`` (None: ``Budget()``) allows, with
+    the node; UnsupportedError with all operators and dtypes that are not supported, ImportError if the package onnx is
+    missing.
     """
     onnx = onnx_library()
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
-    try:
-        proto = onnx.ModelProto.FromString(data)
+    with (
+        opened(path, budget, "is damaged or no ONNX file", passing=(UnsupportedError,)) as (file, state),
+        metered(state.meter),
+    ):
+        proto = parsed(onnx, file.read(), state.meter)
         for value in (*proto.graph.input, *proto.graph.output):
             # Many writers omit the shape, which the checker requires and nothing here needs.
             if value.type.HasField("tensor_type"):
                 value.type.tensor_type.shape.SetInParent()
         onnx.checker.check_model(proto)
-    except Exception as error:  # protobuf's and the checker's errors have no other common base class
-        raise CheckpointError(f"is damaged or no ONNX file ({error})", path, len(data)) from error
-    if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in proto.graph.initializer):
-        raise CheckpointError("keeps data in other files, which are not read", path, len(data))
-    try:
-        weights, values = _weights(onnx, proto)
+        weights, values = _weights(onnx, proto, state.meter)
         model = ONNXModel(base64.b64encode(proto.SerializeToString()).decode(), weights, device=device)
-    except UnsupportedError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise CheckpointError(f"is malformed ({error})", path, len(data)) from error
-    for (name, *_), array in zip(weights, values):
-        model.tensor(name).write(array)
+        for (name, *_), array in zip(weights, values):
+            with state.at(f"the initializer {name[:200]!r}"):
+                model.tensor(name).write(array)
     return model.eval()
 
 
-def _weights(onnx: Any, proto: Any) -> tuple[list[list[Any]], list[Array]]:
+def _weights(onnx: Any, proto: Any, meter: Meter) -> tuple[list[list[Any]], list[Array]]:
     """Takes parameters and buffers out of the graph, as [name, dtype, shape, trainable]."""
     used: dict[str, list[tuple[str, int]]] = {}
     for node in proto.graph.node:
@@ -89,7 +83,8 @@ def _weights(onnx: Any, proto: Any) -> tuple[list[list[Any]], list[Array]]:
             used.setdefault(name, []).append((node.op_type, at))
     weights, values, rest = [], [], []
     for tensor in proto.graph.initializer:
-        array, dtype = _array(onnx, tensor)
+        with meter.at(f"the initializer {tensor.name[:200]!r}"):
+            array, dtype = _array(onnx, tensor)
         places = used.get(tensor.name, [])
         kept = any(at in _KEPT_INPUTS.get(op, ()) for op, at in places)
         floating = dtype in ("float16", "bfloat16", "float32", "float64")
@@ -129,21 +124,29 @@ class ONNXModel(Module):
         onnx = onnx_library()
         self.graph = graph
         self.weights: list[list[Any]] = [list(entry) for entry in weights]
-        proto = onnx.ModelProto.FromString(base64.b64decode(graph))
+        meter: Any = construction_meter() or Budget().meter(len(graph))
+        self._budget: Budget = meter.budget
+        proto = parsed(onnx, base64.b64decode(graph, validate=True), meter)
+        _check_operators(proto)
         opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), 1)
         self._mode = [False]
-        self._nodes = [(_node(onnx, node, opset, self._mode), node) for node in proto.graph.node]
-        _check_operators(proto)
+        self._nodes = []
+        for node in proto.graph.node:
+            with meter.at(_named(node)):
+                self._nodes.append((_node(onnx, node, opset, self._mode), node))
         self._places = {}
         for name, dtype, shape, trained in self.weights:
-            new = new_parameter(shape, device, dtype) if trained else new_buffer(shape, 0.0, device, dtype)
-            self._places[name] = _assign(self, name, new)
+            with meter.at(f"the weight {str(name)[:200]!r}"):
+                meter.check_depth(name.count("."), "its name")
+                new = new_parameter(shape, device, dtype) if trained else new_buffer(shape, 0.0, device, dtype)
+                self._places[name] = _assign(self, name, new, meter)
         self._constants: dict[str, Array] = {}
         for tensor in proto.graph.initializer:
-            self._constants[tensor.name] = _array(onnx, tensor)[0]
+            with meter.at(f"the initializer {tensor.name[:200]!r}"):
+                self._constants[tensor.name] = _array(onnx, tensor)[0]
         self._evaluators: dict[int, Any] = {}
         self._opsets = list(proto.opset_import)
-        self._fold()
+        self._fold(meter)
         given = {name for name, *_ in self.weights} | set(self._constants)
         self.input_names: list[Any] = [value.name for value in proto.graph.input if value.name not in given]
         self.output_names: list[Any] = [value.name for value in proto.graph.output]
@@ -155,18 +158,23 @@ class ONNXModel(Module):
         found: Tensor = getattr(module, attribute)
         return found
 
-    def _fold(self) -> None:
-        """Constant folding: computes once the nodes that depend on constants only."""
+    def _fold(self, meter: Meter) -> None:
+        """Constant folding: computes once the nodes that depend on constants only, each charged before it begins."""
         rest = []
         for node, proto in self._nodes:
             if all(not name or name in self._constants for name in node.inputs):
-                self._constants.update(zip(node.outputs, self._on_host(node, proto, self._constants)))
+                with meter.at(_named(proto)):
+                    self._constants.update(zip(node.outputs, self._on_host(node, proto, self._constants, meter)))
             else:
                 rest.append((node, proto))
         self._nodes = rest
 
-    def _on_host(self, node: Node, proto: Any, values: Mapping[str, Any]) -> list[Array]:
-        """Returns the outputs of a node by ONNX's reference implementation."""
+    def _on_host(self, node: Node, proto: Any, values: Mapping[str, Any], meter: Meter | None = None) -> list[Array]:
+        """Returns the outputs of a node by ONNX's reference implementation, within the budget of the file."""
+        if node.op == "Constant" and isinstance(node.get("value"), onnx_library().TensorProto):
+            return [onnx_library().numpy_helper.to_array(node.get("value"))]
+        arrays = [np.asarray(host(values[name])) if name else None for name in node.inputs]
+        charge(node, arrays, meter or self._budget.meter(sum(array.nbytes for array in arrays if array is not None)))
         from onnx.reference import ReferenceEvaluator
 
         if id(proto) not in self._evaluators:
@@ -273,18 +281,23 @@ def _check_operators(proto: Any) -> None:
         raise UnsupportedError(f"the inputs {', '.join(odd)} are no tensors")
 
 
-def _assign(model: Module, name: str, tensor: Tensor) -> tuple[Module, str]:
+def _named(node: Any) -> str:
+    """Returns a node of the file by its operator and name, for messages."""
+    return f"the node {(node.name or next(iter(node.output), ''))[:200]!r} ({node.op_type[:200]})"
+
+
+def _assign(model: Module, name: str, tensor: Tensor, meter: Meter) -> tuple[Module, str]:
     """Assigns a tensor to a dotted name, creating modules for its path; an underscore is appended to a name in use."""
     module: Module = model
     *parents, last = [part for part in name.split(".") if part] or ["weight"]
     for part in parents:
-        part = _free(module, part, Module)
+        part = _free(module, part, Module, meter)
         if part not in module._modules:
             module.add_module(part, Module())
         child = module._modules[part]
         assert child is not None
         module = child
-    last = _free(module, last, type(None))
+    last = _free(module, last, type(None), meter)
     if isinstance(tensor, ag.Parameter):
         module.register_parameter(last, tensor)
     else:
@@ -292,8 +305,9 @@ def _assign(model: Module, name: str, tensor: Tensor) -> tuple[Module, str]:
     return module, last
 
 
-def _free(module: Module, name: str, kind: type) -> str:
+def _free(module: Module, name: str, kind: type, meter: Meter) -> str:
     while True:
+        meter.count(1, "names in use")
         there = module._modules.get(name)
         if isinstance(there, kind) and there is not None:
             return name

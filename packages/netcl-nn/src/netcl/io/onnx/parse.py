@@ -1,0 +1,107 @@
+"""Parses ONNX files of strangers: the number of messages is bounded before protobuf makes objects of them, and a model
+that keeps data in other files is refused, wherever in the model a tensor says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from netcl.io.budget import Meter
+
+_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
+
+
+def parsed(onnx: Any, data: bytes, meter: Meter) -> Any:
+    """Returns the ModelProto of ``data``; raises ValueError for one without a graph or with external data, and
+    protobuf's errors.
+    """
+    _count_fields(data, _fields_of(onnx), meter)
+    proto = onnx.ModelProto.FromString(data)
+    if not proto.HasField("graph"):
+        raise ValueError("it has no graph")
+    for tensor in _tensors(proto, onnx.TensorProto):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL or len(tensor.external_data):
+            raise ValueError(f"the tensor {tensor.name[:200]!r} keeps data in other files, which are not read")
+    return proto
+
+
+@lru_cache(maxsize=1)
+def _fields_of(onnx: Any) -> tuple[str, Mapping[str, Mapping[int, str]]]:
+    """Returns the name of the outermost message, and per message the numbers and types of the fields that are messages
+    themselves.
+    """
+    found: dict[str, dict[int, str]] = {}
+    rest = [onnx.ModelProto.DESCRIPTOR]
+    while rest:
+        message = rest.pop()
+        if message.full_name not in found:
+            inner = {field.number: field.message_type for field in message.fields if field.message_type is not None}
+            found[message.full_name] = {number: kind.full_name for number, kind in inner.items()}
+            rest += inner.values()
+    return onnx.ModelProto.DESCRIPTOR.full_name, found
+
+
+def _count_fields(data: bytes, fields: tuple[str, Mapping[str, Mapping[int, str]]], meter: Meter) -> None:
+    """Counts the fields of all messages, from the wire format: an object takes fifty times the two bytes of an empty
+    message.
+    """
+    outermost, inner_of = fields
+    rest = [(0, len(data), outermost, 1)]
+    count = 0
+    while rest:
+        at, end, kind, depth = rest.pop()
+        meter.check_depth(depth, "the model")
+        inner = inner_of[kind]
+        while at < end:
+            count += 1
+            if count == 4096:
+                meter.count(count, "the fields of its messages")
+                count = 0
+            tag, at = _varint(data, at, end)
+            wire = tag & 7
+            if wire == _BYTES:
+                length, at = _varint(data, at, end)
+                if length > end - at:
+                    raise ValueError("a field is longer than its message")
+                if tag >> 3 in inner:
+                    rest.append((at, at + length, inner[tag >> 3], depth + 1))
+                at += length
+            elif wire == _VARINT:
+                _, at = _varint(data, at, end)
+            elif wire == _FIXED_32:
+                at += 4
+            elif wire == _FIXED_64:
+                at += 8
+            else:
+                raise ValueError(f"a field has the wire type {wire}, which ONNX does not use")
+    meter.count(count, "the fields of its messages")
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """Returns a number of 7 bits in each byte, lowest first, and the offset after it."""
+    byte = data[at]
+    if byte < 0x80:
+        return byte, at + 1
+    value, shift = byte & 0x7F, 7
+    for place in range(at + 1, min(at + 10, end)):
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, place + 1
+        shift += 7
+    raise ValueError("a number does not end")
+
+
+def _tensors(message: Any, kind: Any) -> Iterator[Any]:
+    """Yields all tensors in a message: initializers, attributes of nodes, of subgraphs, of functions."""
+    rest = [message]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, kind):
+            yield one
+            continue
+        for field, value in one.ListFields():
+            if field.message_type is not None:
+                rest += [value] if hasattr(value, "ListFields") else list(value)
