@@ -81,9 +81,9 @@ def reading(
     file = Reading(path, size, budget)
     try:
         yield file
-    except (*_NOT_OF_THE_FILE, *passing):
-        raise
     except Exception as error:
+        if isinstance(error, (*_NOT_OF_THE_FILE, *passing)):
+            raise
         raise file.refused(error, problem) from error
 
 
