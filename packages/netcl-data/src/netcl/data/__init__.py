@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from netcl.data import augment, augment_gpu, datasets, filters, readers, shared_batch, transforms
 from netcl.data.__about__ import __version__
+from netcl.data.budget import Budget
 from netcl.data.collate import default_collate
 from netcl.data.dataset import (
     ArrayDataset,
@@ -36,6 +37,7 @@ __all__ = [
     "MNIST",
     "ArrayDataset",
     "BatchSampler",
+    "Budget",
     "CSVDataset",
     "ConcatDataset",
     "DataLoader",

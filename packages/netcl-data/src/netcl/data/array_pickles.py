@@ -5,31 +5,19 @@ from __future__ import annotations
 import io
 import pickle
 import re
-import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+
+from netcl.data.budget import Budget, Meter
+from netcl.data.reading import opened
 
 __all__ = ["read_array_pickle"]
 
 
 _NUMBERS = re.compile(r"[<>|=]?[biuf][1248]")
-# The errors that the instructions of a damaged file raise.
-_FAULTS = (
-    pickle.UnpicklingError,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
 
 
 class _Shape:
@@ -61,18 +49,14 @@ class _Array:
             raise pickle.UnpicklingError("an array needs a dtype")
         # Python 2 wrote bytes as text.
         values = data.encode("latin1") if isinstance(data, str) else bytes(data)
-        self.array = np.frombuffer(values, kind.dtype).reshape(shape, order="F" if by_columns else "C").copy()
-
-
-def _encoded(text: str, encoding: str = "latin1") -> bytes:
-    return text.encode("latin1")
+        # A view: many arrays of one text take no more memory than the text.
+        self.array = np.frombuffer(values, kind.dtype).reshape(shape, order="F" if by_columns else "C")
 
 
 _NAMES: dict[str, Any] = {
     **{f"{module}.multiarray._reconstruct": _Array for module in ("numpy.core", "numpy._core")},
     "numpy.ndarray": _Shape,
     "numpy.dtype": _DType,
-    "_codecs.encode": _encoded,
 }
 
 
@@ -82,28 +66,74 @@ class _Reader(pickle._Unpickler):
     The one in Python: that in C allocates as much memory as the largest number in a damaged file says.
     """
 
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+
+    def __init__(self, data: bytes, meter: Meter) -> None:
+        super().__init__(io.BytesIO(data), encoding="latin1")
+        self.meter = meter
+
     def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("_codecs", "encode"):
+            return self._encoded
         found = _NAMES.get(f"{module}.{name}")
         if found is None:
             raise pickle.UnpicklingError(f"it names {module}.{name}, which is not run")
         return found
 
+    def _encoded(self, text: str, encoding: str = "latin1") -> bytes:
+        self.meter.spend(len(text), "a text")
+        return text.encode("latin1")
 
-def _plain(value: Any) -> Any:
+    def _build(self) -> None:
+        state, value = self.stack[-1], self.stack[-2]
+        # Anything else would get attributes, and the classes of this module are among the values.
+        if not isinstance(value, (_Array, _DType)):
+            raise pickle.UnpicklingError("it sets the state of a value that has none")
+        if isinstance(value, _Array) and isinstance(state, tuple) and state and isinstance(state[-1], str):
+            self.meter.spend(len(state[-1]), "an array")
+        super().load_build()
+
+    def _with_keys(self, load: Callable[[Any], None], keys: Any) -> None:
+        # To hash a pair of a pair of ... takes exponential time.
+        if not all(isinstance(key, (str, bytes, int, float)) for key in keys):
+            raise pickle.UnpicklingError("the keys of a dictionary are texts and numbers")
+        load(self)
+
+    def _setitem(self) -> None:
+        self._with_keys(pickle._Unpickler.load_setitem, self.stack[-2:-1])
+
+    def _setitems(self) -> None:
+        self._with_keys(pickle._Unpickler.load_setitems, self.stack[::2])
+
+    def _dict(self) -> None:
+        self._with_keys(pickle._Unpickler.load_dict, self.stack[::2])
+
+    def _refused(self) -> None:
+        raise pickle.UnpicklingError("it holds a set")
+
+    dispatch[pickle.BUILD[0]] = _build
+    dispatch[pickle.SETITEM[0]] = _setitem
+    dispatch[pickle.SETITEMS[0]] = _setitems
+    dispatch[pickle.DICT[0]] = _dict
+    dispatch[pickle.ADDITEMS[0]] = dispatch[pickle.FROZENSET[0]] = _refused
+
+
+def _plain(value: Any, meter: Meter, depth: int = 0) -> Any:
+    # A list of a list twice of a list twice of ... is exponentially long.
+    meter.count(1, "its values")
+    meter.check_depth(depth, "its value")
     if isinstance(value, _Array):
-        return value.array
+        return value.array.copy()
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        return {key: _plain(item, meter, depth + 1) for key, item in value.items()}
+    return [_plain(item, meter, depth + 1) for item in value] if isinstance(value, list) else value
 
 
-def read_array_pickle(path: Path) -> Any:
+def read_array_pickle(path: Path, budget: Budget | None = None) -> Any:
     """Returns the value of a pickle of dicts, lists, texts, numbers and arrays; texts of Python 2 are read as latin1.
 
     Raises:
         ValueError: the file is damaged, or names anything else.
     """
-    try:
-        return _plain(_Reader(io.BytesIO(path.read_bytes()), encoding="latin1").load())
-    except _FAULTS as error:
-        raise ValueError(f"{path} is no pickle of arrays: {error}") from error
+    with opened(path, budget, kind="pickle of arrays") as (file, meter):
+        return _plain(_Reader(file.read(), meter).load(), meter)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import math
 import os
-import zlib
+import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from netcl.data.budget import Budget
 from netcl.data.dataset import ArrayDataset, Dataset, Indices
+from netcl.data.reading import COMPRESSED, opened
 from netcl.data.sample_random import check_seed, sample_keys
 
 __all__ = ["CIFAR10", "CIFAR100", "MNIST", "CSVDataset", "ImageFolder", "NpyDataset", "example_digits"]
@@ -60,25 +64,31 @@ def _find(root: PathLike, folders: Sequence[str], names: Sequence[str], what: st
     )
 
 
-def read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
+def read_idx(path: Path, dimensions: int, budget: Budget | None = None) -> npt.NDArray[np.uint8]:
     """Reads an IDX file of unsigned bytes (magic 0, 0, 8, rank; sizes as big-endian int32), plain or gzip.
+
+    The sizes decide how much is inflated, and ``budget`` limits them.
 
     Raises:
         ValueError: the magic or the rank is wrong, or the length does not match the sizes.
     """
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(f"{path} cannot be read: {error}") from error
-    header = 4 + 4 * dimensions
-    if len(data) < header or data[:4] != bytes([0, 0, 8, dimensions]):
-        raise ValueError(f"{path} is no IDX file of bytes with {dimensions} dimensions, it starts with {data[:4]!r}")
-    shape = [int(size) for size in np.frombuffer(data, ">u4", dimensions, 4)]
-    if len(data) - header != math.prod(shape):
-        raise ValueError(f"{path} should hold {math.prod(shape)} values for shape {shape}, got {len(data) - header}")
-    return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
+    with opened(path, budget, COMPRESSED if path.suffix == ".gz" else 2, "IDX file") as (file, meter):
+        source: Any = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+        head = source.read(4 + 4 * dimensions)
+        if len(head) != 4 + 4 * dimensions or head[:4] != bytes([0, 0, 8, dimensions]):
+            raise ValueError(
+                f"{path} is no IDX file of bytes with {dimensions} dimensions, it starts with {head[:4]!r}"
+            )
+        shape = [int(size) for size in np.frombuffer(head, ">u4", dimensions, 4)]
+        count = math.prod(shape)
+        meter.spend(count, f"an array of shape {shape}")
+        data, filled = np.empty(count, np.uint8), 0
+        while filled < count and (read := source.readinto(memoryview(data)[filled:])):
+            filled += read
+        if filled < count or source.read(1):
+            got = filled if filled < count else f"{count + 1} or more"
+            raise ValueError(f"{path} should hold {count} values for shape {shape}, got {got}")
+        return data.reshape(shape)
 
 
 class MNIST(ArrayDataset):
@@ -92,10 +102,10 @@ class MNIST(ArrayDataset):
         FileNotFoundError: a file is missing. ValueError: a file is damaged, or images and labels differ in number.
     """
 
-    def __init__(self, root: PathLike, train: bool = True) -> None:
+    def __init__(self, root: PathLike, train: bool = True, *, budget: Budget | None = None) -> None:
         part = "train" if train else "t10k"
-        images = read_idx(self._find(root, f"{part}-images", "idx3-ubyte"), 3)
-        labels = read_idx(self._find(root, f"{part}-labels", "idx1-ubyte"), 1)
+        images = read_idx(self._find(root, f"{part}-images", "idx3-ubyte"), 3, budget)
+        labels = read_idx(self._find(root, f"{part}-labels", "idx1-ubyte"), 1, budget)
         if len(images) != len(labels):
             raise ValueError(f"MNIST in {root}: {len(images)} images and {len(labels)} labels")
         super().__init__(images[:, None], labels.astype(np.int64))
@@ -111,7 +121,8 @@ def _read_records(paths: Sequence[Path], label_bytes: int) -> tuple[npt.NDArray[
     size = label_bytes + 3072
     parts = []
     for path in paths:
-        data = np.fromfile(path, np.uint8)
+        with opened(path, kind="CIFAR file") as (file, _):
+            data = np.frombuffer(file.read(), np.uint8)
         if not data.size or data.size % size:
             raise ValueError(f"{path} has {data.size} bytes, which is no positive multiple of a record's {size}")
         parts.append(data.reshape(-1, size))
@@ -164,7 +175,8 @@ class ImageFolder(Dataset[tuple[Any, int]]):
     """Image files in one folder per class: samples (uint8 (3, H, W), class id); needs Pillow (extra ``image``).
 
     Classes are the folders of ``root`` in alphabetical order (``classes``); files are found at all depths. ``size`` (H,
-    W) resizes; ``transform`` is applied to the array. A file is opened when its sample is read.
+    W) resizes; ``transform`` is applied to the array. A file is opened when its sample is read; one that is damaged, or
+    has more pixels than ``budget`` allows for its size, raises ValueError then.
 
     Raises:
         ImportError: Pillow is missing. FileNotFoundError: there is no class folder, or one without images.
@@ -179,9 +191,11 @@ class ImageFolder(Dataset[tuple[Any, int]]):
         *,
         size: tuple[int, int] | None = None,
         extensions: Sequence[str] = EXTENSIONS,
+        budget: Budget | None = None,
     ) -> None:
         _pillow()
         base = Path(root)
+        self.budget: Budget | None = budget
         self.transform: Callable[..., Any] | None = transform
         self.size: tuple[int, int] | None = size
         self.classes: list[str] = sorted(entry.name for entry in base.iterdir() if entry.is_dir())
@@ -200,11 +214,13 @@ class ImageFolder(Dataset[tuple[Any, int]]):
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         path, label = self.samples[index]
-        with _pillow().open(path) as opened:
-            image = opened.convert("RGB")
-        if self.size is not None:
-            height, width = self.size
-            image = image.resize((width, height))
+        with opened(path, self.budget, COMPRESSED, "image") as (file, meter), _pillow().open(file) as source:
+            # As stored, at most four values of a pixel, and as RGB.
+            meter.spend(math.prod(source.size) * 7, f"an image of {source.size[0]} x {source.size[1]} pixels")
+            image = source.convert("RGB")
+            if self.size is not None:
+                height, width = self.size
+                image = image.resize((width, height))
         array = np.ascontiguousarray(np.asarray(image, np.uint8).transpose(2, 0, 1))
         return (array if self.transform is None else self.transform(array)), label
 
@@ -227,19 +243,21 @@ class NpyDataset(Dataset[Any]):
         FileNotFoundError: a file is missing. ValueError: no file is given, a file is damaged, or the lengths differ.
     """
 
-    def __init__(self, *paths: PathLike) -> None:
+    def __init__(self, *paths: PathLike, budget: Budget | None = None) -> None:
         if not paths:
             raise ValueError("NpyDataset needs at least one file")
         self.paths: tuple[Path, ...] = tuple(Path(path).absolute() for path in paths)
+        self.budget: Budget | None = budget
         self._open()
 
     def _open(self) -> None:
         maps = []
         for path in self.paths:
-            try:
+            with opened(path, self.budget, kind=".npy file of numbers") as (file, _):
+                # NumPy reads a .npz under this name as well, and a pickle.
+                if file.read(6) != b"\x93NUMPY":
+                    raise ValueError(f"{path} is no .npy file of numbers: it does not begin as one")
                 maps.append(np.load(path, mmap_mode="r", allow_pickle=False))
-            except (ValueError, EOFError) as error:
-                raise ValueError(f"{path} is no .npy file of numbers: {error}") from error
         self._data = ArrayDataset(*maps)
 
     def __len__(self) -> int:
@@ -253,8 +271,8 @@ class NpyDataset(Dataset[Any]):
         """See ``ArrayDataset.get_batch``."""
         return self._data.get_batch(indices)
 
-    def __reduce__(self) -> tuple[type[NpyDataset], tuple[Path, ...]]:
-        return type(self), self.paths
+    def __reduce__(self) -> tuple[Callable[..., NpyDataset], tuple[Path, ...]]:
+        return partial(type(self), budget=self.budget), self.paths
 
 
 class CSVDataset(ArrayDataset):
@@ -265,16 +283,21 @@ class CSVDataset(ArrayDataset):
     in alphabetical order of ``classes``. Empty lines are skipped.
 
     Raises:
-        ValueError: there are no rows, their lengths differ, the column does not exist, or a cell is not a number (with
-            line and column).
+        ValueError: there are no rows, their lengths differ, the column does not exist, or a cell is not a number or a
+            target beyond int64 (with line and column).
     """
 
     def __init__(
-        self, path: PathLike, target: str | int | None = None, *, header: bool = True, delimiter: str = ","
+        self,
+        path: PathLike,
+        target: str | int | None = None,
+        *,
+        header: bool = True,
+        delimiter: str = ",",
+        budget: Budget | None = None,
     ) -> None:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, delimiter=delimiter)
-            rows = [(reader.line_num, row) for row in reader if row]
+        with opened(path, budget, kind="table") as (binary, _):
+            rows = _rows(binary, delimiter)
         names = rows.pop(0)[1] if header and rows else [str(column) for column in range(len(rows[0][1]) if rows else 0)]
         if not rows:
             raise ValueError(f"{path} holds no rows of data")
@@ -290,7 +313,11 @@ class CSVDataset(ArrayDataset):
             for place, column in enumerate(inputs):
                 x[number, place] = self._number(row[column], path, line, column)
         self.columns = [self.columns[column] for column in inputs]
-        super().__init__(*([x] if chosen is None else [x, self._targets([row[chosen].strip() for _, row in rows])]))
+        if chosen is None:
+            super().__init__(x)
+        else:
+            cells = [(line, row[chosen].strip()) for line, row in rows]
+            super().__init__(x, self._targets(cells, path, names[chosen].strip()))
 
     def _column(self, target: str | int, path: PathLike) -> int:
         if isinstance(target, str):
@@ -302,16 +329,52 @@ class CSVDataset(ArrayDataset):
 
     def _number(self, cell: str, path: PathLike, line: int, column: int) -> float:
         try:
-            return float(cell)
+            # Python reads 1_000 as a thousand, and no other reader of tables does.
+            if "_" not in cell:
+                return float(cell)
         except ValueError:
-            raise ValueError(f"{path}, line {line}, column {self.columns[column]!r}: {cell!r} is no number") from None
+            pass
+        raise ValueError(f"{path}, line {line}, column {self.columns[column]!r}: {cell[:80]!r} is no number")
 
-    def _targets(self, cells: Sequence[str]) -> npt.NDArray[Any]:
-        for kind, dtype in ((int, np.int64), (float, np.float32)):
-            try:
-                return np.array([kind(cell) for cell in cells], dtype)
-            except (ValueError, OverflowError):
-                continue
-        self.classes = sorted(set(cells))
+    def _targets(self, cells: Sequence[tuple[int, str]], path: PathLike, column: str) -> npt.NDArray[Any]:
+        for line, cell in cells:
+            if "_" in cell and _is_number(cell):
+                raise ValueError(f"{path}, line {line}, column {column!r}: {cell[:80]!r} is no number")
+        if all(_is_number(cell, int) for _, cell in cells):
+            for line, cell in cells:
+                if not -(2**63) <= int(cell) < 2**63:
+                    raise ValueError(f"{path}, line {line}, column {column!r}: {cell[:80]!r} does not fit into int64")
+            return np.array([int(cell) for _, cell in cells], np.int64)
+        if all(_is_number(cell) for _, cell in cells):
+            return np.array([float(cell) for _, cell in cells], np.float32)
+        self.classes = sorted({cell for _, cell in cells})
         ids = {name: number for number, name in enumerate(self.classes)}
-        return np.array([ids[cell] for cell in cells], np.int64)
+        return np.array([ids[cell] for _, cell in cells], np.int64)
+
+
+def _is_number(cell: str, kind: Callable[[str], float] = float) -> bool:
+    try:
+        kind(cell)
+    except ValueError:
+        return False
+    return True
+
+
+# The limit of a cell's length belongs to the whole process.
+_cell_limit = threading.Lock()
+
+
+def _rows(file: BinaryIO, delimiter: str) -> list[tuple[int, list[str]]]:
+    """Returns the rows that are not empty, each with its line; a cell may be as long as the file."""
+    with _cell_limit:
+        size = os.fstat(file.fileno()).st_size
+        before = csv.field_size_limit(max(csv.field_size_limit(), min(size + 1, 2**31 - 1)))
+        try:
+            text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+            try:
+                reader = csv.reader(text, delimiter=delimiter)
+                return [(reader.line_num, row) for row in reader if row]
+            finally:
+                text.detach()  # the caller closes the file
+        finally:
+            csv.field_size_limit(before)

@@ -1,0 +1,44 @@
+"""Opens a data file, and turns every error that its contents cause into a ValueError that names the file.
+
+This is the only place of netcl.data where errors of gzip, csv, NumPy, Pillow and pickles become ValueError.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from netcl.data.budget import Budget, Meter
+
+__all__ = ["opened"]
+
+# Formats that compress may take this many times the size of the file.
+COMPRESSED = 16
+
+
+@contextmanager
+def opened(
+    path: str | os.PathLike[str], budget: Budget | None = None, factor: int = 2, kind: str = "file"
+) -> Iterator[tuple[BinaryIO, Meter]]:
+    """Opens a regular file of this ``kind``; yields the binary file and the meter of its contents.
+
+    Raises OSError if it cannot be opened, and ValueError with the file for any error of the block.
+    """
+    # O_NONBLOCK: opening a pipe would wait for its writer.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"{Path(path)} cannot be read: it is no regular file")
+        meter = (budget or Budget()).meter(status.st_size, factor)
+        try:
+            yield file, meter
+        except Exception as error:
+            if isinstance(error, ValueError) and str(Path(path)) in str(error):
+                raise  # it is about this file, with its line or column
+            named = "" if isinstance(error, (ValueError, OSError)) and str(error) else f"{type(error).__name__}: "
+            raise ValueError(f"{Path(path)} cannot be read, it is no {kind}: {named}{str(error)[:2000]}") from error
