@@ -7,7 +7,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from netcl.data import default_collate
+from netcl.data import DataLoader, default_collate
 
 Pair = namedtuple("Pair", "x y")
 
@@ -18,6 +18,12 @@ Pair = namedtuple("Pair", "x y")
         ([1, 2], np.array([1, 2], np.int64)),
         ([1, 2.5], np.array([1, 2.5])),
         ([1.5, 2], np.array([1.5, 2])),
+        ([1, np.float32(1.5)], np.array([1, 1.5], np.float32)),
+        ([np.float32(1.5), 2**40], np.array([1.5, 2**40], np.float32)),
+        ([np.ones(2, np.float32), np.full(2, 3)], np.array([[1, 1], [3, 3]], np.float32)),
+        ([np.ones(2, np.float32), np.ones(2)], np.ones((2, 2))),
+        ([np.ones(2, bool), np.full(2, 3, np.int8)], np.array([[1, 1], [3, 3]], np.int8)),
+        ([True, 2], np.array([1, 2])),
         ([True, False], np.array([True, False])),
         ([1j, 2], np.array([1j, 2])),
         ([np.float32(1), np.float32(2)], np.array([1, 2], np.float32)),
@@ -61,3 +67,16 @@ def test_array_likes_become_arrays(assert_equal):
 def test_refusals(samples, error, words):
     with pytest.raises(error, match=words):
         default_collate(samples)
+
+
+def test_integers_without_a_common_dtype_are_no_floats():
+    with pytest.raises(ValueError, match="int64 and uint64"):
+        default_collate([np.ones(2, np.uint64), np.ones(2, np.int64)])
+
+
+def test_one_int64_sample_among_float32_keeps_the_dtype_of_a_loader():
+    """The batch became float64 in silence, and so did the model's input."""
+    samples = [(np.full(3, number, np.int64 if number == 2 else np.float32), number) for number in range(4)]
+    (batch,) = DataLoader(samples, 4)
+    assert np.asarray(batch[0]).dtype == np.float32
+    assert np.asarray(batch[0]).tolist() == [[0] * 3, [1] * 3, [2] * 3, [3] * 3]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dtypes import is_floating, is_unsigned, itemsize, promote
+from netcl.core.dtypes import integer_range, is_floating, is_integer, is_unsigned, itemsize, promote
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Const, Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
@@ -264,8 +264,14 @@ def _clamp_cases(rng: np.random.Generator) -> Any:
 
 @expression(domain=Domain(cases=_clamp_cases, reference=lambda x, min=None, max=None: np.clip(x, min, max)))
 def clamp(x: Expr, min: Any = None, max: Any = None) -> Expr:
-    """x limited to [min, max]; None is no limit. The gradient passes within the limits and at them."""
+    """x limited to [min, max]; None is no limit. The gradient passes within the limits and at them.
+
+    A bound beyond an integer dtype of x is the dtype's own: uint8 limited to [10, 300] is at least 10.
+    """
     for bound, beyond in ((min, "lt"), (max, "gt")):
+        if type(bound) is int and is_integer(x.dtype):
+            least, most = integer_range(x.dtype)
+            bound = least if bound < least else most if bound > most else bound
         if bound is not None:
             x = apply("where", apply(beyond, x, bound), bound, x)
     return x

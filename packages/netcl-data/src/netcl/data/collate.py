@@ -17,13 +17,16 @@ def default_collate(samples: Sequence[Any]) -> Any:
 
     | leaf of a sample | leaf of the batch |
     |-|-|
-    | array, NumPy scalar, anything with ``__array__``, shape s | array (n, *s), dtype kept |
+    | array, NumPy scalar, anything with ``__array__``, shape s | array (n, *s), dtype kept, of several PyTorch's |
     | bool, int, float, complex | bool, int64, float64, complex128 array (n,) |
     | str, bytes | list of n |
     | tuple, named tuple, list, dict | the same container of batched leaves |
 
     Raises:
-        ValueError: there are no samples, or their shapes, lengths or keys differ. TypeError: a leaf has another type.
+        ValueError: there are no samples, their shapes, lengths or keys differ, or their integer dtypes have none in
+        common (uint64 and int64). TypeError: a leaf has another type.
+
+    An integer among float32 gives float32, as in PyTorch; NumPy alone would make it float64.
     """
     if not len(samples):
         raise ValueError("cannot make a batch of no samples")
@@ -32,14 +35,8 @@ def default_collate(samples: Sequence[Any]) -> Any:
         return list(samples)
     if isinstance(first, np.ndarray):
         return _stack(samples)
-    if isinstance(first, (bool, np.bool_)):
-        return np.array(samples, np.bool_)
-    if isinstance(first, np.generic):
-        return np.array(samples, np.result_type(*{np.asarray(sample).dtype for sample in samples}))
-    if isinstance(first, int):
-        return np.array(samples, np.float64 if any(isinstance(sample, float) for sample in samples) else np.int64)
-    if isinstance(first, (float, complex)):
-        return np.array(samples)
+    if isinstance(first, (bool, int, float, complex, np.generic)):
+        return _stack([np.asarray(sample, np.int64 if type(sample) is int else None) for sample in samples])
     if isinstance(first, Mapping):
         return _collate_mappings(samples)
     if isinstance(first, (tuple, list)):
@@ -60,7 +57,18 @@ def _stack(arrays: Sequence[Any]) -> np.ndarray[Any, Any]:
                 f"samples of one batch must have one shape: sample 0 has {shape}, sample {position} has "
                 f"{np.shape(array)}; crop or resize them in the dataset or by transforms, or give a collate_fn"
             )
-    return np.stack(arrays)
+    dtypes = {np.asarray(array).dtype for array in arrays}
+    return np.stack(arrays) if len(dtypes) == 1 else np.stack(arrays, dtype=_common(dtypes), casting="unsafe")
+
+
+def _common(dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
+    """The dtype of a batch: that of its floating samples alone if there are any, as in PyTorch."""
+    floating = {dtype for dtype in dtypes if dtype.kind in "fc"}
+    common = np.result_type(*(floating or dtypes))
+    if not floating and common.kind == "f":
+        names = " and ".join(sorted(map(str, dtypes)))
+        raise ValueError(f"samples of one batch have the dtypes {names}, which no integer dtype holds; convert them")
+    return common
 
 
 def _collate_mappings(samples: Sequence[Any]) -> dict[Any, Any]:

@@ -748,6 +748,11 @@ def clamp_max(x: Any, max: Any) -> Any:
 @_method
 def fmod(x: Any, other: Any) -> Any:
     """The remainder of x / other with the sign of x, as in C."""
+    if dtypes.is_integer(x.dtype) and (dtypes.is_integer(other.dtype) if _is_tensor(other) else isinstance(other, int)):
+        # The magnitude of the least integer is none: the remainder with the divisor's sign is moved by one divisor.
+        remainder = _call("mod", x, other)
+        moved = _call("lt", _call("mul", _call("sign", remainder), _call("sign", x)), 0)
+        return _call("where", moved, _call("sub", remainder, other), remainder)
     magnitude = _call("mod", _call("abs", x), abs(other))
     return _call("where", _call("lt", x, 0), _call("neg", magnitude), magnitude)
 
