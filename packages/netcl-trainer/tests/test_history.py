@@ -11,10 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 from netcl import nn
 from netcl.core import DeviceHandle, Tensor
@@ -146,6 +148,38 @@ def test_a_progress_bar_of_ones_own_is_the_only_one(
     trainer = Trainer(model, SGD(model.parameters()), callbacks=[ProgressBar(2, file)])
     trainer.fit(make_loader(), epochs=4)
     assert [line[:9] for line in file.getvalue().splitlines()] == ["epoch 1/4", "epoch 2/4", "epoch 4/4"]
+
+
+def test_a_bar_in_a_notebook_is_that_of_notebooks(
+    numpy_device: object, make_network: Make, make_loader: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class ZMQInteractiveShell:
+        pass
+
+    made: list[int | None] = []
+
+    class Bar(tqdm):
+        def __init__(self, *args: object, **options: Any) -> None:
+            made.append(options["total"])
+            super().__init__(*args, **{**options, "file": io.StringIO()})
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=ZMQInteractiveShell))
+    monkeypatch.setitem(sys.modules, "tqdm.notebook", SimpleNamespace(tqdm=Bar))
+    monkeypatch.setattr("netcl.trainer.progress.find_spec", lambda name: name == "ipywidgets")
+    model = make_network()
+    Trainer(model, SGD(model.parameters())).fit(make_loader(), epochs=2)
+    assert made == [3, 3]
+    monkeypatch.setattr("netcl.trainer.progress.find_spec", lambda name: None)
+    Trainer(model, SGD(model.parameters())).fit(make_loader(), epochs=1)
+    assert len(made) == 2
+
+
+def test_a_notebook_shows_curves_and_epochs(history: History) -> None:
+    shown = history._repr_html_()
+    assert shown.count("<svg") >= 2
+    assert "</table>" in shown
+    assert "@scope (.netcl-history)" in shown
+    assert "no epochs" in History()._repr_html_()
 
 
 def test_numbers_are_readable() -> None:

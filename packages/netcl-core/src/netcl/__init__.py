@@ -215,10 +215,17 @@ def _is_installed(name: str) -> bool:
 
 
 def __dir__() -> list[str]:
-    """The names that can be read: without those of distributions that are not installed."""
+    """The public names that can be read: without those of distributions that are not installed."""
     there = {name for name in _SUBPACKAGES if _is_installed(name)}
     shortcuts = {name for name, module in _NAMES.items() if module.split(".")[1] in there}
-    return sorted({*globals(), *shortcuts, *_CONSTANTS, *there})
+    from netcl import ops
+    from netcl.core import dtypes
+    from netcl.core.tensor import methods
+
+    own = {name for name in globals() if name.startswith("__") or not name.startswith("_")}
+    dynamic = {*ops.__all__, *methods.ALIASES, *methods.FUNCTIONS, *dtypes.OBJECTS}
+    imported = {"Any", "TYPE_CHECKING", "annotations", "extend_path", "math"}
+    return sorted({*own, *dynamic, *shortcuts, *_CONSTANTS, *there} - imported)
 
 
 _warn_of_namesake()

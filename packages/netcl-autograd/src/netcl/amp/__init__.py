@@ -7,3 +7,8 @@ from netcl.amp.policy import POLICY, policy
 from netcl.amp.scaler import GradScaler
 
 __all__ = ["POLICY", "GradScaler", "autocast", "get_autocast_dtype", "is_autocast_enabled", "policy", "supports_fp16"]
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

@@ -134,3 +134,8 @@ describe()
 def __getattr__(name: str) -> Any:
     """Raises AttributeError with the version: a layer above may be newer than this netcl-core."""
     raise AttributeError(f"module 'netcl.ops' of netcl-core {_version} has no attribute {name!r}", name=name)
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

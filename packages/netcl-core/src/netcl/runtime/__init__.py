@@ -12,3 +12,8 @@ def __getattr__(name: str) -> object:
 
         return importlib.import_module(f"netcl.runtime.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

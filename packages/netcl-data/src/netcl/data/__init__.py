@@ -71,3 +71,8 @@ __all__ = [
     "split_dataset",
     "transforms",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

@@ -72,3 +72,8 @@ __all__ = [
     "shard_sizes",
     "sync_grads",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

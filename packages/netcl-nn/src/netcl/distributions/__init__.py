@@ -93,3 +93,8 @@ __all__ = [
     "register_kl",
     "transforms",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

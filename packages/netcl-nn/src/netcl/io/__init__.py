@@ -39,3 +39,8 @@ __all__ = [
     "save_torch",
     "verify",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

@@ -453,3 +453,8 @@ if not TYPE_CHECKING:  # it would declare every name
 
     def __getattr__(name):
         raise AttributeError(f"module 'netcl.nn' of netcl-nn {__version__} has no attribute {name!r}", name=name)
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

@@ -456,3 +456,9 @@ def __getattr__(name: str) -> Any:
         return getattr(ag, name)
     except AttributeError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name) from None
+
+
+def __dir__() -> list[str]:
+    """The functions here and those of netcl.autograd, for completion."""
+    own = {n for n, v in globals().items() if n[0].islower() and getattr(v, "__module__", "").startswith("netcl.")}
+    return sorted(own | {name for name in ag.__all__ if name[0].islower()})

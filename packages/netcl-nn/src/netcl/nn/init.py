@@ -254,3 +254,8 @@ orthogonal_ = orthogonal
 xavier_uniform_ = xavier_uniform
 xavier_normal_ = xavier_normal
 kaiming_normal_ = kaiming_normal
+
+
+def __dir__() -> list[str]:
+    """The functions, for completion."""
+    return sorted(n for n, v in globals().items() if n[0].islower() and getattr(v, "__module__", "") == __name__)

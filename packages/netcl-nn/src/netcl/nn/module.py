@@ -694,6 +694,12 @@ class Module:
 
     # -- text --------------------------------------------------------------------------------------------------------
 
+    def _repr_html_(self) -> str:
+        """The table of layers that a notebook shows."""
+        from netcl.nn.html_table import html_table
+
+        return html_table(self)
+
     def summary(self, input_shape: Iterable[int], dtype: str = "float32") -> str:
         """Returns a table of the layers for an input of ``input_shape`` (with its batch axis) and ``dtype`` (int64 for
         token ids): output shapes, parameters, multiply-adds.

@@ -112,3 +112,8 @@ def __getattr__(name: str) -> Any:
     if name == "swa_utils":
         return import_module("netcl.optim.swa_utils")
     raise AttributeError(f"module 'netcl.optim' of netcl-optim {__version__} has no attribute {name!r}", name=name)
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return sorted(__all__)

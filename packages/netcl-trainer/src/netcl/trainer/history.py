@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from netcl.trainer.epoch_table import EpochTable, larger_is_better
-from netcl.trainer.report import write_report
+from netcl.trainer.report import notebook_view, write_report
 
 __all__ = ["History"]
 
@@ -24,6 +24,10 @@ class History(EpochTable):
 
     # The Trainer that measured it and its validation loader, for the report.
     source: tuple[Any, Any] | None = None
+
+    def _repr_html_(self) -> str:
+        """The curves and the table of epochs that a notebook shows."""
+        return notebook_view(self)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
         """Plots loss and metrics over the epochs, as a matplotlib Figure; saved to ``path`` if given.

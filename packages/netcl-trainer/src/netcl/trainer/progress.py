@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TextIO
 
 from tqdm import tqdm
@@ -36,11 +38,22 @@ def _title(trainer: RunView) -> str:
     return f"epoch {trainer.epoch:{len(str(trainer.epochs))}}/{trainer.epochs}"
 
 
+def _bar_kind() -> Any:
+    """The class of bars for a terminal or a notebook; None if there is neither."""
+    if sys.stderr.isatty():
+        return tqdm
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if type(shell).__name__ != "ZMQInteractiveShell" or find_spec("ipywidgets") is None:
+        return None
+    return import_module("tqdm.notebook").tqdm
+
+
 class ProgressBar(Callback):
     """Prints a line for every ``log_every``-th epoch, the first and the last: loss, metrics, seconds and samples per
     second.
 
-    Lines go to ``file``, stdout by default. In a terminal (on stderr) a bar shows the same while an epoch runs.
+    Lines go to ``file``, stdout by default. In a terminal (on stderr), and in a notebook with ipywidgets, a bar
+    shows the same while an epoch runs.
     """
 
     def __init__(self, log_every: int = 1, file: TextIO | None = None) -> None:
@@ -52,12 +65,13 @@ class ProgressBar(Callback):
         self._start = 0.0
 
     def on_epoch_start(self, trainer: RunView) -> None:
-        if self.file is not None or not sys.stderr.isatty():
+        kind = None if self.file is not None else _bar_kind()
+        if kind is None:
             return
         # A pseudo-terminal may report zero rows and columns, for which tqdm would show nothing.
         size = shutil.get_terminal_size((100, 24))
         self._start = time.perf_counter()
-        self._bar = tqdm(
+        self._bar = kind(
             total=trainer.steps_per_epoch,
             desc=_title(trainer),
             leave=False,

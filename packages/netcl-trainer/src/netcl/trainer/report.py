@@ -35,7 +35,7 @@ p.lead { color: var(--soft); margin: 0; }
 .numbers { grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); margin-top: 1.2rem; }
 .numbers div { background: var(--card); border-radius: 8px; padding: .7rem .9rem; }
 .numbers b { display: block; font-size: 1.35rem; } .numbers span { color: var(--soft); font-size: .85rem; }
-.charts { grid-template-columns: repeat(auto-fit, minmax(380px, 1fr)); }
+.charts { grid-template-columns: repeat(auto-fit, minmax(min(380px, 100%), 1fr)); }
 .charts svg { background: var(--card); border-radius: 8px; width: 100%; height: auto; }
 .samples { grid-template-columns: repeat(auto-fill, minmax(104px, 1fr)); }
 .samples figure { margin: 0; background: var(--card); border-radius: 8px; padding: .5rem; text-align: center; }
@@ -55,6 +55,18 @@ svg .curve.training { stroke: var(--training); } svg .curve.validation { stroke:
 
 # A Trainer and its validation loader.
 Source = tuple[Any, Any]
+
+
+def notebook_view(history: EpochTable) -> str:
+    """Returns the curves and the table of epochs as HTML for a notebook; a text if the history is empty."""
+    if not history:
+        return "<p>no epochs yet</p>"
+    # The page's style, for this element alone.
+    style = "".join(f"@scope (.netcl-history) {{ {_STYLE.replace(':root', ':scope')} }}")
+    return (
+        f"<style>{style}</style><div class='netcl-history'><div class='charts'>{''.join(_charts(history))}</div>"
+        f"{_epochs(history)}</div>"
+    )
 
 
 def write_report(
