@@ -87,3 +87,64 @@ def test_variables_backward_and_gradcheck():
     wrong = torch.tensor(X, requires_grad=True)
     assert not torch.autograd.gradcheck(lambda y: y.detach() * y, (wrong,), raise_exception=False)
     assert torch.autograd.functional.hessian(cubes, x64()).shape == (3, 3)
+
+
+def test_gradients_depend_on_the_tensors_that_a_function_closes_over():
+    w = torch.tensor(X, requires_grad=True)
+    slope = grad(lambda v: (v * v * w).sum())(x64())
+    slope.sum().backward()
+    np.testing.assert_allclose(w.grad.numpy(), 2 * X)
+    found = grad(lambda v: grad(lambda u: (v * u * u).sum())(x64()).sum())(x64())
+    np.testing.assert_allclose(found.numpy(), 2 * X)
+    assert not found.requires_grad
+    with torch.no_grad():
+        assert not grad(lambda v: (v * w).sum())(x64()).requires_grad
+
+
+def test_structures_of_results_and_arguments_are_kept():
+    def f(v):
+        return {"a": v.sin(), "b": (v.sum(), [v * v])}
+
+    jacobian = jacrev(f)(x64())
+    assert (jacobian["a"].shape, jacobian["b"][0].shape, jacobian["b"][1][0].shape) == ((3, 3), (3,), (3, 3))
+    value, product = vjp(f, x64())
+    (found,) = product({"a": x64(), "b": (torch.ones((), dtype=torch.float64), [x64()])})
+    np.testing.assert_allclose(found.numpy(), X * np.cos(X) + 1 + 2 * X * X)
+    _, moved = jvp(f, (x64(),), (x64(),))
+    np.testing.assert_allclose(moved["b"][1][0].numpy(), 2 * X * X)
+    second = hessian(lambda p: (p["a"] * p["a"] * p["b"]).sum())({"a": x64(), "b": x64() + 1})
+    np.testing.assert_allclose(second["a"]["b"].numpy(), np.diag(2 * X))
+    assert not value["a"].requires_grad
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: grad(lambda v: v)(x64()), RuntimeError, "0 axes, not a tensor of shape"),
+        (lambda: grad(cubes)(3.0), TypeError, "expected tensors.*got float"),
+        (lambda: grad(cubes)(torch.tensor([1])), RuntimeError, "floating dtypes, not int64"),
+        (lambda: grad(cubes, argnums=1)(x64()), RuntimeError, "names no argument"),
+        (lambda: vjp(torch.sin, x64())[1](torch.ones(2)), ValueError, r"shapes \[\(2,\)\]; expected \[\(3,\)\]"),
+        (lambda: vmap(cubes, in_dims=2)(x64()), ValueError, "axis 2 of a tensor of shape"),
+        (lambda: vmap(cubes, in_dims=[0])(x64()), ValueError, "in_dims is an int or a tuple"),
+        (lambda: vmap(torch.mul)(x64(), 2.0), ValueError, "in_dims is 0 for a float; write None"),
+        (lambda: vmap(lambda v: 1.0)(x64()), ValueError, "out_dims is 0 for a float"),
+        (lambda: vmap(lambda v: v * 2, out_dims=None)(x64()), ValueError, "differs from element to element"),
+        (lambda: vmap(lambda v: v + torch.rand(()))(x64()), RuntimeError, "draws random numbers; write randomness="),
+        (lambda: vmap(cubes, randomness="none")(x64()), RuntimeError, "'error', 'different' or 'same'"),
+        (lambda: vmap(cubes)(torch.ones(0, 2)), ValueError, "size 0"),
+        (lambda: stack_module_state([torch.nn.ReLU(), torch.nn.Linear(1, 1)]), RuntimeError, "same class"),
+    ],
+)
+def test_wrong_calls_say_what_to_write(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_random_numbers_of_a_map_differ_or_are_the_same():
+    zeros = torch.zeros(3, 4)
+    same = vmap(lambda v: v + torch.rand(4), randomness="same")(zeros).numpy()
+    other = vmap(lambda v: v + torch.rand(4), randomness="different")(zeros).numpy()
+    assert (same[0] == same[1]).all()
+    assert (same[0] == same[2]).all()
+    assert (other[0] != other[1]).all()

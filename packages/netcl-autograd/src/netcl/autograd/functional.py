@@ -11,11 +11,12 @@ from typing import Any
 
 from netcl.autograd import ops as ag
 from netcl.autograd.backward import grad
+from netcl.autograd.grad_node import GradNode
 from netcl.autograd.mode import enable_grad
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 
-__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+__all__ = ["depends_on_others", "hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 Tensors = tuple[Tensor, ...]
 
@@ -82,6 +83,30 @@ def _derivatives(
 
 def _finish(values: Tensors, create_graph: bool) -> Tensors:
     return values if create_graph else tuple(value.detach() for value in values)
+
+
+def depends_on_others(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
+    """Returns True if the graph of the outputs reaches a leaf that is not among the inputs.
+
+    >>> x, y = Tensor.from_host([1.0, 2.0]).requires_grad_(), Tensor.from_host([3.0, 4.0]).requires_grad_()
+    >>> depends_on_others([ag.mul(x, x)], [x]), depends_on_others([ag.mul(x, y)], [x])
+    (False, True)
+    """
+    known = {id(x) for x in inputs}
+    seen: set[int] = set()
+    open_ends: list[Any] = [
+        y if y.grad_fn is None else getattr(y.grad_fn, "node", y.grad_fn) for y in outputs if y.requires_grad
+    ]
+    while open_ends:
+        one = open_ends.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, GradNode) and not one.opaque:
+            open_ends += [edge[0] for edge in one.edges if edge is not None]
+        elif id(one) not in known:
+            return True
+    return False
 
 
 def vjp(

@@ -48,6 +48,7 @@ PARTS: dict[str, Part] = {
         {
             "save": "netcl.io:save",
             "dtype": "netcl.core.dtypes:DType",
+            "vmap": f"{_OWN}.transforms:vmap",
             "__version__": f"{_OWN}.programs.version:__version__",
         },
     ),

@@ -14,7 +14,6 @@ from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
 from netcl.core.errors import UnsupportedError
 from netcl.torch.parts.devices.cuda import Event as Event
 from netcl.torch.parts.devices.cuda import Stream as Stream
-from netcl.torch.parts.transforms import vmap as vmap
 
 TORCH_NAMES = ("is_autocast_cpu_enabled",)
 # Names that programs compare dtypes with; to make a tensor of one raises DTypeError.
