@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.errors import NetclError
+from netcl.core.tensor.generator import Generator
+from netcl.core.user_frame import level_outside
 from netcl.io.archive import Archive, Entry, entry_of, write_archive
 from netcl.io.budget import Budget
 from netcl.io.errors import CheckpointError
@@ -26,7 +29,8 @@ FORMAT = "netcl.checkpoint"
 VERSIONS = (3,)
 _FORMATS = {FORMAT: VERSIONS}
 _ALL_FORMATS = {**_FORMATS, MODEL_FORMAT: MODEL_VERSIONS}
-_OBJECTS = ("optimizer", "scheduler", "scaler", "ema", "loader")
+# Exceptions of objects that are given states by a file.
+_MISFITS = (NetclError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def save_checkpoint(
@@ -84,13 +88,15 @@ def load_checkpoint(
     strict: bool = True,
     names: Sequence[str] | None = None,
     budget: Budget | None = None,
+    validate: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Restores the state of a checkpoint into the given objects, and returns the rest: epoch, step, metrics, extra,
     config, and states that were not requested.
 
-    The file and the states are checked before anything is written; states that were not requested are returned as
-    arrays. ``model`` is a Module, a dict of tensors, or parameters with ``names``. Raises CheckpointError for a damaged
-    file, or a state that is missing or does not fit.
+    The file and the states, that of the random generators too, are checked before anything is written; states that were
+    not requested are returned as arrays. ``model`` is a Module, a dict of tensors, or parameters with ``names``.
+    ``validate`` is called with the dict to return before anything is written, and may raise. Raises CheckpointError for
+    a damaged file, or a state that is missing or does not fit.
     """
     with Archive(path, _FORMATS, budget) as archive:
         archive.check()
@@ -110,20 +116,54 @@ def load_checkpoint(
         absent = [name for name in (*wanted, *(["model"] if model is not None else [])) if name not in tree]
         if absent:
             raise archive.refuse(f"has no {', '.join(absent)}; it has {', '.join(sorted(tree))}")
+        taken = {*wanted, "rng", *(["model"] if model is not None else [])}
+        rest = {name: value for name, value in tree.items() if name not in taken}
         try:
             own = _state_of(model, names) if model is not None else {}
             if model is not None:
                 check_state("the model", own, tree["model"], strict)
+            if rng and "rng" in tree:
+                _check_rng_state(tree["rng"])
+            if validate is not None:
+                validate(rest)
             _load(tree, wanted)
-            for name in own:
-                if name in tree["model"]:
-                    own[name].write(archive.read(keys["model"][name]))
-        except (NetclError, ValueError, TypeError, LookupError) as error:
+        except CheckpointError:
+            raise
+        except _MISFITS as error:
             raise archive.refuse(f"does not fit: {error}") from error
+        _write(archive, own, tree.get("model", {}), keys.get("model", {}))
     if rng and "rng" in tree:
         _set_rng_state(tree["rng"])
-    taken = {*wanted, "rng", *(["model"] if model is not None else [])}
-    return {name: value for name, value in tree.items() if name not in taken}
+    return rest
+
+
+def read_states(path: str | os.PathLike[str], *wanted: str) -> dict[str, Any]:
+    """Returns only the named states of a checkpoint, with arrays, without comparing the whole file with its hash: to
+    decide what ``load_checkpoint`` shall load. Raises CheckpointError.
+    """
+    with Archive(path, _FORMATS) as archive:
+        try:
+            tree = archive.meta["tree"]
+            return {name: unflatten(tree[name], archive.read) for name in wanted if name in tree}
+        except _MISFITS as error:
+            raise archive.refuse(f"its states are malformed ({error})") from error
+
+
+def _write(archive: Archive, own: Mapping[str, Tensor], stored: Mapping[str, Any], keys: Mapping[str, str]) -> None:
+    """Reads the model's arrays one by one into its tensors. The file has been read completely before, so that only an
+    error of the disk can interrupt this.
+    """
+    found = [name for name in own if name in stored]
+    for at, name in enumerate(found):
+        try:
+            own[name].write(archive.read(keys[name]))
+        except CheckpointError as error:
+            if not at:
+                raise
+            raise archive.refuse(
+                f"could be read once, but not again: {at} of {len(found)} arrays of the model are those of the file, "
+                f"from {name!r} on they are not; load a checkpoint before you use this model ({error})"
+            ) from error
 
 
 def _load(tree: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
@@ -166,11 +206,31 @@ def _rng_state() -> dict[str, Any]:
     }
 
 
+def _check_rng_state(state: Mapping[str, Any]) -> None:
+    """Sets new generators to the states, which raises as ``_set_rng_state`` would, and changes none of the process."""
+    try:
+        Generator().set_state(state["netcl"])
+        # NumPy takes any position, and reads that word of its state.
+        numbers = state["numpy"]["state"]
+        if state["numpy"]["bit_generator"] == "MT19937" and not 0 <= numbers["pos"] <= len(numbers["key"]) == 624:
+            raise ValueError(f"a position of {numbers['pos']} in the {len(numbers['key'])} words of MT19937")
+        np.random.RandomState(type(np.random.get_bit_generator())()).set_state(state["numpy"])
+        random.Random().setstate(_python_state(state["python"]))
+    except _MISFITS as error:
+        raise ValueError(f"the state of the random generators is malformed ({error})") from error
+
+
 def _set_rng_state(state: Mapping[str, Any]) -> None:
     set_rng_state(state["netcl"])
     np.random.set_state(state["numpy"])
-    python = state["python"]
-    random.setstate((python["version"], tuple(int(n) for n in python["state"]), python["gauss"]))
+    random.setstate(_python_state(state["python"]))
+
+
+def _python_state(stored: Mapping[str, Any]) -> tuple[Any, ...]:
+    gauss = stored["gauss"]
+    if gauss is not None and not isinstance(gauss, float):
+        raise TypeError(f"Python's generator keeps a number or None, not {gauss!r}")
+    return stored["version"], tuple(int(n) for n in stored["state"]), gauss
 
 
 # -- parameters alone
@@ -229,18 +289,41 @@ def verify(path: str | os.PathLike[str], *, budget: Budget | None = None) -> dic
 def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
     """Returns the undamaged checkpoint of ``folder`` that is furthest by epoch and step, the newest of equals; None if
     there is none.
+
+    A file that is named ``.netcl`` or says that it is a checkpoint, but cannot be used as one, is skipped with a
+    warning; other files are skipped.
     """
-    best: tuple[tuple[Any, ...], Path] | None = None
+    best: tuple[tuple[int, int, int], Path] | None = None
     for path in sorted(Path(folder).iterdir()):
         if not path.is_file() or path.name.startswith("."):
             continue
         try:
-            with Archive(path, _FORMATS) as archive:
-                archive.check()
-                tree = archive.meta["tree"]
-                rank = (tree.get("epoch", 0), tree.get("step", 0), path.stat().st_mtime_ns)
-        except (CheckpointError, OSError):
+            place = _place(path)
+        except Exception as error:  # noqa: BLE001 - one hostile file must not keep a run from its own
+            warnings.warn(f"latest_checkpoint skips a file: {error}", UserWarning, stacklevel=level_outside())
             continue
-        if best is None or rank > best[0]:
-            best = rank, path
+        if place is not None and (best is None or place > best[0]):
+            best = place, path
     return None if best is None else best[1]
+
+
+def _place(path: Path) -> tuple[int, int, int] | None:
+    """Returns epoch, step and time of a checkpoint; None for a file of another kind."""
+    try:
+        archive = Archive(path, _ALL_FORMATS)
+    except CheckpointError:
+        if path.suffix == ".netcl" and path.exists():
+            raise
+        return None
+    with archive:
+        if archive.meta["format"] != FORMAT:
+            return None
+        archive.check()
+        tree = archive.meta.get("tree")
+        if not isinstance(tree, dict):
+            raise archive.refuse("its states are malformed")
+        epoch, step = tree.get("epoch", 0), tree.get("step", 0)
+        for name, value in (("epoch", epoch), ("step", step)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise archive.refuse(f"its {name} is no number of {name}s but {value!r:.50}")
+        return epoch, step, path.stat().st_mtime_ns

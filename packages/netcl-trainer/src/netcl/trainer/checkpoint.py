@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from netcl.core.user_frame import level_outside
-from netcl.io import save_model
+from netcl.io import CheckpointError, save_model
+from netcl.io.atomic import remove_leftovers
 from netcl.trainer.callbacks import Callback, is_better, monitored
 from netcl.trainer.epoch_table import larger_is_better
 from netcl.trainer.run_view import RunView
@@ -69,9 +70,8 @@ class ModelCheckpoint(Callback):
     def on_fit_start(self, trainer: RunView) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         # Temporary files of a process that was killed while it wrote.
-        for name in ("last", "epoch_*"):
-            for leftover in self.folder.glob(f".{name}.netcl.*.tmp"):
-                leftover.unlink(missing_ok=True)
+        for leftover in self.folder.glob(".*.netcl.*.tmp"):
+            remove_leftovers(self.folder, leftover.name[1 : -len(".0123456789ab.tmp")])
         self.kept = []
 
     def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
@@ -117,12 +117,12 @@ class ModelCheckpoint(Callback):
                 del self.kept[self.save_top_k :]
 
     def _save(self, path: Path, save: Callable[[Path], None]) -> bool:
-        """Returns True if the file was written."""
+        """Returns True if the file is in place."""
         try:
             save(path)
         except (OSError, RuntimeError) as error:  # a CheckpointError is a RuntimeError
             if self.on_save_error == "raise":
                 raise
             warnings.warn(f"ModelCheckpoint: {error}; training goes on", UserWarning, stacklevel=level_outside())
-            return False
+            return isinstance(error, CheckpointError) and error.replaced
         return True

@@ -107,10 +107,17 @@ class DeviceMeans:
         left_out = self._left_out + int(self.skipped.item())
         return {"sums": dict(self._sums), "totals": totals, "samples": self._samples, "left_out": left_out}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores a state; raises ValueError if it has other metrics."""
+    def check_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Raises as ``load_state_dict`` would, and writes nothing."""
         if set(state["sums"]) != set(self.names):
             raise ValueError(f"the state has the metrics {sorted(state['sums'])}, the Trainer {sorted(self.names)}")
+        for name in self.names:
+            float(state["sums"][name]), float(state["totals"][name])
+        int(state["samples"]), int(state["left_out"])
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores a state; raises ValueError if it has other metrics."""
+        self.check_state_dict(state)
         for name, total in zip(self.names, self.totals):
             self._sums[name] = float(state["sums"][name])
             total.write(float(state["totals"][name]))

@@ -20,7 +20,7 @@ class RunView(Protocol):
     Attributes:
         epoch: number of the current epoch, from 1. epochs: epochs of this fit.
         step: updates of the weights over all fits. samples: samples of the current epoch so far.
-        steps_per_epoch: None if the loader has no length.
+        steps_per_epoch: None if the loader has no length. accumulation_steps: batches per update.
         should_stop: set it to end the run after the current epoch.
         history: one dict per finished epoch. means: loss and metrics of the current epoch.
         recent: the inputs of the steps since the loss was last read, for TerminateOnNaN.
@@ -31,6 +31,7 @@ class RunView(Protocol):
     step: int
     samples: int
     steps_per_epoch: int | None
+    accumulation_steps: int
     should_stop: bool
     model: Any
     optimizer: Any

@@ -28,6 +28,7 @@ from netcl.trainer.lr_range_test import LearningRates, find_learning_rate
 from netcl.trainer.metrics import DeviceMeans, Measures, Metric, accuracy
 from netcl.trainer.non_finite_guard import NonFiniteGuard
 from netcl.trainer.progress import ProgressBar
+from netcl.trainer.run_facts import check_resume_changes, facts_of
 from netcl.trainer.run_state import RunState, find_checkpoint, load_run, save_run
 from netcl.trainer.signals import Interruption
 from netcl.trainer.step import TrainingStep, precision
@@ -153,6 +154,7 @@ class Trainer:
         loss_fn: LossFn | None = None,
         log_every: int = 1,
         resume: str | PathLike[str] | None = None,
+        resume_changes: str | Iterable[str] = "refuse",
     ) -> History:
         """Trains for ``epochs`` passes over ``train_loader``, evaluates on ``val_loader`` after each, and returns the
         History.
@@ -162,10 +164,19 @@ class Trainer:
         the ModelCheckpoint, or a new run if there is none. The run then continues to ``epochs`` with the numbers of an
         uninterrupted run; a loader without ``state_dict`` is read again up to the saved position.
 
+        A checkpoint records the facts of its run: optimizer, scheduler, loss, accumulation, model, loader, batch_size,
+        drop_last and data, whose change refuses the resume with CheckpointError, and lr, device, driver, versions and
+        others, whose change is reported by a warning. ``resume_changes="allow"``, or a list of these names, accepts
+        changes: the new value is used, the state of a changed optimizer or schedule is not loaded, and an interrupted
+        epoch begins again if one of the first kind changed. A refused resume changes nothing.
+
         After the first SIGINT, SIGTERM or SIGHUP the current step is finished, each ModelCheckpoint saves
         ``last.netcl``, and KeyboardInterrupt, SystemExit(143) or SystemExit(129) is raised; a second signal ends the
         process at once with that exit code (130 for SIGINT). Raises ValueError if the loader yields no batch.
         """
+        if not isinstance(resume_changes, str) and isinstance(resume_changes, Iterable):
+            resume_changes = list(resume_changes)
+        check_resume_changes(resume_changes)
         if epochs < 0 or log_every < 0:
             raise ValueError(f"epochs and log_every are at least 0, not {epochs} and {log_every}")
         if self.optimizer is None:
@@ -181,8 +192,9 @@ class Trainer:
         folders = [callback.folder for callback in callbacks if isinstance(callback, ModelCheckpoint)]
         checkpoint = None if resume is None else find_checkpoint(resume, folders)
         step = self._compiled(self.loss_fn if loss_fn is None else loss_fn, callbacks)
+        before, modes = self._place(), [(module, module.training) for module in self.model.modules()]
         self.history, self.epochs, self.should_stop, self.epoch = History(), epochs, False, 0
-        self.run = RunState(train_loader, val_loader, callbacks)
+        self.run = RunState(train_loader, val_loader, callbacks, facts=facts_of(self, train_loader))
         self.steps_per_epoch = updates_per_epoch(train_loader, self.accumulation_steps)
         self.model.train()
         with Interruption() as self._interruption:
@@ -190,7 +202,13 @@ class Trainer:
                 for callback in callbacks:
                     callback.on_fit_start(self)
                 if checkpoint is not None:
-                    load_run(self, self.run, checkpoint)
+                    try:
+                        load_run(self, self.run, checkpoint, resume_changes)
+                    except BaseException:
+                        vars(self).update(before)
+                        for module, mode in modes:
+                            module.training = mode
+                        raise
                 self._epochs(step)
                 for callback in callbacks:
                     callback.on_fit_end(self)
@@ -203,6 +221,11 @@ class Trainer:
                 self.recent.clear()
                 self.history.source = (self, val_loader)
         return self.history
+
+    def _place(self) -> dict[str, Any]:
+        """Returns the attributes that describe the position of a run."""
+        names = ("history", "epochs", "epoch", "step", "samples", "should_stop", "run", "steps_per_epoch")
+        return {name: getattr(self, name) for name in names}
 
     def _epochs(self, step: CompiledStep) -> None:
         run = self.run

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import sys
+from functools import cache
 
-__all__ = ["versions"]
+__all__ = ["netcl_versions", "versions"]
 
 _DISTRIBUTIONS = (
     *(f"netcl-{part}" for part in ("core", "autograd", "nn", "optim", "data", "distributed", "trainer")),
@@ -25,6 +26,7 @@ def versions() -> list[str]:
     return found
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)
@@ -33,3 +35,9 @@ def _version(name: str) -> str | None:
         about = f"netcl.{name.removeprefix('netcl-')}.__about__"
         found = sys.modules.get(about) if name.startswith("netcl-") else None
         return getattr(found, "__version__", None)
+
+
+def netcl_versions() -> dict[str, str]:
+    """Returns the versions of the installed distributions of netcl by name."""
+    found = {name: _version(name) for name in _DISTRIBUTIONS if name.startswith("netcl-")}
+    return {name: version for name, version in found.items() if version is not None}

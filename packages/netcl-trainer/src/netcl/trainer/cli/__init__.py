@@ -41,6 +41,13 @@ def parser() -> argparse.ArgumentParser:
     train = add("train", "train", "train by a configuration file")
     _config_arguments(train)
     train.add_argument("--resume", metavar="auto|FILE", help="continue the last run of this output, or a checkpoint")
+    train.add_argument(
+        "--resume-changes",
+        metavar="allow|NAME,..",
+        type=_changes,
+        default="refuse",
+        help="what may differ from the run of the checkpoint, such as data,scheduler; default: nothing that counts",
+    )
 
     evaluate = add("evaluate", "train", "loss and metrics of a trained model on the validation data")
     _config_arguments(evaluate)
@@ -133,6 +140,10 @@ def _positive_or_zero(text: str) -> int:
     if value < 0:
         raise argparse.ArgumentTypeError(f"a whole number from 0 on, not {text}")
     return value
+
+
+def _changes(text: str) -> str | list[str]:
+    return text if text in ("refuse", "allow") else text.split(",")
 
 
 def _shape(text: str) -> tuple[int, ...]:

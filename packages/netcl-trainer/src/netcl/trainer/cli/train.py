@@ -28,7 +28,13 @@ def train(chosen: argparse.Namespace) -> int:
         print(f"device {handle.device_name} ({handle.platform_name}), output {run.output}", flush=True)
         run.output.mkdir(parents=True, exist_ok=True)
         try:
-            run.trainer.fit(run.train_loader, run.val_loader, run.epochs, resume=chosen.resume)
+            run.trainer.fit(
+                run.train_loader,
+                run.val_loader,
+                run.epochs,
+                resume=chosen.resume,
+                resume_changes=chosen.resume_changes,
+            )
         except (KeyboardInterrupt, SystemExit) as error:
             last = run.output / "last.netcl"
             if last.is_file():
