@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from netcl.core import config
 from netcl.core.__about__ import __version__
-from netcl.core.device import icd
+from netcl.core.device import icd, plugins
 from netcl.core.device.capabilities import DeviceProfile
 from netcl.core.device.discovery import manager
 from netcl.core.errors import NetclError, format_bytes
@@ -55,10 +55,24 @@ def _report_devices() -> None:
             f"{format_bytes(profile.local_mem_size)} local, work-groups to {profile.max_work_group_size}"
         )
         print(f"      {_features(profile)}")
+    _report_plugins()
     host = manager.default("cpu")
     print("  NumPy, always there")
     if host is not None:
         print(f"    cpu  cpu  {host.device_name}, {host.profile.compute_units} cores")
+
+
+def _report_plugins() -> None:
+    for name, (_, _, handles) in plugins.find().items():
+        print(f"  {name}, a backend of another distribution")
+        for handle in handles:
+            profile = handle.profile
+            print(f"    {handle.selector}  {handle.device_type}  {handle.device_name}, {handle.platform_name}")
+            print(f"      {profile.compute_units} compute units, {format_bytes(profile.global_mem_size)} memory")
+        if not handles:
+            print("    no device")
+    for name, problem in plugins.problems().items():
+        print(f"  {name}, a backend that cannot be loaded: {problem}")
 
 
 def main(arguments: Sequence[str] = ()) -> int:

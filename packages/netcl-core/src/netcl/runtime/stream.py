@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from copy import copy
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -101,7 +102,11 @@ class Stream:
 
 
 def _new_queue(base: DeviceHandle, priority: int) -> Any:
-    return CPUQueue("stream") if base.backend == "cpu" else new_queue(base.context, base.device, priority)
+    if base.backend == "cpu":
+        return CPUQueue("stream")
+    if base.backend != "cl":  # of another distribution
+        return copy(base.queue)
+    return new_queue(base.context, base.device, priority)
 
 
 class Scheduler:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.device.discovery import CPUQueue, DeviceHandle, get_active_device, manager
+from netcl.core.device.discovery import CPUQueue, DeviceHandle, Queue, get_active_device, manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError
 
 if TYPE_CHECKING:
@@ -30,22 +30,30 @@ _lock = threading.RLock()
 
 
 def register_backend(name: str, factory: Factory) -> None:
-    """Makes ``factory(queue)`` the backend of queues whose ``backend`` attribute is ``name`` (entry-point group
-    ``netcl.backends``).
+    """Makes ``factory(queue)`` the backend of queues whose ``backend`` attribute is ``name``.
+
+    If the factory has ``devices()``, a list of DeviceHandles, the manager finds them by the selectors ``name`` and
+    ``name:n``. A distribution does the same by an entry point of the group ``netcl.backends``.
     """
+    if hasattr(factory, "devices"):
+        _plugins().add(name, factory)
     with _lock:
         _factories[name] = factory
 
 
 def _factory(name: str) -> Factory:
     if name not in _factories:
-        from importlib.metadata import entry_points  # takes longer to import than a first op on NumPy
-
-        for entry in entry_points(group="netcl.backends", name=name):
-            register_backend(name, entry.load())
+        for found, factory, _ in _plugins().find().values():
+            _factories.setdefault(found, factory)
     if name not in _factories:
-        raise DeviceNotFoundError(f"no backend {name!r}; there are {', '.join(sorted(_factories))}")
+        problem = _plugins().problems().get(name)
+        why = f" ({problem})" if problem else ""
+        raise DeviceNotFoundError(f"no backend {name!r}{why}; there are {', '.join(sorted(_factories))}")
     return _factories[name]
+
+
+def _plugins() -> Any:
+    return importlib.import_module("netcl.core.device.plugins")
 
 
 def engine_for(queue: Any = None) -> DeviceBackend:
@@ -69,8 +77,11 @@ def cpu_engine() -> DeviceBackend:
 
 
 def is_queue(value: object) -> bool:
-    """True if ``value`` names a device or queue: a DeviceHandle, a CPUQueue or an OpenCL command queue."""
-    return isinstance(value, (DeviceHandle, CPUQueue)) or type(value).__name__ == "CommandQueue"
+    """True if ``value`` names a device or queue: a DeviceHandle, an OpenCL command queue, or a queue of a backend."""
+    if isinstance(value, (DeviceHandle, CPUQueue)) or type(value).__name__ == "CommandQueue":
+        return True
+    # Arrays and lists have no backend; the check of the protocol takes microseconds.
+    return isinstance(getattr(value, "backend", None), str) and isinstance(value, Queue)
 
 
 def get_backend(tensor: TensorData) -> DeviceBackend:

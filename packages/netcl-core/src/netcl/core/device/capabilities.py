@@ -147,6 +147,9 @@ _overrides: dict[int, DeviceProfile] = {}
 def profile_of(place: Any = None) -> DeviceProfile:
     """Returns the profile of the device of a queue or DeviceHandle, or its override; None is the NumPy host."""
     context = None if place is None else place.context
+    own = getattr(getattr(place, "queue", place), "profile", None)
+    if isinstance(own, DeviceProfile):  # of another distribution's backend
+        return own
     if context is None:
         return device_profile(None)
     return _overrides.get(context.int_ptr) or device_profile(getattr(place, "queue", place).device)

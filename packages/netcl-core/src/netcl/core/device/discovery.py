@@ -6,12 +6,13 @@ import builtins
 import re
 import threading
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -24,13 +25,23 @@ from netcl.core.device.capabilities import (
     requirements,
     type_of,
 )
-from netcl.core.device.selectors import TYPE_SELECTOR, TYPE_WORDS, device_line, in_platform, matching, rank, usable
+from netcl.core.device.selectors import (
+    OWN_NAMES,
+    TYPE_SELECTOR,
+    TYPE_WORDS,
+    device_line,
+    in_platform,
+    matching,
+    rank,
+    usable,
+)
 from netcl.core.errors import DeviceNotFoundError
 
 __all__ = [
     "CPUQueue",
     "DeviceHandle",
     "DeviceManager",
+    "Queue",
     "Selector",
     "device",
     "drivers_loaded",
@@ -59,12 +70,26 @@ class CPUQueue:
         return f"CPUQueue({self.name!r})"
 
 
+@runtime_checkable
+class Queue(Protocol):
+    """The queue of a backend: its engine is made by the backend of this name; queues are hashable and compare by
+    identity. ``context`` and ``device`` are None if the backend has none.
+    """
+
+    backend: str
+    context: Any
+    device: Any
+
+    def finish(self) -> None:
+        """Waits until all work of the queue is done."""
+
+
 @dataclass(frozen=True)
 class DeviceHandle:
     """A device with its context and queue; ``context, queue = handle`` unpacks those two.
 
-    ``backend`` is "cl" or "cpu" (NumPy, whose context is None and whose queue is a CPUQueue), ``device_type`` "gpu",
-    "cpu", "accel" or "other".
+    ``backend`` is "cl", "cpu" (NumPy, whose context is None and whose queue is a CPUQueue), or the name of another
+    distribution's backend (entry point ``netcl.backends``); ``device_type`` is "gpu", "cpu", "accel" or "other".
     """
 
     platform_name: str
@@ -110,6 +135,9 @@ class DeviceHandle:
         """A selector that finds this device in other processes of this machine too; a sub-device has its parent's."""
         if self.backend == "cpu":
             return "numpy" if _pytorch_names else "cpu"
+        if self.backend != "cl":
+            _, _, handles = _plugins().find()[self.backend]
+            return f"{self.backend}:{_position(self, handles)}"
         wanted, cl = self.device, _opencl().cl
         while (parent := wanted.get_info(cl.device_info.PARENT_DEVICE)) is not None:
             wanted = parent
@@ -123,6 +151,20 @@ class DeviceHandle:
 def _opencl() -> Any:
     """The module with pyopencl, or with None for it; loaded when a device other than NumPy is looked for."""
     return import_module("netcl.core.device.opencl_modules")
+
+
+def _plugins() -> Any:
+    """The module of backends of other distributions, which reads the metadata of all that is installed."""
+    return import_module("netcl.core.device.plugins")
+
+
+def _position(handle: DeviceHandle, handles: list[DeviceHandle]) -> int:
+    """The index of the handle of the same device; a stream has a queue of its own."""
+    same = [(entry.platform_name, entry.device_name) for entry in handles]
+    return next(
+        (index for index, entry in enumerate(handles) if entry.queue is handle.queue),
+        same.index((handle.platform_name, handle.device_name)),
+    )
 
 
 Selector: TypeAlias = "str | int | DeviceHandle | None"
@@ -215,7 +257,8 @@ class DeviceManager:
         ``opencl`` (any OpenCL device), ``opencl:cpu``: the best of the type, None if there is none; with ``:n`` the
         n-th best, from 0; ``cpu``: NumPy; a number: the pair of ``discover()`` at that index; ``opencl:0:1``: platform
         and device; else any part, case-insensitive, of a platform's or device's name, the best match (``intel:1``: the
-        second). The processor's maker in the name of a PoCL device does not count.
+        second). The processor's maker in the name of a PoCL device does not count. The name of a backend that another
+        distribution adds, with ``:n``, is the n-th of its devices.
 
         Raises DeviceNotFoundError, listing all devices, for an unknown name or a number out of range, and ImportError
         if a selector needs OpenCL and pyopencl is missing.
@@ -271,6 +314,10 @@ class DeviceManager:
             return wanted_type in (None, kind) and has_capabilities(device_profile(dev), needs)
 
         handles = [self._open(p, d) for p, d in self._ranked() if fits(p.name, d.name, type_of(d), d)]
+        for handle in self._of_plugins():
+            kind = wanted_type in (None, handle.device_type) and has_capabilities(handle.profile, needs)
+            if kind and _named(handle, name, platform):
+                handles.append(handle)
         if fits(self._numpy.platform_name, self._numpy.device_name, "cpu", None):
             handles.append(self._numpy)
         return handles
@@ -308,6 +355,8 @@ class DeviceManager:
             return [handle]
         if handle.backend == "cpu":
             return [replace(handle, queue=CPUQueue(f"cpu:{index}")) for index in range(n)]
+        if handle.backend != "cl":
+            return [replace(handle, queue=copy(handle.queue)) for _ in range(n)]
         parts = _opencl().sub_devices(handle.device, n)
         if not parts:
             return [replace(handle, queue=_opencl().new_queue(handle.context, handle.device)) for _ in range(n)]
@@ -315,7 +364,12 @@ class DeviceManager:
 
     def describe(self) -> str:
         """Returns one line per device: selector, type and names. Error messages include it."""
-        return "\n".join([*map(device_line, self.numbered()), f"  cpu         cpu   {self._numpy.device_name}"])
+        others = [f"  {h.selector}  {h.device_type:5} {h.device_name} ({h.platform_name})" for h in self._of_plugins()]
+        own = map(device_line, self.numbered())
+        return "\n".join([*own, *others, f"  cpu         cpu   {self._numpy.device_name}"])
+
+    def _of_plugins(self) -> list[DeviceHandle]:
+        return [handle for _, _, handles in _plugins().find().values() for handle in handles]
 
     def _ranked(self) -> list[tuple[Any, Any]]:
         return sorted((pair for pair in self.discover() if usable(pair[1])), key=lambda pair: rank(*pair))
@@ -373,6 +427,10 @@ class DeviceManager:
     def _resolve(self, text: str) -> DeviceHandle | None:
         if text in ("cpu", "cpu:0", "numpy"):
             return self._numpy
+        if not text.isdecimal() and text.partition(":")[0] not in OWN_NAMES:
+            handle = self._by_plugin(text)
+            if handle is not None:
+                return handle
         _opencl().icd.require_pyopencl(f"device({text!r})")
         if text.isdecimal():
             return self._at(self.discover(), int(text), text)
@@ -388,6 +446,19 @@ class DeviceManager:
                 return self._at(found, int(of_type["index"]), text)
             return self._open(*found[0]) if found else None
         return self._by_name(text)
+
+    def _by_plugin(self, text: str) -> DeviceHandle | None:
+        """The device of another distribution's backend; None if none has the name."""
+        name, _, number = text.partition(":")
+        found = {key.lower(): handles for key, (_, _, handles) in _plugins().find().items()}
+        if name not in found:
+            problem = _plugins().problems().get(name)
+            if problem is not None:
+                raise DeviceNotFoundError(f"the backend {name!r} cannot be loaded: {problem}", parameter="device")
+            return None
+        if (number and not number.isdecimal()) or int(number or 0) >= len(found[name]):
+            raise self.not_found(text)
+        return found[name][int(number or 0)]
 
     def _by_name(self, text: str) -> DeviceHandle:
         words = text.removeprefix("opencl:") or text
@@ -431,6 +502,11 @@ class DeviceManager:
         context = _opencl().cl.Context([dev])
         queue = _opencl().new_queue(context, dev)
         return DeviceHandle(platform_name.strip(), dev.name.strip(), "cl", type_of(dev), context, queue)
+
+
+def _named(handle: DeviceHandle, name: str | None, platform: str | None) -> bool:
+    by_name = name is None or name.lower() in handle.device_name.lower()
+    return by_name and (platform is None or in_platform(platform.lower(), handle.platform_name))
 
 
 manager: DeviceManager = DeviceManager()

@@ -7,12 +7,17 @@ from typing import Any
 
 from netcl.core.device.capabilities import type_of
 
-__all__ = ["TYPE_SELECTOR", "TYPE_WORDS", "in_platform", "device_line", "matching", "rank", "usable"]
+__all__ = ["OWN_NAMES", "TYPE_SELECTOR", "TYPE_WORDS", "in_platform", "device_line", "matching", "rank", "usable"]
 
 TYPE_WORDS = {"gpu": "gpu", "accel": "accel", "accelerator": "accel", "cpu": "cpu", "other": "other"}
 # "cpu" alone is NumPy and is handled before this pattern.
 TYPE_SELECTOR = re.compile(
     r"(?:opencl|(?:opencl:)?(?P<type>gpu|accel|accelerator|other)|opencl:(?P<cpu>cpu))(?::(?P<index>\d+))?"
+)
+
+# Selectors and backends of netcl itself, which a backend of another distribution cannot have for a name.
+OWN_NAMES = frozenset(
+    ("cl", "cpu", "numpy", "auto", *TYPE_WORDS, "opencl", "pocl", "intel", "cuda", "hip", "mps", "xpu")
 )
 
 _ALIASES = {"pocl": "portable computing language"}

@@ -23,7 +23,7 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.backend.registry import engine_for
-from netcl.core.device import icd
+from netcl.core.device import icd, plugins
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle, device, manager
 from netcl.core.testing import conformance
@@ -90,6 +90,8 @@ def run(full: bool = False) -> int:
         only = config.get("PLATFORM_FILTER")
         why = f"NETCL_PLATFORM_FILTER={only!r} leaves no OpenCL platform." if only else icd.advice()
         print(f"no OpenCL platform was found, so netcl computes with NumPy. {why}")
+    for name, (_, _, handles) in plugins.find().items():
+        found += [(handle.selector, f"{handle.device_name} ({name})") for handle in handles]
     found.append(("cpu", "NumPy"))
     _stopped.clear()
     children = os.cpu_count() or 1
