@@ -1,0 +1,1 @@
+"""Wrong numbers: a differential fuzzer over the op table, old contents of memory, capture among threads, NaN."""

@@ -1,0 +1,1 @@
+"""Hostile processes: environments, threads, signals, and caches that others have written."""
