@@ -173,6 +173,25 @@ def test_no_code_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("__torch__.torch.nn.modules.linear Linear", r"a program of TorchScript.*save the model's state_dict\(\)"),
+        (
+            "torch.nn.modules.linear Linear",
+            r"refers to torch\.nn\.modules\.linear\.Linear, .*state_dict\(\) of",
+        ),
+        ("argparse Namespace", r"refers to argparse\.Namespace, .*plain values of other objects"),
+    ],
+    ids=["script", "module", "object"],
+)
+def test_a_file_of_objects_says_what_to_save(name, text, tmp_path):
+    module, _, short = name.partition(" ")
+    content = b"\x80\x02c" + module.encode() + b"\n" + short.encode() + b"\n)\x81."  # protocol 2: name, (), new
+    with pytest.raises(CheckpointError, match=text):
+        load_torch(zipped(tmp_path / "m.pt", content))
+
+
+@pytest.mark.parametrize(
     ("program", "message"),
     [
         (b"\x80\x02" + tensor(shape=10**6) + b".", "reaches beyond its storage of 40 bytes"),

@@ -123,6 +123,15 @@ def test_installed_once_import_torch_finds_it_and_its_submodules():
 def test_refused_names_raise_one_clear_sentence_when_they_are_used():
     for use, text in (
         (lambda: torch.hub.load("a", "b"), "downloads code"),
+        (lambda: torch.hub.list("a"), "downloads code"),
+        (lambda: torch.hub.load_state_dict_from_url("http://a/b.pth"), r"fetch http://a/b\.pth yourself"),
+        (lambda: torch.utils.model_zoo.load_url("http://a/b.pth"), r"fetch http://a/b\.pth yourself"),
+        (lambda: torch.utils.cpp_extension.load_inline("a", ""), "netcl.KernelSpec"),
+        (lambda: torch.utils.cpp_extension.BuildExtension.with_options(a=1), "netcl.KernelSpec"),
+        (lambda: torch.utils.cpp_extension.BuildExtension(), "netcl.KernelSpec"),
+        (lambda: torch.ops.load_library("a.so"), "netcl.KernelSpec"),
+        (lambda: torch.classes.load_library("a.so"), "netcl.KernelSpec"),
+        (lambda: torch.jit.save(torch.nn.Linear(1, 1), "a"), r"torch\.save\(module\.state_dict"),
         (lambda: torch.utils.cpp_extension.load("a", ["b.cu"]), "netcl.KernelSpec"),
         (lambda: torch.jit.load("x.pt"), "load a state_dict"),
         (lambda: torch.cuda.CUDAGraph(), r"netcl\.runtime\.capture"),
@@ -130,6 +139,59 @@ def test_refused_names_raise_one_clear_sentence_when_they_are_used():
     ):
         with pytest.raises(TypeError, match=text):
             use()
+
+
+def test_operators_of_extensions_are_absent_attributes():
+    with pytest.raises(AttributeError, match=r"torch\.ops\.torchvision is not in netcl: operators of extensions"):
+        torch.ops.torchvision.nms  # noqa: B018
+    assert not hasattr(torch.classes, "a")
+    with pytest.raises(AttributeError, match=r"'Linear' has no attribute 'save': .*torch\.save\(module\.state_dict"):
+        torch.jit.script(torch.nn.Linear(1, 1)).save("a.pt")
+
+
+LIBRARIES = """
+import torch
+for name in ("torchaudio", "torchtext.data", "torch._C", "torchvision._C"):
+    try:
+        __import__(name)
+    except ImportError as error:
+        print(type(error).__name__, error)
+import torchvision
+from torchvision.ops import nms, RoIAlign
+from torchvision.models import ResNet18_Weights, resnet18
+calls = (
+    lambda: nms(1, 2, 3), lambda: RoIAlign(1), lambda: torchvision.ops.roi_align(1),
+    lambda: resnet18(weights=ResNet18_Weights.DEFAULT), lambda: resnet18(weights="DEFAULT"),
+    lambda: resnet18(pretrained=True), lambda: torchvision.models.vgg16(),
+)
+for call in calls:
+    try:
+        call()
+    except TypeError as error:
+        print(type(error).__name__, error)
+print(type(resnet18(weights=None)).__name__)
+"""
+
+
+def test_libraries_over_pytorchs_own_say_so(tmp_path):
+    (tmp_path / "program.py").write_text(LIBRARIES, encoding="utf-8")
+    command = [sys.executable, "-m", "netcl.torch", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    own = "it calls PyTorch's own library"
+    assert lines[0].startswith(f"ModuleNotFoundError No module named 'torchaudio' in netcl: {own}; read files with")
+    assert lines[1].startswith(f"ModuleNotFoundError No module named 'torchtext' in netcl: {own}")
+    assert lines[2].startswith("ModuleNotFoundError No module named 'torch._C' in netcl: it is PyTorch's own library")
+    assert lines[3] == f"ModuleNotFoundError No module named 'torchvision._C' in netcl: {own}"
+    for line, name in zip(lines[4:7], ("nms", "RoIAlign", "roi_align")):
+        assert line.startswith(
+            f"UnsupportedError torchvision.ops.{name} is not in netcl: netcl has no operations on boxes"
+        )
+    for line in lines[7:10]:
+        assert line.startswith("UnsupportedError resnet18: trained weights are downloads, which netcl does not make")
+    assert lines[10].startswith("UnsupportedError torchvision.models.vgg16 is not in netcl: build it from torch.nn")
+    assert lines[11:] == ["ResNet"]
 
 
 def test_script_and_trace_give_the_module_back():

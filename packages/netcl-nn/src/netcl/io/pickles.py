@@ -29,6 +29,16 @@ class PickleError(ValueError):
     """A pickle is damaged, too long, or requests something that is not allowed."""
 
 
+def _refusal(name: str) -> str:
+    """The reason for which a file that refers to a name is not read, and the file to write instead."""
+    if name.startswith("__torch__."):
+        return "it is a program of TorchScript, which is not run; save the model's state_dict() and load that"
+    return (
+        f"it refers to {name}, which is no part of a state of tensors, and nothing in a file is executed; save the "
+        "state_dict() of a module, and plain values of other objects"
+    )
+
+
 class Name:
     """The name of a function that a pickle refers to; it is called only by a call in the pickle."""
 
@@ -256,7 +266,7 @@ class _Machine:
     def _global(self, argument: str) -> None:
         self._charge(len(argument))
         if argument not in self.names:
-            raise PickleError(f"it refers to {argument.replace(' ', '.')}, which is no part of a state of tensors")
+            raise PickleError(_refusal(argument.replace(" ", ".")))
         meaning = self.names[argument]
         self.stack.append(Name(argument) if callable(meaning) else meaning)
 

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
             ...
 
 
+# Methods of PyTorch's compiled modules, which torch.jit.script and trace do not make here.
+_ABSENT = {
+    "save": ": there is no TorchScript; write torch.save(module.state_dict(), path)",
+    "graph": ": there is no TorchScript; write torch.onnx.export(module, args, path)",
+}
+
+
 class Module:
     """The base class of all layers: a subclass creates its parts in ``__init__`` and computes in ``forward``.
 
@@ -169,7 +176,8 @@ class Module:
                 return values[name]
         if name == "__signature__":  # inspect.signature(model): a call has the parameters of forward
             return inspect.signature(self.forward)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        advice = _ABSENT.get(name, "")
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}{advice}")
 
     def __delattr__(self, name: str) -> None:
         for table in (self._parameters, self._buffers, self._modules):

@@ -13,6 +13,12 @@ from netcl.core.device import use_pytorch_names
 from netcl.core.tensor.generator import default_generator
 from netcl.torch import tree
 
+_COMPILED = {
+    "torchaudio": "it calls PyTorch's own library; read files with scipy.io.wavfile, compute with torch's functions",
+    "torchtext": "it calls PyTorch's own library, and is no longer developed; split texts in Python",
+    "torchvision._C": "it calls PyTorch's own library",
+}
+
 
 class _Absent:
     """A finder that says what is not there: the modules of PyTorch that netcl.torch lacks."""
@@ -20,7 +26,11 @@ class _Absent:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Returns None for modules of others; raises ModuleNotFoundError for those of PyTorch."""
+        """Returns None for modules of others; raises ModuleNotFoundError for PyTorch's, and for libraries that are
+        compiled for it.
+        """
+        if name in _COMPILED:
+            raise ModuleNotFoundError(f"No module named {name!r} in netcl: {_COMPILED[name]}", name=name)
         if not name.startswith("torch."):
             return None
         tree.missing[name] = None

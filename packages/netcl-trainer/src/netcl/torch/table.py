@@ -48,6 +48,8 @@ PARTS: dict[str, Part] = {
         {
             "save": "netcl.io:save",
             "dtype": "netcl.core.dtypes:DType",
+            "classes": f"{_OWN}.programs.refused:classes",
+            "ops": f"{_OWN}.programs.refused:ops",
             "vmap": f"{_OWN}.transforms:vmap",
             "__version__": f"{_OWN}.programs.version:__version__",
         },
@@ -192,6 +194,7 @@ def repeated(places: Mapping[str, object]) -> Iterator[tuple[str, Part]]:
 
 # Why modules, or all absent names of one, are not there; netcl.core has the reasons of single functions.
 ABSENT: dict[str, str] = {
+    "torch._C": "it is PyTorch's own library",
     **dict.fromkeys(("torch.ao", "torch.quantization"), "there are no quantized dtypes"),
     "torch.export": "write netcl.io.export_onnx",
     "torch.fft": "there are no complex dtypes",

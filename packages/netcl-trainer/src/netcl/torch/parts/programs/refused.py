@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from netcl.core.errors import UnsupportedError
 
-TORCH_NAMES = ("HASH_REGEX", "_get_torch_home", "load_url")
+TORCH_NAMES = ("BuildExtension", "HASH_REGEX", "_get_torch_home", "include_paths", "library_paths", "load_url")
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 
+_folder: str | None = None
 CUDA_HOME: str | None = None
 ROCM_HOME: str | None = None
 
 
-def _extension(*args: Any, **kwargs: Any) -> Any:
+def _extension(*args: Any, **kwargs: Any) -> NoReturn:
     raise UnsupportedError(
         "extensions in C++ or CUDA call PyTorch's own library; write the kernel with netcl.KernelSpec, which runs on "
         "any OpenCL device"
@@ -25,8 +26,44 @@ def _extension(*args: Any, **kwargs: Any) -> Any:
 CppExtension = _extension
 CUDAExtension = _extension
 SyclExtension = _extension
-BuildExtension = _extension
 load_inline = _extension
+include_paths = _extension
+library_paths = _extension
+
+
+class BuildExtension:
+    """The command that builds extensions, for ``cmdclass`` and as a base class; refused when it is made."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _extension()
+
+    @classmethod
+    def with_options(cls, **options: Any) -> NoReturn:
+        """Refused: raises UnsupportedError."""
+        _extension()
+
+
+class Operators:
+    """torch.ops and torch.classes: the operators and classes of extensions, of which there are none."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def load_library(self, path: Any) -> NoReturn:
+        """Refused: raises UnsupportedError."""
+        _extension()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{self._place}.{name} is not in netcl: operators of extensions are compiled for PyTorch's own library; "
+            "write torch's functions, or a kernel with netcl.KernelSpec",
+            name=name,
+            obj=self,
+        )
+
+
+ops = Operators("torch.ops")
+classes = Operators("torch.classes")
 
 
 def load_state_dict_from_url(url: str, *args: Any, **kwargs: Any) -> Any:
@@ -47,6 +84,10 @@ def load(*args: Any, **kwargs: Any) -> Any:
     raise UnsupportedError("torch.hub downloads code and runs it; write the model, and torch.load its state_dict")
 
 
+list = load
+help = load
+
+
 def _get_torch_home() -> str:
     """The folder that PyTorch keeps files in."""
     return os.environ.get("TORCH_HOME", os.path.expanduser("~/.cache/torch"))
@@ -54,4 +95,10 @@ def _get_torch_home() -> str:
 
 def get_dir() -> str:
     """The folder that files of models would be in."""
-    return os.path.join(_get_torch_home(), "hub")
+    return _folder or os.path.join(_get_torch_home(), "hub")
+
+
+def set_dir(d: str | os.PathLike[str]) -> None:
+    """Sets the folder of ``get_dir``."""
+    global _folder
+    _folder = os.path.expanduser(d)
