@@ -28,7 +28,8 @@ DOCUMENTED = (
 IN_PROCESSES = (
     *(f"packages/netcl-data/tests/test_{name}.py" for name in ("workers", "worker_faults")),
     "packages/netcl-distributed/tests/test_faults.py",
-    *(f"packages/netcl-trainer/tests/{name}.py" for name in ("test_faults", "test_resume", "torch_facade/test_runner")),
+    *(f"packages/netcl-trainer/tests/{name}.py" for name in ("test_faults", "test_resume")),
+    *(f"packages/netcl-trainer/tests/torch_facade/test_{name}.py" for name in ("runner", "warnings")),
 )
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
