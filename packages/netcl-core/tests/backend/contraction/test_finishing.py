@@ -35,6 +35,11 @@ PRODUCTS = [
     ((2,), 9, 5, 33, (True, True)),
     ((), 9, 0, 4, (False, False)),
 ]
+# The GEMV kernels of CPUs: one row to more than a block, on both sides of a vector.
+THIN = {
+    "dot": [((), 1, 37, 9, (False, True)), ((), 3, 5, 21, (False, True)), ((), 70, 33, 2, (False, True))],
+    "stream": [((), 1, 37, 300, (False, False)), ((), 4, 6, 21, (False, False)), ((2,), 3, 9, 17, (False, False))],
+}
 OF_CPUS = ("rows", "packed")
 WIDE = ("packed", "wide", "tiled", "broadcast")  # of these a few quick tests have to do
 VARIED = [("direct", name, "float32") for name in EPILOGUES] + [("tiled", "two operands", "float32")]
@@ -98,7 +103,7 @@ def check_product(engine: Any, variant: str, name: str, dtype: str) -> None:
     from netcl.core.backend.opencl.contraction import gemm
 
     text, along = EPILOGUES[name]
-    for stack, m, k, n, (first, second) in PRODUCTS:
+    for stack, m, k, n, (first, second) in THIN.get(variant, PRODUCTS):
         if stack and "m1" in along:
             continue  # no place in a stack, so a pass of its own: test_gemm_kernels.py
         shapes = {"n": (n,), "m1": (m, 1), "mn": (*stack, m, n), "1n": (1, n), "": ()}
@@ -178,6 +183,26 @@ def on_opencl(engine: Any) -> Any:
 )
 def test_products_in_every_variant(on_opencl: Any, variant: str, name: str, dtype: str) -> None:
     check_product(on_opencl, variant, name, dtype)
+
+
+@pytest.mark.parametrize("variant", THIN)
+@pytest.mark.parametrize(
+    "name", ["two operands", *(pytest.param(n, marks=pytest.mark.deep) for n in EPILOGUES if n != "two operands")]
+)
+def test_thin_products(on_opencl: Any, variant: str, name: str) -> None:
+    if not on_opencl.handle.profile.is_cpu:
+        pytest.skip("needs a CPU: GPUs have no GEMV kernel of their own")
+    for dtype in TOLERANCE:
+        if "float64" not in dtype or on_opencl.handle.profile.has_fp64:
+            check_product(on_opencl, variant, name, dtype)
+
+
+def test_a_bias_costs_a_thin_product_no_launch(on_opencl: Any) -> None:
+    x, w, b = (Tensor.from_host(on_opencl.queue, array) for array in arrays(((1, 9), (5, 9), (5,)), "float32"))
+    found, count = counted(on_opencl, lambda: ops.linear(x, w, b))
+    expected, more = counted(on_opencl, lambda: ops.linear(x, w) + b)
+    assert (count, more) == (1, 2)
+    assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 #define DTYPE_FLOAT32 1
 #define VECTOR 8
 #define STRIP 256
+#define OFFSET long
+#define finished(sum, row, column, to) (sum)
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -23,7 +25,8 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 //         four columns at a time, so that memory serves four streams.
 // stream  the columns of B are contiguous. One work-item: four rows times a strip of STRIP columns, all of k.
 //
-// Rows past the end repeat the last one and are not written. Contraction of a*b+c into one rounding is allowed here.
+// Rows past the end repeat the last one and are not written. Sums are stored through epilogue(sum, operands...) if there are
+// operands. Contraction of a*b+c into one rounding is allowed here.
 
 typedef struct {
     long m, n, k, row_blocks, column_blocks, block, inner_batch;
@@ -77,7 +80,10 @@ __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAG
                 sum[2] += x * LOAD(b2, k);
                 sum[3] += x * LOAD(b3, k);
             }
-            for (int i = 0; i < 4; i++) STORE(sum[i], out, (j + i) * g.out_n);
+            for (int i = 0; i < 4; i++) {
+                const long to = (j + i) * g.out_n;
+                STORE(finished(sum[i], row, j + i, to), out, to);
+            }
         }
     }
     for (; j < last; j++) {
@@ -99,7 +105,8 @@ __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAG
             sum[2] += LOAD(a2, k) * x;
             sum[3] += LOAD(a3, k) * x;
         }
-        for (long i = 0; i < rows; i++) STORE(sum[i], out, i * g.out_row + j * g.out_n);
+        const long to = j * g.out_n;
+        for (long i = 0; i < rows; i++) STORE(finished(sum[i], row + i, j, to), out, i * g.out_row + to);
     }
 }
 
@@ -145,5 +152,8 @@ __kernel void stream_rows(__global const STORAGE* restrict a, __global const STO
         }
     }
     for (long i = 0; i < rows; i++)
-        for (long j = 0; j < columns; j++) STORE(sums[i][j], out, i * g.out_row + (first + j) * g.out_n);
+        for (long j = 0; j < columns; j++) {
+            const long to = (first + j) * g.out_n;
+            STORE(finished(sums[i][j], row + i, first + j, to), out, i * g.out_row + to);
+        }
 }

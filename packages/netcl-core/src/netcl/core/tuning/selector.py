@@ -43,6 +43,7 @@ _SMALL = 1 << 20  # products below which one work-item per result may win on a C
 _LONG = 512  # products from which on sums of few tiles are computed by split-K on a GPU
 _DEPTHWISE_ROWS, _DEPTHWISE_MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
 _GEMV_ROWS = 4  # rows or columns up to which a CPU reads the other operand once, in place
+GEMV_VARIANTS = ("dot", "stream")  # of CPUs, by the layout of B: contiguous along k, or along its columns
 _SKINNY_MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
 _SKINNY_LEAST_K = 64  # below, one work-item for each output is as good
 _TILED_ROWS = 8  # below, tiles are mostly empty

@@ -1,4 +1,4 @@
-// Epilogue fusion in kernels for GPUs, which pass one sum at a time: `to` is the offset of the sum's column in the matrix of
+// Epilogue fusion in kernels that pass one sum at a time: `to` is the offset of the sum's column in the matrix of
 // results. Several sums are finished before they are stored, sums past an edge as their neighbours, so that reads do not
 // wait for writes. OFFSET is int if offsets within a matrix have 32 bits, else long. fused_epilogue.py writes the lists of
 // operands.

@@ -4,7 +4,8 @@
 //         four columns at a time, so that memory serves four streams.
 // stream  the columns of B are contiguous. One work-item: four rows times a strip of STRIP columns, all of k.
 //
-// Rows past the end repeat the last one and are not written. Contraction of a*b+c into one rounding is allowed here.
+// Rows past the end repeat the last one and are not written. Sums are stored through epilogue(sum, operands...) if there are
+// operands. Contraction of a*b+c into one rounding is allowed here.
 
 typedef struct {
     long m, n, k, row_blocks, column_blocks, block, inner_batch;
@@ -20,7 +21,7 @@ static inline REAL horizontal(REALV v) {
 }
 
 __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
-                       const thin g) {
+                       const thin g${operand_parameters}) {
     size_t unit = get_global_id(0);
     const long first = (long)(unit % g.column_blocks) * g.block, last = min(g.n, first + g.block);
     unit /= g.column_blocks;
@@ -29,6 +30,7 @@ __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAG
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
+    $begin_operands
     const long rows = min(4L, g.m - row);
     __global const STORAGE* a0 = a + row * g.a_row;
     __global const STORAGE* a1 = a + (row + min(1L, rows - 1)) * g.a_row;
@@ -58,7 +60,10 @@ __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAG
                 sum[2] += x * LOAD(b2, k);
                 sum[3] += x * LOAD(b3, k);
             }
-            for (int i = 0; i < 4; i++) STORE(sum[i], out, (j + i) * g.out_n);
+            for (int i = 0; i < 4; i++) {
+                const long to = (j + i) * g.out_n;
+                STORE(finished(sum[i], row, j + i, to${operand_arguments}), out, to);
+            }
         }
     }
     for (; j < last; j++) {
@@ -80,12 +85,13 @@ __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAG
             sum[2] += LOAD(a2, k) * x;
             sum[3] += LOAD(a3, k) * x;
         }
-        for (long i = 0; i < rows; i++) STORE(sum[i], out, i * g.out_row + j * g.out_n);
+        const long to = j * g.out_n;
+        for (long i = 0; i < rows; i++) STORE(finished(sum[i], row + i, j, to${operand_arguments}), out, i * g.out_row + to);
     }
 }
 
 __kernel void stream_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
-                          const thin g) {
+                          const thin g${operand_parameters}) {
     size_t unit = get_global_id(0);
     const long first = (long)(unit % g.column_blocks) * STRIP;
     unit /= g.column_blocks;
@@ -94,6 +100,7 @@ __kernel void stream_rows(__global const STORAGE* restrict a, __global const STO
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1] + row * g.a_row;
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + first;
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
+    $begin_operands
     const long rows = min(4L, g.m - row), columns = min((long)STRIP, g.n - first), whole = columns / VECTOR * VECTOR;
     REAL sums[4][STRIP];
     for (long i = 0; i < rows; i++)
@@ -126,5 +133,8 @@ __kernel void stream_rows(__global const STORAGE* restrict a, __global const STO
         }
     }
     for (long i = 0; i < rows; i++)
-        for (long j = 0; j < columns; j++) STORE(sums[i][j], out, i * g.out_row + (first + j) * g.out_n);
+        for (long j = 0; j < columns; j++) {
+            const long to = (first + j) * g.out_n;
+            STORE(finished(sums[i][j], row + i, first + j, to${operand_arguments}), out, i * g.out_row + to);
+        }
 }

@@ -25,7 +25,7 @@ from netcl.core.backend.opencl.templates import Traits, filled, source, struct, 
 from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.matrix_units import tile_of as tile_of_unit
 from netcl.core.tuning.problems import Contraction, Levels
-from netcl.core.tuning.selector import contraction_kernel, possible
+from netcl.core.tuning.selector import GEMV_VARIANTS, contraction_kernel, possible
 from netcl.core.tuning.tiles import cpu_tile
 
 if TYPE_CHECKING:
@@ -240,6 +240,8 @@ def epilogue_lanes(engine: Any, c: Contraction, out: TensorData, variant: str | 
     """The vector width of an epilogue that ``contract`` can fuse; 0 if it cannot: with split-K, or if the kernel has no
     epilogue, such as ``plain``, the one for drivers that build no other.
     """
+    if variant in GEMV_VARIANTS:
+        return 1
     device = traits(engine)
     variant = possible(device, c, variant or contraction_kernel(device, c))
     if _splits(engine, c, out, variant) > 1:

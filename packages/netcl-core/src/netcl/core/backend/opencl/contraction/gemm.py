@@ -17,14 +17,16 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     FusedEpilogue,
     OperandLayout,
     fuse_epilogue,
+    trailing_args,
 )
-from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.backend.opencl.contraction.gpu_tiles import epilogue_source
+from netcl.core.backend.opencl.templates import Traits, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
 from netcl.core.tuning.matrix_units import parts_of, pays, unit_of
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
-from netcl.core.tuning.selector import gemv_kernel, product_kernel, product_kernels, swaps
+from netcl.core.tuning.selector import GEMV_VARIANTS, gemv_kernel, product_kernel, product_kernels, swaps
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -106,11 +108,11 @@ def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpo
     return _Matrices(shape, swapped, tuple(contractions), gemv_kernel(is_cpu, one))
 
 
-@lru_cache(maxsize=64)
-def _gemv_program(device: Traits, dtype: str) -> str:
+@lru_cache(maxsize=256)
+def _gemv_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 0) -> str:
     vector = device.vector // 2 if dtype == "float64" else device.vector
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("STRIP", _STRIP))
-    return source(("storage", "contract_gemv"), defines)
+    defines = (("VECTOR", vector), ("STRIP", _STRIP), ("OFFSET", "long"))
+    return epilogue_source(device, dtype, ("contract_gemv",), defines, epilogue, operands)
 
 
 @lru_cache(maxsize=1024)
@@ -126,10 +128,19 @@ def _gemv_launch(c: Contraction, kind: str) -> tuple[int, Any]:
     return row_blocks * column_blocks * z, argument
 
 
-def _gemv(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, kind: str) -> None:
-    text = _gemv_program(traits(engine), a.dtype)
+def _gemv(
+    engine: Any,
+    c: Contraction,
+    a: TensorData,
+    b: TensorData,
+    out: TensorData,
+    kind: str,
+    fused: FusedEpilogue | None = None,
+) -> None:
+    epilogue, operands, more = trailing_args(fused, b)
+    text = _gemv_program(traits(engine), a.dtype, epilogue, operands)
     units, argument = _gemv_launch(c, kind)
-    engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument])
+    engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument, *more])
 
 
 def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "float32") -> tuple[str, ...]:
@@ -221,8 +232,8 @@ def matmul(
     for c in plan.contractions:
         if c.empty:
             continue
-        if variant in ("dot", "stream"):
-            _gemv(engine, c, first, second, result, variant)
+        if variant in GEMV_VARIANTS:
+            _gemv(engine, c, first, second, result, variant, fused)
         else:
             contract(engine, c, first, second, result, variant=variant, fused=fused)
     if epilogue is not None and fused is None and result.size:
