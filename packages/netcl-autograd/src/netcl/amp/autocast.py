@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from netcl.autograd import Node, is_grad_enabled
+from netcl.autograd.levels import need
 from netcl.core import Tensor, dtypes, manager
 from netcl.core.dispatch import OpRow, pop_hook, push_hook, row_of
 from netcl.core.errors import DTypeError
@@ -138,6 +139,8 @@ class autocast:
         self._outer: list[_Cast | None] = []
 
     def __enter__(self) -> autocast:
+        if self.enabled:
+            need("half", "autocast")
         self._outer.append(_current.hook)
         _switch(_Cast(self.dtype) if self.enabled else None)
         return self

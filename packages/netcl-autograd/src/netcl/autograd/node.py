@@ -12,10 +12,18 @@ from netcl.autograd import in_place
 from netcl.autograd.backward import backward_from
 from netcl.autograd.grad_node import GradNode, edge_of, retain_grad, retains_grad, user_step
 from netcl.autograd.hooks import Hook, accumulated_hooks, leaf_hooks
+from netcl.autograd.levels import LEVELS
 from netcl.autograd.mode import state
 from netcl.core import Tensor
-from netcl.core.lazy.tracer import force
 from netcl.core.tensor import gradients
+
+if "tracing" in LEVELS:
+    from netcl.core.lazy.tracer import force
+else:
+
+    def force(values: Sequence[Any]) -> None:
+        """Nothing: no value is deferred."""
+
 
 GradFn = Callable[..., Any]
 

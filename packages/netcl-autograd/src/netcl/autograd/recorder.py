@@ -9,12 +9,15 @@ from netcl.autograd import views
 from netcl.autograd.derive.execute import run_plan
 from netcl.autograd.derive.fused_plan import fused_plan
 from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of
+from netcl.autograd.levels import LEVELS
 from netcl.autograd.mode import state
 from netcl.autograd.rules import record_call
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound, OpRow, bound, execute
-from netcl.core.lazy.tracer import NOT_TRACED
 from netcl.core.tensor.gradients import mark_recorded
+
+if "tracing" in LEVELS:
+    from netcl.core.lazy.tracer import NOT_TRACED
 
 Next = Callable[..., Any]
 

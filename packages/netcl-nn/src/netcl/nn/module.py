@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import netcl.autograd as ag
+from netcl.autograd.levels import without
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, shorten_traceback
@@ -688,7 +689,6 @@ class Module:
         It computes without gradients and in the current mode and reads the current values of parameters and buffers. It
         raises CaptureError for other shapes or dtypes, and after a mode has changed or a tensor has been replaced.
         """
-        from netcl.runtime.capture import capture
 
         def forward(*inputs: Any) -> Any:
             with ag.no_grad():
@@ -697,6 +697,10 @@ class Module:
         def watch() -> Any:
             modes = tuple(module.training for module in self.modules())
             return modes, tuple(id(t) for t in (*self.parameters(), *self.buffers()))
+
+        if without("capture", "Module.compile returns the forward pass itself"):
+            return forward
+        from netcl.runtime.capture import capture
 
         return capture(forward, *samples, watch=watch).replay
 

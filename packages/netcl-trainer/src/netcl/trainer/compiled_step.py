@@ -8,13 +8,16 @@ from functools import partial
 from typing import Any
 
 from netcl import ops
+from netcl.autograd.levels import LEVELS, without
 from netcl.core import Tensor, config
 from netcl.core.errors import CaptureError
 from netcl.core.user_frame import level_outside
-from netcl.runtime.capture import CapturedStep, capture
 from netcl.trainer.batches import Batch, describe, on_device
 from netcl.trainer.step import TrainingStep
 from netcl.trainer.training_state import TrainingState
+
+if "capture" in LEVELS:
+    from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["CompiledStep"]
 
@@ -38,7 +41,7 @@ class CompiledStep:
     def __init__(self, step: TrainingStep, queue: Any, enabled: bool) -> None:
         self.step: TrainingStep = step
         self.queue: Any = queue
-        self.enabled: bool = enabled
+        self.enabled: bool = enabled and not without("capture", "training steps run eagerly")
         self.replays: int = 0
         self._eager_steps: dict[Key, int] = {}
         self._captured: dict[Key, CapturedStep] = {}

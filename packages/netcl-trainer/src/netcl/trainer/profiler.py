@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
-from netcl.profiling.report import roofline
-from netcl.profiling.trace import profile
+from netcl.autograd.levels import LEVELS, without
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.run_view import RunView
 
+if "profiling" in LEVELS:
+    from netcl.profiling.report import roofline
+    from netcl.profiling.trace import profile
+
 __all__ = ["Profiler"]
+
+
+class WallTime:
+    """The time that a block takes, for a netcl-core that has no profiler."""
+
+    seconds: float = 0.0
+
+    def __enter__(self) -> WallTime:
+        self.seconds -= perf_counter()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds += perf_counter()
 
 
 class Profiler(Callback):
@@ -19,7 +36,8 @@ class Profiler(Callback):
     https://ui.perfetto.dev) and ``roofline.html`` into ``folder``.
 
     The first steps build kernels and are captured, so they are skipped. ``profile`` is the ``netcl.profiling.profile``
-    of the last fit. Profiled steps are slower, because each kernel is waited for, unless NETCL_PROFILE_EVENTS=1.
+    of the last fit; on a netcl-core without the level profiling it is the wall time of the steps. Profiled steps are
+    slower, because each kernel is waited for, unless NETCL_PROFILE_EVENTS=1.
     """
 
     def __init__(self, folder: str | PathLike[str], wait: int = 5, steps: int = 10) -> None:
@@ -39,7 +57,7 @@ class Profiler(Callback):
     def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
         self._seen += 1
         if self._seen == self.wait:
-            self.profile, self._open = profile(trainer.queue), True
+            self.profile, self._open = self._profile(trainer.queue), True
             self.profile.__enter__()
         elif self._open and self._seen == self.wait + self.steps:
             self._close()
@@ -52,11 +70,20 @@ class Profiler(Callback):
             self._open = False
             self.profile.__exit__(type(error), error, error.__traceback__)
 
+    def _profile(self, queue: Any) -> Any:
+        if without("profiling", "Profiler measures the wall time of its steps"):
+            return WallTime()
+        return profile(queue)
+
     def _close(self) -> None:
         if not self._open:
             return
         self._open = False
         self.profile.__exit__(None, None, None)
+        if isinstance(self.profile, WallTime):
+            text = f"{self._seen - self.wait} steps took {self.profile.seconds:.4f} s; this netcl-core has no profiler"
+            (self.folder / "kernels.txt").write_text(text + "\n", encoding="utf-8")
+            return
         (self.folder / "kernels.txt").write_text(self.profile.table(), encoding="utf-8")
         self.profile.export_chrome(self.folder / "trace.json")
         roofline(self.profile, self.folder / "roofline.html")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+from netcl.autograd.levels import LEVELS, without
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
-from netcl.runtime.capture import CapturedStep, capture
+
+if "capture" in LEVELS:
+    from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["CompiledGraph"]
 
@@ -33,13 +36,17 @@ class CompiledGraph:
         self._params: Callable[[], Iterable[Tensor]] = owned if owned is not None else lambda: listed
         self._function = function
         self._captured: CapturedStep | None = None
+        self._eager = False  # compiled, on a core that cannot capture
 
     def compile(self, inputs: Any) -> CompiledGraph:
         """Captures the function for ``inputs``: a tensor, or a tuple or list of tensors and constants.
 
         Nothing is computed. CaptureError if the function reads a value on the host.
         """
-        self._captured = capture(self._function, *_several(inputs), watch=self._watched)
+        if without("capture", "a CompiledGraph calls its function"):
+            self._eager = True
+        else:
+            self._captured = capture(self._function, *_several(inputs), watch=self._watched)
         return self
 
     def replay(self, inputs: Any) -> Any:
@@ -47,6 +54,8 @@ class CompiledGraph:
 
         CaptureError before ``compile``, for other shapes or dtypes, and after a parameter, a mode or a flag changed.
         """
+        if self._eager:
+            return self._function(*_several(inputs))
         if self._captured is None:
             raise CaptureError("replay: the graph has not been compiled; call compile(inputs) first")
         return self._captured.replay(*_several(inputs))

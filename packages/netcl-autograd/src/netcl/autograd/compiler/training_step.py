@@ -8,10 +8,13 @@ from collections.abc import Callable, Hashable
 from typing import Any, overload
 
 from netcl.autograd.grad_node import GradNode
+from netcl.autograd.levels import LEVELS, without
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
 from netcl.core.user_frame import level_outside
-from netcl.runtime.capture import CapturedStep, capture
+
+if "capture" in LEVELS:
+    from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["CompiledTrainingStep", "compile_training_step"]
 
@@ -33,7 +36,7 @@ class CompiledTrainingStep:
         self._step, self._warmup = step, warmup
         self._calls: dict[Hashable, int] = {}
         self._captured: dict[Hashable, CapturedStep] = {}
-        self._enabled = True
+        self._enabled = not without("capture", "training steps run eagerly")
         self.replays: int = 0
 
     def __call__(self, *inputs: Any) -> Any:

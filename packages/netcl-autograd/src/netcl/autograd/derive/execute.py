@@ -5,16 +5,18 @@ build the gradient kernel of a fused region, op by op.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from netcl.autograd.derive.fused_plan import narrowed
+from netcl.autograd.derive.fused_plan import is_fused, narrowed
 from netcl.autograd.derive.op_plan import narrowed_op_plan, op_plan
 from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.grad_node import FLOATING, GradContext, GradNode, Grads, belongs
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound, call_row
 from netcl.core.errors import KernelBuildError, UnsupportedError
-from netcl.core.lazy.region import Fused, Stage
+
+if TYPE_CHECKING:
+    from netcl.core.lazy.region import Fused, Stage
 
 
 def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
@@ -31,7 +33,7 @@ def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     try:
         return _run_programs(context, plan, saved, scalars, grads, wanted)
     except KernelBuildError:
-        if not isinstance(program, Fused) or program.relaxed or context.create_graph:
+        if not is_fused(program) or program.relaxed or context.create_graph:
             raise
         return _unfused_gradients(context, node, saved, grads)
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from netcl.autograd.derive.gradient_cse import load_outputs
 from netcl.autograd.derive.op_plan import floating_outputs, narrowed_op_plan, op_plan
 from netcl.autograd.derive.plan import GradientPlan, gradient_plan
 from netcl.autograd.derive.problem import GradientProblem, Gradients, Shape, problem_of, through_outputs
-from netcl.autograd.derive.region import region_gradients
+from netcl.autograd.levels import LEVELS
 from netcl.core.dispatch import Program
-from netcl.core.lazy.region import Fused
+
+if "tracing" in LEVELS:
+    from netcl.autograd.derive.region import region_gradients
+    from netcl.core.lazy.region import Fused
+
+
+def is_fused(program: Program) -> TypeGuard[Fused]:
+    """Returns True for the program of a fused region, which a core without the level tracing does not have."""
+    return "tracing" in LEVELS and isinstance(program, Fused)
 
 
 def fused_plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> GradientPlan | None:
@@ -20,7 +29,7 @@ def fused_plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...
     """
     if needs in program.gradients:
         return program.gradients[needs]  # type: ignore[no-any-return]
-    if not isinstance(program, Fused):
+    if not is_fused(program):
         return op_plan(program, shapes, needs)
     given = floating_outputs(program)
     problem = problem_of(program, shapes, needs, given)
@@ -36,7 +45,7 @@ def narrowed(
     key = (needs, given)
     if key in program.gradients:
         return program.gradients[key]  # type: ignore[no-any-return]
-    if not isinstance(program, Fused):
+    if not is_fused(program):
         return narrowed_op_plan(program, shapes, needs, given)
     entire: GradientPlan = program.gradients[needs]
     problem = problem_of(program, shapes, needs, given)

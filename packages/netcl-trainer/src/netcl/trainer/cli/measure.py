@@ -13,17 +13,20 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl import nn, ops
+from netcl.autograd.levels import LEVELS, need
 from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.device import device
 from netcl.data import example_digits
 from netcl.optim import SGD
-from netcl.profiling import autotuner
-from netcl.profiling.timing import format_seconds, timing
 from netcl.trainer.cli.build import build, open_device
 from netcl.trainer.cli.config import ConfigFileError
 from netcl.trainer.cli.peer import pytorch_times
 from netcl.trainer.cli.train import configured
 from netcl.trainer.profiler import Profiler
+
+if "profiling" in LEVELS:
+    from netcl.profiling import autotuner
+    from netcl.profiling.timing import format_seconds, timing
 
 __all__ = ["bench", "profile", "tune"]
 
@@ -32,6 +35,7 @@ _SIZES = {"matmul": ((3, 3), "M N K"), "conv2d": ((7, 9), "N C H W F KH KW [STRI
 
 def tune(chosen: argparse.Namespace) -> int:
     """Measures the kernel variants of a shape; the fastest correct one is stored for later runs."""
+    need("profiling", "netcl tune")
     (least, most), names = _SIZES[chosen.what]
     if not least <= len(chosen.sizes) <= most:
         raise ConfigFileError(f"tune {chosen.what} takes {names}, not {len(chosen.sizes)} sizes")
@@ -67,6 +71,7 @@ def profile(chosen: argparse.Namespace) -> int:
 
 def bench(chosen: argparse.Namespace) -> int:
     """Prints a table of jobs by device: seconds, and the speed relative to NumPy and, if it is installed, PyTorch."""
+    need("profiling", "netcl bench")
     if chosen.devices is None:
         handles = sorted(manager.select(), key=lambda handle: handle.backend != "cpu")
     else:

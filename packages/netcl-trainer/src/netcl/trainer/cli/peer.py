@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from netcl.autograd.levels import LEVELS
 from netcl.data import example_digits
-from netcl.profiling.timing import timing
+
+if "profiling" in LEVELS:
+    from netcl.profiling.timing import timing
 
 __all__ = ["pytorch_times"]
 

@@ -1,0 +1,149 @@
+"""On a netcl-core that declares the required levels alone the packages above work, say what they leave out, once, and
+reach no name of another level.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from monorepo import ROOT
+
+# The packages above, in a copy of the tree whose core declares few levels, under the facade.
+PROGRAM = """
+import warnings
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl import nn, optim
+from netcl.amp import autocast
+from netcl.autograd.compiler.captured_graph import CompiledGraph
+from netcl.autograd.compiler.training_step import compile_training_step
+from netcl.core import Tensor
+from netcl.core.errors import UnsupportedError
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((32, 4)).astype(np.float32)
+Y = (X[:, 0] > X[:, 1]).astype(np.int64)
+
+
+def said(caught, level):
+    return [one for one in caught if f"no level {level!r}" in str(one.message)]
+
+
+def test_a_network_trains_and_says_once_that_its_steps_are_eager():
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Linear(8, 2))
+    chosen = optim.Adam(model.parameters(), lr=0.05)
+
+    def step(x, y):
+        loss = ag.cross_entropy(model(x), y)
+        chosen.zero_grad()
+        loss.backward()
+        chosen.step()
+        return loss.detach()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compiled = compile_training_step(step)
+        losses = [compiled(Tensor.from_host(X), Tensor.from_host(Y)).item() for _ in range(30)]
+        forward = model.compile(Tensor.from_host(X))
+        graph = CompiledGraph(model).compile(Tensor.from_host(X))
+    assert losses[-1] < 0.3 * losses[0]
+    assert compiled.replays == 0
+    assert len(said(caught, "capture")) == 1
+    wanted = model(Tensor.from_host(X)).numpy()
+    model.eval()
+    model.train()
+    np.testing.assert_allclose(forward(Tensor.from_host(X)).numpy(), wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(graph.replay(Tensor.from_host(X)).numpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_jitted_function_runs_eagerly_and_says_so_once():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        jitted = [ag.jit_compile(lambda x: (x * 2 + 1).tanh().sum()) for _ in range(2)]
+    assert len(said(caught, "tracing")) == 1
+    x = Tensor.from_host(X, requires_grad=True)
+    jitted[0](x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * (1 - np.tanh(X * 2 + 1) ** 2), rtol=1e-4, atol=1e-6)
+    assert jitted[1].kernels(x) == []
+
+
+def test_autocast_is_refused_where_it_is_entered():
+    with pytest.raises(UnsupportedError, match="autocast needs the level 'half'"), autocast():
+        pass
+    with autocast(enabled=False):
+        pass
+
+
+def test_the_trainer_runs_and_its_profiler_measures_wall_time(tmp_path):
+    from netcl.trainer import Profiler, Trainer
+
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer = Trainer(
+            model, optim.SGD(model.parameters(), lr=0.1), loss_fn=ag.cross_entropy, callbacks=[Profiler(tmp_path, 1, 2)]
+        )
+        trainer.fit([(X[i : i + 8], Y[i : i + 8]) for i in range(0, 32, 8)], epochs=2)
+    assert len(said(caught, "profiling")) == 1
+    assert "2 steps took" in (tmp_path / "kernels.txt").read_text(encoding="utf-8")
+"""
+REACH = "from netcl.core.lazy.tracer import Trace\n"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All packages in one folder, with a core that declares the required levels."""
+    folder = tmp_path_factory.mktemp("levels")
+    for source in ROOT.glob("packages/*/src/netcl"):
+        shutil.copytree(
+            source, folder / "netcl", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "opencl")
+        )
+    levels = '"tensor", "ops-basic", "ops-full", "gradient", "expressions"'
+    contract = folder / "netcl/core/contract.py"
+    contract.write_text(f'"""Few levels."""\n\nLEVELS = frozenset(({levels}))\n', encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (folder / "test_program.py").write_text(PROGRAM, encoding="utf-8")
+    return folder
+
+
+def run(tree: Path) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tree), str(ROOT / "alternatives/netcl-conformance/src")]),
+        "NETCL_DEVICE": "cpu",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "netcl_conformance.facade", "-c", "pytest.ini"]
+    return subprocess.run(
+        [*command, "test_program.py"],
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_packages_work_without_optional_levels(tree: Path) -> None:
+    done = run(tree)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_a_name_of_a_level_that_is_not_declared_is_closed(tree: Path) -> None:
+    module = tree / "netcl/optim/__init__.py"
+    text = module.read_text(encoding="utf-8")
+    module.write_text(text + REACH, encoding="utf-8")
+    try:
+        done = run(tree)
+    finally:
+        module.write_text(text, encoding="utf-8")
+    assert done.returncode != 0
+    assert "netcl.optim reaches netcl.core.lazy" in done.stdout + done.stderr
