@@ -28,7 +28,7 @@ class Jitted:
         self._fast_math = fast_math
         # A core that cannot trace calls the function.
         self._traced = not without("tracing", "jit_compile calls its functions eagerly")
-        self._cache = Cache() if cache is None and self._traced else cache
+        self._cache: Any = Cache() if cache is None and self._traced else cache
 
     @property
     def fast_math(self) -> bool:
