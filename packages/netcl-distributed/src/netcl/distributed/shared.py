@@ -8,6 +8,7 @@ import contextlib
 import errno
 import mmap
 import os
+import stat
 import tempfile
 import threading
 import time
@@ -59,12 +60,21 @@ class MappedBuffer(SharedBuffer):
         return _SPINS if threading.get_ident() == _MAIN else 1
 
     def __init__(self, path: str | Path, rank: int) -> None:
-        with open(path, "r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), 0)
+        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            _check_owner(path, os.fstat(descriptor))
+            self._memory = mmap.mmap(descriptor, 0)
+        finally:
+            os.close(descriptor)
         words = memoryview(self._memory)[: len(self._memory) // _WORD * _WORD].cast("q")
         if len(words) <= HEAD or words[_MAGIC_WORD] != _MAGIC:
             raise RuntimeError(f"{path} is no rendezvous of netcl: a run's file begins otherwise")
         size, window = words[_SIZE], words[_WINDOW_BYTES]
+        if size < 1 or window < 1 or not 0 <= rank < size or _layout(size, window)[2] != len(self._memory):
+            raise RuntimeError(
+                f"{path} is damaged, or of another run: {len(self._memory)} bytes do not hold {size} ranks with "
+                f"windows of {window} bytes, of which this is rank {rank}"
+            )
         self._texts, windows, _ = _layout(size, window)
         bytes_ = np.frombuffer(self._memory, np.uint8)
         self._areas = [
@@ -116,6 +126,19 @@ class MappedBuffer(SharedBuffer):
         return True
 
 
+def _check_owner(path: str | Path, status: os.stat_result) -> None:
+    """Raises RuntimeError if a rendezvous is no regular file, or another user could have written it."""
+    if not stat.S_ISREG(status.st_mode):
+        raise RuntimeError(f"{path} is no rendezvous of netcl: it is no regular file")
+    writable = stat.S_IMODE(status.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
+    if os.name == "posix" and (status.st_uid not in (os.geteuid(), 0) or writable):
+        mode = stat.S_IMODE(status.st_mode)
+        raise RuntimeError(
+            f"{path} is not trusted: it belongs to the user {status.st_uid} and has mode {mode:04o}; a rendezvous is "
+            "this user's, with mode 0600"
+        )
+
+
 class SharedGroup(SharedBufferGroup):
     """A rank that is a process of this host."""
 
@@ -131,8 +154,8 @@ def create(size: int, window: int = WINDOW) -> Path:
     _, _, total = _layout(size, window)
     path = _folder() / f"{_PREFIX}{os.getpid()}-{token_hex(4)}"
     try:
-        with open(path, "xb") as file:
-            os.chmod(path, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with open(os.open(path, flags, 0o600), "r+b") as file:  # no moment in which others may open it
             head = np.zeros(HEAD, np.int64)
             head[[_MAGIC_WORD, _SIZE, _WINDOW_BYTES]] = _MAGIC, size, window
             file.write(head.tobytes())
