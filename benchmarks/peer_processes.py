@@ -82,7 +82,8 @@ class Peer:
         self._process.wait()
 
 
-def _python(name: str, module: str) -> str | None:
+def python_of(name: str, module: str) -> str | None:
+    """The interpreter of a peer: this one if it has the library, else that of the environment, None without either."""
     if name == "clblast" and find_library("clblast") is None:
         return None
     if find_spec(module) is not None:
@@ -112,7 +113,7 @@ def peers(wanted: str, devices: list[DeviceHandle]) -> Iterator[dict[str, Peer]]
     with ExitStack() as stack:
         found: dict[str, Peer] = {}
         for name, (label, module, on_opencl) in PEERS.items():
-            python = _python(name, module) if name.strip("_") in wanted.split(",") else None
+            python = python_of(name, module) if name.strip("_") in wanted.split(",") else None
             if python is None:
                 continue
             for handle in [each for each in devices if each.backend == "cl"] if on_opencl else [None]:

@@ -27,8 +27,9 @@ QUICK = {
     "jit": ["--elements", "65536", "--rounds", "3"],
     "optim": ["--rounds", "3"],
     "steps": ["--only", "digits"],
+    "programs": ["--only", "vae,gcn,facade", "--turns", "2"],
 }
-NUMBERS = ("basics", "core", "ops", "contractions", "training")
+NUMBERS = ("basics", "core", "ops", "contractions", "training", "programs")
 
 
 def run(name: str, arguments: list[str], out: Path) -> int:

@@ -17,29 +17,23 @@ from pathlib import Path
 import torch
 import torch.nn as nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, TensorDataset
 
 CHARACTERS = "0123456789+="
 LENGTH = 9  # aa+bb=ccc
 ASKED = 6  # characters before the sum
 
 
-class Sums(Dataset):
-    """Pairs of numbers below 100 with their sum, as (input, target) of length LENGTH - 1; -1 is not learned."""
-
-    def __init__(self, pairs):
-        self.pairs = pairs.tolist()
-
-    def __len__(self):
-        return len(self.pairs)
-
-    def __getitem__(self, index):
-        a, b = divmod(self.pairs[index], 100)
+def make_sums(pairs):
+    """Inputs and targets, both (count, LENGTH - 1), of pairs 100 a + b; a target of -1 is not learned."""
+    ids = []
+    for a, b in (divmod(pair, 100) for pair in pairs.tolist()):
         text = f"{a:02d}+{b:02d}=" + f"{a + b:03d}"[::-1]
-        ids = torch.tensor([CHARACTERS.index(c) for c in text], dtype=torch.long)
-        x, y = ids[:-1], ids[1:].clone()
-        y[: ASKED - 1] = -1
-        return x, y
+        ids.append([CHARACTERS.index(c) for c in text])
+    ids = torch.tensor(ids)
+    x, y = ids[:, :-1], ids[:, 1:].clone()
+    y[:, : ASKED - 1] = -1
+    return TensorDataset(x, y)
 
 
 class CausalSelfAttention(nn.Module):
@@ -132,7 +126,7 @@ def main():
 
     torch.manual_seed(args.seed)
     pairs = torch.randperm(10_000)
-    loader = DataLoader(Sums(pairs[args.test :]), batch_size=args.batch_size, shuffle=True, drop_last=True)
+    loader = DataLoader(make_sums(pairs[args.test :]), batch_size=args.batch_size, shuffle=True, drop_last=True)
     model = GPT(args.layers, args.width, dropout=args.dropout).to(args.device)
     print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.2f} million parameters")
     optimizer = model.configure_optimizer(args.lr, weight_decay=0.1)
@@ -163,7 +157,7 @@ def main():
 
     model.eval()
     correct = 0
-    held_out = Sums(pairs[: args.test])
+    held_out = make_sums(pairs[: args.test])
     for x, y in DataLoader(held_out, batch_size=500):
         written = model.generate(x[:, :ASKED].to(args.device), LENGTH - ASKED)[:, ASKED:].cpu()
         correct += (written == y[:, ASKED - 1 :]).all(dim=1).sum().item()

@@ -5,7 +5,7 @@
 
 512 images of 48 x 48 pixels with two discs and two squares each are drawn here, an eighth of them for the test. The
 network has 0.1 million parameters. After 200 steps of 16 images the marked pixels of the test images overlap the true
-ones by about 0.85 (intersection over union).
+ones by about 0.87 (intersection over union).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ def make_scenes(count):
     """Images and masks, both (count, 1, SIDE, SIDE): the masks are 1 in discs, else 0."""
     axis = torch.linspace(-1, 1, SIDE)
     y, x = torch.meshgrid(axis, axis, indexing="ij")
-    center = torch.empty(count, 4, 2, 1, 1).uniform_(-0.8, 0.8)
-    size = torch.empty(count, 4, 1, 1).uniform_(0.15, 0.35)
+    center = torch.empty(count, 4, 2, 1, 1).uniform_(-0.7, 0.7)
+    size = torch.empty(count, 4, 1, 1).uniform_(0.25, 0.45)
     dx, dy = x - center[:, :, 0], y - center[:, :, 1]
     round_, square = torch.sqrt(dx**2 + dy**2), torch.maximum(dx.abs(), dy.abs())
     discs = torch.any(round_[:, :2] < size[:, :2], dim=1, keepdim=True)
     squares = torch.any(square[:, 2:] < 0.9 * size[:, 2:], dim=1, keepdim=True)
     one, zero = torch.ones(()), torch.zeros(())
     images = torch.where(discs | squares, one, zero)
-    return images + 0.3 * torch.randn(images.shape), torch.where(discs, one, zero)
+    return images + 0.2 * torch.randn(images.shape), torch.where(discs, one, zero)
 
 
 class DoubleConv(nn.Sequential):

@@ -4,7 +4,7 @@
     python -m netcl.torch examples/torch/vit.py
 
 4,000 images of 32 x 32 pixels are drawn here, a fifth of them for the test. The model cuts an image into 64 patches of
-4 x 4 and has 0.2 million parameters. After 300 steps of 64 images it names about 95 % of the test images right.
+4 x 4 and has 0.2 million parameters. After 300 steps of 64 images it names about 83 % of the test images right.
 """
 
 from __future__ import annotations

@@ -140,6 +140,26 @@ def test_sparse_adam_says_what_to_write(parameter) -> None:
         optim.SparseAdam([parameter([1.0])], lr=0.01)
 
 
+def test_hooks_of_all_optimizers_are_outside_of_its_own(parameter) -> None:
+    first, second = optim.SGD([parameter([1.0], [1.0])], lr=0.5), optim.Adam([parameter([1.0], [1.0])])
+    seen: list[object] = []
+    first.register_step_pre_hook(lambda *given: seen.append("own before"))
+    first.register_step_post_hook(lambda *given: seen.append("own after"))
+    handles = [
+        optim.register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: seen.append("before")),
+        optim.register_optimizer_step_post_hook(lambda optimizer, args, kwargs: seen.append(optimizer)),
+    ]
+    try:
+        first.step()
+        second.step()
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert seen == ["before", "own before", "own after", first, "before", second]
+    second.step()
+    assert len(seen) == 6
+
+
 def test_hooks_of_steps_and_states(parameter) -> None:
     p = parameter([1.0], [1.0])
     optimizer = optim.SGD([p], lr=0.5)

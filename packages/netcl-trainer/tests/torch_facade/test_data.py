@@ -36,6 +36,25 @@ def test_batches_are_tensors_in_order():
     assert len(DataLoader(rows(5), batch_size=2, drop_last=True)) == 2
 
 
+def test_batches_of_rows_are_gathered_as_stacked_rows_are():
+    x, y = torch.randn(9, 2, 3), torch.arange(9)
+    samples = TensorDataset(x.requires_grad_(), y)
+    for dataset, keys in (
+        (samples, [[3, 0, -1], [8]]),
+        (Subset(Subset(samples, [5, 1, 7, 2]), [3, 0, 1]), [[2, 0], [1, 1]]),
+        (Subset(samples, torch.tensor([4, 6])), [[1, 0]]),
+    ):
+        gathered = list(DataLoader(dataset, batch_sampler=keys))
+        stacked = list(DataLoader(dataset, batch_sampler=keys, collate_fn=lambda batch: default_collate(batch)))
+        for ours, theirs in zip(gathered, stacked):
+            assert [part.tolist() for part in ours] == [part.tolist() for part in theirs]
+            assert [part.dtype for part in ours] == [part.dtype for part in theirs]
+    ours[0].sum().backward()
+    assert x.grad.sum(dim=(1, 2)).tolist() == [0, 0, 0, 0, 6, 0, 6, 0, 0]
+    with pytest.raises(IndexError):
+        next(iter(DataLoader(samples, batch_sampler=[[9]])))
+
+
 def test_a_shuffled_epoch_is_a_permutation_that_the_seed_decides():
     def epoch():
         torch.manual_seed(3)

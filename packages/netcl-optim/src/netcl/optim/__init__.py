@@ -19,6 +19,7 @@ with _Checked():
     from netcl.optim.clip import clip_grad_norm, clip_grad_norm_device, clip_grad_value
     from netcl.optim.ema import SWA, ModelEMA, update_bn
     from netcl.optim.fused import Rule
+    from netcl.optim.hooks import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
     from netcl.optim.lamb import LAMB
     from netcl.optim.lbfgs import LBFGS
     from netcl.optim.lion import Lion
@@ -102,6 +103,8 @@ __all__ = [
     "clip_grad_norm_device",
     "clip_grad_value",
     "lr_scheduler",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
     "swa_utils",
     "update_bn",
 ]

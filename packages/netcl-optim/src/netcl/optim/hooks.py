@@ -1,4 +1,4 @@
-"""Hooks of an optimizer: around its steps and around its states."""
+"""Hooks of an optimizer, around its steps and around its states, and of all optimizers, around their steps."""
 
 from __future__ import annotations
 
@@ -46,8 +46,25 @@ class Hooks:
         return tuple(self._kinds.get(kind, {}).values())
 
 
+_all = Hooks()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls ``hook(optimizer, args, kwargs)`` before each step of every optimizer, before the optimizer's own hooks; a
+    returned pair replaces args and kwargs.
+    """
+    return _all.add("step_pre", hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls ``hook(optimizer, args, kwargs)`` after each step of every optimizer, after the optimizer's own hooks."""
+    return _all.add("step_post", hook)
+
+
 def watched(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns ``step`` with calls of the hooks around it; a step inside another one calls none."""
+    """Returns ``step`` with calls of the optimizer's hooks, and of all optimizers', around it; a step inside another
+    one calls none.
+    """
 
     @functools.wraps(step)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -56,12 +73,12 @@ def watched(step: Callable[..., Any]) -> Callable[..., Any]:
             return step(self, *args, **kwargs)
         hooks.inside = True
         try:
-            for hook in hooks.of("step_pre"):
+            for hook in (*_all.of("step_pre"), *hooks.of("step_pre")):
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     args, kwargs = changed
             result = step(self, *args, **kwargs)
-            for hook in hooks.of("step_post"):
+            for hook in (*hooks.of("step_post"), *_all.of("step_post")):
                 hook(self, args, kwargs)
             return result
         finally:

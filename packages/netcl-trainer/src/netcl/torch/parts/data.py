@@ -94,6 +94,22 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         return int(self.tensors[0].shape[0])
 
 
+def gathered_rows(dataset: Any, keys: Sequence[Any]) -> list[Tensor] | None:
+    """The collated batch ``keys`` of a TensorDataset, or of a Subset of one, by one gather for each tensor instead of
+    one view for each row; None for other data sets and keys.
+    """
+    chosen: list[Any] = list(keys)
+    if not all(isinstance(key, int) for key in chosen):
+        return None
+    while type(dataset) is Subset:
+        chosen, dataset = [dataset.indices[at] for at in chosen], dataset.dataset
+    if type(dataset) is not TensorDataset or not chosen or not all(isinstance(at, int) for at in chosen):
+        return None
+    if any(type(tensor) is not Tensor for tensor in dataset.tensors):
+        return None
+    return [tensor[chosen] for tensor in dataset.tensors]
+
+
 class ChainDataset(IterableDataset[Any]):
     """Iterable data sets, one after the other."""
 

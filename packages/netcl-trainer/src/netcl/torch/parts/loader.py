@@ -44,6 +44,7 @@ from netcl.torch.parts.data import (
     default_collate,
     default_convert,
     drawn_seed,
+    gathered_rows,
 )
 from netcl.torch.parts.numbers import manual_seed
 
@@ -72,6 +73,9 @@ class _Fetcher:
             return self.collate_fn(self._next_of(self._samples, keys))
         if not self.batched:
             return self.collate_fn(self.dataset[keys])
+        rows = gathered_rows(self.dataset, keys) if self.collate_fn is default_collate else None
+        if rows is not None:
+            return rows
         several = getattr(self.dataset, "__getitems__", None)
         return self.collate_fn(several(keys) if several else [self.dataset[key] for key in keys])
 
