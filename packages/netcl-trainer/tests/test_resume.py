@@ -116,6 +116,44 @@ def test_accumulation_scale_and_a_plain_loader_resume(
         shutil.rmtree(tmp_path)
 
 
+class SavesAndStops(Callback):
+    """Ends the run by an error right after a save."""
+
+    def __init__(self, step: int, path: Path) -> None:
+        self.step, self.path = step, path
+
+    def on_step_end(self, trainer: Trainer, logs: dict[str, float]) -> None:
+        if trainer.step == self.step:
+            trainer.save_checkpoint(self.path)
+            raise RuntimeError("the power went")
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_save_after_the_incomplete_group_of_an_epoch_resumes(
+    numpy_device: object, make_network: Make, make_loader: Make, tmp_path: Path, plain: bool
+) -> None:
+    """Ten batches in groups of three: the fourth update of an epoch has one batch."""
+
+    def loader() -> Any:
+        made = make_loader(n=80, batch_size=8)
+        return list(made) if plain else made
+
+    def fit(*callbacks: Callback, resume: Path | None = None) -> Trainer:
+        options = {"accumulation_steps": 3, "scheduler": None, "callbacks": list(callbacks)}
+        trainer = make_trainer(make_network, tmp_path, **options)
+        trainer.fit(loader(), epochs=3, log_every=0, resume=resume)
+        return trainer
+
+    unbroken = fit()
+    for step in (4, 8, 12):
+        path = tmp_path / f"{step}.netcl"
+        with pytest.raises(RuntimeError, match="the power went"):
+            fit(SavesAndStops(step, path))
+        resumed = fit(resume=path)
+        assert measured(resumed.history) == measured(unbroken.history), step
+        assert state(resumed) == state(unbroken), step
+
+
 def test_an_epoch_schedule_resumes(numpy_device: object, make_network: Make, make_loader: Make, tmp_path: Path) -> None:
     runs = []
     for epochs in ((4,), (2, 4)):

@@ -24,8 +24,8 @@ _VERSION = 1
 
 @dataclass
 class RunState:
-    """The position within an epoch: ``stage`` "start" (of the next), "train" or "validate"; batches and seconds
-    so far.
+    """The position within an epoch: ``stage`` "start" (of the next), "train", "trained" (after its last, incomplete
+    group) or "validate"; batches and seconds so far.
     """
 
     train_loader: Any = None
@@ -230,8 +230,8 @@ def _position(rest: Mapping[str, Any]) -> tuple[int, int, int]:
     for name, value in (*zip(("epoch", "step", "samples"), found), ("batches", extra["batches"])):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise ValueError(f"{name} is a whole number from 0 on, not {value!r:.50}")
-    if extra["stage"] not in ("start", "train", "validate"):
-        raise ValueError(f"the stage of a run is 'start', 'train' or 'validate', not {extra['stage']!r:.50}")
+    if extra["stage"] not in ("start", "train", "trained", "validate"):
+        raise ValueError(f"the stage of a run is 'start', 'train', 'trained' or 'validate', not {extra['stage']!r:.50}")
     rows = [*extra["history"], extra["row"]]
     if not isinstance(extra["history"], list) or not all(isinstance(row, dict) for row in rows):
         raise TypeError("the history of a run is a list of dicts")

@@ -251,13 +251,25 @@ class Trainer:
             self._handle_signal()
 
     def _train_epoch(self, step: CompiledStep) -> dict[str, Any]:
-        run, group = self.run, self.accumulation_steps
+        run = self.run
         if run.stage == "start":
             self.means.reset()
             self.samples, run.batches, run.seconds, run.stage = 0, 0, 0.0, "train"
             for callback in run.callbacks:
                 callback.on_epoch_start(self)
         start = time.perf_counter() - run.seconds
+        if run.stage == "train":
+            self._train_batches(step, start)
+        if not run.batches:
+            raise ValueError("fit: the training loader gave no batch (drop_last with fewer samples than batch_size?)")
+        logs = self.means.read()
+        seconds = run.seconds = time.perf_counter() - start
+        timing = {"seconds": seconds, "samples_per_second": self.samples / seconds}
+        return {"epoch": self.epoch, "step": self.step, **logs, **timing}
+
+    def _train_batches(self, step: CompiledStep, start: float) -> None:
+        """Trains on the batches of the epoch that are left; an incomplete group at its end is an update, too."""
+        run, group = self.run, self.accumulation_steps
         stream = islice(batches(run.train_loader), run.skip, None)
         run.skip = 0
         explaining = step.step.guard is not None
@@ -274,15 +286,11 @@ class Trainer:
             if last:
                 run.seconds = time.perf_counter() - start
                 self._end_step(run.batches // group)
-        if not run.batches:
-            raise ValueError("fit: the training loader gave no batch (drop_last with fewer samples than batch_size?)")
         if run.batches % group:
             step.finish()
+            # The loader is in its next epoch already: a run that is saved from here on must not read from it.
+            run.stage = "trained"
             self._end_step(run.batches // group + 1)
-        logs = self.means.read()
-        seconds = run.seconds = time.perf_counter() - start
-        timing = {"seconds": seconds, "samples_per_second": self.samples / seconds}
-        return {"epoch": self.epoch, "step": self.step, **logs, **timing}
 
     def _end_step(self, number: int) -> None:
         """Runs after update ``number`` of the epoch: schedule, metrics, callbacks, and a pending signal."""
