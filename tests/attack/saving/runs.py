@@ -74,8 +74,8 @@ def one_run(folder: Path, ranks: int, rng: random.Random, limit: float, expected
     kills = 0
     for _ in range(200):
         processes = started(folder, ranks)
-        # A run takes about ``limit`` seconds from its start; a third of them may complete.
-        pause = rng.uniform(0.0, 1.5 * limit)
+        # A run takes about ``limit`` seconds from its start; a sixth of them may complete.
+        pause = rng.uniform(0.0, 1.2 * limit)
         end = time.monotonic() + pause
         while time.monotonic() < end and any(os.waitid(os.P_PID, p, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
                                              for p in processes):  # fmt: skip
