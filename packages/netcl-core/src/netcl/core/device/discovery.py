@@ -450,6 +450,7 @@ class DeviceManager:
     def _by_plugin(self, text: str) -> DeviceHandle | None:
         """The device of another distribution's backend; None if none has the name."""
         name, _, number = text.partition(":")
+        found: dict[str, list[DeviceHandle]]
         found = {key.lower(): handles for key, (_, _, handles) in _plugins().find().items()}
         if name not in found:
             problem = _plugins().problems().get(name)

@@ -26,5 +26,6 @@ try:
 except PackageNotFoundError:
     files = []
 for file in files:
-    if ".libs" in file.parts and file.locate().is_file():
-        datas.append((str(file.locate()), str(Path(*file.parts[:-1]))))
+    place = Path(str(file.locate()))
+    if ".libs" in file.parts and place.is_file():
+        datas.append((str(place), str(Path(*file.parts[:-1]))))
