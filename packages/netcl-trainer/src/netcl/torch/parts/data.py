@@ -217,7 +217,8 @@ class RandomSampler(Sampler[int]):
         generator = Generator().manual_seed(drawn_seed()) if self.generator is None else self.generator
         each = 32 if self.replacement else count
         whole, rest = divmod(self.num_samples, each)
-        for length in (*[each] * whole, rest):  # the last draw is made for a rest of 0 too, as in PyTorch
+        lengths = itertools.chain(itertools.repeat(each, whole), (rest,))  # a sampler may have 10^10 draws
+        for length in lengths:  # the last draw is made for a rest of 0 too, as in PyTorch
             if self.replacement:
                 yield from nc.randint(0, count, (length,), generator=generator, device="cpu").tolist()
             else:
