@@ -1,4 +1,4 @@
-"""Views of models in notebooks, and the names that completion offers."""
+"""Views of models as text and in notebooks, and the names that completion offers."""
 
 from __future__ import annotations
 
@@ -54,3 +54,27 @@ def test_completion_shows_public_names_alone(name: str) -> None:
     assert not {"Any", "annotations", "TYPE_CHECKING", "np", "Callable"} & set(public)
     assert all(hasattr(module, entry) for entry in public)
     assert not {entry for entry in getattr(module, "__all__", ()) if not entry.startswith("_")} - set(public)
+
+
+def test_texts_of_modules_are_pytorchs() -> None:
+    blocks = [nn.ReLU(), nn.ReLU(), nn.Linear(2, 2), nn.Sequential(nn.ReLU()), nn.Sequential(nn.ReLU())]
+    assert repr(nn.ModuleList(blocks)).splitlines() == [
+        "ModuleList(",
+        "  (0-1): 2 x ReLU()",
+        "  (2): Linear(in_features=2, out_features=2, bias=True)",
+        "  (3-4): 2 x Sequential(",
+        "    (0): ReLU()",
+        "  )",
+        ")",
+    ]
+    assert repr(nn.ModuleList()) == "ModuleList()"
+
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.act = nn.ReLU()
+
+        def extra_repr(self) -> str:
+            return "width=3"
+
+    assert repr(Named()) == "Named(\n  width=3\n  (act): ReLU()\n)"

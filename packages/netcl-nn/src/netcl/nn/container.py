@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.nn.module import Module
+from netcl.nn.module import Module, text_of
 
 
 class _ModuleSequence(Module):
@@ -91,6 +92,17 @@ class ModuleList(_ModuleSequence):
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__()
         self.extend(modules)
+
+    def __repr__(self) -> str:
+        """Neighbours with one text are a line: ``(0-2): 3 x Linear(...)``, as in PyTorch."""
+        children: list[tuple[str, str]] = []
+        at = 0
+        for text, same in itertools.groupby(map(repr, self)):
+            count = len(list(same))
+            last = at + count - 1
+            children.append((f"({at}): " if count == 1 else f"({at}-{last}): {count} x ", text))
+            at = last + 1
+        return text_of(self, children)
 
 
 class ModuleDict(Module):

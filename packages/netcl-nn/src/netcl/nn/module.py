@@ -725,11 +725,16 @@ class Module:
         return ""
 
     def __repr__(self) -> str:
-        extra = self.extra_repr()
-        lines = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
-        if not lines:
-            return f"{type(self).__name__}({extra})"
-        return f"{type(self).__name__}({extra}\n  " + "\n  ".join(lines) + "\n)"
+        return text_of(self, [(f"({name}): ", repr(module)) for name, module in self._modules.items()])
+
+
+def text_of(module: Module, children: Iterable[tuple[str, str]]) -> str:
+    """The text of a module in PyTorch's form, of its ``extra_repr`` and its children, each a label and a text."""
+    extra = module.extra_repr().splitlines()
+    lines = [label + text.replace("\n", "\n  ") for label, text in children]
+    if not lines and len(extra) < 2:
+        return f"{type(module).__name__}({''.join(extra)})"
+    return f"{type(module).__name__}(\n  " + "\n  ".join([*extra, *lines]) + "\n)"
 
 
 def _is_dtype(value: Any) -> bool:
