@@ -75,6 +75,15 @@ def test_a_jitted_function_runs_eagerly_and_says_so_once():
     assert jitted[1].kernels(x) == []
 
 
+def test_a_primitive_of_the_user_has_the_gradient_of_its_text():
+    primitive = ag.AutogradPrimitive("power", "v0 * v0 * v1", ("grad * 5 * v0 + 0 * out", "grad * v0 * v0"))
+    x = Tensor.from_host(X, requires_grad=True)
+    y = Tensor.from_host(np.array([1.0, 2.0, 3.0, 4.0], np.float32), requires_grad=True)
+    primitive(x, y).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), X * 5, rtol=1e-5)
+    np.testing.assert_allclose(y.grad.numpy(), (X * X).sum(0), rtol=1e-5)
+
+
 def test_autocast_is_refused_where_it_is_entered():
     with pytest.raises(UnsupportedError, match="autocast needs the level 'half'"), autocast():
         pass
@@ -95,6 +104,44 @@ def test_the_trainer_runs_and_its_profiler_measures_wall_time(tmp_path):
     assert len(said(caught, "profiling")) == 1
     assert "2 steps took" in (tmp_path / "kernels.txt").read_text(encoding="utf-8")
 """
+# Rows with a gradient of their own, as a core without programs has them: here by netcl-core's own derivative.
+OWN_GRADIENTS = """
+
+_made = make_row
+
+
+def make_row(function, kind, **fields):
+    row = _made(function, kind, **fields)
+    if kind != "expression":
+        return row
+
+    def vjp(call, grad):
+        from netcl.core.expr import Load, vjp as derive
+        from netcl.core.ops_table.program import bound, evaluate
+
+        assert not call.again
+        ready = bound(row_of(row.name), (), {name: getattr(call, name) for name in row.signature.parameters})
+        program, inputs = ready.program, ready.inputs
+        given = [place for place, one in enumerate(call.grads) if one is not None]
+        extra = [call.grads[place].reshape(program.shapes[place]) for place in given]
+        grads = [None] * len(program.outputs)
+        present = dict(program.present)
+        rank = max(len(one.shape) for one in inputs)
+        for slot, place in enumerate(given, len(inputs)):
+            grads[place] = Load(slot, program.outputs[place].dtype)
+            shape = program.shapes[place]
+            present[slot] = frozenset(axis + rank - len(shape) for axis, size in enumerate(shape) if size != 1)
+        named = [name for name in row.operands if hasattr(getattr(call, name), "engine")]
+        wanted = [slot for slot, name in enumerate(named) if call.wants(name)]
+        found = derive(program.outputs, grads, wanted, present)
+        there = [(slot, one) for slot, one in zip(wanted, found) if one is not None]
+        shapes = [(1,) * (rank - inputs[slot].ndim) + inputs[slot].shape for slot, _ in there]
+        results = evaluate([one for _, one in there], (*inputs, *extra), ready.scalars, shapes=shapes)
+        return {named[slot]: one.reshape(inputs[slot].shape) for (slot, _), one in zip(there, results)}
+
+    object.__setattr__(row, "vjp", vjp)
+    return row
+"""
 REACH = "from netcl.core.lazy.tracer import Trace\n"
 
 
@@ -106,12 +153,16 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(
             source, folder / "netcl", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "opencl")
         )
-    levels = '"tensor", "ops-basic", "ops-full", "gradient", "expressions"'
-    contract = folder / "netcl/core/contract.py"
-    contract.write_text(f'"""Few levels."""\n\nLEVELS = frozenset(({levels}))\n', encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (folder / "test_program.py").write_text(PROGRAM, encoding="utf-8")
     return folder
+
+
+def declare(tree: Path, *optional: str) -> None:
+    """Make the core of ``tree`` declare the required levels and ``optional`` ones."""
+    levels = ("tensor", "ops-basic", "ops-full", "gradient", "expressions", *optional)
+    text = f'"""Few levels."""\n\nLEVELS = frozenset({levels!r})\n'
+    (tree / "netcl/core/contract.py").write_text(text, encoding="utf-8")
 
 
 def run(tree: Path) -> subprocess.CompletedProcess[str]:
@@ -132,12 +183,26 @@ def run(tree: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_packages_work_on_a_core_whose_rows_have_their_own_gradients(tree: Path) -> None:
+    declare(tree)
+    module = tree / "netcl/core/ops_table/table.py"
+    text = module.read_text(encoding="utf-8")
+    module.write_text(text + OWN_GRADIENTS, encoding="utf-8")
+    try:
+        done = run(tree)
+    finally:
+        module.write_text(text, encoding="utf-8")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
 def test_packages_work_without_optional_levels(tree: Path) -> None:
+    declare(tree, "programs")
     done = run(tree)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
 def test_a_name_of_a_level_that_is_not_declared_is_closed(tree: Path) -> None:
+    declare(tree, "programs")
     module = tree / "netcl/optim/__init__.py"
     text = module.read_text(encoding="utf-8")
     module.write_text(text + REACH, encoding="utf-8")

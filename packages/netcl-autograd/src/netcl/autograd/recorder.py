@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from netcl.autograd import views
-from netcl.autograd.derive.execute import run_plan
-from netcl.autograd.derive.fused_plan import fused_plan
 from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of
 from netcl.autograd.levels import LEVELS
 from netcl.autograd.mode import state
 from netcl.autograd.rules import record_call
 from netcl.core import Tensor
-from netcl.core.dispatch import Bound, OpRow, bound, execute
+from netcl.core.dispatch import OpRow, execute
 from netcl.core.tensor.gradients import mark_recorded
 
+if "programs" in LEVELS:
+    from netcl.autograd.derive.execute import run_plan
+    from netcl.autograd.derive.fused_plan import fused_plan
+    from netcl.core.dispatch import Bound, bound
 if "tracing" in LEVELS:
     from netcl.core.lazy.tracer import NOT_TRACED
 
@@ -67,7 +69,7 @@ def _wanted(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
 
 
 def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if row.expression is None:
+    if row.expression is None or row.vjp is not None or "programs" not in LEVELS:
         outer = state.enabled, state.tape
         state.enabled, state.tape = False, None  # whatever the op calls inside is a part of it
         try:

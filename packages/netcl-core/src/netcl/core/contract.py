@@ -18,6 +18,7 @@ LEVELS: frozenset[str] = frozenset(
         "gradient",
         "random",
         "expressions",
+        "programs",
         "half",
         "several-devices",
         "tracing",

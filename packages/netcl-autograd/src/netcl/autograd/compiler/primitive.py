@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from netcl.autograd.derive.closed_forms import closed_form
-from netcl.autograd.derive.custom_gradients import TextGradient
+from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
-from netcl.core.dispatch import TABLE, OpRow, call_row
+from netcl.core.dispatch import TABLE, OpRow, call_row, register_op
 from netcl.core.errors import ExpressionError
 from netcl.core.expr import parse
 from netcl.ops.table import elementwise
+
+if "programs" in LEVELS:
+    from netcl.autograd.derive.closed_forms import closed_form
+    from netcl.autograd.derive.custom_gradients import TextGradient
 
 # Rows that a traced function does not fuse: some without a gradient, and primitives that say so.
 NOT_FUSIBLE: set[str] = {"floor_divide", "heaviside"}
@@ -50,7 +55,8 @@ class AutogradPrimitive:
                 raise ExpressionError(
                     f"{name}: {len(self.backward)} gradients for {self.arity} inputs; give one text for each", op=name
                 )
-            TextGradient(self.backward).check(forward, self.arity)
+            if "programs" in LEVELS:
+                TextGradient(self.backward).check(forward, self.arity)
         self._row: OpRow | None = None
 
     def __call__(self, *args: Any) -> Tensor:
@@ -84,13 +90,53 @@ def register_primitive(primitive: AutogradPrimitive | str, *args: Any, **kwargs:
     if _primitives.get(made.name) is made:
         return made
     operands = " ".join(f"v{position}" for position in range(made.arity))
-    made._row = elementwise(made.name, made.forward, f"The primitive {made.forward}.", operands=operands).row
+    own = made.backward is not None and "programs" not in LEVELS
+    name = f"{made.name}_value" if own else made.name
+    made._row = elementwise(name, made.forward, f"The primitive {made.forward}.", operands=operands).row
+    if own:
+        made._row = register_op(_with_gradient(made.name, made._row, made.backward or ()))
     _primitives[made.name] = made
-    if made.backward is not None:
+    if made.backward is not None and not own:
         closed_form(made.name)(TextGradient(made.backward))
     if not made.fusible:
         NOT_FUSIBLE.add(made.name)
     return made
+
+
+def _with_gradient(name: str, value: OpRow, texts: Sequence[str]) -> OpRow:
+    """A row that calls ``value``, whose gradients are rows of ``texts``: for a core that has no programs to derive."""
+    arity = len(texts)
+    operands = " ".join(f"v{position}" for position in range(arity + 2))
+    names = {"out": f"v{arity}", "grad": f"v{arity + 1}"}
+    rows = [
+        elementwise(
+            f"{name}_gradient{position}",
+            re.sub(r"\b(out|grad)\b", lambda found: names[found[1]], text),
+            f"The gradient {text} of {name}.",
+            operands=operands,
+        ).row
+        for position, text in enumerate(texts)
+    ]
+
+    def run(*args: Any) -> Tensor:
+        return call_row(value, args, {}, False)  # type: ignore[no-any-return]
+
+    def vjp(call: Any, grad: Tensor) -> dict[str, Tensor]:
+        given = [getattr(call, operand) for operand in value.operands]
+        found = {}
+        for operand, own, row in zip(value.operands, given, rows):
+            if call.wants(operand):
+                found[operand] = _summed(call, call.op(row.name, *given, call.out, grad), own.shape)
+        return found
+
+    return replace(value, name=name, expression=None, call=run, composite=None, vjp=vjp, saves=None)
+
+
+def _summed(call: Any, gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A gradient summed over the axes along which an operand of ``shape`` was broadcast."""
+    wide = (1,) * (gradient.ndim - len(shape)) + shape
+    axes = tuple(axis for axis, (size, own) in enumerate(zip(gradient.shape, wide)) if size != own)
+    return call.op("reshape", call.op("sum", gradient, axes, keepdims=True) if axes else gradient, shape)  # type: ignore[no-any-return]
 
 
 def get_primitive(name: str) -> AutogradPrimitive:

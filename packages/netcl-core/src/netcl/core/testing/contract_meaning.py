@@ -102,7 +102,7 @@ after either.
 2. A rule of netcl-autograd for a row without expression, by name (`netcl.autograd.rules`). Rules call rows of
    netcl-core that compute gradients (`index_select_grad`, `max_pool_grad`, ...); a core that gives its rows a vjp
    needs none of these.
-3. The derivative of the row's expression, by `expr.vjp`, if the core keeps the level expressions.
+3. The derivative of the row's expression, by `expr.vjp`, if the core keeps the level programs.
 4. A composite row has the gradients of the ops it calls.
 
 A row with none of these raises UnsupportedError at the backward pass.
@@ -129,8 +129,18 @@ select. What cannot be read raises ExpressionError with the position.
 
 `elementwise` and `expression` of `netcl.ops.table` make rows of texts and of builders: a builder gets a node per
 operand (None for an absent one), attributes with a float default as Scalars and all others as they are, and a `space`
-if it has such a parameter. `bound(row, args, kwargs)` gives the Program of such a row with its tensors, and
-`vjp(outputs, grads, wrt, present)` the gradients of a Program as expressions.
+(a Space) if it has such a parameter, and returns an expression or a tuple of them. `shapes(shape, operand_shapes,
+attributes)`, if given, turns the shape of an output in the iteration space into the final one. Operands are loads of
+the dtype to which `bound` promotes them. A core without the level programs registers such a row with a `call`, which
+builds the expressions for the shapes and dtypes given and evaluates them, and a `vjp`; a core may compute that
+gradient by any means, for example by the automatic differentiation of the library it is made of.
+""",
+    "programs": """
+The row of an expression as a Program for given shapes and dtypes: `bound(row, args, kwargs)` gives it with its
+tensors, `run()` computes it. `vjp(outputs, grads, wrt, present)` gives the gradients of expressions by reverse-mode
+differentiation, as expressions over the same loads, summed over the axes along which an input is broadcast (`present`:
+by slot, the axes along which it is not). netcl-autograd derives, simplifies and caches gradient programs from these,
+and saves only the tensors that they load.
 """,
     "random": """
 Philox 4x32-10 with a 64-bit seed: drawing n numbers advances the position by n, and equal (seed, position) give equal
@@ -248,7 +258,7 @@ MEANINGS: dict[str, str] = {
             "doc": "The docstring of the op.",
             "domain": "A Domain: the samples of the op's tests.",
             "dtypes": "The dtypes of the first operand of a computed row: `any`, `numbers` (no bool) or `floating`.",
-            "expression": "A text or a builder; None for all rows of a core without the level expressions.",
+            "expression": "A text or a builder; None for all rows of a core without the level programs.",
             "name": "The name of the op.",
             "operands": "The names of the parameters that are tensors, in order.",
             "saves": "By operand, the names of the operands and results that its gradient reads; None: all.",

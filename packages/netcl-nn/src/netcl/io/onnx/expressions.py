@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import bound
+from netcl.autograd.levels import need
 from netcl.core.dtypes import is_integer
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar
@@ -235,6 +235,9 @@ _COMPOSED: Mapping[str, Callable[..., Value]] = {
 
 def write_expression(graph: Graph, step: TracedOp) -> list[Value]:
     """Emits the nodes of an op that is an expression; returns its results."""
+    need("programs", "export of an op that is an expression")
+    from netcl.core.dispatch import bound
+
     ready, again = (bound(call.row, call.args, call.kwargs) for call in (step.first, step.second))
     if ready.scalars != again.scalars:
         raise UnsupportedError(
