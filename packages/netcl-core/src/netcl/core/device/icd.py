@@ -337,11 +337,10 @@ def _give_pocl_a_folder() -> None:
     folder = _pocl_folder()
     try:
         cache_files.make_private(folder)
-        if os.access(folder, os.W_OK):
-            return
-        reason: object = "it cannot be written"
+        os.rmdir(tempfile.mkdtemp(prefix=".netcl-", dir=folder))  # as root, os.access allows /proc
+        return
     except OSError as error:
-        reason = error
+        reason: object = error
     try:
         os.environ["POCL_CACHE_DIR"] = str(_temporary_folder("netcl-pocl-"))
     except OSError as error:
