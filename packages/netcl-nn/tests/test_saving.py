@@ -39,6 +39,7 @@ from netcl.io import (
     save_torch,
     verify,
 )
+from netcl.io.archive import Archive
 from netcl.io.atomic import remove_leftovers
 from netcl.ops import get_rng_state
 
@@ -437,3 +438,22 @@ def test_validate_sees_the_rest_before_anything_is_written(tmp_path: Path) -> No
         load_checkpoint(path, model, validate=refuse)
     assert seen == [(4, {"note": "x"}, 1.0)]
     assert model.weight.to_host()[0, 0] == 1.0
+
+
+def test_an_error_of_the_disk_in_the_second_reading_says_what_was_written(tmp_path: Path, monkeypatch: Any) -> None:
+    model, path = fill(nn.Linear(3, 2), 1.0), tmp_path / "c"
+    save_checkpoint(fill(nn.Linear(3, 2), 2.0), path)
+    real, reads = Archive.read, []
+
+    def read(self: Archive, key: str) -> Any:
+        reads.append(key)
+        if key == "model/bias":
+            raise self.refuse("is damaged (Input/output error)")
+        return real(self, key)
+
+    monkeypatch.setattr(Archive, "read", read)
+    with pytest.raises(CheckpointError, match="1 of 2 arrays of the model are those of the file, from 'bias' on"):
+        load_checkpoint(path, model, rng=False)
+    assert [key for key in reads if key.startswith("model/")] == ["model/weight", "model/bias"]
+    assert model.weight.to_host()[0, 0] == 2.0
+    assert model.bias.to_host()[0] == 1.0

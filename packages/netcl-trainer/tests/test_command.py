@@ -127,6 +127,15 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
     report = (folder / "report.html").read_text(encoding="utf-8")
     assert "patience = 3\n# --set trainer.epochs=3</pre>" in report
 
+    changed = ("train", config, "--resume", "auto", "--set", "trainer.epochs=4", "--set", "data.batch_size=32")
+    code, _, error = told(capsys, *changed)
+    assert code == 1
+    assert "batch_size: 50 in the checkpoint, 32 now" in error
+    with pytest.warns(UserWarning, match="batch_size: 50 in the checkpoint, 32 now .the new one is used"):
+        code, out, _ = told(capsys, *changed, "--resume-changes", "batch_size")
+    assert code == 0
+    assert "epoch 4/4" in out
+
     np.save(config.parent / "x.npy", np.zeros((5, 1, 8, 8), np.float32))
     predict = ("predict", folder / "model.netcl", config.parent / "x.npy", "--device", "cpu")
     code, out, _ = told(capsys, *predict)

@@ -6,6 +6,7 @@ import os
 import random
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -309,13 +310,13 @@ def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
 
 def _place(path: Path) -> tuple[int, int, int] | None:
     """Returns epoch, step and time of a checkpoint; None for a file of another kind."""
-    try:
-        archive = Archive(path, _ALL_FORMATS)
-    except CheckpointError:
-        if path.suffix == ".netcl" and path.exists():
-            raise
-        return None
-    with archive:
+    with ExitStack() as stack:
+        try:
+            archive = stack.enter_context(Archive(path, _ALL_FORMATS))
+        except CheckpointError:
+            if path.suffix == ".netcl" and path.exists():
+                raise
+            return None
         if archive.meta["format"] != FORMAT:
             return None
         archive.check()
