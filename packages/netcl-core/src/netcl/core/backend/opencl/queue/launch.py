@@ -375,7 +375,7 @@ def _set_arguments(kernel: Any, numbered: Iterable[tuple[int, Any]]) -> None:
 def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
     # None would be set as a null pointer, and a kernel that follows it ends the process.
     if hasattr(arg, "_storage"):
-        argument = _buffer_of(arg, kernel.function_name, index)
+        argument = _buffer_of(arg, kernel, index)
     else:
         argument = getattr(arg, "buffer", arg)  # of an allocation
     if argument is None or isinstance(argument, (bool, int, float, np.ndarray)):
@@ -386,15 +386,17 @@ def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
     return argument
 
 
-def _buffer_of(tensor: Any, name: str, index: int) -> Any:
-    """The buffer of a tensor, argument ``index`` of kernel ``name``; UnsupportedError if its allocation has ended."""
+def _buffer_of(tensor: Any, kernel: Any, index: int) -> Any:
+    """The buffer of a tensor, argument ``index`` of a kernel, given by its object, which the driver is asked to name only
+    for an error, or by its name; UnsupportedError if its allocation has ended.
+    """
     storage = tensor._storage
     if storage.deferred is not None:
         storage.materialize()
         storage = tensor._storage
     allocation = storage.allocation
     if allocation is not None and allocation.buffer is None:
-        raise released(name, index)
+        raise released(kernel if isinstance(kernel, str) else kernel.function_name, index)
     return storage.buffer
 
 
