@@ -17,6 +17,8 @@ from netcl.data.reading import opened
 __all__ = ["read_array_pickle"]
 
 
+# The one in Python, of which the types say little.
+_UNPICKLER: Any = pickle._Unpickler
 _NUMBERS = re.compile(r"[<>|=]?[biuf][1248]")
 
 
@@ -60,13 +62,13 @@ _NAMES: dict[str, Any] = {
 }
 
 
-class _Reader(pickle._Unpickler):
+class _Reader(_UNPICKLER):  # type: ignore[misc]
     """An unpickler that finds the names of NumPy's arrays only, as classes of this module.
 
     The one in Python: that in C allocates as much memory as the largest number in a damaged file says.
     """
 
-    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_UNPICKLER.dispatch)
 
     def __init__(self, data: bytes, meter: Meter) -> None:
         super().__init__(io.BytesIO(data), encoding="latin1")
@@ -91,7 +93,7 @@ class _Reader(pickle._Unpickler):
             raise pickle.UnpicklingError("it sets the state of a value that has none")
         if isinstance(value, _Array) and isinstance(state, tuple) and state and isinstance(state[-1], str):
             self.meter.spend(len(state[-1]), "an array")
-        super().load_build()
+        _UNPICKLER.load_build(self)
 
     def _with_keys(self, load: Callable[[Any], None], keys: Any) -> None:
         # To hash a pair of a pair of ... takes exponential time.
@@ -100,13 +102,13 @@ class _Reader(pickle._Unpickler):
         load(self)
 
     def _setitem(self) -> None:
-        self._with_keys(pickle._Unpickler.load_setitem, self.stack[-2:-1])
+        self._with_keys(_UNPICKLER.load_setitem, self.stack[-2:-1])
 
     def _setitems(self) -> None:
-        self._with_keys(pickle._Unpickler.load_setitems, self.stack[::2])
+        self._with_keys(_UNPICKLER.load_setitems, self.stack[::2])
 
     def _dict(self) -> None:
-        self._with_keys(pickle._Unpickler.load_dict, self.stack[::2])
+        self._with_keys(_UNPICKLER.load_dict, self.stack[::2])
 
     def _refused(self) -> None:
         raise pickle.UnpicklingError("it holds a set")
@@ -123,6 +125,7 @@ def _plain(value: Any, meter: Meter, depth: int = 0) -> Any:
     meter.count(1, "its values")
     meter.check_depth(depth, "its value")
     if isinstance(value, _Array):
+        meter.spend(value.array.nbytes, "its arrays")
         return value.array.copy()
     if isinstance(value, dict):
         return {key: _plain(item, meter, depth + 1) for key, item in value.items()}

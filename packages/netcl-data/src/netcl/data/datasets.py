@@ -315,13 +315,19 @@ class CIFAR10(VisionDataset):
             if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != 3072:
                 raise ValueError(f"{self._path(name)} has no images: 'data' must be uint8 (n, 3072)")
             parts.append(data)
-            targets += [int(target) for target in entry.get(labels, ())]
+            found = entry.get(labels, ())
+            if not isinstance(found, list) or not all(isinstance(target, (int, np.integer)) for target in found):
+                raise ValueError(f"{self._path(name)} has no list of classes under {labels!r}")
+            targets += [int(target) for target in found]
         images = np.concatenate(parts).reshape(-1, 3, 32, 32)
         if len(images) != len(targets):
             raise ValueError(f"{self._path('')} holds {len(images)} images and {len(targets)} labels")
         self.data: Any = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
         self.targets: list[int] = targets
-        self.classes: list[str] = [str(name) for name in self._read(meta).get(names, ())]
+        titles = self._read(meta).get(names, ())
+        if not isinstance(titles, (list, tuple)):
+            raise ValueError(f"{self._path(meta)} has no list of names under {names!r}")
+        self.classes: list[str] = [str(title)[:1000] for title in titles]
         self.class_to_idx: dict[str, int] = {name: number for number, name in enumerate(self.classes)}
 
     def _path(self, name: str) -> Path:

@@ -83,7 +83,7 @@ def read_idx(path: Path, dimensions: int, budget: Budget | None = None) -> npt.N
         count = math.prod(shape)
         meter.spend(count, f"an array of shape {shape}")
         data, filled = np.empty(count, np.uint8), 0
-        while filled < count and (read := source.readinto(memoryview(data)[filled:])):
+        while filled < count and (read := source.readinto(data[filled:].data)):
             filled += read
         if filled < count or source.read(1):
             got = filled if filled < count else f"{count + 1} or more"

@@ -44,9 +44,9 @@ class _Thread(threading.local):
     meter: ConstructionMeter | None = None
 
 
-# A module is about this many objects: itself, its tables of parameters, buffers, modules and hooks.
+# A module or a tensor is about this many objects: itself, its tables of parameters, buffers, modules and hooks.
 _OBJECTS = 10
-_SECONDS = 2e-5
+_SECONDS = 1e-4
 
 
 _thread = _Thread()
@@ -68,7 +68,7 @@ def construction_meter() -> ConstructionMeter | None:
 
 
 def count_module() -> None:
-    """Counts a module, new or copied, while a file is built."""
+    """Counts a module or a tensor, new or copied, while a file is built."""
     if _thread.meter is not None:
         _thread.meter.count(_OBJECTS, "the layers that it describes")
         _thread.meter.take(_SECONDS, "building the layers that it describes")
@@ -77,6 +77,7 @@ def count_module() -> None:
 def count_tensor(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
     """Counts a tensor while a file is built, before it is allocated; returns its shape."""
     sizes = tuple(shape)
+    count_module()
     if _thread.meter is not None:
         _thread.meter.spend(
             max(0, math.prod(sizes)) * numpy_dtype(dtype).itemsize, f"a layer's tensor of shape {sizes}"

@@ -90,7 +90,7 @@ def _product(sizes: Sequence[int]) -> int:
     return math.prod(max(0, int(size)) for size in sizes)
 
 
-def _range(start: Any, limit: Any, delta: Any) -> int:
+def _range(start: float, limit: float, delta: float) -> int:
     if not delta:
         raise ValueError("the step of a range is 0")
     return max(0, math.ceil((limit - start) / delta))
@@ -115,13 +115,14 @@ def _resized(node: Node, x: Array, given: Sequence[Array | None]) -> int:
 
 
 def _gathered(node: Node, x: Array, index: Array) -> int:
+    count = int(index.size)
     if node.op == "GatherElements":
-        return index.size
+        return count
     if node.op == "GatherND":
-        depth = index.shape[-1] + node.get("batch_dims", 0)
-        return index.size // max(1, index.shape[-1]) * _product(x.shape[depth:])
+        depth = int(index.shape[-1] + node.get("batch_dims", 0))
+        return count // max(1, int(index.shape[-1])) * _product(x.shape[depth:])
     axis = node.get("axis", 0) % x.ndim
-    return index.size * _product((*x.shape[:axis], *x.shape[axis + 1 :]))
+    return count * _product((*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
 def _multiplied(node: Node, given: Sequence[Array]) -> tuple[int, int]:
