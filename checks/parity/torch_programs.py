@@ -47,7 +47,9 @@ def _curve(command: list[str], program: str, folder: Path, env: dict[str, str]) 
     log = folder / "losses.txt"
     options = ["--steps", str(STEPS), "--device", "cpu", "--log", str(log), *SHORTER[program]]
     command = [sys.executable, "-W", "error", *command, str(PROGRAMS / f"{program}.py"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
+    # On a busy machine, threads that spin for each other take many times as long.
+    env = {**os.environ, "OMP_WAIT_POLICY": "passive", **env}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     assert done.returncode == 0, done.stderr
     return np.loadtxt(log, ndmin=2)
 
