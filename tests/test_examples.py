@@ -34,7 +34,7 @@ PROGRAMS = {
     "actor_critic": ("--longest 10", r"mean length (\S+)", (8, 10)),
     "ddpm": ("--samples 16 --batch-size 4 --width 16 --noise-steps 4", r"loss (\S+)", (0.5, 1.5)),
     "siamese": ("--batch-size 4", r"accuracy (\S+) %", (20, 80)),
-    "lbfgs": ("--samples 64", r"error (\S+)", (0.2, 0.9)),
+    "lbfgs": ("--samples 64 --features 40", r"error (\S+)", (0.05, 1.5)),
 }
 
 
