@@ -153,7 +153,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(
             source, folder / "netcl", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "opencl")
         )
-    (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    level: needs a level\n", encoding="utf-8")
     (folder / "test_program.py").write_text(PROGRAM, encoding="utf-8")
     return folder
 
@@ -165,7 +165,7 @@ def declare(tree: Path, *optional: str) -> None:
     (tree / "netcl/core/contract.py").write_text(text, encoding="utf-8")
 
 
-def run(tree: Path) -> subprocess.CompletedProcess[str]:
+def run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(tree), str(ROOT / "alternatives/netcl-conformance/src")]),
@@ -173,7 +173,7 @@ def run(tree: Path) -> subprocess.CompletedProcess[str]:
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "netcl_conformance.facade", "-c", "pytest.ini"]
     return subprocess.run(
-        [*command, "test_program.py"],
+        [*command, *(arguments or ("test_program.py",))],
         cwd=tree,
         env=environment,
         capture_output=True,
@@ -193,6 +193,56 @@ def test_packages_work_on_a_core_whose_rows_have_their_own_gradients(tree: Path)
     finally:
         module.write_text(text, encoding="utf-8")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+SUITE = """
+import pytest
+
+from netcl import ops
+from netcl.core.testing import Case, assert_close, expected, masked, op_cases, run_case
+from netcl.core.testing.pytest_plugin import engine as engine
+from netcl.core.testing.pytest_plugin import handle as handle
+
+
+@pytest.mark.parametrize("name", ["add", "softmax", "conv2d"])
+def test_cases(name, engine):
+    for case in op_cases(name):
+        for found, wanted in zip(run_case(name, case, engine), expected(name, case)):
+            assert_close(found, wanted)
+
+
+@pytest.mark.level("capture")
+def test_of_a_level():
+    raise AssertionError("the core does not declare it")
+
+
+def test_of_a_smaller_device(handle):
+    with masked(handle):
+        raise AssertionError("the core cannot emulate it")
+"""
+OF_A_LEVEL = """
+import pytest
+from netcl.core import no_such_name
+
+pytestmark = pytest.mark.level("tracing")
+"""
+
+
+def test_suites_run_on_a_core_without_its_own_kit(tree: Path) -> None:
+    declare(tree, "programs")
+    (tree / "netcl/core/testing").rename(tree / "testing_away")
+    suite = tree / "suite"
+    suite.mkdir()
+    (suite / "test_cases.py").write_text(SUITE, encoding="utf-8")
+    (suite / "test_tracing.py").write_text(OF_A_LEVEL, encoding="utf-8")
+    try:
+        done = run(tree, "-rs", "suite")
+    finally:
+        (tree / "testing_away").rename(tree / "netcl/core/testing")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert "3 passed" in done.stdout
+    assert "needs the level capture" in done.stdout
+    assert "left out: test_tracing.py: needs the level tracing" in done.stdout
 
 
 def test_packages_work_without_optional_levels(tree: Path) -> None:

@@ -50,7 +50,9 @@ LEVELS = frozenset({{"tensor", "ops-basic", "ops-full", "gradient"}})
 A name is given with its signature; a parameter after `*` is given by keyword. `Tensor` in a signature of an op is a
 tensor, of elementwise ops also a NumPy array or a number. Modules are the places from which the packages import a
 name; a core may define it elsewhere. `netcl/__init__.py`, the lazy front, is netcl-core's own file, which an
-alternative copies. `netcl.core.testing` is no part of the contract.
+alternative copies. `netcl.core.testing` is no part of the contract. Names of the front come from modules of netcl-core
+that the contract does not list (`netcl.core.tensor.factories`, `functions` and others); a core without such a module
+lacks these names, which only `netcl.torch` and programs use.
 """
 
 

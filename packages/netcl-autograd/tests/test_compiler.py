@@ -17,6 +17,8 @@ from netcl.core.device import device
 from netcl.core.errors import ForwardOnlyWarning, KernelBuildError, ShapeError
 from netcl.runtime.capture import capture
 
+pytestmark = pytest.mark.level("tracing")
+
 
 def chain(x, b):
     y = ag.tanh(x * 2.0 + b)

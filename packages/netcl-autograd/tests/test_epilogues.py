@@ -15,6 +15,8 @@ from netcl.core.errors import KernelBuildError
 from netcl.core.lazy.deferred_gemm import DeferredContraction
 from netcl.core.testing import masked
 
+pytestmark = pytest.mark.level("tracing")
+
 rng = np.random.default_rng(5)
 
 

@@ -8,17 +8,20 @@ the contract; tests may look wherever they need to.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import importlib
 import pkgutil
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from netcl_conformance.contract import contract, declared, fault_of, resolve
+from netcl_conformance.stand_in import install
 
 CORE = tuple(f"netcl.{sub}" for sub in contract().packages["netcl-core"])
 # netcl.torch has PyTorch's names over those of users, so it is a user of the front, as a program is.
@@ -33,6 +36,7 @@ OPENCL = ("netcl.core.backend.opencl",)
 BACKEND = "netcl.core.backend.protocol.DeviceBackend"
 
 violations: list[str] = []
+left_out: list[str] = []
 
 
 class ContractError(Exception):
@@ -179,6 +183,7 @@ def pytest_load_initial_conftests() -> None:
     early = sorted(name for name in sys.modules if _belongs(name, UPPER))
     if early:
         raise pytest.UsageError(f"the facade comes too late: {', '.join(early)} imported before it")
+    install()
     _import_core()
     levels = declared()
     wanted = {name: signature for name, (level, signature) in contract().names.items() if level in levels}
@@ -193,6 +198,37 @@ def pytest_load_initial_conftests() -> None:
     facade.guard_modules()
 
 
+def _levels_of(path: Path) -> list[str]:
+    """The levels that a test file needs as a whole: ``pytestmark = pytest.mark.level("tracing")``, read as text, since
+    the file may import what the core does not have.
+    """
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets):
+            calls = [one for one in ast.walk(node) if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)]
+            marks = [one for one in calls if isinstance(one.func, ast.Attribute) and one.func.attr == "level"]
+            return [arg.value for one in marks for arg in one.args if isinstance(arg, ast.Constant)]
+    return []
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leaves out files that need a level that the core does not declare."""
+    if collection_path.suffix != ".py" or not collection_path.name.startswith("test_"):
+        return None
+    absent = [level for level in _levels_of(collection_path) if level not in declared()]
+    if absent:
+        left_out.append(f"{collection_path.name}: needs the level {', '.join(absent)}")
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips tests that need a level that the core does not declare."""
+    for item in items:
+        for mark in item.iter_markers("level"):
+            if absent := [level for level in mark.args if level not in declared()]:
+                item.add_marker(pytest.mark.skip(reason=f"needs the level {', '.join(absent)}"))
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """A violation that some `except` swallowed still fails the run."""
     if violations and exitstatus == 0:
@@ -202,3 +238,5 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     for line in dict.fromkeys(violations):
         terminalreporter.write_line(f"contract: {line}", red=True)
+    for line in left_out:
+        terminalreporter.write_line(f"left out: {line}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from netcl_conformance.contract import DATA, contract
 from netcl_conformance.registry import LeftOut
 
-__all__ = ["assert_close", "gradient_of", "names_of_level", "tensor", "values_of"]
+__all__ = ["assert_close", "cases_of", "gradient_of", "names_of_level", "results_of", "tensor", "values_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -107,6 +107,18 @@ def _call(name: str, operands: list[Any], attributes: dict[str, Any], record: bo
         function = getattr(importlib.import_module("netcl.ops"), name)
     result = function(*operands, **attributes)
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def cases_of(name: str) -> Iterator[tuple[list[Any], dict[str, Any], list[Array]]]:
+    """The stored cases of a function: operands as arrays, attributes, results."""
+    for case in _cases()[name]["cases"]:
+        attributes = {key: _decoded(value) for key, value in case["attributes"].items()}
+        yield [_decoded(one) for one in case["operands"]], attributes, [_array(place) for _, place in case["results"]]
+
+
+def results_of(name: str, operands: Sequence[Any], attributes: dict[str, Any], dtype: str) -> tuple[Any, ...]:
+    """The results of a function for operands given as arrays, floating ones in ``dtype``."""
+    return _call(name, [_placed(one, dtype=dtype) for one in operands], attributes, record=False)
 
 
 def values_of(name: str, dtype: str = "float32") -> None:

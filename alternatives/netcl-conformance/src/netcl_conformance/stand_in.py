@@ -1,0 +1,121 @@
+"""The names of ``netcl.core.testing`` that the upper suites use, for a core that has no such module: stored cases,
+comparisons, and the fixtures of devices.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from netcl_conformance import values
+
+__all__ = ["install"]
+
+TOLERANCE = {"float32": (1e-5, 1e-6), "float16": (1e-2, 1e-3), "bfloat16": (2e-2, 1e-2), "float64": (1e-10, 1e-12)}
+
+
+class Case(NamedTuple):
+    """A sample: operands in order (arrays, lists, numbers, None), and attributes by name."""
+
+    operands: tuple[Any, ...]
+    attributes: dict[str, Any]
+
+
+_results: dict[int, tuple[Any, Case]] = {}
+
+
+def op_cases(name: str, seed: int = 0) -> Iterator[Case]:
+    """The stored cases of a function of netcl.ops."""
+    for operands, attributes, results in values.cases_of(name):
+        case = Case(tuple(operands), attributes)
+        _results[id(case)] = results, case
+        yield case
+
+
+def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Any, ...]:
+    """The stored results of a case of ``op_cases``."""
+    return tuple(_results[id(case)][0])
+
+
+def run_case(name: str, case: Case, engine: Any, dtype: str = "float32") -> tuple[Any, ...]:
+    """The results of a function on the device of ``engine``."""
+    with importlib.import_module("netcl.core.device").device(engine.handle):
+        return values.results_of(name, case.operands, case.attributes, dtype)
+
+
+def assert_close(a: Any, b: Any, dtype: str = "float32") -> None:
+    """Raises AssertionError unless ``a`` equals ``b`` in shape and, within TOLERANCE[dtype], in value."""
+    found, wanted = (np.asarray(one.numpy() if hasattr(one, "numpy") else one) for one in (a, b))
+    assert found.shape == wanted.shape, f"shape {found.shape}, expected {wanted.shape}"
+    relative, absolute = TOLERANCE.get(dtype, (0.0, 0.0))
+    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=relative, atol=absolute)
+
+
+@contextmanager
+def masked(handle: Any, **limits: Any) -> Iterator[Any]:
+    """Skips the test: only netcl-core's OpenCL engine emulates a smaller device."""
+    pytest.skip("needs the level opencl-kernels")
+    yield handle
+
+
+def selectors() -> list[str]:
+    """NumPy and the device of NETCL_DEVICE, or the default device."""
+    chosen = importlib.import_module("netcl.core.config").get("DEVICE")
+    return list(dict.fromkeys(["cpu", chosen]))
+
+
+def open_device(selector: str) -> Any:
+    """The device of a selector; skips the test if this machine does not have it."""
+    found = importlib.import_module("netcl.core.device").manager.default(selector)
+    return found if found is not None else pytest.skip(f"there is no device {selector!r} here")
+
+
+@pytest.fixture(params=["cpu", "default"])
+def handle(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The devices ``cpu`` and, if it is another, the default one; active for the duration of the test."""
+    devices = importlib.import_module("netcl.core.device")
+    selector = selectors()[-1] if request.param == "default" else "cpu"
+    if request.param == "default" and open_device(selector).queue is open_device("cpu").queue:
+        pytest.skip("the default device is cpu")
+    with devices.device(open_device(selector)) as found:
+        yield found
+
+
+@pytest.fixture
+def engine(handle: Any) -> Any:
+    """The engine of each device in turn; the device is active."""
+    return importlib.import_module("netcl.core.backend.registry").engine_for(handle)
+
+
+@pytest.fixture
+def numpy_device() -> Iterator[Any]:
+    """The device ``cpu``, active for the duration of the test."""
+    with importlib.import_module("netcl.core.device").device("cpu") as found:
+        yield found
+
+
+def install() -> bool:
+    """Makes this module ``netcl.core.testing`` and its fixtures if the core has no such module; True if it has none."""
+    try:
+        importlib.import_module("netcl.core.testing")
+    except ModuleNotFoundError:
+        pass
+    else:
+        return False
+    module = ModuleType("netcl.core.testing", __doc__)
+    module.__path__ = []
+    names = (Case, assert_close, expected, masked, op_cases, run_case)
+    module.__dict__.update({name.__name__: name for name in names}, TOLERANCE=TOLERANCE)
+    plugin = ModuleType("netcl.core.testing.pytest_plugin", __doc__)
+    vars(plugin).update(engine=engine, handle=handle, numpy_device=numpy_device)
+    vars(plugin).update(open_device=open_device, selectors=selectors)
+    vars(module)["pytest_plugin"] = plugin
+    sys.modules[module.__name__], sys.modules[plugin.__name__] = module, plugin
+    return True
