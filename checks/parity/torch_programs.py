@@ -1,9 +1,9 @@
 """The programs of examples/torch learn under netcl.torch as under PyTorch: the losses of 50 steps from one seed.
 
 PyTorch runs each program three times: in float32 with one and with two threads, and in float64. The largest difference
-between these curves is PyTorch's own spread, taken for the first ten steps separately, as differences grow; the curve of
-netcl may be three times as far from the one in float64, or ``FLOOR``. This file is also the program that runs a script under PyTorch:
-``python checks/parity/torch_programs.py DTYPE THREADS script.py [arguments]``.
+between these curves is PyTorch's own spread, taken for the first ten steps alone, as differences grow; the curve of
+netcl may be three times as far from the one in float64, or ``FLOOR``. This file is also the program that runs a script
+under PyTorch: ``python checks/parity/torch_programs.py DTYPE THREADS script.py [arguments]``.
 """
 
 from __future__ import annotations
