@@ -1,0 +1,161 @@
+"""Data files that are damaged or ask for more than they hold: ValueError with the file, and the line of a table."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import pickle
+import struct
+import threading
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from netcl.data import MNIST, Budget, CSVDataset, NpyDataset
+from netcl.data.datasets import CIFAR10
+
+
+def table(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "t.csv").write_text(text)
+    return tmp_path / "t.csv"
+
+
+# -- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_underscore_is_no_part_of_a_number(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"t\.csv, line 3, column 'a': '1_000' is no number"):
+        CSVDataset(table(tmp_path, "a,b\n1,2\n1_000,2\n"))
+
+
+def test_an_underscore_is_no_part_of_a_target(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"t\.csv, line 2, column 'b': '1_000' is no number"):
+        CSVDataset(table(tmp_path, "a,b\n1,1_000\n"), target="b")
+
+
+def test_a_target_beyond_int64_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"t\.csv, line 3, column 'b': '9223372036854775808' does not fit into int64"):
+        CSVDataset(table(tmp_path, f"a,b\n1,1\n1,{2**63}\n"), target="b")
+
+
+def test_a_cell_may_be_longer_than_the_limit_of_the_module_csv(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    cell = " " * 200_000 + "7"
+    assert CSVDataset(table(tmp_path, f"a\n{cell}\n"))[0] == 7
+    assert csv.field_size_limit() == before
+
+
+def test_a_table_in_another_encoding_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
+    with pytest.raises(ValueError, match=r"t\.csv"):
+        CSVDataset(tmp_path / "t.csv")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    caught: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            CSVDataset(tmp_path / "pipe")
+        except ValueError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert caught
+
+
+# -- NumPy -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_npz_under_the_name_of_a_npy(tmp_path: Path) -> None:
+    with open(tmp_path / "a.npy", "wb") as file:
+        np.savez(file, a=np.ones(3))
+    with pytest.raises(ValueError, match=r"a\.npy is no \.npy file"):
+        NpyDataset(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1, ",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }",
+        "\\",
+        "(" * 500,
+    ],
+)
+def test_a_damaged_header_names_its_file(header: str, tmp_path: Path) -> None:
+    text = header.encode() + b"\n"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + bytes(64))
+    with pytest.raises(ValueError, match=r"a\.npy"):
+        NpyDataset(tmp_path / "a.npy")
+
+
+# -- IDX -------------------------------------------------------------------------------------------------------------
+
+
+def mnist(tmp_path: Path, images: bytes) -> Path:
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(images, 1))
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(struct.pack(">4BI", 0, 0, 8, 1, 2) + bytes(2))
+    return tmp_path
+
+
+def test_the_header_decides_how_much_is_inflated(tmp_path: Path) -> None:
+    root = mnist(tmp_path, struct.pack(">4B3I", 0, 0, 8, 3, 2, 2, 2) + bytes(100 << 20))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="should hold 8 values"):
+        MNIST(root)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 << 20
+
+
+def test_a_header_beyond_the_budget_is_refused(tmp_path: Path) -> None:
+    root = mnist(tmp_path, struct.pack(">4B3I", 0, 0, 8, 3, 2**32 - 1, 2**32 - 1, 1))
+    with pytest.raises(ValueError, match=r"images-idx3-ubyte\.gz.*pass budget="):
+        MNIST(root)
+
+
+def test_the_budget_is_an_argument(tmp_path: Path) -> None:
+    root = mnist(tmp_path, struct.pack(">4B3I", 0, 0, 8, 3, 2, 2, 2) + bytes(8))
+    assert len(MNIST(root)) == 2
+    with pytest.raises(ValueError, match=r"images-idx3-ubyte\.gz.*pass budget="):
+        MNIST(root, budget=Budget(bytes=-(10**6)))
+
+
+# -- pickles of arrays -----------------------------------------------------------------------------------------------
+
+
+def cifar(tmp_path: Path, program: bytes) -> Path:
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    (folder / "test_batch").write_bytes(program)
+    (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": ["a"]}, 2))
+    return tmp_path
+
+
+def test_a_pair_of_a_pair_of_pairs_is_no_key(tmp_path: Path) -> None:
+    tower = b")" + b"q\x00h\x00\x86" * 60
+    with pytest.raises(ValueError, match="test_batch"):
+        CIFAR10(cifar(tmp_path, b"\x80\x02}" + tower + b"K\x01s."), train=False)
+
+
+def test_a_list_of_twice_a_list_of_twice_lists(tmp_path: Path) -> None:
+    lists = b"(lq\x00" + b"".join(b"(h%ch%cl" % (at, at) + b"q%c" % (at + 1) for at in range(60))
+    with pytest.raises(ValueError, match="test_batch"):
+        CIFAR10(cifar(tmp_path, b"\x80\x02}X\x04\0\0\0data" + lists + b"s."), train=False)
+
+
+def test_labels_of_another_kind_name_their_file(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    pickle.dump({"data": np.zeros((1, 3072), np.uint8), "labels": [None]}, file, 2)
+    with pytest.raises(ValueError, match="test_batch"):
+        CIFAR10(cifar(tmp_path, file.getvalue()), train=False)

@@ -1,0 +1,271 @@
+"""Files that reach outside or ask for more than they hold: CheckpointError with the file and the place."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netcl import nn
+from netcl.io import (
+    Budget,
+    CheckpointError,
+    import_onnx,
+    load_model,
+    load_params,
+    load_safetensors,
+    load_torch,
+    save_model,
+    save_params,
+    save_safetensors,
+)
+from netcl.io.archive import entry_of, write_archive
+
+
+def described(path: Path, config: Any) -> Path:
+    """A model file with this description, a correct hash and no arrays."""
+    write_archive(path, {"format": "netcl.single-file", "version": 3, "config": config}, [])
+    return path
+
+
+# -- models ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("LSTM", {"input_size": 2, "hidden_size": 2, "num_layers": 10**7}),
+        (
+            "TransformerEncoder",
+            {"encoder_layer": {"module": {"type": "ReLU", "arguments": {}}}, "num_layers": 10**7},
+        ),
+    ],
+)
+def test_layers_are_counted_as_elements_are(name: str, arguments: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="Budget"):
+        load_model(described(tmp_path / "m.netcl", {"type": name, "arguments": arguments}))
+
+
+def test_a_larger_budget_reads_more(tmp_path: Path) -> None:
+    model = nn.Sequential(*(nn.ReLU() for _ in range(50)))
+    save_model(model, tmp_path / "m.netcl")
+    with pytest.raises(CheckpointError, match="pass budget="):
+        load_model(tmp_path / "m.netcl", budget=Budget(seconds=1e-3))
+    assert len(load_model(tmp_path / "m.netcl")) == 50
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+@pytest.mark.parametrize("read", [load_model, load_torch, load_safetensors, import_onnx])
+def test_a_pipe_is_refused_at_once(read: Any, tmp_path: Path) -> None:
+    if read is import_onnx:
+        pytest.importorskip("onnx")
+    os.mkfifo(tmp_path / "pipe")
+    caught: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            read(tmp_path / "pipe")
+        except CheckpointError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert caught
+    assert "not a regular file" in str(caught[0])
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "int8", "uint64"])
+def test_a_dtype_that_netcl_lacks_is_refused_with_its_array(dtype: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.netcl"
+    from netcl.core import Tensor
+
+    save_params([Tensor.ones((2,))], path)
+    with np.load(path) as arrays:
+        meta = json.loads(str(arrays["__netcl_meta__"]))
+    write_archive(path, meta, [entry_of("model/0", np.ones(2, dtype))])
+    try:
+        made = load_params(None, None, path)
+    except CheckpointError as error:
+        assert "model/0" in str(error)
+    else:  # a core that has the dtype
+        assert made[0].dtype == dtype
+
+
+# -- .pt -------------------------------------------------------------------------------------------------------------
+
+
+def test_no_member_of_an_archive_is_inflated(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("a/data.pkl", b"\x80\x02}.")
+        made.writestr("a/byteorder", bytes(9 << 20))
+    (tmp_path / "m.pt").write_bytes(file.getvalue())
+    with pytest.raises(CheckpointError, match="a/byteorder has 9437184 bytes"):
+        load_torch(tmp_path / "m.pt")
+
+
+# -- safetensors -----------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_weight_in_a_file_of_netcl_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    save_safetensors(nn.Linear(3, 2), path)
+    whole = bytearray(path.read_bytes())
+    whole[-1] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(CheckpointError, match="'bias' does not have the checksum|'weight' does not have the checksum"):
+        load_safetensors(path)
+
+
+def test_a_changed_shape_in_a_file_of_netcl_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    save_safetensors(nn.Linear(3, 2), path)
+    whole = path.read_bytes()
+    assert whole.count(b'"shape":[2,3]') == 1
+    path.write_bytes(whole.replace(b'"shape":[2,3]', b'"shape":[3,2]'))
+    with pytest.raises(CheckpointError, match="its header does not have the checksum"):
+        load_safetensors(path)
+
+
+def test_a_damaged_array_is_not_written_into_a_model(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    save_safetensors({"weight": np.ones((1, 1), np.float32)}, path)
+    whole = bytearray(path.read_bytes())
+    whole[-1] ^= 1
+    path.write_bytes(whole)
+    model = nn.Linear(1, 1, bias=False)
+    before = model.weight.to_host()
+    with pytest.raises(CheckpointError):
+        load_safetensors(path, model)
+    np.testing.assert_array_equal(model.weight.to_host(), before)
+
+
+@pytest.mark.parametrize("fault", ["an error of the disk", "an early end"])
+def test_a_fault_of_a_read_is_named_with_its_array(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.safetensors"
+    save_safetensors(nn.Linear(3, 2), path)
+    model = nn.Linear(3, 2)
+    before = {name: tensor.to_host() for name, tensor in model.state_dict().items()}
+
+    def read(file: Any, dtype: Any, count: int) -> Any:
+        if fault == "an early end":
+            return np.zeros(count - 1, dtype)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(np, "fromfile", read)
+    with pytest.raises(CheckpointError, match=r"m\.safetensors: .*the array '(weight|bias)'"):
+        load_safetensors(path, model)
+    for name, tensor in model.state_dict().items():
+        np.testing.assert_array_equal(tensor.to_host(), before[name])
+
+
+def test_files_without_checksums_are_read(tmp_path: Path) -> None:
+    text = b'{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    (tmp_path / "x").write_bytes(len(text).to_bytes(8, "little") + text + np.float32(2).tobytes())
+    assert load_safetensors(tmp_path / "x")["x"].to_host() == [2]
+
+
+# -- ONNX ------------------------------------------------------------------------------------------------------------
+
+
+def onnx_file(path: Path, op: str, *inputs: Any, **attributes: Any) -> Path:
+    """An ONNX file with a node that computes from constants, next to a Relu of its input."""
+    pytest.importorskip("onnx")
+    from onnx import helper, numpy_helper
+
+    names = [f"i{at}" if value is not None else "" for at, value in enumerate(inputs)]
+    given = [numpy_helper.from_array(np.asarray(v), n) for n, v in zip(names, inputs) if v is not None]
+    nodes = [helper.make_node(op, names, ["o"], name="the_bomb", **attributes), helper.make_node("Relu", ["x"], ["y"])]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [info("x", 1, ["n"])], [info("y", 1, ["n"])], initializer=given)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+ONE = np.ones((1, 1), np.int64)
+MANY = np.array([10**7, 10**7], np.int64)
+BOMBS = [
+    ("Tile", ONE, MANY),
+    ("Expand", ONE, MANY),
+    ("ConstantOfShape", MANY),
+    ("Range", np.int64(0), np.int64(10**15), np.int64(1)),
+    ("Range", np.int64(0), np.int64(1), np.int64(0)),
+    ("Pad", ONE, np.array([10**9] * 4, np.int64)),
+    ("Resize", ONE[None, None], None, None, np.array([10**6] * 4, np.int64)),
+    ("MatMul", np.zeros((10**5, 1), np.int64), np.zeros((1, 10**5), np.int64)),
+    ("Gather", ONE, np.array([5], np.int64)),
+    ("Reshape", ONE, np.array([7], np.int64)),
+]
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb[0])
+def test_constants_are_bounded_before_they_are_computed(bomb: tuple[Any, ...], tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"the node 'the_bomb'"):
+        import_onnx(onnx_file(tmp_path / "m.onnx", *bomb))
+
+
+def secret() -> Any:
+    from onnx import TensorProto
+
+    tensor = TensorProto(name="t", data_type=1, dims=[1], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="weights.bin")
+    return tensor
+
+
+def test_a_constant_in_another_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weights.bin").write_bytes(np.float32(1).tobytes())
+    with pytest.raises(CheckpointError, match="keeps data in other files"):
+        import_onnx(onnx_file(tmp_path / "m.onnx", "Constant", value=secret()))
+
+
+def test_a_graph_in_a_model_file_reads_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnx")
+    import base64
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weights.bin").write_bytes(np.float32(1).tobytes())
+    graph = base64.b64encode(onnx_file(tmp_path / "m.onnx", "Constant", value=secret()).read_bytes()).decode()
+    config = {"type": "ONNXModel", "arguments": {"graph": graph, "weights": []}}
+    with pytest.raises(CheckpointError, match="keeps data in other files"):
+        load_model(described(tmp_path / "m.netcl", config))
+
+
+@pytest.mark.parametrize("graph", ["~~~~", "", "~not base64~"])
+def test_garbage_is_no_empty_model(graph: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    config = {"type": "ONNXModel", "arguments": {"graph": graph, "weights": []}}
+    with pytest.raises(CheckpointError):
+        load_model(described(tmp_path / "m.netcl", config))
+
+
+def test_a_name_with_thousands_of_dots_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    from onnx import helper, numpy_helper
+
+    weight = numpy_helper.from_array(np.ones(1, np.float32), "a." * 5000 + "w")
+    nodes = [helper.make_node("Add", ["x", weight.name], ["y"])]
+    info = helper.make_tensor_value_info
+    made = helper.make_graph(nodes, "g", [info("x", 1, ["n"])], [info("y", 1, ["n"])], initializer=[weight])
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(CheckpointError, match="5,000 levels"):
+        import_onnx(tmp_path / "m.onnx")
+
+
+def test_millions_of_empty_messages_are_counted_before_they_are_made(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    nodes = b"\x0a\x00" * (1 << 21)
+    (tmp_path / "m.onnx").write_bytes(b"\x08\x08\x3a\x80\x80\x80\x02" + nodes)
+    with pytest.raises(CheckpointError, match="Budget"):
+        import_onnx(tmp_path / "m.onnx")
