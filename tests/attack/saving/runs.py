@@ -122,7 +122,8 @@ def child(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
                 return {"counts": counts, "failures": {"two unbroken runs have other bits": str(ranks)}}
             expected[ranks] = results(whole, ranks)
     while not counts or time.monotonic() < deadline:
-        ranks = rng.choice((1, 2))
+        # As many kills of the one kind as of the other.
+        ranks = 1 if counts.get("kills of one process", 0) <= counts.get("kills of two ranks", 0) else 2
         symptom, kills, runs = one_run(folder / "run", ranks, rng, limits[ranks], expected[ranks])
         name = "of one process" if ranks == 1 else "of two ranks"
         counts[f"kills {name}"] = counts.get(f"kills {name}", 0) + kills

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.random.mtrand import get_bit_generator
 
 from netcl.core import Tensor
 from netcl.core.errors import NetclError
@@ -215,7 +216,7 @@ def _check_rng_state(state: Mapping[str, Any]) -> None:
         numbers = state["numpy"]["state"]
         if state["numpy"]["bit_generator"] == "MT19937" and not 0 <= numbers["pos"] <= len(numbers["key"]) == 624:
             raise ValueError(f"a position of {numbers['pos']} in the {len(numbers['key'])} words of MT19937")
-        np.random.RandomState(type(np.random.get_bit_generator())()).set_state(state["numpy"])
+        np.random.RandomState(type(get_bit_generator())()).set_state(state["numpy"])
         random.Random().setstate(_python_state(state["python"]))
     except _MISFITS as error:
         raise ValueError(f"the state of the random generators is malformed ({error})") from error

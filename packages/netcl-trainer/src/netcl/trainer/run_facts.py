@@ -10,9 +10,10 @@ import inspect
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import PurePath
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,6 +30,9 @@ _DEPTH = 8
 _LISTED = 6
 # Arguments that are not options: what an object is for, and counts that change during a run.
 _NO_OPTIONS = ("self", "optimizer", "model", "params", "last_epoch", "verbose", "device", "queue")
+
+# The names of the arguments of classes, which a model has many instances of.
+_arguments: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -94,14 +98,15 @@ def described(value: Any, depth: int = 0) -> Any:
     return {"class": type(value).__qualname__, **_options(value, depth + 1)}
 
 
-@lru_cache(maxsize=512)
 def _argument_names(cls: type) -> tuple[str, ...]:
-    try:
-        parameters = inspect.signature(cls).parameters.values()
-    except (TypeError, ValueError):
-        return ()
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return tuple(one.name for one in parameters if one.kind in kinds and one.name not in _NO_OPTIONS)
+    if cls not in _arguments:
+        try:
+            parameters = list(inspect.signature(cls).parameters.values())
+        except (TypeError, ValueError):
+            parameters = []
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        _arguments[cls] = tuple(one.name for one in parameters if one.kind in kinds and one.name not in _NO_OPTIONS)
+    return _arguments[cls]
 
 
 def option_names(thing: Any) -> list[str]:
