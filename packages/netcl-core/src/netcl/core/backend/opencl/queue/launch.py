@@ -387,8 +387,8 @@ def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
 
 
 def _buffer_of(tensor: Any, kernel: Any, index: int) -> Any:
-    """The buffer of a tensor, argument ``index`` of a kernel, given by its object, which the driver is asked to name only
-    for an error, or by its name; UnsupportedError if its allocation has ended.
+    """The buffer of a tensor, argument ``index`` of a kernel, which is given by its name or its object: the driver is
+    asked for the name only for an error. UnsupportedError if the allocation has ended.
     """
     storage = tensor._storage
     if storage.deferred is not None:
