@@ -13,6 +13,7 @@ PAGES = [
     *sorted(path for path in ROOT.glob("docs/guide/*.md") if path.name != "README.md"),
     ROOT / "docs/how-to/port-a-pytorch-script.md",
     ROOT / "docs/how-to/exchange-model-files.md",
+    ROOT / "docs/how-to/build-on-netcl-core.md",
 ]
 LINKED = [
     *sorted(ROOT.glob("*.md")),

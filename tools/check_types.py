@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,24 @@ def check_uses() -> list[tuple[int, str]]:
         ]
 
 
+def check_downstream() -> list[tuple[int, str]]:
+    """mypy and pyright, both strict, over examples/downstream, which uses netcl-core without a cast or an ignore."""
+    project = ROOT / "examples" / "downstream"
+    silencing = re.compile(r"\bcast\(|type: ignore|pyright:")
+    hidden = [file for file in project.rglob("*.py") if silencing.search(file.read_text(encoding="utf-8"))]
+    results = [(1, f"{file} silences a type checker\n") for file in hidden]
+    with tempfile.TemporaryDirectory() as folder:
+        for part in ("src", "tests"):
+            shutil.copytree(project / part, Path(folder) / part, ignore=shutil.ignore_patterns("__pycache__"))
+        settings = {"include": ["src", "tests"], "typeCheckingMode": "strict", "extraPaths": ["src"]}
+        (Path(folder) / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+        sources = [f"{folder}/src/heatplate", *map(str, Path(folder, "tests").glob("*.py"))]
+        results.append(run("pyright", "--project", folder, "--pythonpath", sys.executable))
+        options = ("--strict", "--config-file", "", "--cache-dir", f"{folder}/cache")
+        results.append(run("env", f"MYPYPATH={folder}/src", "mypy", *options, *sources))
+    return results
+
+
 def check_completions() -> tuple[int, str]:
     """jedi, which notebooks complete with: signatures of ops, results of modules."""
     lines = ["import netcl as nc", "from netcl import nn", "y = nn.Linear(2, 3)(nc.zeros(4, 2))"]
@@ -96,7 +115,14 @@ def main() -> int:
     # mypy takes half a minute on one core, and so does pyright, whose first run installs itself.
     with ThreadPoolExecutor() as pool:
         strict = pool.submit(check_strictly)
-        results = [check_sources(), check_completeness(least), *check_uses(), check_completions(), strict.result()]
+        results = [
+            check_sources(),
+            check_completeness(least),
+            *check_uses(),
+            *check_downstream(),
+            check_completions(),
+            strict.result(),
+        ]
     print(*(said for _, said in results), sep="", end="")
     return int(any(status for status, _ in results))
 

@@ -1,8 +1,9 @@
-"""The kernel of one time step, written by hand."""
+"""The kernel of one time step, written by hand, and an operation of one line."""
 
 from __future__ import annotations
 
 from netcl.core.kernels.primitives import KernelSpec
+from netcl.ops.table import elementwise
 
 # A cell takes from its four neighbours; beyond the rim there is no neighbour, so no heat is lost.
 DIFFUSE = KernelSpec(
@@ -25,4 +26,13 @@ DIFFUSE = KernelSpec(
     if (column + 1 < (size_t)columns) flow += now[i + 1] - now[i];
     next[i] = now[i] + rate * flow;
     """,
+)
+
+# An elementwise row: C over v0 with names of attributes, compiled on OpenCL and computed by NumPy without it.
+GLOW = elementwise(
+    "heatplate_glow",
+    "1.0f / (1.0f + exp((limit - v0) / width))",
+    "The brightness from 0 to 1 of material that begins to glow at ``limit`` degrees.",
+    limit=600.0,
+    width=50.0,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import netcl as nc
-from heatplate.kernel import DIFFUSE
+from heatplate.kernel import DIFFUSE, GLOW
 from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.memory import get_persistent_pool
 
@@ -59,6 +59,11 @@ class Plate:
     def temperatures(self) -> Array:
         """The temperatures as an array of shape (rows, columns)."""
         return self._cells.to_host()
+
+    def glow(self, limit: float = 600.0) -> Array:
+        """The brightness of each cell, from 0 to 1; half of it at ``limit`` degrees."""
+        brightness: Tensor = GLOW(self._cells, limit=limit)
+        return brightness.to_host()
 
     def mean(self) -> float:
         """The mean temperature; it never changes."""

@@ -69,7 +69,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         raise ValueError("asarray: host data are copied to a device, which copy=False forbids")
     if dtype is None and hasattr(obj, "dtype") and obj.dtype == np.float64:
         dtype = "float64"
-    return Tensor.from_host(place(device), obj, dtype)  # type: ignore[no-any-return]
+    return Tensor.from_host(place(device), obj, dtype)
 
 
 @returns_arrays

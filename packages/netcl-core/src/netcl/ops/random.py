@@ -320,7 +320,7 @@ def binomial(count: Tensor, prob: Tensor) -> Tensor:
 
 
 def _as(order: Any, dtype: str, queue: Any) -> Tensor:
-    return Tensor.from_host(engine_for(queue).queue, order, dtype)  # type: ignore[no-any-return]
+    return Tensor.from_host(engine_for(queue).queue, order, dtype)
 
 
 @computed(domain=_UNTESTED)

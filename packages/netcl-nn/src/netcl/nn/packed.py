@@ -63,7 +63,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def _index(like: Tensor, values: Any) -> Tensor:
-    return Tensor.from_host(like.queue, np.ascontiguousarray(values, np.int64), dtype="int64")  # type: ignore[no-any-return]
+    return Tensor.from_host(like.queue, np.ascontiguousarray(values, np.int64), dtype="int64")
 
 
 def _host(lengths: Any) -> np.ndarray[Any, Any]:

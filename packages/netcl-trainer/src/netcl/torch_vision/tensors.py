@@ -22,10 +22,10 @@ def tensor_of(array: Array, like: Tensor | None = None) -> Tensor:
     plain = np.ascontiguousarray(np.asarray(array).view(np.ndarray))
     dtype = str(plain.dtype)
     if like is None:
-        return Tensor.from_host(plain, dtype=dtype)  # type: ignore[no-any-return]
+        return Tensor.from_host(plain, dtype=dtype)
     if like.dtype == "bfloat16" and dtype == "float32":
         dtype = "bfloat16"
-    return Tensor.from_host(like.queue, plain, dtype=dtype)  # type: ignore[no-any-return]
+    return Tensor.from_host(like.queue, plain, dtype=dtype)
 
 
 def _read(image: Tensor) -> Array:

@@ -52,7 +52,7 @@ def _dtype_nbytes(dtype: str) -> int:
 class _FromHost:
     """``Tensor.from_host(...)`` makes a tensor, ``t.from_host(data)`` overwrites one."""
 
-    def __get__(self, instance: Tensor | None, owner: type[Tensor]) -> Callable[..., Any]:
+    def __get__(self, instance: Tensor | None, owner: type[Tensor]) -> Callable[..., Tensor]:
         return owner._from_host if instance is None else instance.write
 
 

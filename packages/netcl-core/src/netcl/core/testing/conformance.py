@@ -130,7 +130,7 @@ def run_case(name: str, case: Case, engine: DeviceBackend, dtype: str = "float32
 
     def on_device(array: Array) -> Tensor:
         kind = dtype if array.dtype.kind == "f" else None
-        return Tensor.from_host(engine.queue, array, kind)  # type: ignore[no-any-return]
+        return Tensor.from_host(engine.queue, array, kind)
 
     operands = tuple(_each(operand, on_device) for operand in case.operands)
     result = call_row(row_of(name), operands, dict(case.attributes), record=False)
