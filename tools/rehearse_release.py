@@ -280,7 +280,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", choices=STEPS, help="run this step, and those that it needs")
     parser.add_argument(
-        "--suites", nargs="*", default=["netcl-optim", "netcl-trainer"], help="suites of the step sources"
+        "--suites", nargs="*", default=["netcl-optim", "netcl-data"], help="suites of the step sources"
     )
     parser.add_argument("--final", action="store_true", help="refuse if no repository is set, as a release does")
     parser.add_argument("--out", type=Path, help="copy the archives and the list of components here")
