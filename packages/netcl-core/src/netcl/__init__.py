@@ -218,10 +218,9 @@ def __dir__() -> list[str]:
     """The public names that can be read: without those of distributions that are not installed."""
     there = {name for name in _SUBPACKAGES if _is_installed(name)}
     shortcuts = {name for name, module in _NAMES.items() if module.split(".")[1] in there}
-    from netcl import ops
-    from netcl.core import dtypes
-    from netcl.core.tensor import methods
+    from importlib import import_module
 
+    ops, dtypes, methods = map(import_module, ("netcl.ops", "netcl.core.dtypes", "netcl.core.tensor.methods"))
     own = {name for name in globals() if name.startswith("__") or not name.startswith("_")}
     dynamic = {*ops.__all__, *methods.ALIASES, *methods.FUNCTIONS, *dtypes.OBJECTS}
     imported = {"Any", "TYPE_CHECKING", "annotations", "extend_path", "math"}

@@ -26,7 +26,7 @@ class Dataset(Generic[T_co]):
     """A data set: ``dataset[i]``, and usually ``len(dataset)``."""
 
     def __getitem__(self, index: Any) -> T_co:
-        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+        raise TypeError("Subclasses of Dataset should implement __getitem__.")
 
     def __add__(self, other: Any) -> Any:
         both: list[Any] = [self, other]

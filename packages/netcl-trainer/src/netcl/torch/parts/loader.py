@@ -402,7 +402,8 @@ class _Iteration(Iterator[Any]):
         return batch
 
     def _next_batch(self) -> Any:
-        raise NotImplementedError
+        """The next batch; raises StopIteration at the end."""
+        raise TypeError(f"{type(self).__name__} makes no batches")
 
 
 class _Here(_Iteration):
