@@ -87,7 +87,7 @@ def main():
     parser.add_argument("--nz", type=int, default=32, help="size of the latent vector")
     parser.add_argument("--ngf", type=int, default=24)
     parser.add_argument("--ndf", type=int, default=24)
-    parser.add_argument("--lr", type=float, default=5e-4)
+    parser.add_argument("--lr", type=float, default=2e-4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--log", type=Path, help="a file for the two losses of each step: discriminator, generator")
