@@ -4,7 +4,7 @@
     python -m netcl.torch examples/torch/dcgan.py
 
 4,096 rings of random place, radius and width, 32 x 32 pixels between -1 and 1. The generator has 0.2 million
-parameters, the discriminator 0.1 million. After 400 steps of 64 images the generator draws rings; a
+parameters, the discriminator 0.1 million. After 400 steps of 64 images the generator draws parts of rings; a
 discriminator that knows nothing has a loss of 1.39.
 """
 

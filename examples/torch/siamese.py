@@ -4,8 +4,8 @@
     python -m netcl.torch examples/torch/siamese.py
 
 60 signs of 5 x 5 random dots are shifted, turned and made noisy, 20 images of 24 x 24 each. The network gets pairs
-of images of 50 signs and learns to tell if both show the same sign. Of the other ten it sees one image each and names the
-rest by the most similar: about 47 % right after 300 steps of 64 pairs, 10 % by chance.
+of images of 50 signs and learns to tell if both show the same sign. Of the other ten it sees one image each and names
+the rest by the most similar: about 47 % right after 300 steps of 64 pairs, 10 % by chance.
 """
 
 from __future__ import annotations
