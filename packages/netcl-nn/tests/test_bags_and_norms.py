@@ -35,9 +35,86 @@ def test_gradients_of_bags_are_divided_by_the_number_of_occurrences() -> None:
     np.testing.assert_allclose(weight.grad.to_host(), [[1, 1], [0, 0], [1, 1], [1, 1]], rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
+def test_layers_scale_the_rows_that_they_read(kind: Any) -> None:
+    layer = kind.from_pretrained(Tensor.from_host(np.array([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]], np.float32)))
+    assert not layer.weight.requires_grad
+    layer.max_norm = 1.0
+    layer(np.array([[0, 1]]))
+    np.testing.assert_allclose(layer.weight.numpy(), [[0.6, 0.8], [0.3, 0.4], [6.0, 8.0]], rtol=1e-6)
+    with pytest.raises(ValueError, match="max_norm is not negative, not -1"):
+        kind(3, 2, max_norm=-1)
+    with pytest.raises(TypeError, match="max_norm is a number or None, not 'sum'"):
+        kind(3, 2, max_norm="sum")
+    with pytest.raises(ShapeError, match=r"\(num, dim\), not \(4,\)"):
+        kind.from_pretrained(Tensor.zeros((4,)))
+
+
+def test_layers_divide_gradients_by_the_number_of_occurrences() -> None:
+    table = Tensor.ones((4, 2))
+    layer = nn.Embedding.from_pretrained(table, freeze=False, scale_grad_by_freq=True, padding_idx=1)
+    layer(np.array([[0, 2, 2], [1, 0, 3]])).sum().backward()
+    np.testing.assert_allclose(layer.weight.grad.to_host(), [[1, 1], [0, 0], [1, 1], [1, 1]], rtol=1e-6)
+    with pytest.raises(ValueError, match="scale_grad_by_freq goes with the modes sum and mean"):
+        nn.EmbeddingBag(4, 2, mode="max", scale_grad_by_freq=True)
+    with pytest.raises(ShapeError, match=r"_weight is \(4, 2\), not \(5, 2\)"):
+        nn.Embedding(5, 2, _weight=table)
+
+
+def test_tables_are_saved_with_their_options(tmp_path: Path) -> None:
+    for layer in (
+        nn.Embedding(5, 2, 1, max_norm=2, norm_type=1, scale_grad_by_freq=True, sparse=True),
+        nn.EmbeddingBag(5, 2, 2.0, mode="sum", include_last_offset=True, padding_idx=0),
+        nn.BatchNorm2d(3, bias=False),
+    ):
+        save_model(layer, tmp_path / "layer.netcl")
+        again = load_model(tmp_path / "layer.netcl")
+        assert repr(again) == repr(layer)
+        np.testing.assert_array_equal(again.weight.numpy(), layer.weight.numpy())
+
+
+def test_norms_without_a_bias(rng: np.random.Generator) -> None:
+    x = Tensor.from_host(rng.standard_normal((2, 4, 3, 3)).astype(np.float32))
+    for make in (
+        lambda bias: nn.BatchNorm2d(4, bias=bias),
+        lambda bias: nn.GroupNorm(2, 4, bias=bias),
+        lambda bias: nn.InstanceNorm2d(4, affine=True, bias=bias),
+        lambda bias: nn.SyncBatchNorm(4, bias=bias),
+    ):
+        plain, shifted = make(False), make(True)
+        assert plain.bias is None
+        np.testing.assert_array_equal(plain(x).numpy(), shifted(x).numpy())
+    lazy = nn.LazyBatchNorm2d(bias=False)
+    lazy(x)
+    assert list(lazy.state_dict()) == ["weight", "running_mean", "running_var", "num_batches_tracked"]
+    assert nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(4, bias=False)).bias is None
+
+
+def test_pools_with_a_divisor_or_positions(rng: np.random.Generator) -> None:
+    image = rng.standard_normal((1, 2, 4, 4)).astype(np.float32)
+    blocks = image.reshape(1, 2, 2, 2, 2, 2).transpose(0, 1, 2, 4, 3, 5).reshape(1, 2, 2, 2, 4)
+    x = Tensor.from_host(image)
+    np.testing.assert_allclose(nn.AvgPool2d(2, divisor_override=3)(x).numpy(), blocks.sum(-1) / 3, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="whole number other than 0, not 0"):
+        nn.AvgPool3d(2, divisor_override=0)(Tensor.zeros((1, 1, 2, 2, 2)))
+    largest, positions = nn.AdaptiveMaxPool2d(2, return_indices=True)(x)
+    np.testing.assert_array_equal(largest.numpy(), blocks.max(-1))
+    flat = np.take_along_axis(image.reshape(1, 2, 16), positions.numpy().reshape(1, 2, 4), axis=2)
+    np.testing.assert_array_equal(flat.reshape(1, 2, 2, 2), blocks.max(-1))
+
+
+@pytest.mark.parametrize("kind", [nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d])
+def test_transposed_convolutions_pad_with_zeros_only(kind: Any) -> None:
+    assert kind(2, 3, 3, padding_mode="zeros").padding_mode == "zeros"
+    with pytest.raises(ValueError, match='Only "zeros" padding mode is supported for ConvTranspose'):
+        kind(2, 3, 3, padding_mode="reflect")
+    with pytest.raises(ValueError, match='Only "zeros" padding mode is supported for LazyConvTranspose'):
+        getattr(nn, f"Lazy{kind.__name__}")(3, 3, padding_mode="circular")
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_bags(mode: str, rng: np.random.Generator) -> None:
-    bag = nn.EmbeddingBag(6, 3, mode, padding_idx=2)
+    bag = nn.EmbeddingBag(6, 3, mode=mode, padding_idx=2)
     ids, offsets = np.array([1, 5, 2, 0, 2, 4, 4]), np.array([0, 3, 3, 4, 5])
     table = bag.weight.to_host()
     function: Any = {"sum": np.sum, "mean": np.mean, "max": np.max}[mode]
@@ -55,7 +132,7 @@ def test_bags(mode: str, rng: np.random.Generator) -> None:
     square = np.array([[0, 1], [3, 3]])
     moved = bag(np.where(square >= 2, square + 1, square))
     np.testing.assert_allclose(moved.to_host(), function(table[square], axis=1), rtol=1e-5)
-    last = nn.EmbeddingBag(6, 3, mode, include_last_offset=True)
+    last = nn.EmbeddingBag(6, 3, mode=mode, include_last_offset=True)
     assert last(ids, np.array([0, 3, 7])).shape == (2, 3)
 
 
@@ -70,7 +147,7 @@ def test_bags_that_are_wrong() -> None:
     with pytest.raises(DTypeError, match="whole numbers, not float"):
         bag(np.ones((2, 2)))
     with pytest.raises(ValueError, match="'median'"):
-        nn.EmbeddingBag(6, 3, "median")
+        nn.EmbeddingBag(6, 3, mode="median")
 
 
 def test_weight_norm(normal: Callable[..., Tensor], tmp_path: Path) -> None:

@@ -117,3 +117,30 @@ def test_a_generator_gives_the_numbers(name):
     assert getattr(init, name)(Tensor.zeros((4, 3)), generator=generator).tolist() != first
     assert getattr(init, name)(Tensor.zeros((4, 3)), generator=generator.manual_seed(5)).tolist() == first
     assert get_rng_state() == before
+
+
+@pytest.mark.parametrize(("shape", "groups"), [((4, 3, 3), 1), ((4, 2, 3, 5), 2), ((2, 2, 1, 2, 3), 1)])
+def test_dirac_keeps_channels(shape, groups):
+    weight = init.dirac_(Tensor.full(shape, 7.0), groups).numpy()
+    expected = np.zeros(shape)
+    part = shape[0] // groups
+    for out in range(shape[0]):
+        if out % part < shape[1]:
+            expected[(out, out % part, *(size // 2 for size in shape[2:]))] = 1
+    np.testing.assert_array_equal(weight, expected)
+
+
+def test_sparse_columns():
+    weight = init.sparse_(Tensor.zeros((10, 40)), 0.25, std=2.0, generator=Generator().manual_seed(5)).numpy()
+    assert ((weight == 0).sum(axis=0) == 3).all()
+    assert weight[weight != 0].std() == pytest.approx(2.0, rel=0.15)
+    assert len({tuple(np.flatnonzero(column == 0)) for column in weight.T}) > 1
+
+
+def test_weights_that_dirac_and_sparse_refuse():
+    with pytest.raises(ShapeError, match=r"3 to 5 dimensions, not \(3, 3\)"):
+        init.dirac_(Tensor.zeros((3, 3)))
+    with pytest.raises(ValueError, match="groups=2 does not divide 3"):
+        init.dirac_(Tensor.zeros((3, 3, 3)), 2)
+    with pytest.raises(ShapeError, match="matrices"):
+        init.sparse_(Tensor.zeros((3,)), 0.5)

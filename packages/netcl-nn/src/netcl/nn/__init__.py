@@ -8,6 +8,7 @@ from netcl.nn.siblings import Checked as _Checked
 
 with _Checked():
     from netcl.autograd import Parameter
+    from netcl.nn import embedding as _embedding
     from netcl.nn import functional, init, resnet, simple, utils
     from netcl.nn.__about__ import __version__
     from netcl.nn.activation import (
@@ -444,6 +445,8 @@ def _register_layers() -> None:
         if isinstance(layer, type) and issubclass(layer, Module) and layer.__module__ not in apart:
             register(layer)
     register(Identity, lambda module: {})  # its arguments mean nothing
+    for table in (Embedding, EmbeddingBag):
+        register(table, _embedding.config_of)
 
 
 _register_layers()

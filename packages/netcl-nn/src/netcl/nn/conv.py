@@ -193,15 +193,18 @@ class _Transposed(_Conv):
         groups: int = 1,
         bias: bool = True,
         dilation: Size = 1,
-        *,
+        padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
     ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}, not {padding_mode!r}')
         shape = (in_channels, out_channels // max(1, groups))
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, shape, device, dtype
         )
         self.output_padding: tuple[int, ...] = per_axis("output_padding", output_padding, self.rank)
+        self.padding_mode: str = padding_mode
 
     def forward(self, x: Tensor) -> Tensor:
         check_channels(self, x, self.rank, self.in_channels)

@@ -18,8 +18,10 @@ from netcl.nn.placement import new_parameter
 class Embedding(Module):
     """Row ``i`` of weight (num_embeddings, embedding_dim) for each index i: (...) gives (..., embedding_dim).
 
-    The row ``padding_idx`` is initialized with zeros and gets no gradient. An index out of range raises IndexError at
-    the next host read.
+    The row ``padding_idx`` is initialized with zeros and gets no gradient. With ``max_norm`` the rows that are read are
+    first scaled in place to at most that ``norm_type``-norm; with ``scale_grad_by_freq`` the gradient of a row is
+    divided by the number of its occurrences. Gradients are dense, regardless of ``sparse``. An index out of range
+    raises IndexError at the next host read.
     """
 
     def __init__(
@@ -27,7 +29,12 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
-        *,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
@@ -37,8 +44,22 @@ class Embedding(Module):
         self.num_embeddings: int = num_embeddings
         self.embedding_dim: int = embedding_dim
         self.padding_idx: int | None = None if padding_idx is None else padding_idx % num_embeddings
-        self.weight: ag.Parameter = new_parameter((num_embeddings, embedding_dim), device, dtype)
-        self.reset_parameters()
+        check_norm(max_norm)
+        self.max_norm: float | None = max_norm
+        self.norm_type: float = norm_type
+        self.scale_grad_by_freq: bool = scale_grad_by_freq
+        self.sparse: bool = sparse
+        if _weight is None:
+            self.weight: ag.Parameter = new_parameter((num_embeddings, embedding_dim), device, dtype)
+            self.reset_parameters()
+        else:
+            if not isinstance(_weight, Tensor):
+                raise TypeError(f"_weight is a tensor, not {type(_weight).__name__}")
+            if _weight.shape != (num_embeddings, embedding_dim):
+                raise ShapeError(f"_weight is {_weight.shape}, not {(num_embeddings, embedding_dim)}", op="Embedding")
+            self.weight = ag.Parameter(_weight)
+        if _freeze:
+            self.weight.requires_grad = False
 
     def reset_parameters(self) -> None:
         """Initializes the rows again, normal with mean 0 and standard deviation 1."""
@@ -51,11 +72,62 @@ class Embedding(Module):
     def forward(self, indices: Any) -> Tensor:
         if isinstance(indices, Tensor) and (is_floating(indices.dtype) or indices.dtype == "bool"):
             raise DTypeError(f"{self!r} takes whole numbers, not {indices.dtype}", op="Embedding")
-        return ag.embedding(indices, self.weight, self.padding_idx)
+        if self.max_norm is not None:
+            renormalize(self.weight, indices, self.max_norm, self.norm_type)
+        return rows_of(indices, self.weight, self.padding_idx, self.scale_grad_by_freq)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Any:
+        """Returns a layer with ``embeddings`` (num_embeddings, embedding_dim) as its weight, without gradient if
+        ``freeze``.
+        """
+        _check_table(embeddings)
+        place = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(*embeddings.shape, *place, _weight=embeddings, _freeze=freeze)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}{self._options()}"
+
+    def _options(self) -> str:
+        """Returns the options of the table that are not at their defaults."""
+        shown = "" if self.max_norm is None else f", max_norm={self.max_norm}"
+        shown += "" if self.norm_type == 2 else f", norm_type={self.norm_type}"
+        shown += f", scale_grad_by_freq={self.scale_grad_by_freq}" if self.scale_grad_by_freq else ""
+        return shown + (", sparse=True" if self.sparse else "")
+
+
+def config_of(layer: Embedding) -> dict[str, Any]:
+    """Returns the arguments that build an equal layer, those after the sizes only if they are not the defaults."""
+    names = ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse", "mode", "include_last_offset")
+    given = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
+    defaults = {"norm_type": 2.0, "scale_grad_by_freq": False, "sparse": False, "max_norm": None}
+    kept = {name: value for name, value in given.items() if name not in defaults or value != defaults[name]}
+    return {"num_embeddings": layer.num_embeddings, "embedding_dim": layer.embedding_dim, **kept}
+
+
+def check_norm(max_norm: Any) -> None:
+    """Raises TypeError unless ``max_norm`` is None or a number, ValueError for a negative number."""
+    if max_norm is None:
+        return
+    if not isinstance(max_norm, (int, float, np.number)):
+        raise TypeError(f"max_norm is a number or None, not {max_norm!r}")
+    if not max_norm >= 0:
+        raise ValueError(f"embedding: max_norm is not negative, not {max_norm}")
+
+
+def _check_table(embeddings: Tensor) -> None:
+    if embeddings.ndim != 2:
+        raise ShapeError(f"from_pretrained takes rows (num, dim), not {embeddings.shape}", op="Embedding")
 
 
 def rows_of(indices: Any, weight: Tensor, padding_idx: int | None, scale_grad_by_freq: bool) -> Tensor:
@@ -78,8 +150,7 @@ def renormalize(weight: Tensor, indices: Any, max_norm: float, norm_type: float 
 
     Raises ValueError for a negative max_norm.
     """
-    if not max_norm >= 0:
-        raise ValueError(f"embedding: max_norm is not negative, not {max_norm}")
+    check_norm(max_norm)
     flat = ag.reshape(_whole("embedding", indices, weight), (-1,))
     if not flat.shape[0]:
         return weight
@@ -196,27 +267,37 @@ def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, leng
 
 class EmbeddingBag(Embedding):
     """``embedding_bag`` with a weight (num_embeddings, embedding_dim) initialized as in Embedding:
-    ``bag(indices, offsets=None, per_sample_weights=None)``.
+    ``bag(indices, offsets=None, per_sample_weights=None)``. ``max_norm``, ``norm_type``, ``scale_grad_by_freq`` (not for
+    the maximum) and ``sparse`` are those of Embedding.
     """
 
     def __init__(
         self,
         num_embeddings: int,
         embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        *,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         if mode not in ("sum", "mean", "max"):
             raise ValueError(f"mode is 'sum', 'mean' or 'max', not {mode!r}")
-        super().__init__(num_embeddings, embedding_dim, padding_idx, device=device, dtype=dtype)
+        if scale_grad_by_freq and mode == "max":
+            raise ValueError("EmbeddingBag: scale_grad_by_freq goes with the modes sum and mean, not max")
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight)
+        super().__init__(num_embeddings, embedding_dim, *options, device=device, dtype=dtype)
         self.mode = mode
         self.include_last_offset: bool = include_last_offset
 
     def forward(self, indices: Any, offsets: Any = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        if self.max_norm is not None:
+            renormalize(self.weight, indices, self.max_norm, self.norm_type)
         return embedding_bag(
             indices,
             self.weight,
@@ -225,8 +306,31 @@ class EmbeddingBag(Embedding):
             per_sample_weights,
             self.include_last_offset,
             self.padding_idx,
+            self.scale_grad_by_freq,
         )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Any:
+        """Returns a layer with ``embeddings`` (num_embeddings, embedding_dim) as its weight, without gradient if
+        ``freeze``.
+        """
+        _check_table(embeddings)
+        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset, padding_idx)
+        made = cls(*embeddings.shape, *options)
+        made.weight.requires_grad = not freeze
+        return made
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}{padding}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{self._options()}, mode={self.mode!r}{padding}"

@@ -185,6 +185,42 @@ def orthogonal(tensor: Tensor, gain: float = 1.0, generator: Generator | None = 
     tensor.write((gain * (q if rows >= columns else q.T)).reshape(tensor.shape))
 
 
+@_initialiser
+def dirac(tensor: Tensor, groups: int = 1) -> Any:
+    """The identity of a convolution with an odd kernel: in each of ``groups`` parts of the weight (out, in, kernel...)
+    output channel i is input channel i, further channels are zero.
+
+    Raises ShapeError for other tensors than weights of one to three spatial axes, ValueError unless ``groups`` divides
+    their first axis.
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ShapeError(f"dirac fills weights (out, in, kernel...) of 3 to 5 dimensions, not {tensor.shape}")
+    if groups < 1 or tensor.shape[0] % groups:
+        raise ValueError(f"dirac: groups={groups} does not divide {tensor.shape[0]} output channels")
+    part = tensor.shape[0] // groups
+    same = np.arange(min(part, tensor.shape[1]))
+    values = np.zeros((groups, part, *tensor.shape[1:]))
+    values[(slice(None), same, same, *(size // 2 for size in tensor.shape[2:]))] = 1
+    tensor.write(values.reshape(tensor.shape))
+
+
+@_initialiser
+def sparse(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Any:
+    """Normal with ``std``, and in each column of a matrix the fraction ``sparsity``, rounded up, zero at random rows
+    (Martens 2010). Raises ShapeError unless the tensor has two dimensions.
+    """
+    if tensor.ndim != 2:
+        raise ShapeError(f"sparse fills matrices, not a tensor of shape {tensor.shape}")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    tensor.normal_(0, std, generator=generator)
+    values = tensor.to_host()
+    for column in range(columns):
+        # As in PyTorch, the rows are drawn from the default generator, even if another one is given.
+        values[ag.randperm(rows, queue=tensor.queue).to_host()[:zeros], column] = 0
+    tensor.write(values)
+
+
 def xavier_uniform(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
     bound = gain * math.sqrt(6.0 / max(1, sum(fans(tensor))))
@@ -251,6 +287,8 @@ zeros_ = zeros
 ones_ = ones
 eye_ = eye
 orthogonal_ = orthogonal
+dirac_ = dirac
+sparse_ = sparse
 xavier_uniform_ = xavier_uniform
 xavier_normal_ = xavier_normal
 kaiming_normal_ = kaiming_normal

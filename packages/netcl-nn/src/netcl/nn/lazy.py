@@ -183,11 +183,13 @@ class _LazyTransposed(_LazyConv):
         groups: int = 1,
         bias: bool = True,
         dilation: Any = 1,
-        *,
+        padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         kind: Any = self.cls_to_become
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}, not {padding_mode!r}')
 
         def make(size: int) -> Module:
             options = (stride, padding, output_padding, groups, bias, dilation)
@@ -232,11 +234,13 @@ class _LazyNorm(LazyModuleMixin):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         kind: Any = self.cls_to_become
 
         def make(size: int) -> Module:
-            return kind(size, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)  # type: ignore[no-any-return]
+            return kind(size, eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias)  # type: ignore[no-any-return]
 
         self._start(make, ("weight", "bias"), device, dtype)
 

@@ -47,6 +47,7 @@ class _Running(_Affine):
         track_running_stats: bool,
         device: Any,
         dtype: Any,
+        bias: bool,
     ) -> None:
         super().__init__()
         self.num_features: int = num_features
@@ -54,7 +55,7 @@ class _Running(_Affine):
         self.momentum: float | None = momentum
         self.affine: bool = affine
         self.track_running_stats: bool = track_running_stats
-        self._register((num_features,), affine, affine, device, dtype)
+        self._register((num_features,), affine, affine and bias, device, dtype)
         for name, shape, value, kind in (
             ("running_mean", (num_features,), 0, dtype),
             ("running_var", (num_features,), 1, dtype),
@@ -91,8 +92,10 @@ class _BatchNorm(_Running):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim - 2 not in self.ranks or x.shape[1] != self.num_features:
@@ -160,10 +163,12 @@ class SyncBatchNorm(_BatchNorm):
         process_group: Any = None,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         if process_group is not None:
             raise ValueError("SyncBatchNorm takes no process_group: give the group to the replicated model")
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group: Any = None
 
     @classmethod
@@ -171,7 +176,7 @@ class SyncBatchNorm(_BatchNorm):
         """Returns the module with a SyncBatchNorm, of the same tensors, in place of every BatchNorm."""
         if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
             place = module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats
-            converted = cls(*place, process_group)
+            converted = cls(*place, process_group, bias=module.bias is not None)
             converted._parameters.update(module._parameters)
             converted._buffers.update(module._buffers)
             converted.training = module.training
@@ -260,6 +265,8 @@ class GroupNorm(_Affine):
         affine: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
@@ -268,7 +275,7 @@ class GroupNorm(_Affine):
         self.num_channels: int = num_channels
         self.eps: float = eps
         self.affine: bool = affine
-        self._register((num_channels,), affine, affine, device, dtype)
+        self._register((num_channels,), affine, affine and bias, device, dtype)
         self.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -295,8 +302,10 @@ class _InstanceNorm(_Running):
         track_running_stats: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != self.rank + 2 or x.shape[1] != self.num_features:

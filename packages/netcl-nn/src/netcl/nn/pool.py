@@ -131,7 +131,8 @@ class _AvgPool(_Spatial):
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
         pool = getattr(ag, f"avg_pool{self.rank}d")
-        return pool(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)  # type: ignore[no-any-return]
+        divisor = getattr(self, "divisor_override", None)
+        return pool(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, divisor)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -147,14 +148,30 @@ class AvgPool1d(_AvgPool):
         return ", ".join(f"{name}={per_axis(name, size, 1)}" for name, size in sizes.items())
 
 
-class AvgPool2d(_AvgPool):
-    """The mean of each window of x (N, C, H, W), including zeros of the padding if ``count_include_pad``."""
+class _AvgPoolOfPlanes(_AvgPool):
+    def __init__(
+        self,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+        self.divisor_override: int | None = divisor_override
+
+
+class AvgPool2d(_AvgPoolOfPlanes):
+    """The mean of each window of x (N, C, H, W), including zeros of the padding if ``count_include_pad``; with
+    ``divisor_override`` the sum divided by it.
+    """
 
     rank = 2
 
 
-class AvgPool3d(_AvgPool):
-    """The mean of each window of x (N, C, D, H, W)."""
+class AvgPool3d(_AvgPoolOfPlanes):
+    """The mean of each window of x (N, C, D, H, W); see AvgPool2d."""
 
     rank = 3
 
@@ -195,22 +212,34 @@ class AdaptiveAvgPool3d(_Adaptive):
     function: ClassVar[str] = "adaptive_avg_pool"
 
 
-class AdaptiveMaxPool1d(_Adaptive):
-    """Maxima of windows such that the output (N, C, L) has ``output_size``."""
+class _AdaptiveMax(_Adaptive):
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices: bool = return_indices
+
+    def forward(self, x: Tensor) -> Any:
+        self.check(x)
+        return getattr(ag, f"{self.function}{self.rank}d")(x, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
+    """Maxima of windows such that the output (N, C, L) has ``output_size``; with ``return_indices`` also their flat
+    positions.
+    """
 
     rank: ClassVar[int] = 1
     function: ClassVar[str] = "adaptive_max_pool"
 
 
-class AdaptiveMaxPool2d(_Adaptive):
-    """Maxima of windows such that the output (N, C, H, W) has ``output_size``."""
+class AdaptiveMaxPool2d(_AdaptiveMax):
+    """Maxima of windows such that the output (N, C, H, W) has ``output_size``; see AdaptiveMaxPool1d."""
 
     rank: ClassVar[int] = 2
     function: ClassVar[str] = "adaptive_max_pool"
 
 
-class AdaptiveMaxPool3d(_Adaptive):
-    """Maxima of windows such that the output (N, C, D, H, W) has ``output_size``."""
+class AdaptiveMaxPool3d(_AdaptiveMax):
+    """Maxima of windows such that the output (N, C, D, H, W) has ``output_size``; see AdaptiveMaxPool1d."""
 
     rank: ClassVar[int] = 3
     function: ClassVar[str] = "adaptive_max_pool"
