@@ -246,6 +246,63 @@ def test_a_stack_of_encoder_layers(rng: np.random.Generator) -> None:
     compare(made[0], made[1], normal(rng, (5, 3, 8)), rng=rng)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"add_bias_kv": True},
+        {"add_zero_attn": True},
+        {"add_bias_kv": True, "add_zero_attn": True, "batch_first": True},
+        {"add_bias_kv": True, "bias": False, "kdim": 3, "vdim": 5},
+    ],
+)
+def test_attention_with_more_keys(options: dict[str, Any], rng: np.random.Generator) -> None:
+    ours, theirs = nn.MultiheadAttention(8, 2, **options), torch.nn.MultiheadAttention(8, 2, **options)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    copy_weights(ours, theirs)
+    kdim, vdim = options.get("kdim", 8), options.get("vdim", 8)
+    order = (lambda x: x.swapaxes(0, 1)) if options.get("batch_first") else (lambda x: x)
+    inputs = [np.ascontiguousarray(order(x)) for x in normal(rng, (4, 3, 8), (5, 3, kdim), (5, 3, vdim))()]
+    padding = np.zeros((3, 5), bool)
+    padding[1, 3:] = True
+    for keep in (True, False):
+        out, seen = ours(*map(Tensor.from_host, inputs), Tensor.from_host(padding), need_weights=keep)
+        expected, weights = theirs(*map(torch.tensor, inputs), torch.tensor(padding), need_weights=keep)
+        close(out, expected)
+        if keep:
+            close(seen, weights)
+    ag.sum(ag.square(out)).backward()
+    expected.square().sum().backward()
+    for (name, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        assert p.grad is not None, name
+        close(p.grad, q.grad)
+    mask = np.triu(np.ones((4, 5), bool), 1)
+    hinted, _ = ours(*map(Tensor.from_host, inputs), is_causal=True)
+    close(hinted, theirs(*map(torch.tensor, inputs), attn_mask=torch.tensor(mask))[0])
+
+
+def test_attention_as_a_function(rng: np.random.Generator) -> None:
+    query, key, whole, bias, last = normal(rng, (4, 8), (5, 8), (24, 8), (24,), (8, 8))()
+    static = normal(rng, (2, 6, 4), (2, 6, 4))()
+    mask = rng.random((2, 4, 5)) < 0.3
+    mask[..., 0] = False
+
+    def results(of: Any, function: Any) -> list[Any]:
+        q, k, w, b, o = map(of, (query, key, whole, bias, last))
+        place = (q, k, k, 8, 2, w, b, None, None, False, 0.0, o, None)
+        parts = [of(np.ascontiguousarray(part)) for part in np.split(whole, 3)]
+        separate = dict(zip(("q_proj_weight", "k_proj_weight", "v_proj_weight"), parts))
+        return [
+            *function(*place, attn_mask=of(mask), average_attn_weights=False),
+            *function(*place, static_k=of(static[0]), static_v=of(static[1])),
+            *function(*place[:5], None, *place[6:], use_separate_proj_weight=True, **separate),
+        ]
+
+    ours = results(Tensor.from_host, nn.functional.multi_head_attention_forward)
+    theirs = results(torch.tensor, torch.nn.functional.multi_head_attention_forward)
+    for one, other in zip(ours, theirs, strict=True):
+        close(one, other)
+
+
 # -- embeddings, weights in other coordinates, losses, pools -----------------------------------------------------------
 
 
@@ -492,5 +549,4 @@ def test_positional_arguments_of_transformer_layers_are_pytorchs() -> None:
     assert ours.self_attn.batch_first is theirs.self_attn.batch_first is True
     assert ours.norm_first is theirs.norm_first is True
     assert ours.linear1.bias is theirs.linear1.bias is None
-    with pytest.raises(ValueError, match="add_bias_kv"):
-        nn.MultiheadAttention(8, 2, 0.0, True, True)
+    assert nn.MultiheadAttention(8, 2, 0.0, True, True).bias_k.shape == (1, 1, 8)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.nn import init
+from netcl.nn import functional, heads, init
 from netcl.nn.linear import Linear
 from netcl.nn.module import Module, check_precision
 from netcl.nn.placement import new_parameter
@@ -22,8 +21,9 @@ class MultiheadAttention(Module):
     ``attention(query, key, value)`` returns (output, weights). query (L, N, E), key (S, N, kdim), value (S, N, vdim),
     batch first with ``batch_first``, or without N; the output has the shape of the query, the weights have (N, L, S).
     Parameters: in_proj_weight (3 E, E), or q_proj_weight (E, E), k_proj_weight (E, kdim) and v_proj_weight (E, vdim) if
-    kdim or vdim differ; in_proj_bias (3 E,); out_proj, a Linear. Projection weights are initialized Xavier uniform,
-    biases with zeros.
+    kdim or vdim differ; in_proj_bias (3 E,); with ``add_bias_kv`` bias_k and bias_v (1, 1, E), one key and value more;
+    out_proj, a Linear. Projection weights are initialized Xavier uniform, bias_k and bias_v Xavier normal, other biases
+    with zeros. ``add_zero_attn`` appends a key and a value of zeros.
     """
 
     def __init__(
@@ -41,10 +41,6 @@ class MultiheadAttention(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        if add_bias_kv or add_zero_attn:
-            raise ValueError(
-                "add_bias_kv and add_zero_attn are not supported; append the rows to key and value before the call"
-            )
         if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
             raise ValueError(f"num_heads={num_heads} does not divide embed_dim={embed_dim}")
         self.embed_dim: int = embed_dim
@@ -52,8 +48,8 @@ class MultiheadAttention(Module):
         self.dropout: float = dropout
         self.bias: bool = bias
         self.batch_first: bool = batch_first
-        self.add_bias_kv: bool = False
-        self.add_zero_attn: bool = False
+        self.add_bias_kv: bool = add_bias_kv
+        self.add_zero_attn: bool = add_zero_attn
         self.kdim: int = embed_dim if kdim is None else kdim
         self.vdim: int = embed_dim if vdim is None else vdim
         shapes: dict[str, tuple[int, ...] | None] = dict.fromkeys(
@@ -65,6 +61,7 @@ class MultiheadAttention(Module):
             sizes = (embed_dim, self.kdim, self.vdim)
             shapes.update({f"{name}_proj_weight": (embed_dim, size) for name, size in zip("qkv", sizes)})
         shapes["in_proj_bias"] = (3 * embed_dim,) if bias else None
+        shapes["bias_k"] = shapes["bias_v"] = (1, 1, embed_dim) if add_bias_kv else None
         for name, shape in shapes.items():
             self.register_parameter(name, None if shape is None else new_parameter(shape, device, dtype))
         self.out_proj: Linear = Linear(embed_dim, embed_dim, bias, device=device, dtype=dtype)
@@ -73,7 +70,7 @@ class MultiheadAttention(Module):
     def reset_parameters(self) -> None:
         """Initializes the projection weights again and sets all biases to zero."""
         for parameter in self.parameters(recurse=False):
-            (init.xavier_uniform_ if parameter.ndim == 2 else init.zeros_)(parameter)
+            (init.zeros_, init.xavier_uniform_, init.xavier_normal_)[parameter.ndim - 1](parameter)
         if self.out_proj.bias is not None:
             init.zeros_(self.out_proj.bias)
 
@@ -97,17 +94,17 @@ class MultiheadAttention(Module):
         """
         self._check(query, key, value)
         single = query.ndim == 2
+        if self.add_bias_kv or self.add_zero_attn:
+            masks = (key_padding_mask, need_weights, attn_mask)
+            return self._with_more_keys((query, key, value), masks, average_attn_weights, is_causal)
         same = query is key and key is value
         if single:
             query, key, value = (ag.unsqueeze(x, 0 if self.batch_first else 1) for x in (query, key, value))
         q, k, v = self._heads(query) if same and self.in_proj_weight is not None else self._each(query, key, value)
-        mask = self._mask(attn_mask, key_padding_mask, q, k)
-        causal = is_causal and attn_mask is None
-        if causal and mask is not None:
-            mask = _combined(mask, ag.logical_not(ag.causal_mask(q.shape[2], k.shape[2], queue=q.queue)))
-            causal = False
-        seen = ag.logical_not(mask) if mask is not None and mask.dtype == "bool" else mask
-        y, weights = self._attend(q, k, v, seen, causal, need_weights)
+        sizes = (*q.shape[:3], k.shape[2])
+        mask = heads.hidden(attn_mask, key_padding_mask, sizes, "MultiheadAttention")
+        dropout = self.dropout if self.training else 0.0
+        y, weights = heads.attend(q, k, v, mask, is_causal and attn_mask is None, need_weights, dropout)
         if weights is not None and average_attn_weights:
             weights = ag.mean(weights, axis=1)
         # (N, heads, L, D) to (N, L, E) or (L, N, E)
@@ -118,17 +115,33 @@ class MultiheadAttention(Module):
             return ag.squeeze(y, axis), None if weights is None else ag.squeeze(weights, 0)
         return y, weights
 
-    def _attend(
-        self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, causal: bool, need_weights: bool
+    def _with_more_keys(
+        self, inputs: tuple[Tensor, Tensor, Tensor], masks: tuple[Any, Any, Any], average: bool, is_causal: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Returns the heads' results (N, heads, L, D) and, if requested, the attention weights after dropout."""
-        dropout = self.dropout if self.training else 0.0
-        if not need_weights:
-            return ag.scaled_dot_product_attention(q, k, v, seen, dropout_p=dropout, is_causal=causal), None
-        scores = ag.matmul(ag.mul(q, 1 / math.sqrt(q.shape[-1])), k, transpose_b=True)
-        weights = ag.attention_weights(scores, seen, causal=causal)
-        weights = ag.dropout(weights, dropout) if dropout else weights
-        return ag.matmul(weights, v), weights
+        """The result with ``bias_k`` and ``bias_v``, or zeros, as keys and values after the given ones."""
+        batched = self.batch_first and inputs[0].ndim == 3
+        y, weights = functional.multi_head_attention_forward(
+            *(ag.transpose(x, 0, 1) if batched else x for x in inputs),
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            self.training,
+            *masks,
+            self.in_proj_weight is None,
+            self.q_proj_weight,
+            self.k_proj_weight,
+            self.v_proj_weight,
+            average_attn_weights=average,
+            is_causal=is_causal,
+        )
+        return (ag.transpose(y, 0, 1) if batched else y), weights
 
     def _check(self, query: Tensor, key: Tensor, value: Tensor) -> None:
         for x in (query, key, value):
@@ -168,32 +181,11 @@ class MultiheadAttention(Module):
         bias = self.in_proj_bias
         biases = (None, None, None) if bias is None else unbind(ag.reshape(bias, (3, self.embed_dim)))
         order = (0, 2, 1, 3) if self.batch_first else (1, 2, 0, 3)
-        heads = []
+        made = []
         for x, weight, bias in zip(inputs, weights, biases):
             y = ag.reshape(ag.linear(x, weight, bias), (*x.shape[:2], self.num_heads, -1))
-            heads.append(ag.permute(y, order))
-        return tuple(heads)
-
-    def _mask(self, attention: Tensor | None, padding: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
-        """Combines both masks into one that broadcasts to (N, heads, L, S); True still hides a key."""
-        n, heads, length, keys = (*q.shape[:3], k.shape[2])
-        if attention is not None:
-            if attention.shape not in ((length, keys), (n * heads, length, keys)):
-                raise ShapeError(
-                    f"attn_mask has shape {attention.shape}, expected {(length, keys)} or {(n * heads, length, keys)}",
-                    op="MultiheadAttention",
-                )
-            if attention.ndim == 3:
-                attention = ag.reshape(attention, (n, heads, length, keys))
-        if padding is not None:
-            if padding.shape != (n, keys) and (n > 1 or padding.shape != (keys,)):
-                raise ShapeError(
-                    f"key_padding_mask has shape {padding.shape}, expected {(n, keys)}", op="MultiheadAttention"
-                )
-            padding = ag.reshape(padding, (n, 1, 1, keys))
-        if attention is None or padding is None:
-            return padding if attention is None else attention
-        return _combined(attention, padding)
+            made.append(ag.permute(y, order))
+        return tuple(made)
 
     def multiply_adds(self, query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> int:
         """Multiply-adds of the input projections and both attention products (the output projection is counted
@@ -203,14 +195,6 @@ class MultiheadAttention(Module):
         batch = query.shape[0 if self.batch_first else 1] if query.ndim == 3 else 1
         products = self.embed_dim * (rows[0] * self.embed_dim + rows[1] * self.kdim + rows[2] * self.vdim)
         return products + 2 * self.embed_dim * rows[0] * rows[1] // batch
-
-
-def _combined(one: Tensor, two: Tensor) -> Tensor:
-    """Returns a mask that hides a key if either mask does."""
-    if one.dtype == two.dtype == "bool":
-        return ag.logical_or(one, two)
-    one, two = (ag.where(mask, float("-inf"), 0.0) if mask.dtype == "bool" else mask for mask in (one, two))
-    return ag.add(one, two)
 
 
 class RotaryEmbedding(Module):

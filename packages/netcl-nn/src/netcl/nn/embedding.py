@@ -267,8 +267,8 @@ def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, leng
 
 class EmbeddingBag(Embedding):
     """``embedding_bag`` with a weight (num_embeddings, embedding_dim) initialized as in Embedding:
-    ``bag(indices, offsets=None, per_sample_weights=None)``. ``max_norm``, ``norm_type``, ``scale_grad_by_freq`` (not for
-    the maximum) and ``sparse`` are those of Embedding.
+    ``bag(indices, offsets=None, per_sample_weights=None)``. ``max_norm``, ``norm_type``, ``sparse`` and
+    ``scale_grad_by_freq`` (not for the maximum) are those of Embedding.
     """
 
     def __init__(

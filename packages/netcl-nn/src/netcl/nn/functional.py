@@ -18,6 +18,8 @@ from netcl.core.errors import ShapeError
 from netcl.core.tensor import in_place
 from netcl.core.user_frame import level_outside
 from netcl.nn import embedding as _tables
+from netcl.nn import heads as _heads
+from netcl.nn.unbind import unbind as _unbind
 
 
 def _with_inplace(name: str, function: Any) -> Any:
@@ -446,6 +448,88 @@ def scaled_dot_product_attention(
     """
     options = (attn_mask, dropout_p, is_causal, scale, enable_gqa)
     return ag.scaled_dot_product_attention(query, key, value, *options)
+
+
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """``nn.MultiheadAttention`` as a function of its weights: query (L, N, E), key and value (S, N, ...), or without N.
+
+    The projection weights are ``in_proj_weight`` (3 E, E), or with ``use_separate_proj_weight`` the three others.
+    ``static_k`` and ``static_v`` (N * heads, S, D) replace the projected keys and values. Masks and results are those of
+    the layer. Raises ShapeError unless E is ``embed_dim_to_check`` and the weights are given.
+    """
+    op = "multi_head_attention_forward"
+    embed = query.shape[-1]
+    if embed != embed_dim_to_check or embed % num_heads or query.ndim not in (2, 3):
+        raise ShapeError(f"{op}: query {query.shape} of {num_heads} heads; E is {embed_dim_to_check}", op=op)
+    if query.ndim == 2:
+        more = (training, key_padding_mask, need_weights, attn_mask, use_separate_proj_weight)
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v, average_attn_weights, is_causal)
+        y, seen = multi_head_attention_forward(
+            *(ag.unsqueeze(x, 1) for x in (query, key, value)), embed, num_heads, in_proj_weight, in_proj_bias,
+            bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, *more, *weights,
+        )  # fmt: skip
+        return ag.squeeze(y, 1), None if seen is None else ag.squeeze(seen, 0)
+    length, n = query.shape[:2]
+    projections: tuple[Tensor | None, ...] = (q_proj_weight, k_proj_weight, v_proj_weight)
+    if not use_separate_proj_weight:
+        whole = in_proj_weight
+        projections = (None,) * 3 if whole is None else _unbind(ag.reshape(whole, (3, embed, embed)))
+    biases = (None,) * 3 if in_proj_bias is None else _unbind(ag.reshape(in_proj_bias, (3, embed)))
+    rows = []
+    for x, weight, bias in zip((query, key, value), projections, biases):
+        if weight is None:
+            name = "q_proj_weight, k_proj_weight and v_proj_weight" if use_separate_proj_weight else "in_proj_weight"
+            raise ShapeError(f"{op} takes {name}", op=op)
+        rows.append(ag.linear(x, weight, bias))
+    if (bias_k is None) != (bias_v is None) or (bias_k is not None and (static_k is not None or static_v is not None)):
+        raise ShapeError(f"{op} takes bias_k together with bias_v, and neither with static_k or static_v", op=op)
+    if is_causal and attn_mask is None and (bias_k is not None or add_zero_attn):
+        # The mask has a column for each key, and those that are appended are visible.
+        attn_mask = ag.logical_not(ag.causal_mask(length, key.shape[0], queue=query.queue))
+    if bias_k is not None and bias_v is not None:
+        rows[1:] = [ag.cat((x, ag.expand(b, (1, n, embed))), 0) for x, b in zip(rows[1:], (bias_k, bias_v))]
+        key_padding_mask, attn_mask = map(_heads.with_visible_key, (key_padding_mask, attn_mask))
+    size = embed // num_heads
+    q, k, v = (ag.permute(ag.reshape(x, (x.shape[0], n, num_heads, size)), (1, 2, 0, 3)) for x in rows)
+    if static_k is not None:
+        k = ag.reshape(static_k, (n, num_heads, -1, size))
+    if static_v is not None:
+        v = ag.reshape(static_v, (n, num_heads, -1, size))
+    causal = is_causal and attn_mask is None
+    if add_zero_attn:
+        last = Tensor.zeros((n, num_heads, 1, size), k.dtype, queue=k.queue)
+        k, v = ag.cat((k, last), 2), ag.cat((v, last), 2)
+        key_padding_mask, attn_mask = map(_heads.with_visible_key, (key_padding_mask, attn_mask))
+    mask = _heads.hidden(attn_mask, key_padding_mask, (n, num_heads, length, k.shape[2]), op)
+    y, seen = _heads.attend(q, k, v, mask, causal, need_weights, dropout_p if training else 0.0)
+    y = ag.linear(ag.reshape(ag.permute(y, (2, 0, 1, 3)), (length, n, embed)), out_proj_weight, out_proj_bias)
+    return y, ag.mean(seen, axis=1) if seen is not None and average_attn_weights else seen
 
 
 def __getattr__(name: str) -> Any:
