@@ -120,8 +120,12 @@ class MultiheadAttention(Module):
     ) -> tuple[Tensor, Tensor | None]:
         """The result with ``bias_k`` and ``bias_v``, or zeros, as keys and values after the given ones."""
         batched = self.batch_first and inputs[0].ndim == 3
+        query, key, value = (ag.transpose(x, 0, 1) if batched else x for x in inputs)
+        key_padding_mask, need_weights, attn_mask = masks
         y, weights = functional.multi_head_attention_forward(
-            *(ag.transpose(x, 0, 1) if batched else x for x in inputs),
+            query,
+            key,
+            value,
             self.embed_dim,
             self.num_heads,
             self.in_proj_weight,
@@ -133,7 +137,9 @@ class MultiheadAttention(Module):
             self.out_proj.weight,
             self.out_proj.bias,
             self.training,
-            *masks,
+            key_padding_mask,
+            need_weights,
+            attn_mask,
             self.in_proj_weight is None,
             self.q_proj_weight,
             self.k_proj_weight,

@@ -480,8 +480,8 @@ def multi_head_attention_forward(
     """``nn.MultiheadAttention`` as a function of its weights: query (L, N, E), key and value (S, N, ...), or without N.
 
     The projection weights are ``in_proj_weight`` (3 E, E), or with ``use_separate_proj_weight`` the three others.
-    ``static_k`` and ``static_v`` (N * heads, S, D) replace the projected keys and values. Masks and results are those of
-    the layer. Raises ShapeError unless E is ``embed_dim_to_check`` and the weights are given.
+    ``static_k`` and ``static_v`` (N * heads, S, D) replace the projected keys and values. Masks and results are those
+    of the layer. Raises ShapeError unless E is ``embed_dim_to_check`` and the weights are given.
     """
     op = "multi_head_attention_forward"
     embed = query.shape[-1]
@@ -510,7 +510,7 @@ def multi_head_attention_forward(
     if (bias_k is None) != (bias_v is None) or (bias_k is not None and (static_k is not None or static_v is not None)):
         raise ShapeError(f"{op} takes bias_k together with bias_v, and neither with static_k or static_v", op=op)
     if is_causal and attn_mask is None and (bias_k is not None or add_zero_attn):
-        # The mask has a column for each key, and those that are appended are visible.
+        # The mask has a column for each key; appended keys are visible.
         attn_mask = ag.logical_not(ag.causal_mask(length, key.shape[0], queue=query.queue))
     if bias_k is not None and bias_v is not None:
         rows[1:] = [ag.cat((x, ag.expand(b, (1, n, embed))), 0) for x, b in zip(rows[1:], (bias_k, bias_v))]
