@@ -29,7 +29,7 @@ PROGRAMS = {
     "char_lstm": ("--length 8 --write 5", r"loss (\S+)", (2.8, 3.4)),
     "gpt": ("--batch-size 8 --test 20 --layers 1 --width 16", r"accuracy (\S+) %", (0, 5)),
     "vit": ("--samples 40 --batch-size 8 --layers 1", r"accuracy (\S+) %", (0, 100)),
-    "unet": ("--samples 32 --batch-size 4 --width 4", r"overlap (\S+)", (0, 0.5)),
+    "unet": ("--samples 32 --batch-size 4 --width 4", r"overlap (\S+)", (0, 1)),
     "gcn": ("--nodes 400", r"accuracy (\S+) %", (25, 90)),
     "actor_critic": ("--longest 10", r"mean length (\S+)", (8, 10)),
     "ddpm": ("--samples 16 --batch-size 4 --width 16 --noise-steps 4", r"loss (\S+)", (0.5, 1.5)),

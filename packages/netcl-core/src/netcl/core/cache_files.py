@@ -43,7 +43,7 @@ __all__ = [
 _MAGIC = b"netcl-cache-2 "
 _HEADER = len(_MAGIC) + 64 + 1
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_HAS_OWNERS = os.name == "posix"
+_HAS_OWNERS = hasattr(os, "geteuid")  # Windows has neither owners nor modes
 _STALE_S = 3600.0
 
 _warned: set[str] = set()

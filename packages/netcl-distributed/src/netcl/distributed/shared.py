@@ -131,7 +131,7 @@ def _check_owner(path: str | Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise RuntimeError(f"{path} is no rendezvous of netcl: it is no regular file")
     writable = stat.S_IMODE(status.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
-    if os.name == "posix" and (status.st_uid not in (os.geteuid(), 0) or writable):
+    if hasattr(os, "geteuid") and (status.st_uid not in (os.geteuid(), 0) or writable):
         mode = stat.S_IMODE(status.st_mode)
         raise RuntimeError(
             f"{path} is not trusted: it belongs to the user {status.st_uid} and has mode {mode:04o}; a rendezvous is "

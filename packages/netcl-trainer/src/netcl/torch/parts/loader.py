@@ -197,7 +197,7 @@ def _unpacked(pieces: list[bytes], installed: bool, name: str | None, path: str 
     """The builder of a worker, in the worker, with tensors on the NumPy engine; runs the main script if the pickle
     refers to it, after ``import torch`` means what it does in the parent.
     """
-    os.environ["NETCL_DEVICE"] = "cpu"
+    os.environ.update(NETCL_DEVICE="cpu")
     if installed:
         from netcl.torch.install import install
 
@@ -298,7 +298,7 @@ class _WorkerBuilder(BatchBuilder):
     def begin(self, worker: int) -> None:
         """Seeds the generators of the worker as PyTorch does, and calls ``worker_init_fn``."""
         global _info
-        os.environ["NETCL_DEVICE"] = "cpu"  # of a forked worker, too
+        os.environ.update(NETCL_DEVICE="cpu")  # of a forked worker, too
         for kind in (Tensor, Parameter):
             ForkingPickler.register(kind, _reduced)
         nc.set_num_threads(1)
