@@ -80,7 +80,7 @@ def main():
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--samples", type=int, default=512, help="images in all; an eighth of them is for the test")
     parser.add_argument("--width", type=int, default=16)
-    parser.add_argument("--lr", type=float, default=3e-3)
+    parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--log", type=Path, help="a file for the loss of each step")
