@@ -322,11 +322,9 @@ for _ in range(30):
 
 
 def test_savers_of_one_file_in_processes(tmp_path: Path) -> None:
-    path = tmp_path / "m"
-    running = [
-        subprocess.Popen([sys.executable, "-c", SAVING, str(path), str(at)], stderr=subprocess.PIPE, text=True)
-        for at in (1, 2)
-    ]
+    path, env = tmp_path / "m", {**os.environ, "NETCL_DEVICE": "cpu"}
+    command = [sys.executable, "-c", SAVING, str(path)]
+    running = [subprocess.Popen([*command, at], stderr=subprocess.PIPE, text=True, env=env) for at in ("1", "2")]
     seen = set()
     while any(process.poll() is None for process in running):
         if path.exists():
