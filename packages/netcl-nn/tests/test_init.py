@@ -126,7 +126,7 @@ def test_dirac_keeps_channels(shape, groups):
     part = shape[0] // groups
     for out in range(shape[0]):
         if out % part < shape[1]:
-            expected[(out, out % part, *(size // 2 for size in shape[2:]))] = 1
+            expected[tuple([out, out % part] + [size // 2 for size in shape[2:]])] = 1
     np.testing.assert_array_equal(weight, expected)
 
 

@@ -90,9 +90,9 @@ class Embedding(Module):
         """Returns a layer with ``embeddings`` (num_embeddings, embedding_dim) as its weight, without gradient if
         ``freeze``.
         """
-        _check_table(embeddings)
+        rows, size = _table_sizes(embeddings)
         place = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
-        return cls(*embeddings.shape, *place, _weight=embeddings, _freeze=freeze)
+        return cls(rows, size, *place, _weight=embeddings, _freeze=freeze)
 
     def extra_repr(self) -> str:
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
@@ -125,9 +125,10 @@ def check_norm(max_norm: Any) -> None:
         raise ValueError(f"embedding: max_norm is not negative, not {max_norm}")
 
 
-def _check_table(embeddings: Tensor) -> None:
+def _table_sizes(embeddings: Tensor) -> tuple[int, int]:
     if embeddings.ndim != 2:
         raise ShapeError(f"from_pretrained takes rows (num, dim), not {embeddings.shape}", op="Embedding")
+    return embeddings.shape[0], embeddings.shape[1]
 
 
 def rows_of(indices: Any, weight: Tensor, padding_idx: int | None, scale_grad_by_freq: bool) -> Tensor:
@@ -310,7 +311,7 @@ class EmbeddingBag(Embedding):
         )
 
     @classmethod
-    def from_pretrained(
+    def from_pretrained(  # type: ignore[override]
         cls,
         embeddings: Tensor,
         freeze: bool = True,
@@ -325,9 +326,9 @@ class EmbeddingBag(Embedding):
         """Returns a layer with ``embeddings`` (num_embeddings, embedding_dim) as its weight, without gradient if
         ``freeze``.
         """
-        _check_table(embeddings)
+        rows, size = _table_sizes(embeddings)
         options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset, padding_idx)
-        made = cls(*embeddings.shape, *options)
+        made = cls(rows, size, *options)
         made.weight.requires_grad = not freeze
         return made
 

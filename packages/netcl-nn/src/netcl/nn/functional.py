@@ -488,11 +488,11 @@ def multi_head_attention_forward(
     if embed != embed_dim_to_check or embed % num_heads or query.ndim not in (2, 3):
         raise ShapeError(f"{op}: query {query.shape} of {num_heads} heads; E is {embed_dim_to_check}", op=op)
     if query.ndim == 2:
-        more = (training, key_padding_mask, need_weights, attn_mask, use_separate_proj_weight)
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight, static_k, static_v, average_attn_weights, is_causal)
         y, seen = multi_head_attention_forward(
-            *(ag.unsqueeze(x, 1) for x in (query, key, value)), embed, num_heads, in_proj_weight, in_proj_bias,
-            bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, *more, *weights,
+            ag.unsqueeze(query, 1), ag.unsqueeze(key, 1), ag.unsqueeze(value, 1), embed, num_heads, in_proj_weight,
+            in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training,
+            key_padding_mask, need_weights, attn_mask, use_separate_proj_weight, q_proj_weight, k_proj_weight,
+            v_proj_weight, static_k, static_v, average_attn_weights, is_causal,
         )  # fmt: skip
         return ag.squeeze(y, 1), None if seen is None else ag.squeeze(seen, 0)
     length, n = query.shape[:2]

@@ -28,9 +28,7 @@ def attend(
     return ag.matmul(weights, v), weights
 
 
-def hidden(
-    attention: Tensor | None, padding: Tensor | None, sizes: tuple[int, int, int, int], op: str
-) -> Tensor | None:
+def hidden(attention: Tensor | None, padding: Tensor | None, sizes: tuple[int, ...], op: str) -> Tensor | None:
     """Combines both masks into one that broadcasts to ``sizes`` (N, heads, L, S); True hides a key.
 
     ``attention`` is (L, S) or (N * heads, L, S); ``padding`` is (N, S), or (S,) if N is 1.

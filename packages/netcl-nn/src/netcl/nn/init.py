@@ -200,7 +200,8 @@ def dirac(tensor: Tensor, groups: int = 1) -> Any:
     part = tensor.shape[0] // groups
     same = np.arange(min(part, tensor.shape[1]))
     values = np.zeros((groups, part, *tensor.shape[1:]))
-    values[(slice(None), same, same, *(size // 2 for size in tensor.shape[2:]))] = 1
+    at: Any = (slice(None), same, same, *(size // 2 for size in tensor.shape[2:]))
+    values[at] = 1
     tensor.write(values.reshape(tensor.shape))
 
 
