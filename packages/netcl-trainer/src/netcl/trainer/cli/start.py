@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import sys
 from importlib import resources
@@ -17,7 +18,7 @@ __all__ = ["completion", "init", "run"]
 def init(chosen: argparse.Namespace) -> int:
     """Writes the files of a template into a folder, and prints the commands to run; refuses to overwrite a file."""
     folder = Path(chosen.folder or chosen.kind)
-    source = resources.files("netcl.trainer").joinpath("_templates", chosen.kind)
+    source = resources.files("netcl.trainer") / "_templates" / chosen.kind
     # Python files have the suffix .txt there, since they are no modules of the package.
     files = {file.name.replace(".py.txt", ".py"): file for file in source.iterdir()}
     there = [name for name in sorted(files) if (folder / name).exists()]
@@ -41,9 +42,7 @@ def completion(chosen: argparse.Namespace) -> int:
     """Prints a script that completes commands, options and files in a shell."""
     if importlib.util.find_spec("shtab") is None:
         raise ConfigFileError("completion is made by shtab: pip install shtab, or netcl-trainer[completion]")
-    import shtab
-
     from netcl.trainer.cli import parser
 
-    print(shtab.complete(parser(), chosen.shell))
+    print(importlib.import_module("shtab").complete(parser(), chosen.shell))
     return 0
