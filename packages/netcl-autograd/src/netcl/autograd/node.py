@@ -6,7 +6,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl.autograd import in_place
 from netcl.autograd.backward import backward_from
@@ -17,7 +17,7 @@ from netcl.autograd.mode import state
 from netcl.core import Tensor
 from netcl.core.tensor import gradients
 
-if "tracing" in LEVELS:
+if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.core.lazy.tracer import force
 else:
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl.autograd import views
 from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of
@@ -14,11 +14,11 @@ from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, execute
 from netcl.core.tensor.gradients import mark_recorded
 
-if "programs" in LEVELS:
+if TYPE_CHECKING or "programs" in LEVELS:
     from netcl.autograd.derive.execute import run_plan
     from netcl.autograd.derive.fused_plan import fused_plan
     from netcl.core.dispatch import Bound, bound
-if "tracing" in LEVELS:
+if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.core.lazy.tracer import NOT_TRACED
 
 Next = Callable[..., Any]

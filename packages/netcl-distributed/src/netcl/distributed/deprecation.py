@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 Named = TypeVar("Named", bound=Callable[..., Any])
 
@@ -33,8 +33,8 @@ def deprecated(since: str, instead: str) -> Callable[[Named], Named]:
 
         if not isinstance(named, type):
             return warned  # type: ignore[return-value]
-        named.__init__ = warned  # type: ignore[misc]
-        return named
+        setattr(named, "__init__", warned)  # noqa: B010
+        return cast("Named", named)
 
     return mark
 

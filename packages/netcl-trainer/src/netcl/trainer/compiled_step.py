@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl import ops
 from netcl.autograd.levels import LEVELS, without
@@ -16,7 +16,7 @@ from netcl.trainer.batches import Batch, describe, on_device
 from netcl.trainer.step import TrainingStep
 from netcl.trainer.training_state import TrainingState
 
-if "capture" in LEVELS:
+if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["CompiledStep"]

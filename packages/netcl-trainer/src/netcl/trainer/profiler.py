@@ -5,13 +5,13 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl.autograd.levels import LEVELS, without
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.run_view import RunView
 
-if "profiling" in LEVELS:
+if TYPE_CHECKING or "profiling" in LEVELS:
     from netcl.profiling.report import roofline
     from netcl.profiling.trace import profile
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl.autograd.levels import LEVELS, without
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
 
-if "capture" in LEVELS:
+if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["CompiledGraph"]

@@ -13,7 +13,7 @@ from netcl.core.dispatch import pop_hook, push_hook
 
 if TYPE_CHECKING:
     from netcl.core.backend.protocol import KernelText
-if "tracing" in LEVELS:
+if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.autograd.compiler.recorded_trace import Cache, RecordedTrace, Tracer
 
 F = TypeVar("F", bound=Callable[..., Any])

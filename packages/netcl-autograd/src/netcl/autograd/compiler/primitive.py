@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
@@ -14,7 +14,7 @@ from netcl.core.errors import ExpressionError
 from netcl.core.expr import parse
 from netcl.ops.table import elementwise
 
-if "programs" in LEVELS:
+if TYPE_CHECKING or "programs" in LEVELS:
     from netcl.autograd.derive.closed_forms import closed_form
     from netcl.autograd.derive.custom_gradients import TextGradient
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Hashable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from netcl.autograd.grad_node import GradNode
 from netcl.autograd.levels import LEVELS, without
@@ -13,7 +13,7 @@ from netcl.core import Tensor
 from netcl.core.errors import CaptureError
 from netcl.core.user_frame import level_outside
 
-if "capture" in LEVELS:
+if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["CompiledTrainingStep", "compile_training_step"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from netcl.autograd.derive.gradient_cse import load_outputs
 from netcl.autograd.derive.op_plan import floating_outputs, narrowed_op_plan, op_plan
@@ -13,7 +13,7 @@ from netcl.autograd.derive.problem import GradientProblem, Gradients, Shape, pro
 from netcl.autograd.levels import LEVELS
 from netcl.core.dispatch import Program
 
-if "tracing" in LEVELS:
+if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.autograd.derive.region import region_gradients
     from netcl.core.lazy.region import Fused
 

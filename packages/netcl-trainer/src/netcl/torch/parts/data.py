@@ -50,7 +50,7 @@ data.IterableDataset.register(IterableDataset)  # type: ignore[type-abstract]
 class ConcatDataset(data.ConcatDataset[T_co], Dataset[T_co]):
     """The concatenation of several data sets with indices."""
 
-    __add__ = Dataset.__add__
+    __add__: Any = Dataset.__add__
 
 
 class Subset(Dataset[T_co]):

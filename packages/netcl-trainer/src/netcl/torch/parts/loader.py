@@ -332,7 +332,7 @@ class _WorkerBuilder(BatchBuilder):
 
 
 # Of the libraries under NumPy: a worker computes with one thread, as PyTorch's, and a process that forks has one.
-_ONE_THREAD = dict.fromkeys(("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+_ONE_THREAD: dict[str, str] = dict.fromkeys(("MKL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from netcl.trainer.cli.peer import pytorch_times
 from netcl.trainer.cli.train import configured
 from netcl.trainer.profiler import Profiler
 
-if "profiling" in LEVELS:
+if TYPE_CHECKING or "profiling" in LEVELS:
     from netcl.profiling import autotuner
     from netcl.profiling.timing import format_seconds, timing
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from netcl.autograd.levels import LEVELS
 from netcl.data import example_digits
 
-if "profiling" in LEVELS:
+if TYPE_CHECKING or "profiling" in LEVELS:
     from netcl.profiling.timing import timing
 
 __all__ = ["pytorch_times"]
