@@ -43,11 +43,11 @@ class Meter:
     """
 
     def __init__(self, budget: Budget, size: int, factor: int) -> None:
-        self.budget = budget
+        self.budget: Budget = budget
         self.bytes_left: int = budget.bytes + factor * size
         self.items_left: int = budget.items + size // 8
         self.seconds_left: float = budget.seconds + size / (32 << 20)
-        self.part = ""
+        self.part: str = ""
 
     @contextmanager
     def at(self, part: str) -> Iterator[None]:
