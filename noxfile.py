@@ -225,7 +225,8 @@ def alone(session: nox.Session) -> None:
 
 @nox.session
 def swap_core(session: nox.Session) -> None:
-    """Run the six upper suites on another netcl-core, where reaching past the contract raises.
+    """Run upper suites on another netcl-core, where reaching past the contract raises: all six for a given core, and in
+    `nox -s swap_core_whole`.
 
     The core is netcl-core-numpy, or one whose folder is given: ``-- alternatives/netcl-core-mine``, which is first
     checked by netcl-conformance.
@@ -238,6 +239,15 @@ def swap_core(session: nox.Session) -> None:
     install(session, wanted, str(CONFORMANCE), core="given" if given else "numpy")
     if given:
         session.run("python", "-m", "netcl_conformance")
+    parts = UPPER if given else [part for part in UPPER if part not in ("autograd", "trainer")]  # for bare nox's time
+    suites = (f"packages/netcl-{part}/tests" for part in parts)
+    run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
+
+
+@nox.session(tags=["deep"])
+def swap_core_whole(session: nox.Session) -> None:
+    """Run the six upper suites on netcl-core-numpy, where reaching past the contract raises."""
+    install(session, dict.fromkeys(PACKAGES, "[test]"), str(CONFORMANCE), core="numpy")
     suites = (f"packages/netcl-{part}/tests" for part in UPPER)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 
