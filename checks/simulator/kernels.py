@@ -27,6 +27,7 @@ from netcl.core import BufferPool, DeviceHandle, Tensor, manager
 from netcl.core.backend.epilogue import Epilogue
 from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.contraction import conv, gemm, matrix_units
+from netcl.core.backend.opencl.kernels import attention_unit
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
@@ -293,14 +294,17 @@ def check_products(engine: Any, mode: str) -> int:
 
 def check_matrix_units(engine: Any) -> int:
     """Products of small integers on the software twins of matrix units, with tails in all axes, in the two layouts that
-    transpose most and least; the number of products.
+    transpose most and least, and attention with its gradients; the number of cases.
     """
     tiles = [unit.tiles[0][0] for unit in UNITS.values() if unit.capability is None]
     for tile in tiles:
         for dtype, along in zip(matrix_units.DTYPES, ((True, False), (False, True))):
             done = matrix_units._multiplies(engine, "float32" if tile.parts else dtype, tile, along, (40, 24, 72))
             assert done, f"{tile} {dtype} {along}"
-    return 2 * len(tiles)
+    trials = [(dtype, 20, 19, 10, causal) for dtype, causal in zip(matrix_units.DTYPES, (True, False))]
+    for trial in trials:
+        assert attention_unit._is_right(engine, "mma_twin", *trial), f"attention {trial}"
+    return 2 * len(tiles) + len(trials)
 
 
 def results(computation: Callable[..., Any], inputs: list[np.ndarray], place: Any) -> list[np.ndarray]:

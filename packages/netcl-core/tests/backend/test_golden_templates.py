@@ -37,6 +37,7 @@ from netcl.core.backend.opencl.contraction import (
 from netcl.core.backend.opencl.contraction.fused_epilogue import function_text
 from netcl.core.backend.opencl.kernels import (
     attention,
+    attention_unit,
     copy,
     ctc,
     index,
@@ -154,6 +155,18 @@ def _contractions_of_gpus() -> Instances:
                     )
 
 
+def _attention_units() -> Instances:
+    """Each kernel on the unit and on its twin, for few and for many columns, with each kind of mask."""
+    plain = attention_unit._Form("bfloat16", 64, 64, True, 0, False, True, True)
+    wide = attention_unit._Form("float16", 256, 48, False, 2, True, False, False)
+    for kernel in attention_unit._FILES:
+        for unit in ("mma", "mma_twin"):
+            for form in (plain, wide, plain._replace(masked=1)):
+                tile = attention_unit._tile(unit, kernel, form.width, form.values, 227 * 1024)
+                name = f"attention_unit/{kernel}_{unit}_{form.width}_{form.masked}"
+                yield name, partial(attention_unit._program, unit, kernel, form, tile)
+
+
 def _matrix_units() -> Instances:
     """Each unit with each of its tiles; of the first tile the layouts, split-K, and an epilogue."""
     for unit in UNITS.values():
@@ -246,7 +259,7 @@ def _rows() -> Instances:
 def instances() -> dict[str, Callable[[], str]]:
     """The function that gives the text of each instantiation, by ``program/instance``."""
     groups = (
-        _contractions_of_cpus(), _contractions_of_gpus(), _matrix_units(), _recurrences(), _moves(), _rows()
+        _contractions_of_cpus(), _contractions_of_gpus(), _attention_units(), _matrix_units(), _recurrences(), _moves(), _rows()
     )  # fmt: skip
     return {name: build for group in groups for name, build in group}
 

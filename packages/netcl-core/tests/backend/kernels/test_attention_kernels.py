@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core import Tensor
+from netcl.core import Tensor, config
 from netcl.core.backend.opencl import templates
-from netcl.core.backend.opencl.kernels import attention
+from netcl.core.backend.opencl.kernels import attention, attention_unit
+from netcl.core.device.capabilities import profile_of
 from netcl.core.errors import KernelBuildError, UnsupportedError
+from netcl.core.tuning import matrix_units
 
 # Errors relative to the largest value of a result. Weights are at most 1, so the bound does not grow with the keys.
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13, "float16": 3e-3, "bfloat16": 2e-2}
@@ -25,6 +27,9 @@ MORE = [
     (2, 3, 3, 31, 97, 5, 3, "added", False), (1, 2, 1, 40, 20, 16, 16, None, True),
     (1, 1, 1, 35, 67, 256, 255, None, False),
 ]  # fmt: skip
+
+# Of two panels of columns, and of tiles whose columns are no power of two.
+OF_UNITS = [(1, 2, 1, 40, 50, 96, 72, "added", False), (1, 2, 2, 70, 33, 40, 40, None, True)]
 
 
 def problem(case: Any, dtype: str, engine: Any) -> tuple[list[Any], Any, float, list[Any]]:
@@ -102,7 +107,7 @@ def test_every_variant_agrees_with_numpy(engine: Any, dtype: str, variant: str) 
         pytest.skip("needs an OpenCL device: NumPy has no variants")
     for case in (*LITTLE, *MORE):
         stored, mask, *_ = problem(case, dtype, engine)
-        shape = attention._shape(*stored[:3], mask, case[-1])
+        shape = attention.shape_of(*stored[:3], mask, case[-1])
         if variant == "online" and not attention._fits(templates.traits(engine), dtype, shape):
             with pytest.raises(UnsupportedError, match="does not fit"):  # more than this device's local memory
                 check(engine, case, dtype, variant=variant)
@@ -125,6 +130,54 @@ def test_the_kernels_of_other_devices_agree_with_numpy(
         check(engine, case, dtype, variant="online")
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "case",
+    [LITTLE[1], *(pytest.param(case, marks=pytest.mark.deep) for case in (LITTLE[0], LITTLE[2], *MORE, *OF_UNITS))],
+)
+def test_attention_on_a_matrix_unit_agrees_with_numpy(
+    engine: Any, case: Any, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
+    unit = matrix_units.attention_unit_of(profile_of(engine.queue))
+    if unit is None:
+        unit = "mma_twin"
+        # Optimised, it takes tens of seconds to build, and Intel's compiler (2026.0) gets 48 columns wrong.
+        monkeypatch.setattr(engine, "launch", partial(engine.launch, options="-cl-opt-disable"))
+    check(engine, case, dtype, variant=unit)
+
+
+def test_a_tile_of_a_unit_fits_local_memory() -> None:
+    for kernel, tiles in attention_unit._TILES.items():
+        for columns in tiles:
+            for most in (99 * 1024, 163 * 1024, 227 * 1024):
+                tile = attention_unit._tile("mma", kernel, columns, columns, most)
+                assert attention_unit._local_bytes(kernel, tile, columns, columns) <= most
+    small, large = (attention_unit._tile("mma", "unit_by_q", 128, 128, most * 1024) for most in (99, 227))
+    assert small.rows * small.warps < large.rows * large.warps
+
+
+def test_a_unit_whose_trial_fails_is_not_used(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no matrix units")
+    trials = []
+
+    def refused(name: str, *rest: Any) -> bool:
+        trials.append(name)
+        return False
+
+    profile = profile_of(engine.queue)
+    monkeypatch.setattr(matrix_units, "candidates", lambda profile, parts=0: ("mma",))
+    monkeypatch.setattr(matrix_units, "verdict", refused)
+    assert matrix_units.attention_unit_of(profile) is None
+    assert trials == ["attention_mma"]
+    monkeypatch.setattr(matrix_units, "verdict", lambda *rest: True)
+    assert matrix_units.attention_unit_of(profile) == "mma"
+    with config.override(KERNEL_STRATEGY="portable"):
+        assert matrix_units.attention_unit_of(profile) is None
+
+
 def test_keys_in_parts_are_added_in_order(engine: Any) -> None:
     # One head alone: its keys are shared out, and each part has gradients by q of its own.
     check(engine, (1, 1, 1, 20, 200, 6, 5, None, False), "float32")
@@ -133,7 +186,7 @@ def test_keys_in_parts_are_added_in_order(engine: Any) -> None:
 def test_what_does_not_fit_is_computed_in_blocks(engine: Any) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no variants")
-    wide = attention._Shape(1, 2, 1, 8, 9, 257, 4, None, False, False)
+    wide = attention.AttentionShape(1, 2, 1, 8, 9, 257, 4, None, False, False)
     seen = templates.traits(engine)
     assert not attention._fits(seen, "float32", wide)
     assert attention._fits(seen, "float32", wide._replace(width=256))

@@ -17,7 +17,19 @@ from netcl.core.device.child_probe import driver_key, verdict
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.traits import Traits
 
-__all__ = ["UNITS", "MatrixUnit", "UnitTile", "convolves", "fits", "parts_of", "pays", "tile_of", "unit_of"]
+__all__ = [
+    "UNITS",
+    "MatrixUnit",
+    "UnitTile",
+    "attention_unit_of",
+    "convolves",
+    "fits",
+    "local_memory",
+    "parts_of",
+    "pays",
+    "tile_of",
+    "unit_of",
+]
 
 CHUNK = 8  # elements of a copy to local memory, which begin at multiples of 16 bytes to be copied asynchronously
 _LEAST_ROWS = 8  # of a result; below, reading the operands takes all the time
@@ -125,6 +137,11 @@ import os
 from netcl.core.backend.opencl.contraction.matrix_units import run_trial
 os._exit(run_trial({name!r}, sys.argv[1]))
 """
+_ATTENTION_CHILD = """\
+import os
+from netcl.core.backend.opencl.kernels.attention_unit import run_trial
+os._exit(run_trial({name!r}, sys.argv[1]))
+"""
 
 
 def parts_of(dtype: str, precision: str = "highest") -> int | None:
@@ -160,10 +177,33 @@ def candidates(profile: DeviceProfile, parts: int = 0) -> tuple[str, ...]:
     )
 
 
+def local_memory(profile: DeviceProfile) -> int:
+    """The bytes of local memory that a work-group may declare: of NVIDIA's GPUs more than the driver reports, by their
+    compute capability (CUDA C Programming Guide, technical specifications).
+    """
+    device = profile._device
+    if device is None or "cl_nv_device_attribute_query" not in profile.extensions:
+        return int(profile.local_mem_size)
+    capability = int(device.compute_capability_major_nv), int(device.compute_capability_minor_nv)
+    return {(8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227}.get(capability, 99) * 1024
+
+
 def is_right(device: Any, name: str) -> bool:
     """True if the unit ``name`` computed right products on the device in a child process."""
     key = driver_key(device)
     return verdict(f"matrix_unit_{name}", key, _CHILD.format(name=name), _TIMEOUT_S, key)
+
+
+def attention_unit_of(profile: DeviceProfile) -> str | None:
+    """The matrix unit on which a device computes attention of 16-bit operands, or None: a unit of fragments in
+    registers, whose kernels are tried in a child process at the first call for a driver version.
+    """
+    if config.get("KERNEL_STRATEGY") == "portable" or "mma" not in candidates(profile):
+        return None
+    device = profile._device
+    key = driver_key(device)
+    trial = _ATTENTION_CHILD.format(name="mma")
+    return "mma" if verdict("attention_mma", key, trial, _TIMEOUT_S, key) else None
 
 
 @lru_cache(maxsize=1024)

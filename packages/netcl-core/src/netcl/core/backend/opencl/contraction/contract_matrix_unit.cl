@@ -103,7 +103,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void matrix_unit(__global const ushort* restrict a_, __global const ushort* restrict b_, __global RESULT* restrict out, const product g,
                  const int splits, const int part, const long out_part, const int segment, const int jump WHOLE_OPERANDS${operand_parameters}) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
-    UNIT_MEMORY
+    UNIT_MEMORY(g.k)
     const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
     const int m = g.m, n = g.n, a_step = A_ALONG ? g.a_row : g.a_k, b_step = B_ALONG ? g.b_n : g.b_k;
     const int rows = (m + SPAN_M - 1) / SPAN_M, columns = (n + SPAN_N - 1) / SPAN_N, number = get_group_id(0);

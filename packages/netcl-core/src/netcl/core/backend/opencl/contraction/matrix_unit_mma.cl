@@ -1,6 +1,6 @@
 // The unit mma.sync.m16n8k16 of NVIDIA's GPUs from compute capability 8.0 on, in inline PTX, with ldmatrix.
 
-#define UNIT_MEMORY
+#define UNIT_MEMORY(some)
 #define COPIES_WAIT COPIES_WAIT_FOR(AHEAD - 1)
 
 static inline uint4 rows_of(__local const ushort* from) {
@@ -17,24 +17,7 @@ static inline uint4 columns_of(__local const ushort* from) {
     return part;
 }
 
-static inline uint4 fragment_a(__local const ushort* tile, const uint row, const uint k, const uint lane) {
-#if A_ALONG
-    return rows_of(tile + ALONG(row + lane % 16, lane % 8, k / 8 + lane / 16));
-#else
-    return columns_of(tile + ACROSS(k + lane % 8 + lane / 16 * 8, lane % 8, row / 8 + lane / 8 % 2));
-#endif
-}
-
-static inline uint4 fragment_b(__local const ushort* tile, const uint column, const uint k, const uint lane) {
-#if B_ALONG
-    return rows_of(tile + ALONG(column + lane % 8 + lane / 16 * 8, lane % 8, k / 8 + lane / 8 % 2));
-#else
-    return columns_of(tile + ACROSS(k + lane % 16, lane % 8, column / 8 + lane / 16));
-#endif
-}
-
 #define MULTIPLY(sums, a, b0, b1) \
     asm("mma.sync.aligned.m16n8k16.row.col.f32." KIND "." KIND ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1))
-

@@ -6,7 +6,7 @@
 // group of multiplies is under way when the next block begins: the buffer of the block before that one is free for copies.
 
 #define AHEAD (STAGES - 2)
-#define UNIT_MEMORY
+#define UNIT_MEMORY(some)
 #define COPIES_WAIT \
     COPIES_WAIT_FOR(AHEAD - 1); \
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory")

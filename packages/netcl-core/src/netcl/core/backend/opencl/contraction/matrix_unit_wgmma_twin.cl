@@ -1,7 +1,7 @@
 // The software twin of matrix_unit_wgmma.cl: each work-item computes its own sums from the tiles in local memory.
 
 #define AHEAD (STAGES - 2)
-#define UNIT_MEMORY
+#define UNIT_MEMORY(some)
 #define FRAGMENT_ROW(i) ((warp / 4 * (WARP_M / 16) + (i)) * 64 + warp % 4 * 16)
 #define WARP_COLUMN 0
 #define AT_ALONG(tile, index, k) element(tile[ALONG(index, index, (k) / 8) + (k) % 8])

@@ -20,25 +20,25 @@ from netcl.core.tuning.problems import Contraction, SegmentedRows, dense_steps, 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["contract", "program", "run_trial", "split_program"]
+__all__ = ["ELEMENTS", "KINDS", "contract", "program", "run_trial", "split_program"]
 
-_KINDS = {"float16": "f16", "bfloat16": "bf16"}
-_ELEMENTS = {"float16": "vload_half(0, (const half*)&x)", "bfloat16": "as_float((uint)x << 16)"}
+KINDS = {"float16": "f16", "bfloat16": "bf16"}
+ELEMENTS = {"float16": "vload_half(0, (const half*)&x)", "bfloat16": "as_float((uint)x << 16)"}
 _GROUP_ROWS = 8
 _SPLITTERS = 128  # work-items of a group that splits operands in parts
 # The templates that define each unit, in order.
 _TEMPLATES = {
     "wgmma": ("matrix_unit_nvidia", "matrix_unit_wgmma"),
-    "mma": ("matrix_unit_nvidia", "matrix_unit_mma", "matrix_unit_fragments"),
+    "mma": ("matrix_unit_nvidia", "matrix_unit_mma", "matrix_unit_mma_loads", "matrix_unit_fragments"),
     "wgmma_twin": ("matrix_unit_plain", "matrix_unit_wgmma_twin"),
-    "mma_twin": ("matrix_unit_plain", "matrix_unit_mma_twin", "matrix_unit_fragments"),
+    "mma_twin": ("matrix_unit_plain", "matrix_unit_mma_twin", "matrix_unit_mma_twin_loads", "matrix_unit_fragments"),
 }
 
 
 def _multiply(tile: UnitTile, along: tuple[bool, bool], dtype: str) -> tuple[str, str]:
     """The definition of one instruction wgmma: ``sums`` += the tiles described by ``a`` and ``b``."""
     sums = [f"sums[{j}][{e}]" for j in range(tile.n // 8) for e in range(4)]
-    count, kind = len(sums), _KINDS[dtype]
+    count, kind = len(sums), KINDS[dtype]
     registers = ",".join(f"%{i}" for i in range(count))
     across = f"{int(not along[0])}, {int(not along[1])}"
     text = "//@ { .reg .pred p; setp.ne.b32 p, 1, 0; "
@@ -68,7 +68,7 @@ def program(
         ("SPAN_M", tile.m), ("SPAN_N", tile.n), ("SPAN_K", tile.k), ("WARPS_M", tile.warps_m),
         ("WARPS_N", tile.warps_n), ("STAGES", tile.stages), ("GROUP_ROWS", _GROUP_ROWS), ("A_ALONG", int(a_along)),
         ("B_ALONG", int(b_along)), ("CHUNKS_ALIGNED", int(aligned)), ("PAIRS", int(pairs and not partial)),
-        ("KIND", f'"{_KINDS[kind]}"'), ("ELEMENT_X", _ELEMENTS[kind]), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
+        ("KIND", f'"{KINDS[kind]}"'), ("ELEMENT_X", ELEMENTS[kind]), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
         ("A_PLANES", sum(a << 2 * i for i, (a, _) in enumerate(planes))),
         ("B_PLANES", sum(b << 2 * i for i, (_, b) in enumerate(planes))),
         *(result if partial else (("RESULT", "STORAGE"), ("STORE_RESULT", "STORE"))), SHORT,

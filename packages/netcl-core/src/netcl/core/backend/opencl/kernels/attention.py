@@ -15,9 +15,12 @@ import numpy as np
 from netcl.core.backend import attention_blocks as blocks
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
+from netcl.core.backend.opencl.kernels import attention_unit
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.errors import UnsupportedError
+from netcl.core.tuning.matrix_units import DTYPES, attention_unit_of
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -44,7 +47,7 @@ class _Launch(NamedTuple):
     bytes: int  # of local memory that is given as an argument
 
 
-class _Shape(NamedTuple):
+class AttentionShape(NamedTuple):
     """q (samples, heads, queries, width), k and v (samples, heads / shared, keys, width or values)."""
 
     samples: int
@@ -72,10 +75,10 @@ class _Shape(NamedTuple):
         return steps[0], steps[1], steps[2]
 
 
-def _shape(q: TensorData, k: TensorData, v: TensorData, mask: TensorData | None, causal: bool) -> _Shape:
+def shape_of(q: TensorData, k: TensorData, v: TensorData, mask: TensorData | None, causal: bool) -> AttentionShape:
     heads, kept = (x.shape[-3] if x.ndim > 2 else 1 for x in (q, k))
     seen = mask is not None and mask.dtype == "bool"
-    return _Shape(
+    return AttentionShape(
         prod(q.shape[:-3]), heads, heads // kept, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1],
         None if mask is None else mask.shape, seen, causal,
     )  # fmt: skip
@@ -111,7 +114,7 @@ def _gpu_program(dtype: str, edge: int, chunks: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def _cpu_launch(device: Traits, dtype: str, s: _Shape, backward: bool) -> _Launch:
+def _cpu_launch(device: Traits, dtype: str, s: AttentionShape, backward: bool) -> _Launch:
     """Sizes and the places of the blocks in local memory for the kernel of CPU devices."""
     vector = _vector(device, dtype)
     width, rows = _cpu_tile(device, dtype)
@@ -144,7 +147,7 @@ def _cpu_launch(device: Traits, dtype: str, s: _Shape, backward: bool) -> _Launc
 
 
 @lru_cache(maxsize=256)
-def _gpu_launch(device: Traits, dtype: str, s: _Shape, kernel: str) -> _Launch | None:
+def _gpu_launch(device: Traits, dtype: str, s: AttentionShape, kernel: str) -> _Launch | None:
     """Groups of 16 x 16, or 8 x 8 if these or their tiles do not fit; None if neither fits."""
     for edge in (16, 8):
         tile = 4 * edge
@@ -163,7 +166,7 @@ def _gpu_launch(device: Traits, dtype: str, s: _Shape, kernel: str) -> _Launch |
     return _Launch(_gpu_program(dtype, edge, chunks), units, edge, 1, argument, 0)
 
 
-def _fits(device: Traits, dtype: str, s: _Shape) -> bool:
+def _fits(device: Traits, dtype: str, s: AttentionShape) -> bool:
     sizes = (s.samples, s.heads, s.queries, s.keys, s.width, s.values)
     if min(sizes) < 1 or max(s.width, s.values) > _MOST:
         return False
@@ -172,11 +175,16 @@ def _fits(device: Traits, dtype: str, s: _Shape) -> bool:
     return _gpu_launch(device, dtype, s, "attend_tiles") is not None
 
 
-def _is_online(engine: Any, s: _Shape, dtype: str, variant: str | None) -> bool:
-    fits = _fits(traits(engine), dtype, s)
-    if variant == "online" and not fits:
+def _way(engine: Any, s: AttentionShape, dtype: str, variant: str | None) -> str:
+    """``blocks``, ``online``, or the name of the matrix unit that is used."""
+    if variant in (None, "online") and not _fits(traits(engine), dtype, s):
+        if variant is None:
+            return "blocks"
         raise UnsupportedError(f"attention with heads of {s.width} and {s.values} in {dtype} does not fit the kernel")
-    return fits if variant is None else variant == "online"
+    if variant is not None:
+        return variant
+    unit = None if traits(engine).is_cpu or dtype not in DTYPES else attention_unit_of(profile_of(engine.queue))
+    return "online" if unit is None else unit
 
 
 def attention(
@@ -189,13 +197,17 @@ def attention(
     scale: float,
     variant: str | None = None,
 ) -> tuple[TensorData, TensorData]:
-    """softmax(scale q k^T + mask) v and the logarithms of the weights' divisors; ``variant`` forces ``online`` or
-    ``blocks``.
+    """softmax(scale q k^T + mask) v and the logarithms of the weights' divisors; ``variant`` forces ``online``,
+    ``blocks``, or the kernels of a matrix unit by its name.
     """
-    s = _shape(q, k, v, mask, causal)
-    if _is_online(engine, s, q.dtype, variant):
-        return _attend(engine, s, q, k, v, _read_mask(engine, mask, q), scale)
-    return blocks.attention(engine, q, k, v, mask, causal, scale)
+    s = shape_of(q, k, v, mask, causal)
+    way = _way(engine, s, q.dtype, variant)
+    if way == "blocks":
+        return blocks.attention(engine, q, k, v, mask, causal, scale)
+    seen = _read_mask(engine, mask, q)
+    if way == "online":
+        return _attend(engine, s, q, k, v, seen, scale)
+    return attention_unit.attend(engine, way, s, q, k, v, seen, scale)
 
 
 def attention_grad(
@@ -212,12 +224,14 @@ def attention_grad(
     variant: str | None = None,
 ) -> tuple[TensorData, TensorData, TensorData]:
     """The gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
-    s = _shape(q, k, v, mask, causal)
-    if _is_online(engine, s, q.dtype, variant):
-        inner = blocks.weighted(engine, grad, out)
-        given = [grad, q, k, v, _read_mask(engine, mask, q), lse, inner]
+    s = shape_of(q, k, v, mask, causal)
+    way = _way(engine, s, q.dtype, variant)
+    if way == "blocks":
+        return blocks.attention_grad(engine, grad, q, k, v, mask, out, lse, causal, scale)
+    given = [grad, q, k, v, _read_mask(engine, mask, q), lse, blocks.weighted(engine, grad, out)]
+    if way == "online":
         return (_gradients if traits(engine).is_cpu else _gradients_in_groups)(engine, s, given, scale)
-    return blocks.attention_grad(engine, grad, q, k, v, mask, out, lse, causal, scale)
+    return attention_unit.gradients(engine, way, s, given, scale)
 
 
 def _read_mask(engine: Any, mask: TensorData | None, q: TensorData) -> TensorData:
@@ -230,7 +244,7 @@ def _read_mask(engine: Any, mask: TensorData | None, q: TensorData) -> TensorDat
 
 
 def _attend(
-    engine: Any, s: _Shape, q: TensorData, k: TensorData, v: TensorData, mask: TensorData, scale: float
+    engine: Any, s: AttentionShape, q: TensorData, k: TensorData, v: TensorData, mask: TensorData, scale: float
 ) -> tuple[TensorData, TensorData]:
     device, wide = traits(engine), compute_dtype(q.dtype)
     launch = (
@@ -243,7 +257,7 @@ def _attend(
 
 
 def _gradients(
-    engine: Any, s: _Shape, given: list[TensorData], scale: float
+    engine: Any, s: AttentionShape, given: list[TensorData], scale: float
 ) -> tuple[TensorData, TensorData, TensorData]:
     """By the kernel of CPU devices, whose parts of the keys have gradients by q of their own, added up in order."""
     q, k, v = given[1:4]
@@ -259,7 +273,7 @@ def _gradients(
 
 
 def _gradients_in_groups(
-    engine: Any, s: _Shape, given: list[TensorData], scale: float
+    engine: Any, s: AttentionShape, given: list[TensorData], scale: float
 ) -> tuple[TensorData, TensorData, TensorData]:
     q, k, v = given[1:4]
     wide = compute_dtype(q.dtype)

@@ -1,0 +1,68 @@
+// The block of queries `number` of all heads that share keys, each head's from the first one that sees the tile: its head and
+// its first query.
+#define HEAD_OF(number) (shared * g.shared + (number) / each)
+#define QUERY_OF(number) (begin + (number) % each * BLOCK)
+#define COPY_QUERIES(number, stage) { \
+        const long at = HEAD_OF(number) * g.queries + QUERY_OF(number), count = g.queries - QUERY_OF(number); \
+        copy_rows(q_tiles + (stage) * TILE_SIZE(BLOCK, WIDTH), BLOCK, q + at * width, count, width, WIDTH / 8, item); \
+        copy_rows(grad_tiles + (stage) * TILE_SIZE(BLOCK, VALUES), BLOCK, grad + at * values, count, values, VALUES / 8, item); \
+        for (int i = item; i < BLOCK; i += ITEMS) { \
+            divided[(stage) * BLOCK + i] = i < count ? lse[at + i] * LOG2_E : INFINITY; \
+            mean[(stage) * BLOCK + i] = i < count ? inner[at + i] : 0.0f; \
+        } \
+    }
+
+KERNEL void unit_by_k_v(__global const ushort* restrict grad, __global const ushort* restrict q, __global const ushort* restrict k,
+                        __global const ushort* restrict v, __global const void* restrict mask, __global const float* restrict lse,
+                        __global const float* restrict inner, __global STORAGE* restrict k_grad, __global STORAGE* restrict v_grad,
+                        const attention geometry, const float scale) {
+    __local ushort k_tile[TILE_SIZE(TILE, WIDTH)] ALIGNED_TILES, v_tile[TILE_SIZE(TILE, VALUES)] ALIGNED_TILES;
+    __local ushort q_tiles[2 * TILE_SIZE(BLOCK, WIDTH)] ALIGNED_TILES, grad_tiles[2 * TILE_SIZE(BLOCK, VALUES)] ALIGNED_TILES;
+    __local float divided[2 * BLOCK], mean[2 * BLOCK];
+    UNIT_MEMORY(geometry.queries)
+    NUMBERS
+    const long shared = get_group_id(1), first = (long)get_group_id(0) * TILE, keys = min((long)TILE, g.keys - first);
+    const long begin = CAUSAL ? first / BLOCK * BLOCK : 0;
+    const int each = max((g.queries - begin + BLOCK - 1) / BLOCK, (long)0), blocks = each * g.shared;
+    k += (shared * g.keys + first) * width;
+    v += (shared * g.keys + first) * values;
+    float k_sums[FRAGMENTS][WIDTH / 8][4], v_sums[FRAGMENTS][VALUES / 8][4];
+    CLEAR(k_sums, WIDTH);
+    CLEAR(v_sums, VALUES);
+    FRAGMENTS_OF(k, WIDTH)
+    FRAGMENTS_OF(v, VALUES)
+    if (blocks > 0) {
+        copy_rows(k_tile, TILE, k, keys, width, WIDTH / 8, item);
+        copy_rows(v_tile, TILE, v, keys, values, VALUES / 8, item);
+        COPY_QUERIES(0, 0)
+    }
+    COPIES_END;
+    int reading = 0;
+    for (int number = 0; number < blocks; number++) {
+        COPIES_WAIT;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (number + 1 < blocks) COPY_QUERIES(number + 1, 1 - reading)
+        COPIES_END;
+        __local const ushort* q_tile = q_tiles + reading * TILE_SIZE(BLOCK, WIDTH);
+        __local const ushort* grad_tile = grad_tiles + reading * TILE_SIZE(BLOCK, VALUES);
+        const long start = QUERY_OF(number), mask_begin = MASK_BEGIN(HEAD_OF(number));
+        if (number == 0) {
+            LOAD_FRAGMENTS(k, WIDTH)
+            LOAD_FRAGMENTS(v, VALUES)
+        }
+        float scores[FRAGMENTS][BLOCK / 8][4];
+        MULTIPLY_ROWS(scores, k, q_tile, WIDTH)
+        HIDE(scores, first + TILE <= g.keys && start + BLOCK <= g.queries && (!CAUSAL || first + TILE <= start + 1), start + COLUMN(j, e), first + TILE_ROW(i, e))
+        EACH_ROW EACH_COLUMN(BLOCK) EACH_ELEMENT
+            scores[i][j][e] = exponential(fma(scores[i][j][e], to_exponent, -divided[reading * BLOCK + COLUMN(j, e)]));
+        ADD_WEIGHTED(v_sums, scores, grad_tile, VALUES)
+        float slopes[FRAGMENTS][BLOCK / 8][4];
+        MULTIPLY_ROWS(slopes, v, grad_tile, VALUES)
+        EACH_ROW EACH_COLUMN(BLOCK) EACH_ELEMENT
+            slopes[i][j][e] = scores[i][j][e] * (slopes[i][j][e] - mean[reading * BLOCK + COLUMN(j, e)]);
+        ADD_WEIGHTED(k_sums, slopes, q_tile, WIDTH)
+        reading = 1 - reading;
+    }
+    WRITE(k_sums, k_grad + (shared * g.keys + first) * width, keys, width, WIDTH, scale)
+    WRITE(v_sums, v_grad + (shared * g.keys + first) * values, keys, values, VALUES, 1)
+}

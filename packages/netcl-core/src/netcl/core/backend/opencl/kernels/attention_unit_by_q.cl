@@ -1,0 +1,57 @@
+KERNEL void unit_by_q(__global const ushort* restrict grad, __global const ushort* restrict q, __global const ushort* restrict k,
+                      __global const ushort* restrict v, __global const void* restrict mask, __global const float* restrict lse,
+                      __global const float* restrict inner, __global STORAGE* restrict q_grad, const attention geometry,
+                      const float scale) {
+    __local ushort q_tile[TILE_SIZE(TILE, WIDTH)] ALIGNED_TILES, grad_tile[TILE_SIZE(TILE, VALUES)] ALIGNED_TILES;
+    __local ushort k_tiles[2 * TILE_SIZE(BLOCK, WIDTH)] ALIGNED_TILES, v_tiles[2 * TILE_SIZE(BLOCK, VALUES)] ALIGNED_TILES;
+    UNIT_MEMORY(geometry.queries)
+    NUMBERS
+    const long head = get_group_id(1), tile = CAUSAL ? get_num_groups(0) - 1 - get_group_id(0) : get_group_id(0);
+    const long first = tile * TILE, queries = min((long)TILE, g.queries - first), mask_begin = MASK_BEGIN(head);
+    const long end = CAUSAL ? min(g.keys, first + queries) : g.keys;
+    q += (head * g.queries + first) * width;
+    grad += (head * g.queries + first) * values;
+    k += head / g.shared * g.keys * width;
+    v += head / g.shared * g.keys * values;
+    float sums[FRAGMENTS][WIDTH / 8][4], divided[FRAGMENTS][2], mean[FRAGMENTS][2];
+    CLEAR(sums, WIDTH);
+    EACH_ROW EACH_FRAGMENT for (int h = 0; h < 2; h++) {
+        const int row = TILE_ROW(i, h * 2);
+        divided[i][h] = row < queries ? lse[head * g.queries + first + row] * LOG2_E : INFINITY;
+        mean[i][h] = row < queries ? inner[head * g.queries + first + row] : 0.0f;
+    }
+    FRAGMENTS_OF(q, WIDTH)
+    FRAGMENTS_OF(grad, VALUES)
+    copy_rows(q_tile, TILE, q, queries, width, WIDTH / 8, item);
+    copy_rows(grad_tile, TILE, grad, queries, values, VALUES / 8, item);
+    copy_rows(k_tiles, BLOCK, k, end, width, WIDTH / 8, item);
+    copy_rows(v_tiles, BLOCK, v, end, values, VALUES / 8, item);
+    COPIES_END;
+    int reading = 0;
+    for (long start = 0; start < end; start += BLOCK) {
+        COPIES_WAIT;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const long next = start + BLOCK;
+        if (next < end) {
+            copy_rows(k_tiles + (1 - reading) * TILE_SIZE(BLOCK, WIDTH), BLOCK, k + next * width, end - next, width, WIDTH / 8, item);
+            copy_rows(v_tiles + (1 - reading) * TILE_SIZE(BLOCK, VALUES), BLOCK, v + next * values, end - next, values, VALUES / 8, item);
+        }
+        COPIES_END;
+        __local const ushort* k_tile = k_tiles + reading * TILE_SIZE(BLOCK, WIDTH);
+        __local const ushort* v_tile = v_tiles + reading * TILE_SIZE(BLOCK, VALUES);
+        if (start == 0) {
+            LOAD_FRAGMENTS(q, WIDTH)
+            LOAD_FRAGMENTS(grad, VALUES)
+        }
+        float scores[FRAGMENTS][BLOCK / 8][4], slopes[FRAGMENTS][BLOCK / 8][4];
+        MULTIPLY_ROWS(scores, q, k_tile, WIDTH)
+        MULTIPLY_ROWS(slopes, grad, v_tile, VALUES)
+        HIDE(scores, next <= g.keys && (!CAUSAL || next <= first + 1), first + TILE_ROW(i, e), start + COLUMN(j, e))
+        EACH_ROW EACH_COLUMN(BLOCK) EACH_ELEMENT
+            slopes[i][j][e] = exponential(fma(scores[i][j][e], to_exponent, -divided[i][e / 2])) * (slopes[i][j][e] - mean[i][e / 2]);
+        ADD_WEIGHTED(sums, slopes, k_tile, WIDTH)
+        reading = 1 - reading;
+    }
+    q_grad += (head * g.queries + first) * width;
+    WRITE(sums, q_grad, queries, width, WIDTH, scale)
+}
