@@ -259,7 +259,8 @@ def _rows() -> Instances:
 def instances() -> dict[str, Callable[[], str]]:
     """The function that gives the text of each instantiation, by ``program/instance``."""
     groups = (
-        _contractions_of_cpus(), _contractions_of_gpus(), _attention_units(), _matrix_units(), _recurrences(), _moves(), _rows()
+        _contractions_of_cpus(), _contractions_of_gpus(), _attention_units(), _matrix_units(), _recurrences(), _moves(),
+        _rows(),
     )  # fmt: skip
     return {name: build for group in groups for name, build in group}
 
