@@ -32,6 +32,7 @@ from netcl.core.backend.opencl.contraction import (
     partial_sums,
     skinny,
     small_channels,
+    unit_convolution,
     winograd,
 )
 from netcl.core.backend.opencl.contraction.fused_epilogue import function_text
@@ -129,9 +130,10 @@ def _contractions_of_cpus() -> Instances:
 
 def _contractions_of_gpus() -> Instances:
     for dtype in FLOATS:
-        for edge, chunks in ((16, 1), (16, 2), (8, 4)):
-            build = partial(attention._gpu_program, dtype, edge, chunks)
-            yield f"contract_attention_gpu/{dtype}_{edge}_{chunks}", build
+        for tile in ((8, 8, 8, 1), (16, 4, 4, 1), (16, 4, 4, 2), (8, 4, 4, 4)):
+            name = "_".join(map(str, tile))
+            build = partial(attention._gpu_program, dtype, attention._GpuTile(*tile))
+            yield f"contract_attention_gpu/{dtype}_{name}", build
         yield f"contract_gpu/{dtype}_plain", partial(gpu_tiles.plain_program, dtype)
         for suffix, text, operands in (("", "", 0), *_finishes(dtype, 1)):
             finish = (dtype, text, operands)
@@ -184,6 +186,8 @@ def _matrix_units() -> Instances:
             yield f"{name}_loose", partial(matrix_units.program, GPU, dtype, tile, (True, False, False, False))
             yield f"{name}_split", partial(matrix_units.program, GPU, dtype, tile._replace(splits=2), layout)
             yield f"{name}_added", partial(matrix_units.program, GPU, dtype, tile, layout, "", 1)
+    for size in (2, 4):
+        yield f"unit_images/{size}", partial(unit_convolution._images_program, size)
     for parts in (1, 2, 3):
         yield f"matrix_unit_split/{parts}", partial(matrix_units.split_program, parts)
 

@@ -286,15 +286,18 @@ def test_tiles_fill_the_compute_units() -> None:
 
 @pytest.mark.parametrize("unit", ["mma_twin", "wgmma_twin", "mma_twin_3", "wgmma_twin_2"])
 @pytest.mark.parametrize(
-    ("n", "channels", "filters", "size", "kernel", "padding"),
+    ("n", "channels", "filters", "size", "kernel", "padding", "stride"),
     [
-        (2, 64, 24, (5, 6), (3, 3), ((1, 1), (1, 1))),
-        (1, 64, 72, (4, 7), (3, 2), ((0, 2), (1, 0))),
-        (3, 128, 64, (3, 3), (1, 1), ((0, 0), (0, 0))),
-        (1, 64, 64, (9, 5), (5, 1), ((2, 1), (0, 0))),
+        (2, 64, 24, (5, 6), (3, 3), ((1, 1), (1, 1)), 1),
+        (1, 64, 72, (4, 7), (3, 2), ((0, 2), (1, 0)), 1),
+        (3, 128, 64, (3, 3), (1, 1), ((0, 0), (0, 0)), 1),
+        (1, 64, 64, (9, 5), (5, 1), ((2, 1), (0, 0)), 1),
+        (2, 64, 64, (8, 6), (3, 3), ((1, 1), (1, 1)), 2),
+        (2, 64, 64, (7, 9), (3, 3), ((1, 0), (0, 1)), 2),  # odd sizes, whose last pixels are not read
+        (3, 64, 128, (6, 4), (1, 1), ((0, 0), (0, 0)), 2),
     ],
 )
-def test_convolutions(engine, unit, n, channels, filters, size, kernel, padding):
+def test_convolutions(engine, unit, n, channels, filters, size, kernel, padding, stride):
     """Of small integers, whose sums are exact, in all directions, against the kernels of the device."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
@@ -302,12 +305,12 @@ def test_convolutions(engine, unit, n, channels, filters, size, kernel, padding)
 
     rng = np.random.default_rng(0)
     dtype = "float32" if unit[-1].isdigit() else "bfloat16"
-    out = tuple(e + sum(pad) - k + 1 for e, pad, k in zip(size, padding, kernel))
+    out = tuple((e + sum(pad) - k) // stride + 1 for e, pad, k in zip(size, padding, kernel))
     x, weight, grad = (
         rng.integers(-2, 3, shape).astype(np.float32)
         for shape in ((n, channels, *size), (filters, channels, *kernel), (n, filters, *out))
     )
-    options = {"stride": (1, 1), "padding": padding, "dilation": (1, 1), "groups": 1}
+    options = {"stride": (stride, stride), "padding": padding, "dilation": (1, 1), "groups": 1}
     for kind, a, b, shape in (
         ("forward", x, weight, None),
         ("grad_input", grad, weight, x.shape),
@@ -338,7 +341,8 @@ def test_convolutions_that_pay():
     for kind in ("forward", "grad_input", "grad_weight"):
         assert convolves(0, kind, of(32, 64, 64, 56)), kind
         assert not convolves(3, kind, of(32, 64, 64, 56)), kind
-        assert not convolves(0, kind, of(32, 64, 64, 56, stride=2)), kind
+        assert convolves(0, kind, of(32, 64, 64, 56, stride=2)), kind
+        assert not convolves(0, kind, of(32, 64, 64, 56, stride=3)), kind
         assert not convolves(0, kind, of(32, 64, 64, 56, groups=64)), kind
         assert not convolves(0, kind, of(1, 64, 64, 8)), kind  # too few products
         assert not convolves(0, kind, of(0, 64, 64, 8)), kind

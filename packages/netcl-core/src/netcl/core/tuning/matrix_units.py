@@ -37,6 +37,7 @@ _LEAST_K = 16
 _LEAST_K_OF_PARTS, _LEAST_OF_PARTS, _LARGE = 256, 64, 1 << 28  # k, rows and columns, and products of a matrix
 _SEGMENT = 64  # of k, a multiple of the tiles'
 _LEAST_PRODUCTS = 1 << 26  # of a convolution: below, its copies take all the time
+_MOST_STRIDE = 2  # of a convolution: with 2, half of the results that are computed are not wanted
 _LEAST_SPLIT = 256  # least products of a partial sum
 _TIMEOUT_S = 120.0
 # Of a large GPU (H100), for estimates: products of a compute unit with the best tile in a microsecond, the time of the
@@ -240,11 +241,13 @@ def convolves(parts: int, kind: str, g: Geometry) -> bool:
     """
     high, wide = g.kernel[1:]
     (low_y, end_y), (low_x, end_x) = g.padding[1:]
-    plain = parts == 0 and g.groups == 1 and g.stride == g.dilation == (1, 1, 1) and g.size[0] == g.kernel[0] == 1
+    stride = g.stride[1]
+    plain = parts == 0 and g.groups == 1 and g.dilation == (1, 1, 1) and g.size[0] == g.kernel[0] == 1
+    plain = plain and g.stride == (1, stride, stride) and stride <= _MOST_STRIDE
     pads = (low_y, end_y, low_x, end_x)
     if not plain or min(pads) < 0 or 0 in (g.batch, g.channels, g.filters, *g.out):
         return False
-    pixels = g.batch * (g.out[1] + high - 1) * (g.out[2] + wide - 1)
+    pixels = g.batch * (g.out[1] * stride + high - 1) * (g.out[2] * stride + wide - 1)
     summed = {"forward": g.channels, "grad_input": g.filters, "grad_weight": g.channels}[kind]
     m = g.channels if kind == "grad_input" else g.filters
     if kind == "grad_input":

@@ -3,15 +3,24 @@
 With stride 1 the results of all pixels of the padded images, those of the border included, read one sequence of
 pixels: result p sums over the rows of the filter, each ``kernel width x channels`` adjacent elements from pixel
 p + row * width on. So a convolution is a product whose index k has segments; results at border pixels are not copied.
+
+With stride s result p reads from pixel s * p + row * width on; rows of results are ``width`` apart as well, and
+1 / s of them are wanted. The gradient by the images is a convolution of stride 1 of the gradients with zeros between
+them.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from netcl.core.backend.opencl.contraction import matrix_units
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
-from netcl.core.backend.opencl.templates import traits
+from netcl.core.backend.opencl.templates import source, traits
+from netcl.core.dtypes import itemsize
 from netcl.core.tuning.matrix_units import CHUNK, tile_of
 from netcl.core.tuning.problems import Contraction, Geometry, segmented
 
@@ -22,19 +31,37 @@ Pair = tuple[int, int]
 
 __all__ = ["grad_weight", "run"]
 
+_ITEMS, _PIXELS, _CHANNELS = 256, 64, 64  # of a work-group of unit_images.cl
 
-def _channels_last(engine: Any, x: TensorData, size: Pair, low: Pair, padded: Pair) -> TensorData:
-    """Images (N, C, *size) as (N, *padded, C), with ``low`` pixels of zeros before them and the rest of zeros after."""
-    n, channels = x.shape[:2]
-    (high, wide), (rows, columns) = size, padded
-    out: TensorData = engine.empty((n, rows, columns, channels), x.dtype)
-    if size != padded:
-        engine.fill(out, 0)
-    engine.copy(
-        x, out, shape=(n, channels, high, wide), source_strides=(channels * high * wide, high * wide, wide, 1),
-        source_offset=0, out_strides=(rows * columns * channels, 1, columns * channels, channels),
-        out_offset=(low[0] * columns + low[1]) * channels,
+
+@lru_cache(maxsize=4)
+def _images_program(size: int) -> str:
+    return source(("unit_images",), (("BYTES", size),))
+
+
+def _channels_last(engine: Any, x: TensorData, low: Pair, padded: Pair, spread: int = 1) -> TensorData:
+    """Images (N, C, H, W) as (N, *padded, C): pixels at ``low`` and from there on at distances of ``spread``, zeros
+    elsewhere; pixels outside ``padded`` are left out.
+    """
+    n, channels, high, wide = x.shape
+    out: TensorData = engine.empty((n, *padded, channels), x.dtype)
+    numbers = [np.int32(number) for number in (channels, high, wide, *padded, *low, spread)]
+    groups = -(-prod(padded) // _PIXELS), -(-channels // _CHANNELS), n
+    text = _images_program(itemsize(x.dtype))
+    engine.launch(
+        text, "channels_last", (groups[0] * _ITEMS, *groups[1:]), (_ITEMS, 1, 1), [x, out, *numbers]
     )  # fmt: skip
+    return out
+
+
+def _channels_first(engine: Any, x: TensorData, step: int, columns: int, line: int) -> TensorData:
+    """Images (N, C, H, W) as (C, line): image n from ``step`` * n on, rows at distances of ``columns``, and zeros."""
+    n, channels, high, wide = x.shape
+    out: TensorData = engine.empty((channels, line), x.dtype)
+    numbers = [np.int32(number) for number in (n, channels, high, wide, step, columns, line)]
+    items = -(-line // _ITEMS) * _ITEMS
+    text = _images_program(itemsize(x.dtype))
+    engine.launch(text, "channels_first", (items, channels), (_ITEMS, 1), [x, out, *numbers])
     return out
 
 
@@ -66,6 +93,13 @@ def _multiply(engine: Any, unit: str, c: Contraction, a: TensorData, b: TensorDa
     reduce_partials(engine, sums, out, tile.splits)
 
 
+def _padded(g: Geometry) -> Pair:
+    """Rows and columns of the padded images that the filters read; a row has a multiple of the stride's pixels."""
+    stride = g.stride[1]
+    rows, columns = ((out - 1) * stride + kernel for out, kernel in zip(g.out[1:], g.kernel[1:]))
+    return rows, -(-columns // stride) * stride
+
+
 def run(
     engine: Any, unit: str, g: Geometry, images: TensorData, weight: TensorData, out: TensorData, kind: str
 ) -> None:
@@ -75,24 +109,29 @@ def run(
     backwards = kind == "grad_input"
     high, wide = g.kernel[1:]
     (low_y, _), (low_x, _) = g.padding[1:]
-    size, result = (g.out[1:], g.size[1:]) if backwards else (g.size[1:], g.out[1:])
-    low = (high - 1 - low_y, wide - 1 - low_x) if backwards else (low_y, low_x)
-    rows, columns = result[0] + high - 1, result[1] + wide - 1
-    x = _channels_last(engine, images, (size[0], size[1]), low, (rows, columns))
+    if backwards:
+        stride, result = 1, g.size[1:]
+        rows, columns = result[0] + high - 1, result[1] + wide - 1
+        x = _channels_last(engine, images, (high - 1 - low_y, wide - 1 - low_x), (rows, columns), g.stride[1])
+    else:
+        stride, result = g.stride[1], g.out[1:]
+        rows, columns = _padded(g)
+        x = _channels_last(engine, images, (low_y, low_x), (rows, columns))
     filters = _filters(engine, weight, (high, wide), backwards)
     m, channels = filters.shape[0], filters.shape[3]
-    count = (g.batch * rows * columns) - (high - 1) * columns - (wide - 1)  # up to the last result that is wanted
+    step = rows * columns // stride  # from the results of an image to those of the next
+    count = (g.batch - 1) * step + (result[0] - 1) * columns + result[1]  # up to the last result that is wanted
     line = -(-count // 2) * 2  # results are stored in pairs
     products: TensorData = engine.empty((m, line), out.dtype)
     segment = wide * channels
     c = Contraction(
         m=m, k=(1, 1, high, segment), n=(1, 1, 1, count), a_row=high * segment, a_k=(0, 0, segment, 1),
-        b_k=(0, 0, columns * channels, 1), b_n=(0, 0, 0, channels), out_row=line, out_n=(0, 0, 0, 1),
+        b_k=(0, 0, columns * channels, 1), b_n=(0, 0, 0, stride * channels), out_row=line, out_n=(0, 0, 0, 1),
     )  # fmt: skip
     _multiply(engine, unit, c, filters, x, products)
     plane = result[0] * result[1]
     engine.copy(
-        products, out, shape=(g.batch, m, *result), source_strides=(rows * columns, line, columns, 1), source_offset=0,
+        products, out, shape=(g.batch, m, *result), source_strides=(step, line, columns, 1), source_offset=0,
         out_strides=(m * plane, plane, result[1], 1), out_offset=0,
     )  # fmt: skip
 
@@ -104,23 +143,18 @@ def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: T
     """
     high, wide = g.kernel[1:]
     (low_y, _), (low_x, _) = g.padding[1:]
-    rows, columns = g.out[1] + high - 1, g.out[2] + wide - 1
-    x = _channels_last(engine, images, (g.size[1], g.size[2]), (low_y, low_x), (rows, columns))
-    count = (g.batch * rows * columns) - (high - 1) * columns - (wide - 1)
-    line = -(-g.batch * rows * columns // CHUNK) * CHUNK  # chunks begin at multiples of 16 bytes
+    stride, (rows, columns) = g.stride[1], _padded(g)
+    x = _channels_last(engine, images, (low_y, low_x), (rows, columns))
+    step = rows * columns // stride
+    count = (g.batch - 1) * step + (g.out[1] - 1) * columns + g.out[2]
+    line = -(-count // CHUNK) * CHUNK  # chunks begin at multiples of 16 bytes
     channels, segment = g.channels, wide * g.channels
-    grads: TensorData = engine.empty((g.filters, line), grad.dtype)
-    engine.fill(grads, 0)
-    plane = g.out[1] * g.out[2]
-    engine.copy(
-        grad, grads, shape=(g.batch, g.filters, *g.out[1:]), source_strides=(g.filters * plane, plane, g.out[2], 1),
-        source_offset=0, out_strides=(rows * columns, line, columns, 1), out_offset=0,
-    )  # fmt: skip
+    grads = _channels_first(engine, grad, step, columns, line)
     sums: TensorData = engine.empty((g.filters, high, wide, channels), out.dtype)
     c = Contraction(
-        m=g.filters, k=(1, 1, 1, count), n=(1, 1, 1, segment), a_row=line, a_k=(0, 0, 0, 1), b_k=(0, 0, 0, channels),
-        b_n=(0, 0, 0, 1), out_row=high * segment, out_n=(0, 0, 0, 1), batch=(1, high), a_batch=(0, 0),
-        b_batch=(0, columns * channels), out_batch=(0, segment),
+        m=g.filters, k=(1, 1, 1, count), n=(1, 1, 1, segment), a_row=line, a_k=(0, 0, 0, 1),
+        b_k=(0, 0, 0, stride * channels), b_n=(0, 0, 0, 1), out_row=high * segment, out_n=(0, 0, 0, 1),
+        batch=(1, high), a_batch=(0, 0), b_batch=(0, columns * channels), out_batch=(0, segment),
     )  # fmt: skip
     _multiply(engine, unit, c, grads, x, sums)
     taps = high * wide
