@@ -130,10 +130,9 @@ def _contractions_of_cpus() -> Instances:
 
 def _contractions_of_gpus() -> Instances:
     for dtype in FLOATS:
-        for tile in ((8, 8, 8, 1), (16, 4, 4, 1), (16, 4, 4, 2), (8, 4, 4, 4)):
-            name = "_".join(map(str, tile))
-            build = partial(attention._gpu_program, dtype, attention._GpuTile(*tile))
-            yield f"contract_attention_gpu/{dtype}_{name}", build
+        for edge, chunks in ((16, 1), (16, 2), (8, 4)):
+            build = partial(attention._gpu_program, dtype, edge, chunks)
+            yield f"contract_attention_gpu/{dtype}_{edge}_{chunks}", build
         yield f"contract_gpu/{dtype}_plain", partial(gpu_tiles.plain_program, dtype)
         for suffix, text, operands in (("", "", 0), *_finishes(dtype, 1)):
             finish = (dtype, text, operands)

@@ -6,7 +6,6 @@ over the other side with wide vectors; others a work-group for a tile, backward 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,7 +33,6 @@ except ImportError:
 _WIDTH = 32  # queries (forward) or keys (backward) of a work-item at a time
 _TILES = 8  # tiles of rows of the other side at a time
 _UNITS = 16  # work-items that keep the cores of a CPU busy
-_SLICE = 16  # of a sum, in local memory at a time, in the kernels of work-groups
 _MOST = 256  # of a head's sizes; more would not fit registers and local memory
 
 
@@ -109,40 +107,9 @@ def _cpu_program(device: Traits, dtype: str) -> str:
     return source(("storage", "contract_attention_cpu"), defines)
 
 
-class _GpuTile(NamedTuple):
-    """The blocking of a kernel of work-groups: edge x edge work-items, each with ``rows`` rows and ``columns`` columns
-    of scores, and ``chunks`` times ``rows`` columns of the results.
-    """
-
-    edge: int
-    rows: int
-    columns: int
-    chunks: int
-
-    def local_bytes(self, dtype: str) -> int:
-        """The tiles in local memory: two slices, and the weights of a block."""
-        elements = (2 * _SLICE + self.columns * self.edge) * (self.rows * self.edge + 4)
-        return elements * itemsize(compute_dtype(dtype))
-
-
-def _gpu_tiles(kernel: str, dtype: str, columns: int) -> Iterator[_GpuTile]:
-    """The tiles of a kernel for heads of so many ``columns``, the best first: those with 8 x 8 scores and results in
-    the registers of a work-item, where these suffice.
-    """
-    for edge, rows, scores in ((8, 8, 8 if kernel == "attend_tiles" else 4), (16, 4, 4), (8, 4, 4)):
-        chunks = 1
-        while chunks * rows * edge < columns:
-            chunks *= 2
-        if rows == 4 or (chunks == 1 and dtype != "float64"):
-            yield _GpuTile(edge, rows, scores, chunks)
-
-
 @lru_cache(maxsize=32)
-def _gpu_program(dtype: str, tile: _GpuTile) -> str:
-    defines = (
-        (f"DTYPE_{dtype.upper()}", 1), ("EDGE", tile.edge), ("ROWS", tile.rows), ("COLUMNS", tile.columns),
-        ("CHUNKS", tile.chunks),
-    )  # fmt: skip
+def _gpu_program(dtype: str, edge: int, chunks: int) -> str:
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("EDGE", edge), ("CHUNKS", chunks))
     return source(("storage", "contract_attention_gpu"), defines)
 
 
@@ -181,17 +148,22 @@ def _cpu_launch(device: Traits, dtype: str, s: AttentionShape, backward: bool) -
 
 @lru_cache(maxsize=256)
 def _gpu_launch(device: Traits, dtype: str, s: AttentionShape, kernel: str) -> _Launch | None:
-    """The launch with the first tile that fits the device; None if none does."""
-    tiles = _gpu_tiles(kernel, dtype, max(s.width, s.values))
-    fitting = (one for one in tiles if one.edge**2 <= device.group and one.local_bytes(dtype) <= device.local_memory)
-    tile = next(fitting, None)
-    if tile is None:
+    """Groups of 16 x 16, or 8 x 8 if these or their tiles do not fit; None if neither fits."""
+    for edge in (16, 8):
+        tile = 4 * edge
+        local = (2 * edge + tile) * (tile + 1) * itemsize(compute_dtype(dtype))
+        if device.group >= edge * edge and local <= device.local_memory:
+            break
+    else:
         return None
+    chunks = 1
+    while chunks * tile < max(s.width, s.values):
+        chunks *= 2
     argument = struct(s.queries, s.keys, s.width, s.values, s.heads, s.shared, int(s.causal), s.masked, s.mask_steps())
     by_keys = kernel == "gradients_by_k_v"
-    count = -(-(s.keys if by_keys else s.queries) // (tile.rows * tile.edge))
-    units = (count, s.samples * (s.heads // s.shared if by_keys else s.heads))
-    return _Launch(_gpu_program(dtype, tile), units, tile.edge, 1, argument, 0)
+    tiles = -(-(s.keys if by_keys else s.queries) // tile)
+    units = (tiles, s.samples * (s.heads // s.shared if by_keys else s.heads))
+    return _Launch(_gpu_program(dtype, edge, chunks), units, edge, 1, argument, 0)
 
 
 def _fits(device: Traits, dtype: str, s: AttentionShape) -> bool:
