@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netcl.data import MNIST, Budget, CSVDataset, NpyDataset
+import netcl.data
+from netcl.data import MNIST, Budget, CSVDataset, NpyDataset, datasets
 from netcl.data.datasets import CIFAR10
 
 
@@ -159,3 +160,52 @@ def test_labels_of_another_kind_name_their_file(tmp_path: Path) -> None:
     pickle.dump({"data": np.zeros((1, 3072), np.uint8), "labels": [None]}, file, 2)
     with pytest.raises(ValueError, match="test_batch"):
         CIFAR10(cifar(tmp_path, file.getvalue()), train=False)
+
+
+# -- budgets of the readers with torchvision's names, and of the binary records
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_arrays_of_cifar_in_a_budget(train: bool, tmp_path: Path) -> None:
+    batch = {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1, 2]}
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        (folder / name).write_bytes(pickle.dumps(batch, 2))
+    (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": ["a"] * 10}, 2))
+    assert len(CIFAR10(tmp_path, train)) == (10 if train else 2)
+    with pytest.raises(ValueError, match=r"(data_batch_1|test_batch).*Budget\(items=0\)"):
+        # Of the 6 KB of a batch, one item for every 8 bytes is free: a list of a million labels is more.
+        (folder / ("data_batch_1" if train else "test_batch")).write_bytes(pickle.dumps({b"labels": [None] * 10**6}, 2))
+        CIFAR10(tmp_path, train, budget=Budget(items=0))
+
+
+def test_sizes_of_digits_in_a_budget(tmp_path: Path) -> None:
+    folder = tmp_path / "MNIST" / "raw"
+    folder.mkdir(parents=True)
+    images = struct.pack(">4B3I", 0, 0, 8, 3, 2000, 28, 28) + bytes(2000 * 28 * 28)
+    (folder / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
+    (folder / "t10k-labels-idx1-ubyte").write_bytes(struct.pack(">4BI", 0, 0, 8, 1, 2000) + bytes(2000))
+    assert len(datasets.MNIST(tmp_path, train=False)) == 2000
+    with pytest.raises(ValueError, match=r"t10k-images.*Budget\(bytes=1,000\)"):
+        datasets.MNIST(tmp_path, train=False, budget=Budget(bytes=1000))
+
+
+def test_pixels_in_a_budget(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow")
+    (tmp_path / "cats").mkdir()
+    image.new("RGB", (300, 200)).save(tmp_path / "cats" / "one.png")
+    assert datasets.ImageFolder(tmp_path)[0][0].size == (300, 200)
+    narrow = datasets.ImageFolder(tmp_path, budget=Budget(bytes=1000))
+    with pytest.raises(ValueError, match=r"one\.png.*300 x 200 pixels"):
+        narrow[0]
+    (tmp_path / "cats" / "one.png").write_bytes(b"\x89PNG and no more")
+    with pytest.raises(ValueError, match=r"one\.png cannot be read"):
+        datasets.ImageFolder(tmp_path)[0]
+
+
+def test_binary_records_take_a_budget(tmp_path: Path) -> None:
+    (tmp_path / "test_batch.bin").write_bytes(bytes(3073 * 2))
+    (tmp_path / "test.bin").write_bytes(bytes(3074 * 2))
+    assert len(netcl.data.CIFAR10(tmp_path, train=False, budget=Budget(bytes=0))) == 2
+    assert len(netcl.data.CIFAR100(tmp_path, train=False, budget=Budget(bytes=0))) == 2

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import pytest
 
 from netcl import nn
 from netcl.io import (
+    Budget,
     CheckpointError,
     export_onnx,
     latest_checkpoint,
@@ -384,6 +386,17 @@ def test_a_hostile_file_does_not_hide_the_checkpoints(epoch: Any, tmp_path: Path
     (tmp_path / "bad.netcl").write_bytes((tmp_path / "good.netcl").read_bytes()[:400])
     with pytest.warns(UserWarning, match=r"latest_checkpoint skips a file: .*bad\.netcl: "):
         assert latest_checkpoint(tmp_path) == tmp_path / "good.netcl"
+
+
+def test_the_budget_of_a_folder_is_an_argument(tmp_path: Path) -> None:
+    """The directory of an archive of many arrays takes more memory than they do."""
+    save_checkpoint(nn.Linear(3, 2), tmp_path / "m.netcl", epoch=3)
+    members = tmp_path / "m.netcl"
+    with zipfile.ZipFile(members, "a") as archive:
+        for number in range(2000):
+            archive.writestr(str(number), b"")
+    with pytest.warns(UserWarning, match=r"latest_checkpoint skips a file: .*Budget\(bytes=0\)"):
+        assert latest_checkpoint(tmp_path, budget=Budget(bytes=0)) is None
 
 
 SPOILED: dict[str, Callable[[dict[str, Any]], Any]] = {

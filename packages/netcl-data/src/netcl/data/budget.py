@@ -27,7 +27,7 @@ class Budget:
         depth: levels of values or layers within each other.
     """
 
-    bytes: int = 256 << 20
+    bytes: int = 240 << 20
     items: int = 1_000_000
     seconds: float = 2.0
     depth: int = 200

@@ -1,9 +1,9 @@
 """Image datasets with torchvision's names, folders and samples: (PIL image, class id), then transformed.
 
 ``netcl.data.MNIST``, ``CIFAR10``, ``CIFAR100`` and ``ImageFolder`` give arrays; the classes here have the same names
-and the layout of torchvision. Files are read from the folders that torchvision writes to, and nothing is downloaded. If
-Pillow is not installed, the images of MNIST, CIFAR and FakeData are arrays, (H, W) or (H, W, 3), which all transforms
-take.
+and the layout of torchvision. ``budget``, which torchvision does not have, limits the memory that each file may take.
+Files are read from the folders that torchvision writes to, and nothing is downloaded. If Pillow is not installed, the
+images of MNIST, CIFAR and FakeData are arrays, (H, W) or (H, W, 3), which all transforms take.
 
 Example:
     >>> from netcl.data.datasets import FakeData
@@ -15,8 +15,10 @@ Example:
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,8 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from netcl.data.array_pickles import read_array_pickle
+from netcl.data.budget import Budget
 from netcl.data.dataset import Dataset
 from netcl.data.readers import read_idx
+from netcl.data.reading import COMPRESSED, opened
 from netcl.data.transforms.functional import to_pil_image
 from netcl.data.transforms.images import Image, pillow
 
@@ -206,12 +210,14 @@ class MNIST(VisionDataset):
         transform: Transformation | None = None,
         target_transform: Transformation | None = None,
         download: bool = False,
+        *,
+        budget: Budget | None = None,
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
         self.train: bool = train
         part = "train" if train else "t10k"
-        self.data: Any = self.stored(read_idx(self._file(f"{part}-images-idx3-ubyte"), 3))
-        self.targets: Any = self.stored(read_idx(self._file(f"{part}-labels-idx1-ubyte"), 1).astype(np.int64))
+        self.data: Any = self.stored(read_idx(self._file(f"{part}-images-idx3-ubyte"), 3, budget))
+        self.targets: Any = self.stored(read_idx(self._file(f"{part}-labels-idx1-ubyte"), 1, budget).astype(np.int64))
         if len(self.data) != len(self.targets):
             raise ValueError(f"{self.raw_folder} holds {len(self.data)} images and {len(self.targets)} labels")
 
@@ -304,13 +310,15 @@ class CIFAR10(VisionDataset):
         transform: Transformation | None = None,
         target_transform: Transformation | None = None,
         download: bool = False,
+        *,
+        budget: Budget | None = None,
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
         self.train: bool = train
         meta, names, labels = self._names
         parts, targets = [], []
         for name in self._files[0 if train else 1]:
-            entry = self._read(name)
+            entry = self._read(name, budget)
             data = entry.get("data")
             if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != 3072:
                 raise ValueError(f"{self._path(name)} has no images: 'data' must be uint8 (n, 3072)")
@@ -324,7 +332,7 @@ class CIFAR10(VisionDataset):
             raise ValueError(f"{self._path('')} holds {len(images)} images and {len(targets)} labels")
         self.data: Any = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
         self.targets: list[int] = targets
-        titles = self._read(meta).get(names, ())
+        titles = self._read(meta, budget).get(names, ())
         if not isinstance(titles, (list, tuple)):
             raise ValueError(f"{self._path(meta)} has no list of names under {names!r}")
         self.classes: list[str] = [str(title)[:1000] for title in titles]
@@ -333,11 +341,11 @@ class CIFAR10(VisionDataset):
     def _path(self, name: str) -> Path:
         return Path(self.root) / self.base_folder / name
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str, budget: Budget | None) -> dict[str, Any]:
         path = self._path(name)
         if not path.is_file():
             raise RuntimeError(_missing(type(self).__name__, name, str(path.parent)))
-        entry = read_array_pickle(path)
+        entry = read_array_pickle(path, budget)
         if not isinstance(entry, dict):
             raise ValueError(f"{path} holds no dictionary")
         return {key.decode("latin1") if isinstance(key, bytes) else str(key): value for key, value in entry.items()}
@@ -413,10 +421,18 @@ def make_dataset(
     return samples
 
 
-def default_loader(path: str) -> Any:
-    """Reads an image file as a PIL image of mode RGB. Raises ImportError if Pillow is missing."""
-    with open(path, "rb") as file:
-        return pillow("ImageFolder").open(file).convert("RGB")
+def default_loader(path: str, *, budget: Budget | None = None) -> Any:
+    """Reads an image file as a PIL image of mode RGB.
+
+    Raises:
+        ImportError: Pillow is missing. ValueError: the file is no whole image, or has more pixels than ``budget``
+            allows for its size.
+    """
+    image = pillow("ImageFolder")
+    with opened(path, budget, COMPRESSED, "image") as (file, meter), image.open(file) as source:
+        # As stored, at most four values of a pixel, and as RGB.
+        meter.spend(math.prod(source.size) * 7, f"an image of {source.size[0]} x {source.size[1]} pixels")
+        return source.convert("RGB")
 
 
 class DatasetFolder(VisionDataset):
@@ -476,7 +492,7 @@ class DatasetFolder(VisionDataset):
 class ImageFolder(DatasetFolder):
     """Image files in one folder per class: (PIL image of mode RGB, class id); needs Pillow.
 
-    ``imgs`` is another name of ``samples``.
+    ``imgs`` is another name of ``samples``. ``budget`` is that of ``default_loader``; another loader does without.
     """
 
     def __init__(
@@ -487,7 +503,11 @@ class ImageFolder(DatasetFolder):
         loader: Callable[[str], Any] = default_loader,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
+        *,
+        budget: Budget | None = None,
     ) -> None:
+        if budget is not None and loader is default_loader:
+            loader = partial(default_loader, budget=budget)
         extensions = IMG_EXTENSIONS if is_valid_file is None else None
         super().__init__(root, loader, extensions, transform, target_transform, is_valid_file, allow_empty)
         self.imgs: list[tuple[str, int]] = self.samples

@@ -116,12 +116,15 @@ class MNIST(ArrayDataset):
         return _find(root, ["MNIST/raw", "raw"], names, "MNIST")
 
 
-def _read_records(paths: Sequence[Path], label_bytes: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+def _read_records(
+    paths: Sequence[Path], label_bytes: int, budget: Budget | None
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Reads CIFAR records: labels, then 3072 bytes of a 3 x 32 x 32 image."""
     size = label_bytes + 3072
     parts = []
     for path in paths:
-        with opened(path, kind="CIFAR file") as (file, _):
+        with opened(path, budget, kind="CIFAR file") as (file, meter):
+            meter.spend(2 * os.fstat(file.fileno()).st_size, "its records")  # read, and together with other files'
             data = np.frombuffer(file.read(), np.uint8)
         if not data.size or data.size % size:
             raise ValueError(f"{path} has {data.size} bytes, which is no positive multiple of a record's {size}")
@@ -141,16 +144,16 @@ class CIFAR10(ArrayDataset):
 
     Reads ``data_batch_1.bin`` to ``data_batch_5.bin`` (``test_batch.bin`` with ``train=False``) in ``root`` or
     ``root/cifar-10-batches-bin``. Format: A. Krizhevsky, https://www.cs.toronto.edu/~kriz/cifar.html. Nothing is
-    downloaded.
+    downloaded. ``budget`` limits the memory that each file may take.
 
     Raises:
         FileNotFoundError: a file is missing. ValueError: a file is damaged.
     """
 
-    def __init__(self, root: PathLike, train: bool = True) -> None:
+    def __init__(self, root: PathLike, train: bool = True, *, budget: Budget | None = None) -> None:
         names = [f"data_batch_{number}.bin" for number in range(1, 6)] if train else ["test_batch.bin"]
         paths = [_find(root, ["cifar-10-batches-bin"], [name], "CIFAR10") for name in names]
-        images, labels = _read_records(paths, 1)
+        images, labels = _read_records(paths, 1, budget)
         super().__init__(images, _check_labels(labels[:, 0].astype(np.int64), 10, root))
 
 
@@ -158,15 +161,17 @@ class CIFAR100(ArrayDataset):
     """CIFAR-100, binary version: images uint8 (n, 3, 32, 32), labels int64 (n,), of the 100 classes.
 
     ``coarse=True`` gives the 20 superclasses. Reads ``train.bin`` or ``test.bin`` in ``root`` or
-    ``root/cifar-100-binary``. Nothing is downloaded.
+    ``root/cifar-100-binary``. Nothing is downloaded. ``budget`` limits the memory that the file may take.
 
     Raises:
         FileNotFoundError: the file is missing. ValueError: it is damaged.
     """
 
-    def __init__(self, root: PathLike, train: bool = True, coarse: bool = False) -> None:
+    def __init__(
+        self, root: PathLike, train: bool = True, coarse: bool = False, *, budget: Budget | None = None
+    ) -> None:
         path = _find(root, ["cifar-100-binary"], ["train.bin" if train else "test.bin"], "CIFAR100")
-        images, labels = _read_records([path], 2)
+        images, labels = _read_records([path], 2, budget)
         column, classes = (0, 20) if coarse else (1, 100)
         super().__init__(images, _check_labels(labels[:, column].astype(np.int64), classes, root))
 

@@ -288,9 +288,9 @@ def verify(path: str | os.PathLike[str], *, budget: Budget | None = None) -> dic
         }
 
 
-def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
+def latest_checkpoint(folder: str | os.PathLike[str], *, budget: Budget | None = None) -> Path | None:
     """Returns the undamaged checkpoint of ``folder`` that is furthest by epoch and step, the newest of equals; None if
-    there is none.
+    there is none. ``budget`` limits the memory and time that each file may take.
 
     A file that is named ``.netcl`` or says that it is a checkpoint, but cannot be used as one, is skipped with a
     warning; other files are skipped.
@@ -300,7 +300,7 @@ def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
         if not path.is_file() or path.name.startswith("."):
             continue
         try:
-            place = _place(path)
+            place = _place(path, budget)
         except Exception as error:  # noqa: BLE001 - one hostile file must not keep a run from its own
             warnings.warn(f"latest_checkpoint skips a file: {error}", UserWarning, stacklevel=level_outside())
             continue
@@ -309,11 +309,11 @@ def latest_checkpoint(folder: str | os.PathLike[str]) -> Path | None:
     return None if best is None else best[1]
 
 
-def _place(path: Path) -> tuple[int, int, int] | None:
+def _place(path: Path, budget: Budget | None) -> tuple[int, int, int] | None:
     """Returns epoch, step and time of a checkpoint; None for a file of another kind."""
     with ExitStack() as stack:
         try:
-            archive = stack.enter_context(Archive(path, _ALL_FORMATS))
+            archive = stack.enter_context(Archive(path, _ALL_FORMATS, budget))
         except CheckpointError:
             if path.suffix == ".netcl" and path.exists():
                 raise
