@@ -38,6 +38,8 @@ CONFORMANCE = ROOT / "alternatives" / "netcl-conformance"
 BESIDE = {"distributed": ("nn",)}
 # The commit of the array API standard's test suite with which checks/array_api/*.txt were written.
 ARRAY_API_TESTS = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
+# A gate must not be random: bare nox attacks with this seed, `nox -s attack_long` with a random one.
+ATTACK_SEED = "21"
 # Libraries that the benchmarks compare with, each in a separate environment under .nox/peers.
 PEERS = {"torch": "torch==2.13.0", "tinygrad": "tinygrad==0.14.0"}
 
@@ -306,12 +308,21 @@ def house(session: nox.Session) -> None:
 
 @nox.session
 def attack(session: nox.Session) -> None:
-    """Attack by hostile files, faults, environments and threads: 20 seconds, or -- --minutes 10 --seed 7."""
+    """Attack by hostile files, faults, environments and threads: 20 seconds of a fixed seed, which guards main; with
+    -- --minutes 10, of a random one.
+    """
     install(session, everything({"core": "[cpu,test]", "nn": "[onnx]", "data": "[image]"}))
-    session.run("python", "tests/attack", *session.posargs)
+    session.run("python", "tests/attack", *(session.posargs or ("--seed", ATTACK_SEED)))
 
 
 # ----------------------------------------------------------------------------------------------------- nox -t deep
+
+
+@nox.session(tags=["deep"])
+def attack_long(session: nox.Session) -> None:
+    """Attack for ten minutes with a random seed (-- --minutes 60)."""
+    install(session, everything({"core": "[cpu,test]", "nn": "[onnx]", "data": "[image]"}))
+    session.run("python", "tests/attack", *(session.posargs or ("--minutes", "10")))
 
 
 @nox.session(tags=["deep"])

@@ -4,7 +4,8 @@
     python tests/attack --only formats --seconds 20
     python tests/attack --only formats.csv --seed 7 --case 1234
 
-Exits with 1 if a promise was broken. The files of failures are kept in ``--keep`` (default .nox/attack).
+Exits with 1 if a promise was broken. The files of failures are kept in ``--keep`` (default .nox/attack). Each attack
+runs in an empty folder; one that leaves a file in the repository fails.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 from registry import ATTACKS, Attack, Run
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 # Seconds that a process may take to import, and to end after its deadline, before it counts as hanging.
 GRACE = 60.0
 
@@ -60,13 +62,21 @@ def run_apart(one: Attack, seconds: float, options: argparse.Namespace) -> dict[
     with tempfile.TemporaryDirectory(prefix="attack-journal-") as folder:
         journal = Path(folder) / "case"
         command = [sys.executable, str(HERE), "--child", one.name, "--seed", str(options.seed)]
-        command += ["--seconds", str(seconds), "--keep", options.keep, "--journal", str(journal)]
+        keep, here = str(Path(options.keep).resolve()), Path(folder) / "a" / "b" / "c"  # "../.." leads to "a"
+        here.mkdir(parents=True)
+        command += ["--seconds", str(seconds), "--keep", keep, "--journal", str(journal)]
         if options.case is not None:
             command += ["--case", str(options.case)]
         environment = {**os.environ, **one.environment}
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=seconds + GRACE, check=False, env=environment
+                command,
+                capture_output=True,
+                text=True,
+                timeout=seconds + GRACE,
+                check=False,
+                env=environment,
+                cwd=here,
             )
             output, problem = done.stdout, f"the process ended with {done.returncode}" if done.returncode else ""
             errors = done.stderr
@@ -81,7 +91,16 @@ def run_apart(one: Attack, seconds: float, options: argparse.Namespace) -> dict[
     again = f"python tests/attack --only {one.name} --seed {options.seed} --case {case}"
     tail = "\n".join(errors.strip().splitlines()[-12:])
     failure = {"symptom": problem or "no report", "case": case, "reproducer": f"{again}\n{tail}", "file": ""}
-    return {"counts": {"failures": 1}, "failures": [failure]}
+    return {"counts": {"failures": 1}, "largest": {}, "failures": [failure]}
+
+
+def in_repository() -> set[str]:
+    """Returns the files and folders of the repository, without what tools keep there."""
+    found: set[str] = set()
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
+        found.update(os.path.relpath(os.path.join(folder, name), ROOT) for name in (*folders, *files))
+    return found
 
 
 def main() -> int:
@@ -92,7 +111,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="default: a random one, which is printed")
     parser.add_argument("--only", action="append", default=[], help="the beginning of a name; may be repeated")
     parser.add_argument("--case", type=int, default=None, help="repeat this case of the attack of --only")
-    parser.add_argument("--keep", default=str(HERE.parents[1] / ".nox" / "attack"))
+    parser.add_argument("--keep", default=str(ROOT / ".nox" / "attack"))
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--journal", help=argparse.SUPPRESS)
@@ -111,6 +130,8 @@ def main() -> int:
     share = total / sum(one.weight for one in ready) if ready else 0.0
     print(f"seed {options.seed}, {total:.0f} s for {len(ready)} attacks")
     failed = 0
+    largest: dict[str, tuple[float, str]] = {}
+    before = in_repository()
     for one in chosen:
         if one.needs():
             print(f"{one.name:28} left out: needs {one.needs()}")
@@ -120,12 +141,23 @@ def main() -> int:
             started = time.monotonic()
             report = run_apart(one, share * one.weight, options)
             counts = ", ".join(f"{number} {what}" for what, number in sorted(report["counts"].items()))
-            print(f"{one.name:28} {time.monotonic() - started:6.1f} s  {counts}", flush=True)
+            most = "".join(f", at most {value:.2f} {unit}" for unit, value in sorted(report["largest"].items()))
+            print(f"{one.name:28} {time.monotonic() - started:6.1f} s  {counts}{most}", flush=True)
+            for unit, value in report["largest"].items():
+                largest[unit] = max(largest.get(unit, (value, one.name)), (value, one.name))
+            new = sorted(in_repository() - before)
+            if new:
+                before.update(new)
+                text = f"{len(new)} new files in the repository: {new[:5]}"
+                failure = {"symptom": text, "case": "?", "reproducer": one.name, "file": ""}
+                report["failures"].append(failure)
             for failure in report["failures"]:
                 failed += 1
                 print(f"  {failure['symptom']} (case {failure['case']})\n    {failure['reproducer']}")
                 if failure["file"]:
                     print(f"    file: {failure['file']}")
+    for unit, (value, name) in sorted(largest.items()):
+        print(f"the most of all: {value:.2f} {unit} ({name})")
     print(f"{failed} broken promises" if failed else "no promise was broken")
     return 1 if failed else 0
 

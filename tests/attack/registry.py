@@ -85,6 +85,8 @@ class Run:
     kept: Path  # for the files of failures
     only_case: int | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    began: float = field(default_factory=time.monotonic)
+    largest: dict[str, float] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     case: int = -1
     journal: Any = None
@@ -93,13 +95,18 @@ class Run:
         """Returns the random numbers of a case."""
         return random.Random(zlib.crc32(self.name.encode()) << 64 | self.seed << 32 | case)
 
-    def cases(self) -> Iterator[random.Random]:
-        """Yields the random numbers of case after case until the deadline; at least one case."""
+    @property
+    def seconds(self) -> float:
+        """The time that the run was given."""
+        return self.deadline - self.began
+
+    def cases(self, least: int = 1) -> Iterator[random.Random]:
+        """Yields the random numbers of case after case until the deadline; at least ``least`` cases."""
         if self.only_case is not None:
             self.case = self.only_case
             yield self.rng(self.only_case)
             return
-        while self.case < 0 or time.monotonic() < self.deadline:
+        while self.case + 1 < least or time.monotonic() < self.deadline:
             self.case += 1
             if self.journal is not None:
                 # Overwritten in place: the runner reads it if the process dies.
@@ -111,6 +118,10 @@ class Run:
     def count(self, what: str, number: int = 1) -> None:
         """Adds to a counter of the report."""
         self.counts[what] += number
+
+    def measure(self, unit: str, value: float) -> None:
+        """Keeps the largest value of a unit for the report."""
+        self.largest[unit] = max(value, self.largest.get(unit, value))
 
     def fail(self, symptom: str, *, reproducer: str = "", data: bytes | None = None, suffix: str = ".bin") -> None:
         """Reports a broken promise; ``data`` is the smallest file that shows it, ``reproducer`` is a line that does.
@@ -130,5 +141,6 @@ class Run:
         self.failures.append(failure)
 
     def report(self) -> str:
-        """Returns counts and failures as one line of JSON."""
-        return json.dumps({"counts": self.counts, "failures": [vars(failure) for failure in self.failures]})
+        """Returns counts, largest values and failures as one line of JSON."""
+        failures = [vars(failure) for failure in self.failures]
+        return json.dumps({"counts": self.counts, "largest": self.largest, "failures": failures})

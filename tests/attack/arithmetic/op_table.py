@@ -78,13 +78,13 @@ def on_engine(name: str, arrays: list[Any], engine: Any) -> Any:
     return result.to_host(), result.dtype
 
 
-def difference(name: str, arrays: list[Any], engine: Any) -> str:
-    """Returns how an engine's result differs from the reference's, "" if it does not."""
+def difference(name: str, arrays: list[Any], engine: Any) -> tuple[str, int]:
+    """Returns how an engine's result differs from the reference's, "" if it does not, and at which flat position."""
     found = on_engine(name, arrays, engine)
     wanted = on_engine(name, arrays, cpu_engine())
     if isinstance(found, type) or isinstance(wanted, type):
         same = isinstance(found, type) == isinstance(wanted, type)
-        return "" if same else f"one engine refuses the operands, the other does not: {found}, {wanted}"
+        return "" if same else f"one engine refuses the operands, the other does not: {found}, {wanted}", 0
     cancels = name in CANCELS
     fault = extremes.agree(found[0], wanted[0], found[1], cancels=cancels)
     reference = extremes.REFERENCES.get(name)
@@ -95,19 +95,22 @@ def difference(name: str, arrays: list[Any], engine: Any) -> str:
     if not fault and torch is not None and name in OF_TORCH and arrays[0].dtype.name == found[1]:
         other = getattr(torch, name)(*(torch.from_numpy(x.copy()) for x in arrays)).numpy()
         fault = extremes.agree(found[0], other, found[1], cancels=cancels) if other.dtype.name == found[1] else None
-    return f"{fault[1]!r}, not {fault[2]!r}, at {fault[0]}" if fault else ""
+    return (f"{fault[1]!r}, not {fault[2]!r}, at {fault[0]}", fault[0]) if fault else ("", 0)
 
 
-def smallest(name: str, arrays: list[Any], engine: Any) -> list[Any]:
-    """Returns one element of each operand that still shows the difference, or the operands."""
+def smallest(name: str, arrays: list[Any], engine: Any, at: int) -> list[Any]:
+    """Returns the fewest neighbours of the element ``at`` that still show the difference, or the operands: a driver may
+    be right on a scalar and wrong on a vector.
+    """
     try:
         flat = [np.ascontiguousarray(x).reshape(-1) for x in np.broadcast_arrays(*arrays)]
     except ValueError:
         return arrays
-    for at in range(len(flat[0])):
-        one = [x[at : at + 1] for x in flat]
-        if difference(name, one, engine):
-            return one
+    for size in (1, 4, 16, 64):
+        start = at // size * size
+        few = [x[start : start + size] for x in flat]
+        if difference(name, few, engine)[0]:
+            return few
     return arrays
 
 
@@ -132,12 +135,12 @@ def elements(run: Run) -> None:
         for selector, engine in engines().items():
             run.count(selector)
             try:
-                fault = difference(name, arrays, engine)
+                fault, at = difference(name, arrays, engine)
+                small = smallest(name, arrays, engine, at) if fault else arrays
             except Exception as error:
-                fault = f"{type(error).__name__}: {error}"
+                fault, small = f"{type(error).__name__}: {error}", arrays
             if fault:
-                small = smallest(name, arrays, engine)
-                values = ", ".join(repr(x.tolist() if x.size < 9 else x.shape) for x in small)
+                values = ", ".join(repr(x.tolist() if x.size < 17 else x.shape) for x in small)
                 run.fail(f"{name} of {dtype} on {selector}", reproducer=f"{name}({values}): {fault}")
 
 

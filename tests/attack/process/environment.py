@@ -116,14 +116,17 @@ def environment(run: Run) -> None:
         changes = drawn(rng, run.folder)
         if changes["NETCL_DEVICE"] not in drivers:
             changes["NETCL_DEVICE"] = "cpu"
-        temporary = run.folder / "tmp"
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
+        temporary, here = run.folder / "tmp", run.folder / "here"
+        for path in (temporary, here):  # a home of " " is a folder in the current one
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir()
         clean = {name: text for name, text in os.environ.items() if not name.startswith(("NETCL_", "POCL_", "OCL_"))}
         environment = {**clean, "TMPDIR": str(temporary), **changes}
         command = [sys.executable, "-c", SUM]
         try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(
+                command, env=environment, cwd=here, capture_output=True, text=True, timeout=60, check=False
+            )
             fault = judged(done, changes)
         except subprocess.TimeoutExpired:
             fault = "no end within 60 s"
