@@ -25,6 +25,7 @@ from netcl.io import (
     save_model,
     save_params,
     save_safetensors,
+    save_torch,
 )
 from netcl.io.archive import entry_of, write_archive
 
@@ -59,6 +60,15 @@ def test_a_larger_budget_reads_more(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="pass budget="):
         load_model(tmp_path / "m.netcl", budget=Budget(seconds=1e-3))
     assert len(load_model(tmp_path / "m.netcl")) == 50
+
+
+def test_only_the_directory_of_a_large_file_is_charged(tmp_path: Path) -> None:
+    """zipfile reads the end of an archive without a length: 22 bytes, which were charged as the whole file."""
+    model = nn.Linear(2300, 2300)  # 21 MB
+    save_model(model, tmp_path / "m.netcl")
+    assert len(load_model(tmp_path / "m.netcl").state_dict()) == 2
+    save_torch(model, tmp_path / "m.pt")
+    assert len(load_torch(tmp_path / "m.pt")) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")

@@ -100,7 +100,8 @@ class _Charged:
 
     def read(self, length: int = -1) -> bytes:
         # A file of the system allocates as many bytes as it is asked for.
-        length = self._size if length < 0 else min(length, self._size)
+        left = max(0, self._size - self.tell())
+        length = left if length < 0 else min(length, left)
         self._meter.spend(length // _ENTRY_SIZE * _ENTRY_MEMORY, "the directory of the archive")
         return self._file.read(length)
 
