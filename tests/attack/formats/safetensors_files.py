@@ -48,5 +48,9 @@ def headers(run: Run) -> None:
         lie = {key: value for key, value in header.items() if key != "__metadata__" or rng.random() < 0.3}
         for _ in range(rng.choice((1, 1, 2, 3))):
             lie = json_value(lie, rng, NAMES)
-        text = json.dumps(lie).encode()
+        try:
+            text = json.dumps(lie).encode()
+        except RecursionError:  # of three towers on top of each other
+            run.count("not written")
+            continue
         judge.whole(len(text).to_bytes(8, "little") + text + good[8 + length :])
