@@ -608,9 +608,9 @@ def cholesky_inverse(input: Tensor, upper: builtins.bool = False) -> Tensor:
 def cholesky_solve(input: Tensor, input2: Any, upper: builtins.bool = False) -> Tensor:
     """The solution of A y = x for the matrix A with Cholesky factor ``input2``."""
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """Each element, at most ``max``."""
+    """Each element, at most ``max``, a number or a tensor."""
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """Each element, at least ``min``."""
+    """Each element, at least ``min``, a number or a tensor."""
 def conj(input: Tensor) -> Tensor:
     """The tensor itself: there are no complex dtypes."""
 def conj_physical(input: Tensor) -> Tensor:

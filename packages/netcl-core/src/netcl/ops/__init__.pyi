@@ -487,9 +487,9 @@ def channel_shuffle(x: Tensor, groups: builtins.int, *, out: Tensor | None = Non
 def chunk(x: Tensor, chunks: builtins.int, axis: builtins.int = 0, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, ...]:
     """At most ``chunks`` equal parts along ``axis``, the last may be smaller."""
 def clamp(x: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """x limited to [min, max]; None is no limit. The gradient passes within the limits and at them."""
+    """x limited to [min, max], NaN if a limit is; None is no limit. The gradient passes within the limits and at them."""
 def clip(x: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """x limited to [min, max]; None is no limit. The gradient passes within the limits and at them."""
+    """x limited to [min, max], NaN if a limit is; None is no limit. The gradient passes within the limits and at them."""
 def clone(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """A copy of x."""
 def col2im(columns: Tensor, shape: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, *, pad: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:

@@ -264,17 +264,56 @@ def _clamp_cases(rng: np.random.Generator) -> Any:
 
 @expression(domain=Domain(cases=_clamp_cases, reference=lambda x, min=None, max=None: np.clip(x, min, max)))
 def clamp(x: Expr, min: Any = None, max: Any = None) -> Expr:
-    """x limited to [min, max]; None is no limit. The gradient passes within the limits and at them.
+    """x limited to [min, max], NaN if a limit is; None is no limit. The gradient passes within the limits and at them.
 
-    A bound beyond an integer dtype of x is the dtype's own: uint8 limited to [10, 300] is at least 10.
+    A bound beyond an integer dtype of x is the dtype's own: uint8 limited to [10, 300] is at least 10. Limits are
+    numbers; ``netcl.clamp`` and the method take tensors too.
     """
-    for bound, beyond in ((min, "lt"), (max, "gt")):
+    for bound, within, nearest in ((min, "ge", "maximum"), (max, "le", "minimum")):
+        if isinstance(bound, Tensor):
+            raise TypeError("clamp: the limits of this function are numbers; for tensors write netcl.clamp")
         if type(bound) is int and is_integer(x.dtype):
             least, most = integer_range(x.dtype)
             bound = least if bound < least else most if bound > most else bound
-        if bound is not None:
-            x = apply("where", apply(beyond, x, bound), bound, x)
+        if bound is not None:  # the gradient is zero also where x or the bound is NaN
+            x = apply("where", apply(within, x, bound), x, apply(nearest, apply("stop_gradient", x), bound))
     return x
+
+
+def _between_cases(rng: np.random.Generator) -> Any:
+    x = rng.permutation(np.linspace(-1.95, 1.95, 12)).reshape(3, 4)
+    low, high = rng.permutation(np.linspace(-1.7, 0.3, 4)), rng.permutation(np.linspace(0.4, 1.7, 3)).reshape(3, 1)
+    yield (x, low, high), {}
+    yield (x, low), {}
+    yield (x, None, high), {}
+    yield (x, high, low), {}
+
+
+def _between_reference(x: Any, min: Any = None, max: Any = None) -> Any:
+    above = x if min is None else np.maximum(x, min)
+    return above if max is None else np.minimum(above, max)
+
+
+@expression(domain=Domain(cases=_between_cases, reference=_between_reference))
+def clamp_between(x: Expr, min: Expr | None = None, max: Expr | None = None) -> Expr:
+    """x limited to [min, max], tensors that broadcast; NaN if one of them is, ``max`` if ``min`` is larger.
+
+    The gradient is that of PyTorch: x has it within the limits and at them, a limit if x is beyond it, min only if it
+    is less than max; at NaN all gradients are zero.
+    """
+    limited = x if min is None else apply("maximum", x, min)
+    limited = limited if max is None else apply("minimum", limited, max)
+    result = apply("stop_gradient", limited)
+    if max is not None:
+        above = apply("gt", x, max)
+        result = apply("where", above if min is None else above | apply("lt", max, min), max, result)
+    if min is not None:
+        below = apply("lt", x, min)
+        result = apply("where", below if max is None else below & apply("lt", min, max), min, result)
+    within = [apply(test, x, limit) for test, limit in (("ge", min), ("le", max)) if limit is not None]
+    if within:
+        result = apply("where", within[0] & within[-1], x, result)
+    return result
 
 
 clip = clamp

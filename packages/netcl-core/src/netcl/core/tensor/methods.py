@@ -30,7 +30,7 @@ from netcl.core.tensor.operators import Operators, ResultT
 # Methods with the name and the parameters of their row.
 SAME = """
 abs acos acosh add addcdiv addcmul addmm all amax amin any argmax argmin argsort asin asinh atan atan2 atanh baddbmm
-bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm ceil chunk clamp clone copysign corrcoef cos cosh
+bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm ceil chunk clone copysign corrcoef cos cosh
 count_nonzero cov cummax cummin cumprod cumsum diag diagonal diff digamma div dot eq erf erfc erfinv exp exp2 expm1
 flatten floor floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 index_add index_copy index_put
 index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
@@ -45,7 +45,7 @@ unbind unique unique_consecutive unsqueeze var xlogy
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
     "arctan2": "atan2", "arctanh": "atanh", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
-    "broadcast_to": "expand", "cholesky": "linalg_cholesky", "clip": "clamp",
+    "broadcast_to": "expand", "cholesky": "linalg_cholesky",
     "det": "linalg_det", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
     "inverse": "linalg_inv", "less": "lt", "less_equal": "le", "matrix_power": "linalg_matrix_power", "mm": "matmul",
     "multiply": "mul", "mv": "matmul", "mvlgamma": "multigammaln", "negative": "neg", "not_equal": "ne",
@@ -734,15 +734,41 @@ def _normalized(name: str, x: Any, dim: Any, dtype: Any, axis: Any) -> Any:
 
 
 @_method
+def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
+    """Each element, at least ``min`` and at most ``max``, numbers or tensors that broadcast; NaN if one of them is.
+
+    The gradient passes to x within the limits and at them, else to the limit that is the result. The dtype is the
+    promoted one. Raises RuntimeError without a limit, TypeError for a number with a tensor.
+    """
+    tensors = [_is_tensor(limit) for limit in (min, max) if limit is not None]
+    if not tensors:
+        raise RuntimeError("clamp: at least one of min and max has to be a limit")
+    if not any(tensors):
+        return _call("clamp", x, min=min, max=max)
+    if not all(tensors):
+        raise TypeError("clamp: one limit is a tensor and one a number; write netcl.full_like(tensor, number)")
+    return _call("clamp_between", x, min, max)
+
+
+def _clip(x: Any, min: Any = None, max: Any = None) -> Any:
+    """``clamp``."""
+    return clamp(x, min, max)
+
+
+_clip.__name__ = "clip"
+_FUNCTIONS["clip"] = _clip
+
+
+@_method
 def clamp_min(x: Any, min: Any) -> Any:
-    """Each element, at least ``min``."""
-    return _call("clamp", x, min=min)
+    """Each element, at least ``min``, a number or a tensor."""
+    return clamp(x, min)
 
 
 @_method
 def clamp_max(x: Any, max: Any) -> Any:
-    """Each element, at most ``max``."""
-    return _call("clamp", x, max=max)
+    """Each element, at most ``max``, a number or a tensor."""
+    return clamp(x, None, max)
 
 
 @_method
@@ -1460,19 +1486,32 @@ _EXTENDED = {
     "prod": "dtype", "softmax": "dtype", "log_softmax": "dtype",
 }  # fmt: skip
 
+# Rows that take numbers, of which the method takes tensors too, and refuses a call without either.
+_OF_NUMBERS = ("clamp", "clip")
+
 
 def extended(name: str, function: _Method) -> _Method:
-    """The function of a row, which calls the method of the same name if a parameter is given that only that has."""
+    """The function of a row, which calls the method of the same name if arguments are given that only that takes."""
     more = _EXTENDED.get(name)
-    if more is None:
+    if more is None and name not in _OF_NUMBERS:
         return function
     method = _as_function(_FUNCTIONS[name])
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return method(*args, **kwargs) if more in kwargs else function(*args, **kwargs)
 
+    def call_of_numbers(*args: Any, **kwargs: Any) -> Any:
+        limits = [value for value in (*args[1:], kwargs.get("min"), kwargs.get("max")) if value is not None]
+        if limits and not any(map(_is_tensor, limits)):
+            return function(*args, **kwargs)
+        out = kwargs.pop("out", None)
+        result = method(*args, **kwargs)
+        return result if out is None else in_place.copy(out, result, name)
+
+    if more is None:
+        call = call_of_numbers
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{function.__doc__}\n\n``{more}``: as that of the method."
+    call.__doc__ = f"{function.__doc__}\n\n``{more}``: as that of the method." if more else method.__doc__
     call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
     call.row = function.row  # type: ignore[attr-defined]
     return call

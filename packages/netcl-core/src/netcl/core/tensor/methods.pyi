@@ -188,13 +188,13 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def chunk(self, chunks: builtins.int, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> tuple[ResultT, ...]:
         """At most ``chunks`` equal parts along ``axis``, the last may be smaller."""
     def clamp(self, min: Any = None, max: Any = None) -> ResultT:
-        """x limited to [min, max]; None is no limit. The gradient passes within the limits and at them."""
+        """Each element, at least ``min`` and at most ``max``, numbers or tensors that broadcast; NaN if one of them is."""
     def clamp_max(self, max: Any) -> ResultT:
-        """Each element, at most ``max``."""
+        """Each element, at most ``max``, a number or a tensor."""
     def clamp_min(self, min: Any) -> ResultT:
-        """Each element, at least ``min``."""
+        """Each element, at least ``min``, a number or a tensor."""
     def clip(self, min: Any = None, max: Any = None) -> ResultT:
-        """x limited to [min, max]; None is no limit. The gradient passes within the limits and at them."""
+        """``clamp``."""
     def clone(self) -> ResultT:
         """A copy of x."""
     def conj(self) -> ResultT:
