@@ -30,6 +30,7 @@ _DATA = (f"{_OWN}.data", f"{_OWN}.loader", "netcl.data")
 _COLLATE = {name: f"{_OWN}.data:{name}" for name in ("default_collate", "default_convert")}
 _GRADIENTS = (f"{_OWN}.gradients", "netcl.autograd")
 _PRECISION = (f"{_OWN}.precision", "netcl.amp")
+_FILES = {name: f"{_OWN}.whole_modules:{name}" for name in ("load", "save")}
 _PARAMETER = {"Parameter": "netcl.autograd:Parameter"}
 
 
@@ -46,7 +47,7 @@ PARTS: dict[str, Part] = {
     "torch": Part(
         (*_own("top", "numbers"), "netcl"),
         {
-            "save": "netcl.io:save",
+            **_FILES,
             "dtype": "netcl.core.dtypes:DType",
             "classes": f"{_OWN}.programs.refused:classes",
             "ops": f"{_OWN}.programs.refused:ops",
@@ -148,7 +149,7 @@ PARTS: dict[str, Part] = {
     "torch._dynamo": Part(_own("programs.compiler"), {"optimize": "netcl:compile"}),
     "torch._dynamo.config": Part(kind=f"{_OWN}.programs.compiler:Config"),
     "torch.random": Part((*_own("numbers"), "netcl")),
-    "torch.serialization": Part((*_own("top"), "netcl.io")),
+    "torch.serialization": Part((*_own("whole_modules", "top"), "netcl.io")),
     "torch.testing": Part(_own("programs.testing")),
     "torch.torch_version": Part(_own("programs.types")),
     "torch.types": Part(_own("programs.types")),

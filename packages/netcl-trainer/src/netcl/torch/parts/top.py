@@ -90,12 +90,3 @@ def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
         raise UnsupportedError(f"empty_strided: memory is contiguous; write torch.empty({tuple(size)})")
     made: Tensor = nc.empty(tuple(size), **options)
     return made
-
-
-def add_safe_globals(safe_globals: Any) -> None:
-    """Refused: raises UnsupportedError; files are read without executing anything, and only tensors, containers and
-    arrays of plain dtypes.
-    """
-    raise UnsupportedError(
-        "torch.load reads tensors, numbers, strings, containers and arrays only; store the state_dict of an object"
-    )

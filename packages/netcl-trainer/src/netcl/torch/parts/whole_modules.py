@@ -1,0 +1,127 @@
+"""torch.save and torch.load of a whole module: the file has its state, this process keeps its structure."""
+
+from __future__ import annotations
+
+import copy
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from netcl import autograd as ag
+from netcl import io
+from netcl.core import Tensor
+from netcl.core.errors import UnsupportedError
+from netcl.nn import Module
+
+_TOKEN, _CLASS, _STATE = "netcl.module", "class", "state_dict"
+
+
+@dataclass(eq=False)
+class _Absent:
+    """In a structure: a tensor of which the values are in the file, under ``key`` of its state."""
+
+    key: str
+    device: Any
+    is_parameter: bool
+    requires_grad: bool
+
+    def filled(self, tensor: Tensor, keep_device: bool) -> Tensor:
+        """The tensor of the copy, on the device that it was saved from unless the caller has chosen one."""
+        placed = tensor if keep_device else tensor.to(self.device)
+        return ag.Parameter(placed, self.requires_grad) if self.is_parameter else placed
+
+
+# The classes of modules that ``load`` returns with weights_only=True.
+_safe: list[Any] = []
+# By the token in a file, the copy of its module without the tensors of its state.
+_structures: dict[str, Module] = {}
+
+
+def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
+    """``netcl.save``, which also takes a whole module: the file has its ``state_dict()``, the name of its class and a
+    token; this process keeps a copy of the module without these tensors, for ``load``.
+
+    Raises UnsupportedError for an optimizer, and TypeError for a module with an attribute that cannot be copied.
+    """
+    if not isinstance(obj, Module):
+        io.save(obj, f, pickle_module, pickle_protocol)
+        return
+    state, token = obj.state_dict(keep_vars=True), uuid.uuid4().hex
+    memo = {
+        id(value): _Absent(key, value.device, isinstance(value, ag.Parameter), value.requires_grad)
+        for key, value in reversed(state.items())
+        if isinstance(value, Tensor)
+    }
+    structure = copy.deepcopy(obj, memo)
+    name = f"{type(obj).__module__}.{type(obj).__qualname__}"
+    io.save({_TOKEN: token, _CLASS: name, _STATE: state}, f, pickle_module, pickle_protocol)
+    _structures[token] = structure
+
+
+def load(
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool = True,
+    **options: Any,
+) -> Any:
+    """``netcl.load``; for the file of a whole module, a new module.
+
+    Raises UnsupportedError for such a file with ``weights_only=True`` if the class is not one of the safe globals, and
+    for one that another process has saved: nothing in a file is executed, and the class of a module is code.
+    """
+    found = io.load(f, map_location, pickle_module, weights_only=weights_only, **options)
+    if not isinstance(found, Mapping) or _TOKEN not in found:
+        return found
+    structure = _structures.get(found[_TOKEN])
+    if structure is None:
+        raise UnsupportedError(
+            f"torch.load: another process has saved this {found[_CLASS]}, and the code of its class is not in the "
+            f"file, of which nothing is executed; construct it and write "
+            f'model.load_state_dict(netcl.load(f)["{_STATE}"])'
+        )
+    if weights_only and type(structure) not in _safe:
+        raise UnsupportedError(
+            f"torch.load: the file holds a whole {found[_CLASS]}, not a state; write torch.load(f, weights_only=False)"
+        )
+    placed: dict[int, Any] = {}
+    for one in _absent(structure):
+        placed[id(one)] = one.filled(found[_STATE][one.key], keep_device=map_location is not None)
+    return copy.deepcopy(structure, placed)
+
+
+def _absent(structure: Module) -> list[_Absent]:
+    """The tensors that a structure lacks, each once."""
+    tables = [table for module in structure.modules() for table in (module._parameters, module._buffers)]
+    found = {id(one): one for table in tables for one in table.values() if isinstance(one, _Absent)}
+    return list(found.values())
+
+
+def get_safe_globals() -> list[Any]:
+    """The classes that ``add_safe_globals`` has been given."""
+    return list(_safe)
+
+
+def add_safe_globals(safe_globals: Sequence[Any]) -> None:
+    """Lets ``load`` return modules of these classes also with ``weights_only=True``; nothing in a file is executed."""
+    _safe.extend(safe_globals)
+
+
+def clear_safe_globals() -> None:
+    """Forgets the classes of ``add_safe_globals``."""
+    _safe.clear()
+
+
+@contextmanager
+def safe_globals(safe_globals: Sequence[Any]) -> Iterator[None]:
+    """A block with these safe globals in addition."""
+    before = list(_safe)
+    _safe.extend(safe_globals)
+    try:
+        yield
+    finally:
+        _safe[:] = before
