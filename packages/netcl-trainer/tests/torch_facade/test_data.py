@@ -24,6 +24,7 @@ from netcl.torch.utils.data import (
     default_convert,
     random_split,
 )
+from netcl.torch.utils.data.distributed import DistributedSampler
 
 
 def rows(count=10):
@@ -131,3 +132,21 @@ def test_data_sets_split_and_join():
     assert len(ConcatDataset([rows(2), rows(3)])) == 5
     assert int(Subset(rows(), [4])[0][0]) == 4
     assert StackDataset(a=rows(2), b=rows(2))[1]["a"][1].item() == 2.0
+
+
+def test_the_distributed_sampler_has_pytorchs_orders():
+    # The indices that PyTorch 2.13 gives for these seeds and epochs.
+    shards = [DistributedSampler(range(7), num_replicas=2, rank=rank, seed=3) for rank in range(2)]
+    assert [list(shard) for shard in shards] == [[5, 4, 0, 1], [3, 6, 2, 5]]
+    assert [list(shard) for shard in shards] == [[5, 4, 0, 1], [3, 6, 2, 5]]  # the epoch stays until it is set
+    for shard in shards:
+        shard.set_epoch(2)
+        assert shard.epoch == 2
+    assert [list(shard) for shard in shards] == [[1, 4, 6, 3], [0, 2, 5, 1]]
+    half = iter(shards[0])
+    assert [next(half), next(half)] == [1, 4]
+    restored = DistributedSampler(range(7), num_replicas=2, rank=0, seed=3)
+    restored.load_state_dict(shards[0].state_dict())
+    assert list(restored) == [6, 3]
+    assert restored.epoch == 2
+    assert list(DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False, drop_last=True)) == [1, 3]

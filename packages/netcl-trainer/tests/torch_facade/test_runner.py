@@ -334,3 +334,52 @@ def test_workers_get_a_data_set_of_a_guarded_script(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[0.0, 1.0] 2 1\n[2.0] 1 1\n"
+
+
+SPAWN = """
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def work(rank, scale, queue):
+        queue.put((rank, (torch.ones(2) * rank * scale).sum().item(), torch.__name__))
+
+    def fail(rank):
+        raise ValueError(f"rank {rank} fails")
+
+    def reduce(rank, size):
+        dist.init_process_group("gloo", rank=rank, world_size=size)
+        x = torch.ones(2)
+        dist.all_reduce(x)
+        print(x.tolist(), flush=True)
+
+    if __name__ == "__main__":
+        queue = mp.get_context("spawn").SimpleQueue()
+        mp.spawn(work, args=(3, queue), nprocs=2)
+        print(sorted(queue.get() for _ in range(2)))
+        mp.spawn(reduce, args=(1,))
+        try:
+            mp.spawn(fail, nprocs=1)
+        except mp.ProcessRaisedException as error:
+            print("raised:", str(error).strip().splitlines()[-1])
+        context = mp.spawn(reduce, args=(2,), nprocs=2, join=False)
+        print(len(context.pids()))
+        try:
+            while not context.join():
+                pass
+        except mp.ProcessRaisedException as error:
+            print(str(error).strip().splitlines()[-1])
+"""
+
+
+def test_spawned_processes_are_of_the_same_torch(tmp_path):
+    done = run(tmp_path, SPAWN)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:4] == [
+        "[(0, 0.0, 'netcl.torch'), (1, 6.0, 'netcl.torch')]",
+        "[1.0, 1.0]",
+        "raised: ValueError: rank 0 fails",
+        "2",
+    ]
+    assert "start the script with python -m netcl.distributed.run -n 2" in lines[4]

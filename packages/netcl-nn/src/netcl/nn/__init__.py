@@ -108,6 +108,7 @@ with _Checked():
         LazyInstanceNorm2d,
         LazyInstanceNorm3d,
         LazyLinear,
+        UninitializedBuffer,
         UninitializedParameter,
     )
     from netcl.nn.linear import (
@@ -213,6 +214,7 @@ with _Checked():
         RNN,
         GRUCell,
         LSTMCell,
+        RNNBase,
         RNNCell,
     )
     from netcl.nn.registry import (
@@ -268,6 +270,7 @@ __all__ = [
     "LazyInstanceNorm2d",
     "LazyInstanceNorm3d",
     "LazyLinear",
+    "UninitializedBuffer",
     "UninitializedParameter",
     "BufferDict",
     "ParameterDict",
@@ -306,6 +309,7 @@ __all__ = [
     "Transformer",
     "RotaryEmbedding",
     "MultiheadAttention",
+    "RNNBase",
     "RNNCell",
     "LSTMCell",
     "GRUCell",

@@ -122,6 +122,10 @@ class MultiheadAttention(Module):
         batched = self.batch_first and inputs[0].ndim == 3
         query, key, value = (ag.transpose(x, 0, 1) if batched else x for x in inputs)
         key_padding_mask, need_weights, attn_mask = masks
+        if is_causal and attn_mask is None:
+            # The mask has a column for each key; appended keys are visible.
+            length, keys = (x.shape[0] for x in (query, key))
+            attn_mask = ag.logical_not(ag.causal_mask(length, keys, queue=query.queue))
         y, weights = functional.multi_head_attention_forward(
             query,
             key,
@@ -145,7 +149,6 @@ class MultiheadAttention(Module):
             self.k_proj_weight,
             self.v_proj_weight,
             average_attn_weights=average,
-            is_causal=is_causal,
         )
         return (ag.transpose(y, 0, 1) if batched else y), weights
 

@@ -102,9 +102,9 @@ selu_: Callable[..., Tensor] = _writing(selu)
 threshold_: Callable[..., Tensor] = _writing(threshold)
 
 
-def softmin(input: Tensor, axis: int = -1, *, dim: int | None = None) -> Tensor:
-    """softmax(-input) along ``axis``."""
-    return ag.softmax(ag.neg(input), axis=_axis(axis, dim))
+def softmin(input: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
+    """softmax(-input) along ``dim`` (default: the last), of the elements as ``dtype``."""
+    return ag.neg(input).softmax(dim, dtype, axis=axis)
 
 
 def softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
@@ -117,10 +117,13 @@ def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None, axi
     return input.log_softmax(dim, dtype, axis=axis)
 
 
-def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, axis: int = -1) -> Tensor:
-    """softmax((logits + Gumbel noise) / tau) along ``axis`` (Jang et al. 2016); with ``hard`` one-hot at the maximum,
-    with the gradient of the soft result.
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1, *, axis: int | None = None
+) -> Tensor:
+    """softmax((logits + Gumbel noise) / tau) along ``dim`` (Jang et al. 2016); with ``hard`` one-hot at the maximum,
+    with the gradient of the soft result. ``axis`` is another name of ``dim``; ``eps`` changes nothing, as in PyTorch.
     """
+    axis = dim if axis is None else axis
     waits: Any = Tensor.empty(logits.shape, logits.dtype, queue=logits.queue)
     noise = ag.log(waits.exponential_())
     soft = ag.softmax(ag.div(ag.sub(logits, noise), tau), axis=axis)
@@ -481,12 +484,15 @@ def multi_head_attention_forward(
 
     The projection weights are ``in_proj_weight`` (3 E, E), or with ``use_separate_proj_weight`` the three others.
     ``static_k`` and ``static_v`` (N * heads, S, D) replace the projected keys and values. Masks and results are those
-    of the layer. Raises ShapeError unless E is ``embed_dim_to_check`` and the weights are given.
+    of the layer. Raises ShapeError unless E is ``embed_dim_to_check`` and the weights are given, RuntimeError for
+    ``is_causal``, a hint on the mask, without ``attn_mask``.
     """
     op = "multi_head_attention_forward"
     embed = query.shape[-1]
     if embed != embed_dim_to_check or embed % num_heads or query.ndim not in (2, 3):
         raise ShapeError(f"{op}: query {query.shape} of {num_heads} heads; E is {embed_dim_to_check}", op=op)
+    if is_causal and attn_mask is None:
+        raise RuntimeError(f"{op}: is_causal says that attn_mask is causal, so it needs the mask; give attn_mask")
     if query.ndim == 2:
         y, seen = multi_head_attention_forward(
             ag.unsqueeze(query, 1), ag.unsqueeze(key, 1), ag.unsqueeze(value, 1), embed, num_heads, in_proj_weight,
@@ -509,9 +515,6 @@ def multi_head_attention_forward(
         rows.append(ag.linear(x, weight, bias))
     if (bias_k is None) != (bias_v is None) or (bias_k is not None and (static_k is not None or static_v is not None)):
         raise ShapeError(f"{op} takes bias_k together with bias_v, and neither with static_k or static_v", op=op)
-    if is_causal and attn_mask is None and (bias_k is not None or add_zero_attn):
-        # The mask has a column for each key; appended keys are visible.
-        attn_mask = ag.logical_not(ag.causal_mask(length, key.shape[0], queue=query.queue))
     if bias_k is not None and bias_v is not None:
         rows[1:] = [ag.cat((x, ag.expand(b, (1, n, embed))), 0) for x, b in zip(rows[1:], (bias_k, bias_v))]
         key_padding_mask, attn_mask = map(_heads.with_visible_key, (key_padding_mask, attn_mask))
@@ -521,13 +524,12 @@ def multi_head_attention_forward(
         k = ag.reshape(static_k, (n, num_heads, -1, size))
     if static_v is not None:
         v = ag.reshape(static_v, (n, num_heads, -1, size))
-    causal = is_causal and attn_mask is None
     if add_zero_attn:
         last = Tensor.zeros((n, num_heads, 1, size), k.dtype, queue=k.queue)
         k, v = ag.cat((k, last), 2), ag.cat((v, last), 2)
         key_padding_mask, attn_mask = map(_heads.with_visible_key, (key_padding_mask, attn_mask))
     mask = _heads.hidden(attn_mask, key_padding_mask, (n, num_heads, length, k.shape[2]), op)
-    y, seen = _heads.attend(q, k, v, mask, causal, need_weights, dropout_p if training else 0.0)
+    y, seen = _heads.attend(q, k, v, mask, False, need_weights, dropout_p if training else 0.0)
     y = ag.linear(ag.reshape(ag.permute(y, (2, 0, 1, 3)), (length, n, embed)), out_proj_weight, out_proj_bias)
     return y, ag.mean(seen, axis=1) if seen is not None and average_attn_weights else seen
 

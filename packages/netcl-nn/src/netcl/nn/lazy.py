@@ -14,10 +14,24 @@ from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
 
 
+def _materialize(tensor: Any, final: type[Tensor], shape: Any, device: Any, dtype: Any) -> None:
+    """Gives a tensor without a shape its shape, device and dtype, with undefined values, and its final class."""
+    queue = tensor.queue if device is None else queue_of(device)
+    value = Tensor.empty(tuple(shape), dtype or tensor.dtype, queue=queue, persistent=True)
+    flag = tensor.requires_grad
+    tensor.__class__ = final
+    tensor._begin(value.engine, value._storage, value.shape, value.dtype)
+    tensor.requires_grad = flag
+
+
 class UninitializedParameter(ag.Parameter):
-    """A parameter without a shape yet, which its lazy module gives it at the first call."""
+    """A parameter without a shape yet, which its lazy module gives it at the first call, or ``materialize(shape)``."""
 
     __slots__ = ()
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Makes it a Parameter of ``shape``, with undefined values."""
+        _materialize(self, ag.Parameter, shape, device, dtype)
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = "float32") -> UninitializedParameter:
         value = Tensor.empty((0,), dtype or get_default_dtype(), queue=queue_of(device), persistent=True)
@@ -26,6 +40,29 @@ class UninitializedParameter(ag.Parameter):
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = "float32") -> None:
         self.requires_grad = requires_grad
         self.persistent = True
+
+
+class UninitializedBuffer(Tensor):
+    """A buffer without a shape yet; ``materialize(shape)`` gives it one."""
+
+    __slots__ = ()
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Makes it a Tensor of ``shape``, with undefined values."""
+        _materialize(self, Tensor, shape, device, dtype)
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> UninitializedBuffer:
+        made: UninitializedBuffer = super().__new__(cls)
+        return made
+
+    def __init__(
+        self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> None:
+        value = Tensor.empty((0,), dtype or get_default_dtype(), queue=queue_of(device), persistent=persistent)
+        self._begin(value.engine, value._storage, value.shape, value.dtype)
+        self.requires_grad = requires_grad
 
 
 class LazyModuleMixin:

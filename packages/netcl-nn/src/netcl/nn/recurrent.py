@@ -10,7 +10,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ShapeError, UnsupportedError
 from netcl.nn import init
 from netcl.nn.module import Module, check_precision
 from netcl.nn.packed import PackedSequence, padded, repacked
@@ -47,12 +47,12 @@ def _advance(mode: str) -> Advance:
 class _Weights(Module):
     """Base class of cells and layers: sizes, and parameters initialized uniform in +-1/sqrt(hidden_size)."""
 
-    gates: ClassVar[int] = 1
-    states: ClassVar[int] = 1
+    gates: int = 1
+    states: int = 1
     input_size: int
     hidden_size: int
     bias: bool
-    mode: str
+    kernel: str
 
     def _add_weights(self, suffix: str, size: int, device: Any, dtype: Any) -> None:
         rows = self.gates * self.hidden_size
@@ -76,7 +76,7 @@ class _Weights(Module):
         separately.
         """
         bias, rest = getattr(self, f"bias_ih{suffix}"), getattr(self, f"bias_hh{suffix}")
-        if bias is not None and self.mode != "gru":
+        if bias is not None and self.kernel != "gru":
             bias, rest = ag.add(bias, rest), None
         product = ag.linear(x, getattr(self, f"weight_ih{suffix}"), bias)
         return product, getattr(self, f"weight_hh{suffix}"), rest
@@ -102,26 +102,41 @@ class _Weights(Module):
         return given
 
 
-class _Recurrent(_Weights):
+# PyTorch's names of the recurrences: the name of the kernel, gates, states.
+_MODES = {"RNN_TANH": ("tanh", 1, 1), "RNN_RELU": ("relu", 1, 1), "LSTM": ("lstm", 4, 2), "GRU": ("gru", 3, 1)}
+
+
+class RNNBase(_Weights):
+    """The base class of RNN, LSTM and GRU; ``mode`` is "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
+
+    Raises ValueError for another mode, UnsupportedError for a ``proj_size``.
+    """
+
     def __init__(
         self,
+        mode: str,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        bias: bool,
-        batch_first: bool,
-        dropout: float,
-        bidirectional: bool,
-        mode: str,
-        device: Any,
-        dtype: Any,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__()
+        if mode not in _MODES:
+            raise ValueError(f"the mode is {', '.join(_MODES)}, not {mode!r}")
+        if proj_size:
+            raise UnsupportedError(f"{type(self).__name__}: proj_size is not in netcl; add an nn.Linear")
         if num_layers < 1 or hidden_size < 1:
             raise ValueError(f"num_layers={num_layers} and hidden_size={hidden_size} must be positive")
         if not 0 <= dropout <= 1:
             raise ValueError(f"a dropout probability is in [0, 1], not {dropout}")
-        _advance(mode)
+        self.kernel: str
+        self.kernel, self.gates, self.states = _MODES[mode]
         self.input_size: int = input_size
         self.hidden_size: int = hidden_size
         self.num_layers: int = num_layers
@@ -130,6 +145,7 @@ class _Recurrent(_Weights):
         self.dropout: float = dropout
         self.bidirectional: bool = bidirectional
         self.mode: str = mode
+        self.proj_size: int = proj_size
         for layer, suffix in self._runs():
             size = input_size if layer == 0 else hidden_size * (1 + bidirectional)
             self._add_weights(suffix, size, device, dtype)
@@ -140,6 +156,15 @@ class _Recurrent(_Weights):
         for layer in range(self.num_layers):
             for direction in ("", "_reverse")[: 1 + self.bidirectional]:
                 yield layer, f"_l{layer}{direction}"
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The parameters of each layer and direction: weight_ih, weight_hh, and the biases if there are any."""
+        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[: 4 if self.bias else 2]
+        return [[getattr(self, kind + suffix) for kind in kinds] for _, suffix in self._runs()]
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: the kernels read each parameter from its own memory."""
 
     def _packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         """Runs the layer on sequences of several lengths: each direction runs forward, over sequences that are
@@ -241,7 +266,7 @@ class _Recurrent(_Weights):
         given = [product, weight, state[0], bias, state[1] if self.states > 1 else None]
         if narrow:
             given = [None if t is None else ag.cast(t, dtype="float32") for t in given]
-        operands: tuple[Any, ...] = (*given, self.mode, reverse)
+        operands: tuple[Any, ...] = (*given, self.kernel, reverse)
         steps: State = ag.recurrence(*operands)[: self.states]
         return tuple(ag.cast(t, dtype=narrow) for t in steps) if narrow else steps
 
@@ -257,7 +282,7 @@ class _Recurrent(_Weights):
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *shown])
 
 
-class RNN(_Recurrent):
+class RNN(RNNBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or max(..., 0) with ``nonlinearity="relu"`` (Elman 1990).
 
     ``rnn(x, h_0=None)`` returns (output, h_n). Parameters weight_ih_l0 (H, in), weight_hh_l0 (H, H), bias_ih_l0 and
@@ -279,12 +304,13 @@ class RNN(_Recurrent):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        options = (num_layers, bias, batch_first, dropout, bidirectional, nonlinearity, device, dtype)
-        super().__init__(input_size, hidden_size, *options)
+        _advance(nonlinearity)
+        options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, *options)
         self.nonlinearity = nonlinearity
 
 
-class _Gated(_Recurrent):
+class _Gated(RNNBase):
     name: ClassVar[str]
 
     def __init__(
@@ -299,8 +325,8 @@ class _Gated(_Recurrent):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        options = (num_layers, bias, batch_first, dropout, bidirectional, self.name, device, dtype)
-        super().__init__(input_size, hidden_size, *options)
+        options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
+        super().__init__(self.name.upper(), input_size, hidden_size, *options)
 
 
 class LSTM(_Gated):
@@ -309,8 +335,8 @@ class LSTM(_Gated):
     Weights as in RNN, (4 H, ...) with the rows of the gates i, f, g, o.
     """
 
-    gates: ClassVar[int] = 4
-    states: ClassVar[int] = 2
+    gates: int = 4
+    states: int = 2
     name: ClassVar[str] = "lstm"
 
 
@@ -319,7 +345,7 @@ class GRU(_Gated):
     rows of the gates r, z, n.
     """
 
-    gates: ClassVar[int] = 3
+    gates: int = 3
     name: ClassVar[str] = "gru"
 
 
@@ -330,7 +356,7 @@ class _Cell(_Weights):
         self.input_size: int = input_size
         self.hidden_size: int = hidden_size
         self.bias: bool = bias
-        self.mode: str = mode
+        self.kernel: str = mode
         self._add_weights("", input_size, device, dtype)
         self.reset_parameters()
 
@@ -351,11 +377,11 @@ class _Cell(_Weights):
 
     def _step(self, x: Tensor, weight: Tensor, bias: Tensor | None, state: State) -> State:
         product, rows = ag.linear(state[0], weight, bias), (-1, self.gates, self.hidden_size)
-        return _advance(self.mode)(ag.reshape(x, rows), ag.reshape(product, rows), state)
+        return _advance(self.kernel)(ag.reshape(x, rows), ag.reshape(product, rows), state)
 
     def extra_repr(self) -> str:
         bias = "" if self.bias else f", bias={self.bias}"
-        activation = f", nonlinearity={self.mode}" if self.mode == "relu" else ""
+        activation = f", nonlinearity={self.kernel}" if self.kernel == "relu" else ""
         return f"{self.input_size}, {self.hidden_size}{bias}{activation}"
 
 
@@ -387,13 +413,13 @@ class _GatedCell(_Cell):
 class LSTMCell(_GatedCell):
     """One step of an LSTM: weight_ih (4 H, in), weight_hh (4 H, H), bias_ih and bias_hh (4 H,)."""
 
-    gates: ClassVar[int] = 4
-    states: ClassVar[int] = 2
+    gates: int = 4
+    states: int = 2
     name: ClassVar[str] = "lstm"
 
 
 class GRUCell(_GatedCell):
     """One step of a GRU: weight_ih (3 H, in), weight_hh (3 H, H), bias_ih and bias_hh (3 H,)."""
 
-    gates: ClassVar[int] = 3
+    gates: int = 3
     name: ClassVar[str] = "gru"

@@ -88,6 +88,7 @@ class Adafactor(Optimizer):
         weight_decay: float = 0.0,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
     ) -> None:
         super().__init__(params, options(locals()))
 

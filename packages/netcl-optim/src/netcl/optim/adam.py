@@ -116,6 +116,10 @@ class Adam(MomentsOptimizer):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
         super().__init__(params, options(locals()))
 
@@ -138,5 +142,10 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        flags = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **flags)

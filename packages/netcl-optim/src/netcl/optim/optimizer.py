@@ -13,7 +13,7 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import ShapeError, shorten_traceback
+from netcl.core.errors import ShapeError, UnsupportedError, shorten_traceback
 from netcl.optim.clip import clipping
 from netcl.optim.fused import (
     CLIP,
@@ -140,6 +140,19 @@ class Optimizer:
         """Raises ValueError if an option of ``group`` is invalid."""
         require(group.get("lr", 0) >= 0, f"lr is at least 0, not {group.get('lr')}")
         require(group.get("weight_decay", 0) >= 0, f"weight_decay is at least 0, not {group.get('weight_decay')}")
+        self._check_forms(group)
+
+    def _check_forms(self, group: Mapping[str, Any]) -> None:
+        """Checks PyTorch's choices of an implementation. There is one here, which updates all tensors in a kernel and
+        can be captured, so ``foreach``, ``fused`` and ``capturable`` change nothing; ``differentiable`` is refused.
+        """
+        if group.get("fused") and group.get("foreach"):
+            raise RuntimeError("fused and foreach cannot both be True")
+        if group.get("differentiable"):
+            raise UnsupportedError(
+                f"{type(self).__name__}: differentiable=True is not in netcl, as a step is not recorded; write the "
+                "update with tensors, of which torch.autograd.grad(..., create_graph=True) gives the gradients"
+            )
 
     # -- copies ------------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,9 @@ class Rprop(Optimizer):
         step_sizes: Sequence[float] = (1e-6, 50),
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
         super().__init__(params, options(locals()))
 

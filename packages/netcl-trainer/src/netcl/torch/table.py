@@ -30,6 +30,7 @@ _DATA = (f"{_OWN}.data", f"{_OWN}.loader", "netcl.data")
 _COLLATE = {name: f"{_OWN}.data:{name}" for name in ("default_collate", "default_convert")}
 _GRADIENTS = (f"{_OWN}.gradients", "netcl.autograd")
 _PRECISION = (f"{_OWN}.precision", "netcl.amp")
+_LINEAR = {"NonDynamicallyQuantizableLinear": "netcl.nn:Linear"}
 _FILES = {name: f"{_OWN}.whole_modules:{name}" for name in ("load", "save")}
 _PARAMETER = {"Parameter": "netcl.autograd:Parameter"}
 
@@ -177,6 +178,7 @@ _BASES = {
         "_ConvNd": "netcl.nn.conv:_Conv",
         "_ConvTransposeNd": "netcl.nn.conv:_Transposed",
     },
+    "torch.nn.modules.linear": _LINEAR,
     "torch.nn.modules.dropout": {"_DropoutNd": "netcl.nn.dropout:Dropout"},
     "torch.nn.modules.loss": {"_Loss": "netcl.nn.losses:_Loss", "_WeightedLoss": "netcl.nn.losses:_Weighted"},
     "torch.nn.modules.utils": {

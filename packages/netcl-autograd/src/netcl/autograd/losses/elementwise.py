@@ -92,24 +92,54 @@ def _compare(op: str, x: Tensor, target: Tensor) -> None:
         )
 
 
+def _weighted(op: str, errors: Tensor, weight: Tensor, x: Tensor, reduction: str) -> Tensor:
+    """The errors times their weights; a mean is divided by the sum of the weights."""
+    if weight.shape != x.shape:
+        raise ShapeError(f"{op}: weight has the shape of the input, {x.shape}, not {weight.shape}", op=op)
+    weighted = errors * weight
+    if reduction == "mean":
+        return weighted.sum() / weight.sum()
+    return _reduced_tensor(weighted, reduction)
+
+
+def _reduced_tensor(errors: Tensor, reduction: str) -> Tensor:
+    """The errors, their sum or their mean; raises ValueError for another reduction."""
+    if reduction not in ("none", "sum", "mean"):
+        raise ValueError(f"reduction is 'none', 'sum' or 'mean', not {reduction!r}")
+    return errors if reduction == "none" else errors.sum() if reduction == "sum" else errors.mean()
+
+
 @composite(amp="float32", domain=_alike(lambda x, t: (x - t) ** 2))
-def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """(x - target)^2. Warns if the shapes differ."""
+def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """(x - target)^2. Warns if the shapes differ. With ``weight``, of the shape of x, the sum of the weighted errors;
+    their mean is divided by the sum of the weights.
+    """
     _compare("mse_loss", x, target)
+    if weight is not None:
+        return _weighted("mse_loss", squared_error(x, target, "none"), weight, x, reduction)
     return squared_error(x, target, reduction)  # type: ignore[no-any-return]
 
 
 @composite(amp="float32", domain=_alike(lambda x, t: np.abs(x - t)))
-def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """|x - target|. Warns if the shapes differ."""
+def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """|x - target|. Warns if the shapes differ. ``weight`` is as in ``mse_loss``."""
     _compare("l1_loss", x, target)
+    if weight is not None:
+        return _weighted("l1_loss", absolute_error(x, target, "none"), weight, x, reduction)
     return absolute_error(x, target, reduction)  # type: ignore[no-any-return]
 
 
 @composite(amp="float32", domain=_alike(_huber))
-def huber_loss(x: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """d^2 / 2 for d = |x - target| up to delta, then delta (d - delta / 2) (Huber 1964). Warns if the shapes differ."""
+def huber_loss(
+    x: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """d^2 / 2 for d = |x - target| up to delta, then delta (d - delta / 2) (Huber 1964). Warns if the shapes differ.
+    ``weight``, of the shape of x, multiplies the errors; their mean is divided by their number, as in PyTorch.
+    """
     _compare("huber_loss", x, target)
+    if weight is not None:
+        weighted = _weighted("huber_loss", huber_error(x, target, "none", delta=delta), weight, x, "none")
+        return _reduced_tensor(weighted, reduction)
     return huber_error(x, target, reduction, delta=delta)  # type: ignore[no-any-return]
 
 

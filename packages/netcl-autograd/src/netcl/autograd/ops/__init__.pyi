@@ -728,8 +728,8 @@ def histogram(x: Tensor, bins: Any = 10, range: Sequence[builtins.float] | None 
     """The number of elements of x in each bin, int64 (bins,), and the edges of the bins, (bins + 1,), floating."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The tensors of a list joined along axis 1, or along axis 0 if they have one axis or none."""
-def huber_loss(x: Tensor, target: Tensor, reduction: str = 'mean', delta: builtins.float = 1.0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """d^2 / 2 for d = |x - target| up to delta, then delta (d - delta / 2) (Huber 1964). Warns if the shapes differ."""
+def huber_loss(x: Tensor, target: Tensor, reduction: str = 'mean', delta: builtins.float = 1.0, weight: Tensor | None = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """d^2 / 2 for d = |x - target| up to delta, then delta (d - delta / 2) (Huber 1964). Warns if the shapes differ. ``weight``, of the shape of x, multiplies the errors; their mean is divided by their number, as in PyTorch."""
 def hypot(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """sqrt(a^2 + b^2), without intermediate overflow."""
 def i0(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -788,8 +788,8 @@ def kron(a: Tensor, b: Tensor, *, out: Tensor | None = None, pool: Any = None, t
     """The Kronecker product: every element of a times all of b, (a0, a1) and (b0, b1) give (a0 b0, a1 b1)."""
 def kthvalue(x: Tensor, k: builtins.int, axis: builtins.int = -1, keepdims: builtins.bool = False, *, dim: builtins.int | None = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Ranked:
     """The ``k``-th smallest along ``axis``, from 1, and its position, int64. Raises ShapeError if k is not in 1..n."""
-def l1_loss(x: Tensor, target: Tensor, reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """|x - target|. Warns if the shapes differ."""
+def l1_loss(x: Tensor, target: Tensor, reduction: str = 'mean', weight: Tensor | None = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """|x - target|. Warns if the shapes differ. ``weight`` is as in ``mse_loss``."""
 def l2_normalize(x: Tensor, axis: Any = -1, eps: builtins.float = 1e-12, *, dim: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x / max(||x||_2, eps) over ``axis``; the gradient of the length at 0 is 0."""
 def layer_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -950,8 +950,8 @@ def mod(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, 
     """a - floor(a / b) * b: the sign of b, as in Python."""
 def mode(x: Tensor, axis: builtins.int = -1, keepdims: builtins.bool = False, *, dim: builtins.int | None = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Ranked:
     """The most frequent element along ``axis``, the smallest of several such, and the last of its positions, int64."""
-def mse_loss(x: Tensor, target: Tensor, reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """(x - target)^2. Warns if the shapes differ."""
+def mse_loss(x: Tensor, target: Tensor, reduction: str = 'mean', weight: Tensor | None = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """(x - target)^2. Warns if the shapes differ. With ``weight``, of the shape of x, the sum of the weighted errors; their mean is divided by the sum of the weights."""
 def mul(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """a * b, broadcast."""
 def multi_margin_loss(x: Tensor, target: Tensor, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Tensor | None = None, reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:

@@ -165,6 +165,8 @@ class TensorData:
 
     def _set_requires_grad(self, flag: bool) -> None:
         if flag:
+            if not dtypes.is_floating(self.dtype):
+                raise RuntimeError(f"only tensors of floating dtypes can require grad, not {self.dtype}")
             find()  # what records the ops on this tensor; without it the flag is a mark of leaves
         if self._storage.deferred is not None:
             self._storage.materialize()  # what was called before does not see the flag

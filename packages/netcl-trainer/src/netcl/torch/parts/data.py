@@ -12,6 +12,7 @@ import numpy as np
 import netcl as nc
 from netcl import data
 from netcl.core import Tensor
+from netcl.core.tensor.mt19937 import MT19937
 from netcl.data.tree import rebuild, rebuild_mapping
 from netcl.torch.parts.numbers import Generator
 
@@ -299,6 +300,35 @@ class DistributedSampler(data.DistributedSampler):
         drop_last: bool = False,
     ) -> None:
         super().__init__(dataset, num_replicas, rank, shuffle=shuffle, seed=seed, drop_last=drop_last)
+        self._epoch = 0
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that ``set_epoch`` has set, 0 before."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch of the iterations that follow: each of them has the same order, as in PyTorch."""
+        super().set_epoch(epoch)
+        self._epoch = epoch
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restores seed, epoch and position."""
+        super().load_state_dict(state)
+        self._epoch = self._next[0]
+
+    def begin(self) -> Any:
+        """Starts an iteration of the epoch that was set, also if it has run before."""
+        if self._next[0] != self._epoch:
+            super().set_epoch(self._epoch)
+        return super().begin()
+
+    def order(self, epoch: int) -> Any:
+        """PyTorch's order of an epoch: ``randperm`` of a generator with the seed ``seed + epoch``."""
+        if not self.shuffle:
+            return super().order(epoch)
+        order = MT19937(self.seed + epoch).randperm(len(self.dataset))
+        return np.resize(order, len(self) * self.num_replicas)[self.rank :: self.num_replicas]
 
 
 # -- batches
