@@ -68,7 +68,7 @@ def test_each_load_is_a_module_of_its_own(saved):
     assert second.first.weight is not first.first.weight
     first.norm.weight.data.zero_()
     second.train()
-    second(x.cpu()).sum().backward()
+    second(x.to("cpu")).sum().backward()
     assert second.first.weight.grad is not None
     assert first.first.weight.grad is None
 

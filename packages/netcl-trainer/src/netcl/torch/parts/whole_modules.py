@@ -91,7 +91,8 @@ def load(
     placed: dict[int, Any] = {}
     for one in _absent(structure):
         placed[id(one)] = one.filled(found[_STATE][one.key], keep_device=map_location is not None)
-    return copy.deepcopy(structure, placed)
+    made = copy.deepcopy(structure, placed)
+    return made if map_location is None else made.to(map_location)  # also the tensors that are not in the file
 
 
 def _absent(structure: Module) -> list[_Absent]:
