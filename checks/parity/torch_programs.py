@@ -88,6 +88,7 @@ def test_curves(program: str, engine: str, tmp_path: Path, tmp_path_factory: pyt
     assert np.all(difference <= allowed), f"{difference.max(axis=1)}\nallowed {allowed[:, 0]}"
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("program", SHORTER)
 def test_the_losses_fall_or_the_game_goes_on(program: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Guards the comparison: curves that do not change would agree too."""
