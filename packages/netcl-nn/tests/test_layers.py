@@ -412,7 +412,7 @@ def test_every_layer_is_tested_here() -> None:
         "Dropout3d",
         "Embedding",
         # test_sequences.py, test_models.py, test_bags_and_norms.py
-        *("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "MultiheadAttention", "RotaryEmbedding"),
+        *("RNNBase", "RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "MultiheadAttention", "RotaryEmbedding"),
         *("Transformer", "TransformerEncoder", "TransformerEncoderLayer"),
         *("TransformerDecoder", "TransformerDecoderLayer", "GPT", "SmallVGG", "VisionTransformer"),
         *("EmbeddingBag", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"),

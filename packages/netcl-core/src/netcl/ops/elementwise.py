@@ -301,12 +301,11 @@ def clamp_between(x: Expr, min: Expr | None = None, max: Expr | None = None) -> 
     The gradient is that of PyTorch: x has it within the limits and at them, a limit if x is beyond it, min only if it
     is less than max; at NaN all gradients are zero.
     """
-    limited = x if min is None else apply("maximum", x, min)
-    limited = limited if max is None else apply("minimum", limited, max)
+    raised = x if min is None else apply("maximum", x, min)
+    limited = raised if max is None else apply("minimum", raised, max)
     result = apply("stop_gradient", limited)
     if max is not None:
-        above = apply("gt", x, max)
-        result = apply("where", above if min is None else above | apply("lt", max, min), max, result)
+        result = apply("where", apply("gt", raised, max), max, result)
     if min is not None:
         below = apply("lt", x, min)
         result = apply("where", below if max is None else below & apply("lt", min, max), min, result)
