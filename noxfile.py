@@ -286,13 +286,12 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build every wheel and source archive and check metadata (twine) and contents."""
+    """Build every wheel and source archive, netcl-conformance too, and check metadata (twine) and contents."""
     session.install("build", "twine", "hatchling", *(["tomli"] if sys.version_info < (3, 11) else []))
     out = Path(session.create_tmp()) / "dist"
     shutil.rmtree(out, ignore_errors=True)
-    for part in PACKAGES:
-        build = ("python", "-m", "build", "--no-isolation", "--outdir", str(out), f"packages/netcl-{part}")
-        session.run(*build, silent=True)
+    for folder in (*(f"packages/netcl-{part}" for part in PACKAGES), str(CONFORMANCE)):
+        session.run("python", "-m", "build", "--no-isolation", "--outdir", str(out), folder, silent=True)
     second = ("python", "-m", "build", "--no-isolation", "--wheel", "--outdir", str(out / "numpy"), str(ALTERNATIVE))
     session.run(*second, silent=True)
     session.run("twine", "check", "--strict", *sorted(map(str, out.rglob("*.*"))))

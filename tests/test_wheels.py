@@ -21,11 +21,12 @@ from netcl.core.pyinstaller import hook_dirs
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all seven wheels and the second core, built from the tree."""
+    """A folder with all seven wheels, the second core and netcl-conformance, built from the tree."""
     root = Path(check_wheels.ROOT)
     folder = tmp_path_factory.mktemp("wheels")
-    for package in load_packages(root).values():
-        list(WheelBuilder(str(package.folder)).build(directory=str(folder), versions=["standard"]))
+    sources = [package.folder for package in load_packages(root).values()]
+    for source in (*sources, root / "alternatives/netcl-conformance"):
+        list(WheelBuilder(str(source)).build(directory=str(folder), versions=["standard"]))
     second = root / "alternatives/netcl-core-numpy"
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "numpy")]
     subprocess.run(command, cwd=second, check=True, capture_output=True)
@@ -65,6 +66,18 @@ def test_the_second_core_has_no_opencl_file(wheels: Path) -> None:
 )
 def test_a_stray_file_is_seen(wheels: Path, tmp_path: Path, entry: str, complaint: str) -> None:
     (wheel,) = wheels.glob("netcl_optim-*.whl")
+    copy = shutil.copy(wheel, tmp_path)
+    with zipfile.ZipFile(copy, "a") as archive:
+        archive.writestr(entry, "")
+    assert any(complaint in fault for fault in check_wheels.check_wheel(Path(copy)))
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"), [("netcl/core/x.py", "not in the sources"), ("netcl_conformance/x.json", "not in the")]
+)
+def test_a_stray_file_of_the_kit_is_seen(wheels: Path, tmp_path: Path, entry: str, complaint: str) -> None:
+    (wheel,) = wheels.glob("netcl_conformance-*.whl")
+    assert check_wheels.check_wheel(wheel) == []
     copy = shutil.copy(wheel, tmp_path)
     with zipfile.ZipFile(copy, "a") as archive:
         archive.writestr(entry, "")
@@ -120,19 +133,21 @@ def test_the_conda_recipe_is_that_of_the_packages(root: Path) -> None:
 
 def test_metadata_has_the_links_of_the_one_repository(root: Path, tmp_path: Path) -> None:
     assert project_urls.check(root) == []
-    for package in load_packages(root).values():
-        copy = tmp_path / package.folder.relative_to(root) / "pyproject.toml"
+    for path in project_urls.released(root):
+        copy = tmp_path / path.relative_to(root)
         copy.parent.mkdir(parents=True)
-        shutil.copy(package.folder / "pyproject.toml", copy)
+        shutil.copy(path, copy)
     settings = (root / "pyproject.toml").read_text(encoding="utf-8")
     named = re.sub('^repository = ".*"$', 'repository = "https://example.org/netcl"', settings, flags=re.MULTILINE)
     (tmp_path / "pyproject.toml").write_text(named, encoding="utf-8")
-    assert len(project_urls.check(tmp_path)) == len(OWNED)
+    assert len(project_urls.check(tmp_path)) == len(OWNED) + 1  # with netcl-conformance
     project_urls.check(tmp_path, fix=True)
     assert project_urls.check(tmp_path) == []
     links = load_packages(tmp_path)["netcl-nn"].project["urls"]
     assert links["Issues"] == "https://example.org/netcl/issues"
     assert links["Source"] == "https://example.org/netcl/tree/main/packages/netcl-nn"
+    kit = (tmp_path / "alternatives/netcl-conformance/pyproject.toml").read_text(encoding="utf-8")
+    assert 'Source = "https://example.org/netcl/tree/main/alternatives/netcl-conformance"' in kit
 
 
 def test_stubs_for_checkouts_are_alike(root: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from monorepo import OWNED, ROOT, load_packages
 
+KIT = "netcl-conformance"
 LEFT_OUT_OF_SECOND_CORE = ("netcl/core/backend/opencl/",)
 
 
@@ -20,6 +21,8 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
         metadata = HeaderParser().parsestr(archive.read(metadata_name).decode("utf-8"))
     info = metadata_name.rsplit("/", 1)[0]
     name, version = metadata["Name"], metadata["Version"]
+    if name == KIT:
+        return check_kit(path, names, info, metadata["License-Expression"], root)
     package = load_packages(root)[name]
     second_core = version.endswith("+numpy")
     content = {entry for entry in names if not entry.startswith(f"{info}/")}
@@ -49,12 +52,28 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
     return [f"{path.name} {fault}" for fault in faults]
 
 
+def check_kit(path: Path, names: set[str], info: str, license: str | None, root: Path) -> list[str]:
+    """Return the faults of the wheel of netcl-conformance: its modules and data, and no file under netcl/."""
+    source = root / "alternatives" / KIT / "src"
+    sources = {
+        file.relative_to(source).as_posix()
+        for file in source.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    content = {entry for entry in names if not entry.startswith(f"{info}/")}
+    faults = [f"lacks {entry}" for entry in sorted(sources - content)]
+    faults += [f"has {entry}, which is not in the sources" for entry in sorted(content - sources)]
+    if license != "MIT" or f"{info}/licenses/LICENSE" not in names:
+        faults.append("does not say MIT in its metadata, or lacks the LICENSE file")
+    return [f"{path.name} {fault}" for fault in faults]
+
+
 def check(folder: Path, root: Path = ROOT) -> list[str]:
-    """Return the faults of the wheels under `folder`, where all seven and the second core are expected."""
+    """Return the faults of the wheels under `folder`: those of the seven, the second core and netcl-conformance."""
     wheels = sorted(folder.rglob("*.whl"))
     faults = [fault for wheel in wheels for fault in check_wheel(wheel, root)]
-    if len(wheels) != len(OWNED) + 1:
-        faults.append(f"{folder} holds {len(wheels)} wheels, not the seven and the second core")
+    if len(wheels) != len(OWNED) + 2:
+        faults.append(f"{folder} holds {len(wheels)} wheels, not the seven, the second core and {KIT}")
     return faults
 
 

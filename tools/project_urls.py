@@ -18,25 +18,33 @@ def repository(root: Path = ROOT) -> str:
     return str(settings["tool"]["netcl"]["repository"]).rstrip("/")
 
 
-def urls(address: str, package: str) -> dict[str, str]:
-    """Returns the links of a package's page on the index: {} without a repository."""
+def released(root: Path = ROOT) -> list[Path]:
+    """Returns the settings of all that is released: the layers, and the kit that checks a netcl-core."""
+    return [*sorted((root / "packages").glob("*/pyproject.toml")), *root.glob("alternatives/netcl-conformance/*.toml")]
+
+
+def urls(address: str, folder: str) -> dict[str, str]:
+    """Returns the links of the page of a package in ``folder`` on the index: {} without a repository."""
     if not address:
         return {}
-    return {
+    links = {
         "Homepage": address,
         "Documentation": f"{address}/tree/main/docs",
-        "Source": f"{address}/tree/main/packages/{package}",
-        "Changelog": f"{address}/blob/main/packages/{package}/CHANGELOG.md",
+        "Source": f"{address}/tree/main/{folder}",
+        "Changelog": f"{address}/blob/main/{folder}/CHANGELOG.md",
         "Issues": f"{address}/issues",
     }
+    if folder.startswith("alternatives/"):  # changes of the kit are those of netcl-core's contract
+        links["Changelog"] = f"{address}/blob/main/CHANGELOG.md"
+    return links
 
 
 def check(root: Path = ROOT, fix: bool = False) -> list[str]:
     """Returns the packages whose links differ from those of the repository; with ``fix``, writes them first."""
     address, faults = repository(root), []
-    for path in sorted((root / "packages").glob("*/pyproject.toml")):
+    for path in released(root):
         text = path.read_text(encoding="utf-8")
-        wanted = urls(address, path.parent.name)
+        wanted = urls(address, path.parent.relative_to(root).as_posix())
         if tomllib.loads(text)["project"].get("urls", {}) == wanted:
             continue
         if not fix:
@@ -51,7 +59,7 @@ def check(root: Path = ROOT, fix: bool = False) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fix", action="store_true", help="write the links into packages/*/pyproject.toml")
+    parser.add_argument("--fix", action="store_true", help="write the links into the pyproject.toml of each package")
     faults = check(fix=parser.parse_args().fix)
     for fault in faults:
         print(fault, file=sys.stderr)

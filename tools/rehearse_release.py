@@ -24,6 +24,8 @@ from local_index import served, write_index
 from monorepo import ROOT, load_packages
 
 PACKAGES = load_packages()
+# Checks any netcl-core and depends on none: released with the layers, not one of them.
+KIT = "netcl-conformance"
 # Wheels of all seven together; the issue of the release sets the limit.
 WHEELS_MAX_BYTES = 10 * 1024 * 1024
 
@@ -70,9 +72,10 @@ class Rehearsal:
         return copy
 
     def build(self, tree: Path, out: Path, *names: str) -> list[Path]:
-        """Builds source archive and wheel of each package, the wheel from the source archive."""
-        for name in names or PACKAGES:
-            call("python", "-m", "build", "--no-isolation", "--outdir", out, tree / "packages" / name)
+        """Builds source archive and wheel of each package and the kit, the wheel from the source archive."""
+        for name in names or (*PACKAGES, KIT):
+            folder = tree / ("alternatives" if name == KIT else "packages") / name
+            call("python", "-m", "build", "--no-isolation", "--outdir", out, folder)
         return sorted(out.iterdir())
 
     def python(self, name: str) -> Path:
@@ -122,7 +125,10 @@ class Rehearsal:
             self.install(python, name)
             call(python, "-I", ROOT / "checks/alone" / f"{name.removeprefix('netcl-')}.py", cwd=self.folder)
         call("uv", "pip", "check", "--python", python)
-        return "each layer alone, netcl-trainer with all"
+        self.install(python, KIT)
+        levels = ("--level", "tensor", "--level", "ops-basic")
+        said = call(python, "-I", "-m", "netcl_conformance", "--device", "cpu", *levels).splitlines()
+        return f"each layer alone, netcl-trainer with all; {KIT} on these: {said[-1]}"
 
     def devices(self) -> str:
         """`netcl-trainer[cpu]` trains README's example on PoCL; without an extra one line says what to install."""
