@@ -1,0 +1,3 @@
+"""The levels that this core keeps."""
+
+LEVELS = frozenset({"tensor", "ops-basic"})

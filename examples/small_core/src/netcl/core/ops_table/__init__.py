@@ -1,0 +1,1 @@
+"""Modes of the calling thread."""
