@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from monorepo import ROOT
 
+from netcl.autograd.decompositions import ADDED, NAMES
+from netcl.core.dispatch import TABLE
+
 # The packages above, in a copy of the tree whose core declares few levels, under the facade.
 PROGRAM = """
 import warnings
@@ -249,6 +252,132 @@ def test_packages_work_without_optional_levels(tree: Path) -> None:
     declare(tree, "programs")
     done = run(tree)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+LEFT_OUT = """
+
+from netcl.core.dispatch import TABLE as _TABLE
+
+for _name in {names!r}:
+    del globals()[_name], _TABLE[_name]
+    __all__.remove(_name)
+"""
+OF_DECOMPOSITIONS = """
+import inspect
+
+import netcl.autograd as ag
+import netcl.ops as ops
+import pytest
+from netcl.autograd.decompositions import ADDED, NAMES
+from netcl.core import Tensor
+from netcl.core.dispatch import TABLE
+from netcl.core.errors import DTypeError, ShapeError
+
+ROWS = {rows!r}
+
+
+def tensor(*shape, dtype="float32"):
+    return Tensor.ones(shape, dtype)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_the_row_is_the_one_of_the_contract(name):
+    row = TABLE[name]
+    assert name in ADDED
+    assert row is getattr(ops, name).row is getattr(ag, name).row
+    assert [list(row.operands), {{key: repr(one) for key, one in row.attributes.items()}}, row.amp] == ROWS[name]
+
+
+@pytest.mark.parametrize(
+    ("error", "call"),
+    [
+        (ShapeError, lambda: ops.flatten(tensor(2, 3), 1, 0)),
+        (ShapeError, lambda: ops.squeeze(tensor(2, 3), 0)),
+        (ShapeError, lambda: ops.stack([tensor(2), tensor(3)])),
+        (IndexError, lambda: ops.narrow(tensor(4), 0, 3, 2)),
+        (ShapeError, lambda: ops.split(tensor(4), [1, 2])),
+        (ShapeError, lambda: ops.chunk(tensor(4), 0)),
+        (ShapeError, lambda: ops.hstack([])),
+        (ValueError, lambda: ops.diff(tensor(4), -1)),
+        (ShapeError, lambda: ops.pixel_shuffle(tensor(3, 2, 2), 2)),
+        (ShapeError, lambda: ops.glu(tensor(3))),
+        (ShapeError, lambda: ops.mm(tensor(2, 3), tensor(3))),
+        (ShapeError, lambda: ops.addmm(tensor(5), tensor(2, 3), tensor(3, 4))),
+        (DTypeError, lambda: ops.addcdiv(*[tensor(2, dtype="int32")] * 3)),
+        (DTypeError, lambda: ops.masked_fill(tensor(2), tensor(2), 0.0)),
+        (ShapeError, lambda: ops.masked_fill(tensor(2), tensor(3, dtype="bool"), 0.0)),
+        (IndexError, lambda: ops.embedding([-1], tensor(2, 3))),
+        (IndexError, lambda: ops.embedding([0], tensor(2, 3), 2)),
+        (ValueError, lambda: ops.quantile(tensor(4), 1.5)),
+        (ShapeError, lambda: ops.quantile(tensor(0), 0.5)),
+        (ShapeError, lambda: ops.layer_norm(tensor(2, 3), 2)),
+        (ShapeError, lambda: ops.group_norm(tensor(2, 3, 4), 2)),
+        (ValueError, lambda: ops.batch_norm(tensor(2, 3))),
+        (ShapeError, lambda: ops.batch_norm(tensor(1, 3), training=True)),
+        (ShapeError, lambda: ops.rope(tensor(2, 3))),
+        (ShapeError, lambda: ops.scaled_dot_product_attention(tensor(2, 3), tensor(2, 4), tensor(2, 4))),
+        (ShapeError, lambda: ops.adaptive_avg_pool2d(tensor(2, 3), 2)),
+    ],
+)
+def test_wrong_arguments_are_named(error, call):
+    with pytest.raises(error):
+        call()
+
+
+def test_the_running_statistics_move():
+    x = Tensor.from_host([[1.0, 2.0], [3.0, 6.0]])
+    mean, var = tensor(2), tensor(2)
+    ops.batch_norm(x, mean, var, training=True, momentum=0.5)
+    assert mean.tolist() == [1.5, 2.5]
+    assert var.tolist() == [1.5, 4.5]
+
+
+def test_a_padding_row_and_a_masked_query_have_no_gradient():
+    weight = ag.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    ag.sum(ag.embedding(Tensor.from_host([0, 1, 1]), weight, 1)).backward()
+    assert weight.grad.tolist() == [[1.0, 1.0], [0.0, 0.0]]
+    q = ag.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    mask = Tensor.from_host([[True, True], [False, False]])
+    out = ag.scaled_dot_product_attention(q, q.detach(), q.detach(), mask)
+    assert out.tolist()[1] == [0.0, 0.0]
+    ag.sum(out).backward()
+    assert q.grad.tolist()[1] == [0.0, 0.0]
+"""
+
+
+def test_a_core_may_leave_out_functions_that_have_decompositions(tree: Path) -> None:
+    declare(tree, "programs")
+    rows = {}
+    for name in NAMES:
+        row = TABLE[name]
+        rows[name] = [list(row.operands), {key: repr(one) for key, one in row.attributes.items()}, row.amp]
+    module = tree / "netcl/ops/__init__.py"
+    text = module.read_text(encoding="utf-8")
+    module.write_text(text + LEFT_OUT.format(names=sorted(NAMES)), encoding="utf-8")
+    (tree / "test_decompositions.py").write_text(OF_DECOMPOSITIONS.format(rows=rows), encoding="utf-8")
+    code = "from netcl_conformance.__main__ import main; raise SystemExit(main())"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tree), str(ROOT / "alternatives/netcl-conformance/src")]),
+        "NETCL_DEVICE": "cpu",
+    }
+    command = [sys.executable, "-c", code, "--level", "ops-full", "--level", "gradient"]
+    try:
+        suite = run(tree, "test_decompositions.py", "test_program.py")
+        kit = subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+    finally:
+        module.write_text(text, encoding="utf-8")
+    assert suite.returncode == 0, suite.stdout[-4000:] + suite.stderr[-2000:]
+    assert kit.returncode == 0, kit.stdout[-4000:] + kit.stderr[-2000:]
+    assert f"{len(NAMES)} functions that the core leaves out are those of netcl-autograd" in kit.stdout
+    assert "not checked" not in kit.stdout
+
+
+def test_decompositions_are_of_composite_rows_alone() -> None:
+    assert {name for name in NAMES if TABLE[name].composite is None} == set()
+    assert ADDED == (), "netcl-core has all rows"
 
 
 def test_a_name_of_a_level_that_is_not_declared_is_closed(tree: Path) -> None:

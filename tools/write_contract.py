@@ -16,6 +16,7 @@ from typing import Any
 
 from monorepo import OWNED, ROOT
 
+from netcl.autograd.decompositions import NAMES
 from netcl.core.dispatch import OpRow
 from netcl.core.ops_table.table import SYNONYMS
 from netcl.core.testing import CONTRACT, signature_of
@@ -108,6 +109,7 @@ def entry(name: str, signature: str, place: str) -> str:
     notes = ""
     if isinstance(row, OpRow) and place == "netcl.ops":
         made = "made of ops" if row.composite else "primitive"
+        made += ", may be absent" if row.name in NAMES else ""
         notes = f" *{made}, amp {row.amp}{'' if row.dtypes == 'any' else f', {row.dtypes}'}.*"
     return f"* `{short}{shown}`{notes} {meaning(name, found)}"
 
@@ -145,6 +147,7 @@ def data() -> str:
     content = {
         "levels": {name: {"meaning": level.meaning, "without": level.without} for name, level in LEVELS.items()},
         "basic": list(BASIC),
+        "decomposed": [f"netcl.ops.{name}" for name in sorted(NAMES)],
         "packages": OWNED,
         "names": {name: [level_of(name), signature] for name, signature in names().items()},
     }
