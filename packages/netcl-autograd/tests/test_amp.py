@@ -60,6 +60,7 @@ def test_policy_of_ops() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.level("half")
 def test_dtypes_inside(dtype: str, handle: Any, leaf: Any) -> None:
     if dtype == "float16" and not supports_fp16(handle):
         pytest.skip(f"{handle.device_name} has no cl_khr_fp16")
@@ -85,6 +86,7 @@ def test_dtypes_inside(dtype: str, handle: Any, leaf: Any) -> None:
         np.testing.assert_allclose(ours.numpy(), wanted, atol=2e-2 * max(1.0, float(np.abs(wanted).max())))
 
 
+@pytest.mark.level("half")
 def test_batch_norm_keeps_its_statistics(numpy_device: Any, leaf: Any) -> None:
     x, w, b = leaf(4, 3, 2, 2), leaf(3), leaf(3)
     mean, var = Tensor.zeros(3), Tensor.ones(3)
@@ -94,6 +96,7 @@ def test_batch_norm_keeps_its_statistics(numpy_device: Any, leaf: Any) -> None:
     np.testing.assert_allclose(mean.numpy(), 0.1 * x.numpy().mean((0, 2, 3)), atol=1e-3)
 
 
+@pytest.mark.level("half")
 def test_a_parameter_is_cast_once_per_block(numpy_device: Any, leaf: Any) -> None:
     w, x = leaf(3, 3), Tensor.ones((2, 3))
     with ag.Tape() as tape, autocast():
@@ -107,6 +110,7 @@ def test_a_parameter_is_cast_once_per_block(numpy_device: Any, leaf: Any) -> Non
         np.testing.assert_allclose(ag.matmul(x, w).numpy(), 2 * first, rtol=1e-2)
 
 
+@pytest.mark.level("half")
 def test_without_fp16_one_warning_and_float32(handle: Any, leaf: Any, monkeypatch: Any) -> None:
     # By the module's own name: the package's attribute of that name is the class.
     monkeypatch.setattr(importlib.import_module("netcl.amp.autocast"), "supports_fp16", lambda q: False)
@@ -126,6 +130,7 @@ def test_without_fp16_one_warning_and_float32(handle: Any, leaf: Any, monkeypatc
         assert (x @ x).dtype == "bfloat16"
 
 
+@pytest.mark.level("half")
 def test_autocast_is_per_thread_and_a_decorator(numpy_device: Any, leaf: Any) -> None:
     x, seen = leaf(3, 3), []
 
@@ -242,6 +247,7 @@ def test_scaler_state_and_disabled(leaf: Any) -> None:
     assert off.scale_loss(loss) is loss
 
 
+@pytest.mark.level("half")
 def test_seed_002_scaler_calls(leaf: Any) -> None:
     """seeds/002: ``scaler.scale_loss(loss).backward()``, ``scaler.step(opt)``."""
     w, scaler = leaf(3), GradScaler()
@@ -253,6 +259,7 @@ def test_seed_002_scaler_calls(leaf: Any) -> None:
     np.testing.assert_allclose(w.numpy(), before * (1 - 0.2 / 3), rtol=1e-2)
 
 
+@pytest.mark.level("half")
 def test_nothing_of_a_step_waits_for_the_garbage_collector(handle: Any, leaf: Any) -> None:
     w, image, filters = leaf(3, 3), leaf(1, 2, 5, 5), leaf(2, 2, 3, 3)
     gc.collect()
@@ -290,6 +297,7 @@ def test_autocast_takes_the_arguments_of_pytorch() -> None:
         autocast(bogus=1)
 
 
+@pytest.mark.level("half")
 def test_the_dtype_of_the_block_is_told() -> None:
     assert get_autocast_dtype() == "float16"
     assert get_autocast_dtype("cpu") == "bfloat16"

@@ -54,6 +54,7 @@ def test_compile_takes_pytorchs_arguments(handle):
     assert nc.compile(same, disable=True) is nc.compile(same, backend="eager") is same
 
 
+@pytest.mark.level("capture")
 def test_a_function_is_captured_on_request():
     calls = []
 
@@ -69,6 +70,7 @@ def test_a_function_is_captured_on_request():
     assert step.replays == 3
 
 
+@pytest.mark.level("capture")
 def test_a_function_without_its_backward_is_not_captured():
     weight = nc.tensor([2.0], requires_grad=True)
     step = nc.compile(lambda x: (weight * x).square().mean(), backend="cudagraphs")

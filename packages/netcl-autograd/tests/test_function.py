@@ -192,6 +192,7 @@ def test_checkpoint_keeps_only_its_inputs(leaf: Any) -> None:
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp(2 * x.numpy()), rtol=1e-5)
 
 
+@pytest.mark.level("half")
 def test_checkpoint_repeats_under_the_same_autocast(leaf: Any) -> None:
     from netcl.amp import autocast
 

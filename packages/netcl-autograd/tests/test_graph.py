@@ -95,6 +95,7 @@ def test_a_training_step_replays_as_it_runs(handle, zero):
         assert eager is replayed if eager is None else np.array_equal(eager, replayed)
 
 
+@pytest.mark.level("capture")
 def test_gradients_add_up_over_replays_as_over_calls(handle):
     (x, y), *_ = batches(1)
     nets = Net(), Net()
@@ -139,6 +140,7 @@ def test_neighbours_and_epilogues_are_one_launch(handle):
         np.testing.assert_array_equal(want.numpy(), found.numpy())
 
 
+@pytest.mark.level("capture", "half")
 def test_a_changed_key_is_refused(handle):
     net = Net()
     step = training(net)
@@ -245,6 +247,7 @@ def test_a_kernel_that_does_not_build_in_the_middle_of_a_step(handle, monkeypatc
     assert np.isfinite(step(*batch).item())
 
 
+@pytest.mark.level("capture")
 def test_training_steps_compile_themselves(handle):
     net, plain = Net(), Net()
     ops.manual_seed(1)

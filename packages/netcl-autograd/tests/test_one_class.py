@@ -53,6 +53,7 @@ def test_results_are_tensors_however_they_are_computed(handle: Any) -> None:
     assert set(seen) == {Tensor}
 
 
+@pytest.mark.level("tracing")
 def test_a_deferred_tensor_keeps_its_class_and_its_handle(handle: Any) -> None:
     inside: list[Any] = []
 
@@ -71,6 +72,7 @@ def test_a_deferred_tensor_keeps_its_class_and_its_handle(handle: Any) -> None:
     assert np.allclose(y.numpy(), np.exp(VALUES) * 2, rtol=1e-5)
 
 
+@pytest.mark.level("tracing")
 def test_aliases_of_a_deferred_tensor_materialize_with_it(handle: Any) -> None:
     w = Tensor.from_host(VALUES, requires_grad=True)
     found: list[Any] = []
@@ -136,6 +138,7 @@ def test_aliases_count_writes_together(handle: Any) -> None:
     assert t.clone().storage_id != t.storage_id
 
 
+@pytest.mark.level("tracing")
 def test_a_failed_computation_is_raised_again_by_every_alias(handle: Any) -> None:
     kept: list[Tensor] = []
     x = Tensor.from_host(VALUES)
@@ -154,6 +157,7 @@ def test_a_failed_computation_is_raised_again_by_every_alias(handle: Any) -> Non
                 tensor.numpy()
 
 
+@pytest.mark.level("tracing")
 def test_deferred_storage_is_computed_once_whoever_asks(handle: Any) -> None:
     results: list[Any] = []
     runs: list[int] = []

@@ -47,6 +47,7 @@ def test_a_convolutional_network_learns(rng) -> None:
     assert (predicted == labels).mean() > 0.95
 
 
+@pytest.mark.level("capture")
 def test_compile_replays_the_forward_pass(normal) -> None:
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3)).eval()
     x, y = normal(5, 4), normal(5, 4)

@@ -274,6 +274,7 @@ def test_errors_of_a_run_are_one_line(config: Path, capsys: Any) -> None:
     assert "netcl: CheckpointError" in error
 
 
+@pytest.mark.level("profiling")
 def test_devices_profile_and_bench(config: Path, capsys: Any) -> None:
     code, out, _ = told(capsys, "devices", "--json")
     found = [json.loads(line) for line in out.splitlines()]

@@ -50,6 +50,7 @@ def test_a_group_counts_as_one_batch(handle: DeviceHandle) -> None:
             assert mine_row["step"] == their_row["step"]
 
 
+@pytest.mark.level("capture")
 def test_groups_are_captured_to_the_bit(handle: DeviceHandle) -> None:
     captured, eager = trained(8, 2), trained(8, 2, compile=False)
     assert captured.captured
@@ -64,6 +65,7 @@ def test_callbacks_hear_of_updates(numpy_device: object) -> None:
 
 
 @pytest.mark.parametrize("precision", [True, "bfloat16"])
+@pytest.mark.level("half", "capture")
 def test_mixed_precision_learns(
     handle: DeviceHandle, make_network: Make, make_loader: Make, precision: bool | str, recwarn: Any
 ) -> None:
@@ -81,6 +83,7 @@ def test_mixed_precision_learns(
     assert all("has no cl_khr_fp16" in str(warning.message) for warning in recwarn)
 
 
+@pytest.mark.level("half")
 def test_an_overflow_is_skipped_and_the_scale_falls(numpy_device: object, recwarn: Any) -> None:
     ops.manual_seed(0)
     model = nn.Linear(4, 2)

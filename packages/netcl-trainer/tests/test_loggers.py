@@ -38,6 +38,7 @@ def test_events_for_tensorboard(numpy_device: object, make_network: Make, make_l
     assert [step for tag, step, _ in found if tag == "step/loss"] == [2, 3, 5, 6]
 
 
+@pytest.mark.level("profiling")
 def test_a_profile_of_a_few_steps(numpy_device: object, make_network: Make, make_loader: Make, tmp_path: Path) -> None:
     model, profiler = make_network(), Profiler(tmp_path, wait=5, steps=2)
     trainer = Trainer(model, SGD(model.parameters()), callbacks=[profiler])

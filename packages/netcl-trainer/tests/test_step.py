@@ -37,6 +37,7 @@ def measured(history: Any) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in TIMING} for row in history]
 
 
+@pytest.mark.level("capture")
 def test_captured_equals_eager_bit_for_bit_over_a_hundred_steps(
     handle: DeviceHandle, make_network: Make, make_loader: Make
 ) -> None:
@@ -59,6 +60,7 @@ def test_captured_equals_eager_bit_for_bit_over_a_hundred_steps(
     assert history[-1]["loss"] < 0.5 * history[0]["loss"]
 
 
+@pytest.mark.level("capture")
 def test_the_schedule_and_the_average_reach_a_captured_step(
     handle: DeviceHandle, make_network: Make, make_loader: Make
 ) -> None:
@@ -99,6 +101,7 @@ class Drifting(nn.Module):
         return self.linear(ag.flatten(x, 1)) * (1.0 + self.calls)
 
 
+@pytest.mark.level("capture")
 def test_the_shadow_step_catches_a_model_whose_python_state_changes(handle: DeviceHandle, make_loader: Make) -> None:
     runs = []
     for compiled in (True, False):
@@ -130,6 +133,7 @@ class Reading(nn.Module):
         return out if float(ag.sum(out).item()) > 0 else out * 2.0
 
 
+@pytest.mark.level("capture")
 def test_a_step_that_reads_on_the_host_stays_eager_and_says_so_once(numpy_device: object, make_loader: Make) -> None:
     model = Reading()
     trainer = Trainer(model, SGD(model.parameters(), lr=1e-2))
@@ -140,6 +144,7 @@ def test_a_step_that_reads_on_the_host_stays_eager_and_says_so_once(numpy_device
     assert history[-1]["loss"] < history[0]["loss"]
 
 
+@pytest.mark.level("capture")
 def test_frozen_parameters_modes_and_groups_are_noticed(
     handle: DeviceHandle, make_network: Make, make_loader: Make
 ) -> None:
@@ -160,6 +165,7 @@ def test_frozen_parameters_modes_and_groups_are_noticed(
     assert np.array_equal(frozen, model[0].weight.to_host())
 
 
+@pytest.mark.level("capture")
 def test_the_check_repeats_every_n_steps(numpy_device: object, make_network: Make, make_loader: Make) -> None:
     model = make_network()
     trainer = Trainer(model, SGD(model.parameters(), lr=1e-2), seed=1)
@@ -170,6 +176,7 @@ def test_the_check_repeats_every_n_steps(numpy_device: object, make_network: Mak
     assert trainer._step.replays == 17 - 4
 
 
+@pytest.mark.level("capture")
 def test_a_fit_goes_on_with_its_captures(numpy_device: object, make_network: Make, make_loader: Make) -> None:
     model = make_network()
     trainer = Trainer(model, SGD(model.parameters(), lr=1e-2))

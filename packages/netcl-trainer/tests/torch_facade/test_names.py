@@ -237,6 +237,7 @@ def test_a_profile_has_a_table_and_a_trace(tmp_path):
     assert (tmp_path / "trace.json").stat().st_size > 0
 
 
+@pytest.mark.level("half")
 def test_a_scaler_and_autocast_take_pytorchs_arguments():
     scaler = torch.amp.GradScaler("cuda", init_scale=8.0)
     loss = torch.tensor(2.0, requires_grad=True)

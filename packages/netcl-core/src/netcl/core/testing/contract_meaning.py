@@ -78,6 +78,10 @@ strided_slice(x, starts, steps, sizes) in netcl-core; a core may compute it in o
 The other functions of `netcl.ops`, by the rules of ops-basic. The column *made of* says *ops* for a composite row:
 netcl-core computes it by other functions of this document, so a core may do the same; such a row needs no gradient of
 its own.
+
+A core may leave out the functions marked *may be absent*: netcl-autograd has decompositions of them into other
+functions of this document, and adds to `netcl.ops` and to the table the ones that are absent. They are slower than a
+row of the core. A method of Tensor that the core makes of such a function has to look it up when it is called.
 """,
     "gradient": """
 netcl-autograd owns the graph. It calls `dispatch.set_recorder(hook)` and `gradients.register(methods)` when it is
