@@ -263,8 +263,7 @@ for _name in {names!r}:
     __all__.remove(_name)
 """
 OF_DECOMPOSITIONS = """
-import inspect
-
+import netcl
 import netcl.autograd as ag
 import netcl.ops as ops
 import pytest
@@ -284,7 +283,8 @@ def tensor(*shape, dtype="float32"):
 def test_the_row_is_the_one_of_the_contract(name):
     row = TABLE[name]
     assert name in ADDED
-    assert row is getattr(ops, name).row is getattr(ag, name).row
+    assert row is getattr(ops, name).row is getattr(ag, name).row is getattr(netcl, name, getattr(ag, name)).row
+    assert name in ops.__all__
     assert [list(row.operands), {{key: repr(one) for key, one in row.attributes.items()}}, row.amp] == ROWS[name]
 
 
@@ -308,6 +308,7 @@ def test_the_row_is_the_one_of_the_contract(name):
         (ShapeError, lambda: ops.masked_fill(tensor(2), tensor(3, dtype="bool"), 0.0)),
         (IndexError, lambda: ops.embedding([-1], tensor(2, 3))),
         (IndexError, lambda: ops.embedding([0], tensor(2, 3), 2)),
+        (IndexError, lambda: ops.embedding(Tensor.from_host([-1]), tensor(2, 3)).numpy()),
         (ValueError, lambda: ops.quantile(tensor(4), 1.5)),
         (ShapeError, lambda: ops.quantile(tensor(0), 0.5)),
         (ShapeError, lambda: ops.layer_norm(tensor(2, 3), 2)),

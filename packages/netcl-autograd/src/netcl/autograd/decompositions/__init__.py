@@ -55,6 +55,8 @@ def complete() -> list[str]:
             for name, (function, amp) in functions(module).items():
                 if name in absent:
                     setattr(ops, name, composite(amp=amp)(function))
+        # The front of netcl reads the list.
+        ops.__all__ = sorted({*ops.__all__, *absent})
     return sorted(absent)
 
 

@@ -12,6 +12,7 @@ from netcl.core import Tensor
 from netcl.core.dispatch import assign
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.layout import broadcast_shapes
 
 AMP = {
     **dict.fromkeys(("batch_norm", "conv_tbc", "depthwise_conv2d", "scaled_dot_product_attention"), "half"),
@@ -292,8 +293,11 @@ def scaled_dot_product_attention(
 ) -> Any:
     """softmax(scale q k^T + mask) v: q (..., queries, E), k (..., keys, E), v (..., keys, V)."""
     op = "scaled_dot_product_attention"
+    visible: Any = None
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(f"{op}: q {q.shape}, k {k.shape}, v {v.shape}; expected (..., L, E), (..., S, E), (..., S, V)")
+    lead = [one.shape[: -3 if enable_gqa else -2] for one in (q, k, v)]
+    broadcast_shapes(lead, f"{op}: q {q.shape}, k {k.shape}, v {v.shape}: leading")
     if mask is not None and is_causal:
         raise ValueError(f"{op}: give mask or is_causal, not both")
     if mask is not None and mask.dtype != "bool" and not is_floating(mask.dtype):
@@ -304,10 +308,8 @@ def scaled_dot_product_attention(
             raise ShapeError(f"{op}: heads of q {q.shape} are a multiple of those of k {k.shape}", op=op)
         k, v = (ops.repeat(one, q.shape[-3] // k.shape[-3], -3) for one in (k, v))
     scores: Any = ops.matmul(ops.mul(q, factor), k, transpose_b=True)
-    visible: Any = None
     if is_causal:
-        places = np.arange(k.shape[-2]) <= np.arange(q.shape[-2])[:, None]
-        visible = Tensor.from_host(q.queue, places, "bool")
+        visible = ops.causal_mask(q.shape[-2], k.shape[-2], queue=q.queue)
     elif mask is not None and mask.dtype == "bool":
         visible = mask
     elif mask is not None:

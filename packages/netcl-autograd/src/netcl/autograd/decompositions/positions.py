@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from operator import index as as_index
 from typing import Any
 
@@ -59,12 +60,13 @@ def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> A
     count = weight.shape[0]
     if not isinstance(indices, Tensor) and np.size(indices) and np.min(indices) < 0:
         raise IndexError(f"embedding: index {np.min(indices)} is negative; rows are 0..{count - 1}")
-    rows: Any = ops.index_select(weight, 0, indices)
+    if padding_idx is not None and not -count <= padding_idx < count:
+        raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {count} rows")
+    places: Any = indices if isinstance(indices, Tensor) else Tensor.from_host(weight.queue, np.asarray(indices))
+    # index_select counts negative positions from the end; here they are out of range.
+    rows: Any = ops.index_select(weight, 0, ops.where(ops.lt(places, 0), count, places))
     if padding_idx is None:
         return rows
-    if not -count <= padding_idx < count:
-        raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {count} rows")
-    places = indices if isinstance(indices, Tensor) else Tensor.from_host(weight.queue, np.asarray(indices))
     padded = ops.reshape(ops.eq(places, padding_idx % count), (*places.shape, 1))
     return ops.where(padded, rows.detach(), rows)
 
@@ -130,7 +132,7 @@ def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1
 
 
 # The place below, and the share of the place above, of a position between two elements.
-_PLACES = {
+_PLACES: dict[str, Callable[[float], tuple[int, float]]] = {
     "linear": lambda place: (math.floor(place), place - math.floor(place)),
     "lower": lambda place: (math.floor(place), 0.0),
     "higher": lambda place: (math.ceil(place), 0.0),

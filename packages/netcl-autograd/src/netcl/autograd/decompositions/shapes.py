@@ -91,10 +91,14 @@ def split(x: Tensor, size: int | Sequence[int], axis: int = 0) -> Any:
     """Parts of ``size`` positions along ``axis`` (the last may be smaller), or parts of the given sizes."""
     at = _one(axis, x.ndim, "split")
     length = x.shape[at]
-    if isinstance(size, int) and size <= 0:
-        raise ShapeError(f"split: parts of {size} positions; the size must be positive", op="split", parameter="size")
-    equal = isinstance(size, int)
-    sizes = [min(size, length - start) for start in range(0, length, size)] or [0] if equal else list(size)  # type: ignore
+    if isinstance(size, int):
+        if size <= 0:
+            raise ShapeError(
+                f"split: parts of {size} positions; the size must be positive", op="split", parameter="size"
+            )
+        sizes = [min(size, length - start) for start in range(0, length, size)] or [0]
+    else:
+        sizes = [int(one) for one in size]
     if sum(sizes) != length or min(sizes, default=0) < 0:
         raise ShapeError(f"split: sizes {sizes} do not make up axis {axis} of shape {x.shape}", op="split")
     return tuple(_part(x, at, sum(sizes[:i]), one) for i, one in enumerate(sizes))
@@ -227,7 +231,9 @@ def block_diag(*tensors: Tensor) -> Any:
 
 def broadcast_tensors(*tensors: Tensor) -> Any:
     """Each tensor expanded to the shape that all broadcast to; raises ShapeError if they do not."""
-    given: Any = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    given: Any = tensors
+    if len(given) == 1 and isinstance(given[0], (list, tuple)):
+        given = given[0]
     shape = broadcast_shapes([x.shape for x in given], "broadcast_tensors") if given else ()
     return tuple(x if x.shape == shape else ops.expand(x, shape) for x in given)
 
