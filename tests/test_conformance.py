@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from netcl.core import manager
+from netcl.core.testing.contract_levels import LEVELS
+
 BASIC = ("--level", "tensor", "--level", "ops-basic")
 
 
@@ -73,6 +76,67 @@ dispatch.pop_hook = lambda hook: None
 """
 
 
+WRONG_SOFTPLUS = """
+import netcl.ops as ops
+plain = ops.softplus
+ops.softplus = lambda *args, **kwargs: ops.mul(plain(*args, **kwargs), 1.001)
+"""
+WRONG_EVALUATION = """
+import netcl.ops as ops
+from netcl.core import dispatch
+plain = dispatch.evaluate
+dispatch.evaluate = lambda outputs, inputs, scalars=None, **kwargs: tuple(
+    ops.mul(one, 1.001) for one in plain(outputs, inputs, scalars, **kwargs)
+)
+"""
+WRONG_DERIVATIVE = """
+import netcl.core.expr as expr
+plain = expr.vjp
+expr.vjp = lambda outputs, grads, wrt, present: tuple(
+    None if one is None else one * 1.01 for one in plain(outputs, grads, wrt, present)
+)
+"""
+TRUNCATED_HALF = """
+import numpy as np
+import netcl.core.dtypes as dtypes
+import netcl.core.tensor
+dtypes.to_bfloat16 = lambda values: (np.asarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+"""
+NO_COPY = """
+from netcl.core import Tensor
+Tensor.to = lambda self, *args, device=None, dtype=None, copy=False, **unused: self
+"""
+WRONG_TRACE = """
+from netcl.core.dispatch import row_of
+from netcl.core.lazy.tracer import Trace
+plain = Trace.call
+Trace.call = lambda self, row, args, kwargs, node, recorded: plain(
+    self, row_of("sub") if row.name == "add" else row, args, kwargs, node, recorded
+)
+"""
+REPLAYS_TWICE = """
+from netcl.runtime.capture import CapturedStep
+plain = CapturedStep.replay
+def twice(self, *inputs):
+    plain(self, *inputs)
+    return plain(self, *inputs)
+CapturedStep.replay = twice
+"""
+NO_KERNELS = """
+from netcl.profiling.trace import profile
+profile.kernels = property(lambda self: [])
+"""
+NO_SUMMARY = "import netcl.core.memory as memory\nmemory.memory_summary = lambda q=None: ''"
+WRONG_KERNEL = """
+from netcl.core.kernels.primitives import KernelSpec
+plain = KernelSpec.build
+def build(self, *args, **kwargs):
+    object.__setattr__(self, "body", self.body.replace("factor *", "1.001f * factor *"))
+    return plain(self, *args, **kwargs)
+KernelSpec.build = build
+"""
+
+
 @pytest.mark.parametrize(
     ("fault", "arguments", "complaint"),
     [
@@ -90,12 +154,40 @@ dispatch.pop_hook = lambda hook: None
             "views share memory",
         ),
         ("import netcl.ops as o\no.manual_seed = lambda seed: None", ("--level", "random"), "same bits everywhere"),
+        (WRONG_SOFTPLUS, ("--level", "ops-full"), "values of softplus"),
+        (WRONG_EVALUATION, ("--level", "expressions"), "texts are read as c"),
+        (WRONG_DERIVATIVE, ("--level", "programs"), "derivatives are those of differences"),
+        (TRUNCATED_HALF, ("--level", "half"), "half rounds promotes and is read"),
+        (WRONG_TRACE, ("--level", "tracing"), "jit gives the values"),
+        (REPLAYS_TWICE, ("--level", "capture"), "a replay has the results"),
+        (NO_KERNELS, ("--level", "profiling"), "a profile lists what ran"),
+        (NO_SUMMARY, ("--level", "pools"), "summaries are texts"),
     ],
 )  # fmt: skip
 def test_a_planted_fault_is_red(root: Path, fault: str, arguments: tuple[str, ...], complaint: str) -> None:
     done = conformance(root, *arguments, fault=fault)
     assert done.returncode != 0, done.stdout
     assert complaint in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("fault", "level", "complaint"),
+    [
+        (NO_COPY, "several-devices", "tensors are copied between devices"),
+        (WRONG_KERNEL, "opencl-kernels", "a kernel of the user runs"),
+    ],
+)
+def test_a_planted_fault_that_needs_an_opencl_device_is_red(root: Path, fault: str, level: str, complaint: str) -> None:
+    if manager.default("opencl") is None:
+        pytest.skip("this machine has no OpenCL device")
+    done = conformance(root, "--level", level, "--device", "opencl", fault=fault)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert complaint in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_every_level_has_a_planted_fault() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert [level for level in LEVELS if f'"{level}"' not in text] == []
 
 
 def test_a_core_without_levels_is_told_to_declare_them(root: Path) -> None:
