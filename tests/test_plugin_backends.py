@@ -107,6 +107,16 @@ def test_selectors_queues_and_conformance(site: Path) -> None:
     assert run(site, "-c", code, device="cpu").splitlines() == ["DeviceNotFoundError True", "['matmul']"]
 
 
+def test_the_pages_backend_is_green(root: Path, site: Path) -> None:
+    page = (root / "docs/how-to/write-a-backend.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r'^\$ python -c "\n(.*?)"\n', page, re.MULTILINE | re.DOTALL)
+    (held,) = re.findall(r"^accurate \(NumPy\), float32: .*$", page, re.MULTILINE)
+    assert run(site, "-c", command, device="cpu").splitlines()[-1] == held
+    kit = f"import sys; sys.path.append({str(root / 'alternatives/netcl-conformance/src')!r})\n"
+    main = "from netcl_conformance.__main__ import main; sys.exit(main(['--device', 'accurate']))"
+    assert run(site, "-c", kit + main, device="cpu").splitlines()[-1] == "green"
+
+
 def test_the_command_lists_it(site: Path) -> None:
     assert '"selector": "accurate:0"' in run(site, "-m", "netcl.trainer.cli", "devices", "--json", device="cpu")
 

@@ -24,7 +24,8 @@ def is_worth(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grouped: bool
     alike = k.shape[:-2] == v.shape[:-2] and q.ndim <= 4 and q.dtype == k.dtype == v.dtype
     heads = q.shape[:-3] == k.shape[:-3] if grouped else q.shape[:-2] == k.shape[:-2]
     whole = mask is None or (not mask.requires_grad and mask.shape[-1] == k.shape[-2] and mask.ndim <= q.ndim)
-    return scores > WORTH[q.engine.name] and q.shape[-1] * v.shape[-1] > 0 and alike and heads and whole
+    worth = WORTH.get(q.engine.name, WORTH["cpu"])  # the engine of another distribution is like NumPy
+    return scores > worth and q.shape[-1] * v.shape[-1] > 0 and alike and heads and whole
 
 
 def _masked_reference(q: Any, k: Any, mask: Any, causal: bool, scale: float) -> Any:
