@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 #define BYTES 2
 #define LOOPS __attribute__((vec_type_hint(float16)))
-// The operands of convolutions on matrix units, of elements of BYTES bytes; zeros where there is no pixel.
+// The operands of convolutions on matrix units, of elements of BYTES bytes. Elements that are no pixel are zero.
 
 #if BYTES == 2
 typedef ushort element;

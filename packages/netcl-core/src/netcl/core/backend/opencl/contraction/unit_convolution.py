@@ -4,7 +4,7 @@ With stride 1 the results of all pixels of the padded images, those of the borde
 pixels: result p sums over the rows of the filter, each ``kernel width x channels`` adjacent elements from pixel
 p + row * width on. So a convolution is a product whose index k has segments; results at border pixels are not copied.
 
-With stride s result p reads from pixel s * p + row * width on; rows of results are ``width`` apart as well, and
+With stride s result p reads from pixel s * p + row * width on; rows of results have a distance of ``width`` too, and
 1 / s of them are wanted. The gradient by the images is a convolution of stride 1 of the gradients with zeros between
 them.
 """

@@ -1,4 +1,4 @@
-// The operands of convolutions on matrix units, of elements of BYTES bytes; zeros where there is no pixel.
+// The operands of convolutions on matrix units, of elements of BYTES bytes. Elements that are no pixel are zero.
 
 #if BYTES == 2
 typedef ushort element;
