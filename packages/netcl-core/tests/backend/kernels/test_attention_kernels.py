@@ -11,6 +11,7 @@ import pytest
 from netcl.core import Tensor, config
 from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.kernels import attention, attention_unit
+from netcl.core.backend.opencl.kernels.attention_shape import AttentionShape, shape_of
 from netcl.core.device.capabilities import profile_of
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.tuning import matrix_units
@@ -107,7 +108,7 @@ def test_every_variant_agrees_with_numpy(engine: Any, dtype: str, variant: str) 
         pytest.skip("needs an OpenCL device: NumPy has no variants")
     for case in (*LITTLE, *MORE):
         stored, mask, *_ = problem(case, dtype, engine)
-        shape = attention.shape_of(*stored[:3], mask, case[-1])
+        shape = shape_of(*stored[:3], mask, case[-1])
         if variant == "online" and not attention._fits(templates.traits(engine), dtype, shape):
             with pytest.raises(UnsupportedError, match="does not fit"):  # more than this device's local memory
                 check(engine, case, dtype, variant=variant)
@@ -186,7 +187,7 @@ def test_keys_in_parts_are_added_in_order(engine: Any) -> None:
 def test_what_does_not_fit_is_computed_in_blocks(engine: Any) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no variants")
-    wide = attention.AttentionShape(1, 2, 1, 8, 9, 257, 4, None, False, False)
+    wide = AttentionShape(1, 2, 1, 8, 9, 257, 4, None, False, False)
     seen = templates.traits(engine)
     assert not attention._fits(seen, "float32", wide)
     assert attention._fits(seen, "float32", wide._replace(width=256))

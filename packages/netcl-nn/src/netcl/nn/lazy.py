@@ -9,6 +9,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import get_default_dtype
 from netcl.core.errors import ShapeError
+from netcl.core.tensor import gradients
 from netcl.nn import conv, init, linear, norm
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
@@ -20,7 +21,7 @@ def _materialize(tensor: Any, final: type[Tensor], shape: Any, device: Any, dtyp
     value = Tensor.empty(tuple(shape), dtype or tensor.dtype, queue=queue, persistent=True)
     flag = tensor.requires_grad
     tensor.__class__ = final
-    tensor._begin(value.engine, value._storage, value.shape, value.dtype)
+    tensor.data = value
     tensor.requires_grad = flag
 
 
@@ -61,7 +62,7 @@ class UninitializedBuffer(Tensor):
         self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> None:
         value = Tensor.empty((0,), dtype or get_default_dtype(), queue=queue_of(device), persistent=persistent)
-        self._begin(value.engine, value._storage, value.shape, value.dtype)
+        gradients.make_leaf(self, value)
         self.requires_grad = requires_grad
 
 

@@ -7,7 +7,6 @@ over the other side with wide vectors; others a work-group for a tile, backward 
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ from netcl.core.backend import attention_blocks as blocks
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.kernels import attention_unit
+from netcl.core.backend.opencl.kernels.attention_shape import AttentionShape, shape_of
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
@@ -45,43 +45,6 @@ class _Launch(NamedTuple):
     parts: int
     argument: Any
     bytes: int  # of local memory that is given as an argument
-
-
-class AttentionShape(NamedTuple):
-    """q (samples, heads, queries, width), k and v (samples, heads / shared, keys, width or values)."""
-
-    samples: int
-    heads: int
-    shared: int
-    queries: int
-    keys: int
-    width: int
-    values: int
-    mask: tuple[int, ...] | None
-    seen: bool  # whether the mask is one of bools
-    causal: bool
-
-    @property
-    def masked(self) -> int:
-        """0 without a mask, 1 with one of what may be seen, 2 with one that is added."""
-        return 0 if self.mask is None else 1 if self.seen else 2
-
-    def mask_steps(self) -> tuple[int, int, int]:
-        """From one sample, head and query to the next in the mask."""
-        if self.mask is None:
-            return (0, 0, 0)
-        mask = (1,) * (4 - len(self.mask)) + self.mask
-        steps = [0 if mask[axis] == 1 else prod(mask[axis + 1 :]) for axis in range(3)]
-        return steps[0], steps[1], steps[2]
-
-
-def shape_of(q: TensorData, k: TensorData, v: TensorData, mask: TensorData | None, causal: bool) -> AttentionShape:
-    heads, kept = (x.shape[-3] if x.ndim > 2 else 1 for x in (q, k))
-    seen = mask is not None and mask.dtype == "bool"
-    return AttentionShape(
-        prod(q.shape[:-3]), heads, heads // kept, q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1],
-        None if mask is None else mask.shape, seen, causal,
-    )  # fmt: skip
 
 
 def _vector(device: Traits, dtype: str) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.matrix_units import ELEMENTS, KINDS
+from netcl.core.backend.opencl.kernels.attention_shape import AttentionShape, shape_of
 from netcl.core.backend.opencl.templates import source, struct
 from netcl.core.backend.registry import engine_for
 from netcl.core.device.capabilities import profile_of
@@ -17,7 +18,6 @@ from netcl.core.dtypes import from_bfloat16
 from netcl.core.tuning.matrix_units import CHUNK, local_memory
 
 if TYPE_CHECKING:
-    from netcl.core.backend.opencl.kernels.attention import AttentionShape
     from netcl.core.tensor.data import TensorData
 
 __all__ = ["attend", "gradients", "run_trial"]
@@ -190,7 +190,6 @@ _TRIALS = (
 
 def _is_right(engine: Any, unit: str, dtype: str, queries: int, keys: int, columns: int, causal: bool) -> bool:
     """True if attention and its gradients are those of NumPy in float64, for drawn operands."""
-    from netcl.core.backend.opencl.kernels.attention import shape_of
 
     def numbers(x: TensorData) -> Any:
         stored = engine.read(x)
