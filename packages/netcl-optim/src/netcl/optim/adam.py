@@ -147,5 +147,16 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        flags = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **flags)
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+        )

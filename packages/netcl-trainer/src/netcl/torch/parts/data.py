@@ -312,7 +312,7 @@ class DistributedSampler(data.DistributedSampler):
         super().set_epoch(epoch)
         self._epoch = epoch
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores seed, epoch and position."""
         super().load_state_dict(state)
         self._epoch = self._next[0]

@@ -98,7 +98,7 @@ def load(
 def _absent(structure: Module) -> list[_Absent]:
     """The tensors that a structure lacks, each once."""
     tables = [table for module in structure.modules() for table in (module._parameters, module._buffers)]
-    found = {id(one): one for table in tables for one in table.values() if isinstance(one, _Absent)}
+    found: dict[int, Any] = {id(one): one for table in tables for one in table.values() if isinstance(one, _Absent)}
     return list(found.values())
 
 

@@ -126,7 +126,8 @@ start_processes = spawn
 def _main_hidden() -> Iterator[None]:
     """A block in which a new process does not find the main script, which it runs after ``torch`` has its meaning."""
     names = vars(sys.modules["__main__"])
-    kept = {name: names.pop(name) for name in ("__file__", "__spec__") if name in names}
+    hidden: tuple[str, ...] = ("__file__", "__spec__")
+    kept = {name: names.pop(name) for name in hidden if name in names}
     names["__spec__"] = None
     try:
         yield
