@@ -20,10 +20,6 @@ SETTINGS = nox.project.load_toml(ROOT / "pyproject.toml")
 OWNED = SETTINGS["tool"]["netcl"]["packages"]
 PACKAGES = tuple(name.removeprefix("netcl-") for name in OWNED)
 UPPER = PACKAGES[1:]
-DOCUMENTED = (
-    *(subpackage for owned in OWNED.values() for subpackage in owned),
-    *(f"core.{name}" for name in ("errors", "memory", "expr", "kernels.primitives", "kernel_selector", "testing")),
-)
 # Their work is done in processes that they start, where no facade looks on.
 IN_PROCESSES = (
     *(f"packages/netcl-data/tests/test_{name}.py" for name in ("workers", "worker_faults")),
@@ -271,12 +267,13 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style (ruff), English, who imports whom (import-linter), and that sibling version ranges fit the tree."""
+    """Check style (ruff), spelling (codespell), English, who imports whom, and that sibling version ranges fit."""
     session.install(
         *nox.project.dependency_groups(SETTINGS, "lint"), *(["tomli"] if sys.version_info < (3, 11) else [])
     )
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("codespell")
     session.run("python", "tools/check_prose.py")
     session.run("python", "tools/check_imports.py")
     session.run("python", "tools/check_layers.py")
@@ -450,13 +447,19 @@ def release(session: nox.Session) -> None:
 
 
 @nox.session(tags=["docs"])
-def reference(session: nox.Session) -> None:
-    """Write the reference of every public name, from the docstrings, as HTML under docs/_site."""
-    install(session, everything(), "pdoc~=16.0")
-    site = ROOT / "docs" / "_site"
-    shutil.rmtree(site, ignore_errors=True)
-    session.run("python", "tools/write_reference.py", str(site), *(f"netcl.{name}" for name in DOCUMENTED))
-    session.log(f"open {site / 'index.html'}")
+def docs(session: nox.Session) -> None:
+    """Build the documentation site in site/: samples run, the reference from docstrings, links and coverage checked."""
+    if sys.version_info < (3, 11):
+        session.error("Sphinx needs Python 3.11 or newer: run nox with one")
+    install(session, everything({"trainer": "[plot]"}), *nox.project.dependency_groups(SETTINGS, "docs"))
+    session.run("python", "tools/docs_site/build.py", "site")
+
+
+@nox.session(tags=["docs"])
+def gallery(session: nox.Session) -> None:
+    """Draw the pictures of the site again, with seed and hash, into docs/pictures (-- NAME ... draws only these)."""
+    install(session, everything({"trainer": "[plot]"}), "griffe>=1.7")
+    session.run("python", "tools/docs_site/gallery.py", *session.posargs)
 
 
 @nox.session(tags=["bench"])

@@ -21,7 +21,7 @@ import griffe
 from monorepo import OWNED, ROOT, load_packages
 
 BASELINE = ROOT / "checks" / "public_api"
-# The front, the subpackages, and modules that users import; `nox -s reference` documents the same.
+# The front, the subpackages, and modules that users import; `nox -s docs` documents the same.
 MODULES = {
     name: [
         *(["netcl"] if name == "netcl-core" else []),

@@ -337,3 +337,15 @@ def test_members_that_are_compressed_or_missing(tmp_path: Path) -> None:
     shutil.copy(__file__, path)
     with pytest.raises(CheckpointError, match="not read as a file of PyTorch"):
         load_torch(path)
+
+
+def test_a_model_takes_a_part_and_names_are_returned(tmp_path: Path) -> None:
+    path = tmp_path / "part.pt"
+    save_torch({"weight": nn.Linear(2, 3).weight, "extra": Tensor.zeros((1,))}, path)
+    model = nn.Linear(2, 3)
+    with pytest.raises(CheckpointError, match="extra"):
+        load_torch(path, model)
+    report = load_torch(path, model, strict=False)
+    assert report.missing_keys == ["bias"]
+    assert report.unexpected_keys == ["extra"]
+    assert load_torch(path)["weight"].to_host().tolist() == model.weight.to_host().tolist()

@@ -361,6 +361,8 @@ def test_doctor_ends_with_the_worst_that_was_found(capsys: Any, monkeypatch: pyt
     assert told(capsys, "doctor", "--full")[0] == 1
     report, examination = ["-m", "netcl.core"], ["-m", "netcl.core", "doctor"]
     assert asked == [report, examination, report, [*examination, "--full"]]
+    assert told(capsys, "doctor", "--html", "doctor.html")[0] == 1
+    assert asked[-1] == [*examination, "--html", "doctor.html"]
 
 
 # -- beginning a project -----------------------------------------------------------------------------------------------

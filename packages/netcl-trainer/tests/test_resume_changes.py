@@ -20,7 +20,7 @@ from netcl.trainer import Callback, ModelCheckpoint, Trainer
 from netcl.trainer.run_facts import FACTS
 
 pytestmark = pytest.mark.usefixtures("numpy_device")
-GUIDE = Path(__file__).parents[3] / "docs/guide/long-runs.md"
+GUIDE = Path(__file__).parents[3] / "docs/how-to/long-runs.md"
 
 
 class StopAt(Callback):

@@ -77,7 +77,7 @@ def test_a_device_that_cannot_be_opened_is_a_problem():
     assert "no such device" in found.problem
 
 
-def test_a_wrong_kernel_is_shown_and_exits_with_one(monkeypatch, capsys):
+def test_a_wrong_kernel_is_shown_and_exits_with_one(monkeypatch, capsys, tmp_path):
     wrong = doctor.Row(("", "matmul", "float16"), 7, 0.25, {"matmul": "[(3, 5)]: AssertionError"})
     well = doctor.Row(("", "matmul", "float32"), 7, 2e-6, {})
 
@@ -86,7 +86,12 @@ def test_a_wrong_kernel_is_shown_and_exits_with_one(monkeypatch, capsys):
         return doctor.Examination(selector, name, [well, wrong][share[0] :: share[1]])
 
     monkeypatch.setattr(doctor, "examine", examine)
-    assert __main__.main(["doctor", "--full"]) == 1
+    page = tmp_path / "doctor.html"
+    assert __main__.main(["doctor", "--full", "--html", str(page)]) == 1
+    text = page.read_text(encoding="utf-8")
+    assert '<td class="wrong">WRONG</td>' in text
+    assert "matmul float16: matmul: [(3, 5)]: AssertionError" in text
+    assert "netcl-core" in text.partition("This machine")[2]
     shown = capsys.readouterr().out
     assert "2.0e-06   2.5e-01     14  WRONG" in shown
     assert "matmul float16: matmul: [(3, 5)]: AssertionError" in shown

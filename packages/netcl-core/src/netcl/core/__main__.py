@@ -1,10 +1,12 @@
-"""``python -m netcl.core [doctor [--full]]``: reports platforms, devices, drivers and missing
+"""``python -m netcl.core [doctor [--full] [--html FILE]]``: reports platforms, devices, drivers and missing
 packages, or checks all.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import platform
 import sys
 from collections.abc import Sequence
@@ -81,8 +83,15 @@ def main(arguments: Sequence[str] = ()) -> int:
     commands = parser.add_subparsers(dest="command")
     examination = commands.add_parser("doctor", help="run every kernel family on every device against NumPy")
     examination.add_argument("--full", action="store_true", help="every op, and every device as smaller ones")
+    examination.add_argument("--html", metavar="FILE", help="also write the results as a page")
     chosen = parser.parse_args(arguments)
-    return doctor.run(chosen.full) if chosen.command == "doctor" else report()
+    if chosen.command != "doctor":
+        return report()
+    found = io.StringIO()
+    if chosen.html:
+        with contextlib.redirect_stdout(found):
+            report()
+    return doctor.run(chosen.full, chosen.html, found.getvalue())
 
 
 def report() -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.io.errors import CheckpointError
 from netcl.nn.module import Module
-from netcl.nn.state import StateError, check_state
+from netcl.nn.state import IncompatibleKeys, StateError, check_state
 
 Array = np.ndarray[Any, Any]
 
@@ -27,18 +27,18 @@ def load_into(
     read: Callable[[Iterable[str]], Iterable[tuple[str, Any]]],
     path: str | os.PathLike[str],
     strict: bool,
-) -> dict[str, Tensor]:
+) -> tuple[dict[str, Tensor], IncompatibleKeys]:
     """Writes the values of ``read(names)`` into the tensors of ``model`` whose names are in ``described`` (placeholders
-    with the shapes and dtypes of the file), and returns those tensors.
+    with the shapes and dtypes of the file), and returns these tensors, and the missing and unexpected names.
 
     Raises CheckpointError, with nothing written, if they do not fit.
     """
     own = model.state_dict()
     try:
-        check_state(type(model).__name__, own, described, strict)
+        keys = check_state(type(model).__name__, own, described, strict)
     except StateError as error:
         raise CheckpointError(str(error), path) from error
     taken = {name: tensor for name, tensor in own.items() if name in described}
     for name, values in read(taken):
         taken[name].write(values)
-    return taken
+    return taken, keys

@@ -207,7 +207,7 @@ def load_safetensors(
         arrays = _Arrays(file, state, stored, checksums)
         if model is not None:
             described = {name: placeholder(entry.shape, entry.dtype) for name, entry in stored.items()}
-            return load_into(model, described, arrays.checked, path, strict)
+            return load_into(model, described, arrays.checked, path, strict)[0]
         place = queue_of(queue)
         made = {}
         for name, values in arrays.checked(stored):

@@ -31,6 +31,7 @@ from netcl.io.reading import open_regular, reading
 from netcl.io.stored_zip import members_of, place_of
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of
+from netcl.nn.state import IncompatibleKeys
 
 Array = np.ndarray[Any, Any]
 
@@ -92,7 +93,8 @@ def load_torch(
 
     Tensors are created on ``queue`` (None: the active device), as plain Tensors, also for parameters; equal views of
     one storage are one Tensor. dtypes are returned as their names. With ``model`` the file must be its state, which is
-    read into it tensor by tensor; the model's own tensors are returned. Raises CheckpointError for a file that is
+    read into it tensor by tensor, and the result is that of ``model.load_state_dict``: ``missing_keys`` and
+    ``unexpected_keys``, which ``strict=False`` allows. Raises CheckpointError for a file that is
     damaged or truncated, that contains anything but tensors and plain values (nothing in it is ever executed), that has
     a dtype which netcl does not support, that exceeds ``budget`` (None: ``Budget()``), or that does not fit the model;
     nothing is written to the model then.
@@ -139,7 +141,7 @@ def _on_queue(queue: Any, shape: tuple[int, ...], dtype: str, read: Callable[[],
     return Tensor.from_host(queue, read(), dtype)
 
 
-def _write_into(model: Module, found: Any, path: str | os.PathLike[str], strict: bool) -> dict[str, Tensor]:
+def _write_into(model: Module, found: Any, path: str | os.PathLike[str], strict: bool) -> IncompatibleKeys:
     """Reads the tensors of a state one by one into ``model``; raises CheckpointError if it is not a state or does not
     fit.
     """
@@ -149,7 +151,7 @@ def _write_into(model: Module, found: Any, path: str | os.PathLike[str], strict:
             f"holds no state of a model but {kinds[:300]}; load it without a model and pass the part that is one", path
         )
     described = {name: placeholder(value.shape, value.dtype) for name, value in found.items()}
-    return load_into(model, described, lambda names: ((name, found[name].read()) for name in names), path, strict)
+    return load_into(model, described, lambda names: ((name, found[name].read()) for name in names), path, strict)[1]
 
 
 def _read_archive(file: BinaryIO, meter: Meter, make: Make) -> Any:

@@ -1,7 +1,7 @@
 """The facts of a run that its checkpoints record, and their comparison when the run is resumed.
 
 ``FACTS`` is the table: a row per fact says how it is read from a Trainer, and if a resumed run in which it differs is
-refused or only reported. The page docs/guide/long-runs.md shows the same table.
+refused or only reported. The page docs/how-to/long-runs.md shows the same table.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.device import icd, plugins
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle, device, manager
-from netcl.core.testing import conformance
+from netcl.core.testing import conformance, doctor_page
 from netcl.core.testing.distribution_check import find_conflicts
 from netcl.core.testing.op_families import DTYPES
 from netcl.core.tuning import matrix_units
@@ -77,10 +78,11 @@ class Examination:
         return not self.problem and not any(row.failed for row in self.rows)
 
 
-def run(full: bool = False) -> int:
+def run(full: bool = False, html: str | None = None, report: str = "") -> int:
     """Prints a table per device; returns 1 if a check failed, else 0.
 
     ``full`` takes every op of the table, and each device again under the masks of ``netcl.core.testing``.
+    ``html`` names a file for the results as a page, with the text ``report`` at its end.
     """
     conflicts = find_conflicts()
     for message in conflicts:
@@ -99,11 +101,14 @@ def run(full: bool = False) -> int:
     with ThreadPoolExecutor(max_workers=children) as workers:
         try:
             parts = [[workers.submit(examine, *device, full, share) for share in shares] for device in found]
-            well = [bool(_show(Examination.of([part.result() for part in of]))) for of in parts]
+            shown = [_show(Examination.of([part.result() for part in of])) for of in parts]
         except KeyboardInterrupt:
             _stopped.set()
             raise
+    well = [bool(one) for one in shown]
     wrong = well.count(False)
+    if html is not None:
+        Path(html).write_text(doctor_page.page(shown, conflicts, report), encoding="utf-8")
     verdict = f"{wrong} with wrong kernels" if wrong else "every kernel family is right on each"
     print(f"\n{len(well)} devices, {verdict}")
     return int(bool(wrong or conflicts))

@@ -35,6 +35,8 @@ def parser() -> argparse.ArgumentParser:
     doctor = add("doctor", "devices", "drivers, versions, every kernel family against NumPy, and advice")
     doctor.add_argument("--full", action="store_true", help="every op, and every device with emulated limits")
 
+    doctor.add_argument("--html", metavar="FILE", help="also write the results as a page")
+
     devices = add("devices", "devices", "the devices, their selectors, and their speed relative to NumPy")
     devices.add_argument("--json", action="store_true", help="one JSON object per device")
 

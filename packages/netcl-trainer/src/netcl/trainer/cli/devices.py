@@ -31,7 +31,8 @@ def doctor(chosen: argparse.Namespace) -> int:
     sys.stdout.flush()
     report = subprocess.call(command)
     print("\nkernels against NumPy", flush=True)
-    examined = subprocess.call([*command, "doctor", *(["--full"] if chosen.full else [])])
+    page = ["--html", chosen.html] if chosen.html else []
+    examined = subprocess.call([*command, "doctor", *(["--full"] if chosen.full else []), *page])
     return max(report, examined)
 
 

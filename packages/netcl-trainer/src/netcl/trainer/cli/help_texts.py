@@ -53,6 +53,7 @@ EXAMPLES = {
     "doctor": """\
 examples:
   netcl doctor                 a minute: drivers, versions, what could be installed, every kernel family on every device
+  netcl doctor --html a.html   the same as a page, for a bug report or a phone
   netcl doctor --full          also every op, and every device with emulated limits; takes many minutes
 
 The numbers are the largest relative errors against NumPy by type; "exact" means to the last bit. The exit code is 1 if

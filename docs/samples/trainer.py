@@ -1,0 +1,177 @@
+"""Samples of classes of netcl-trainer and the packages that belong to it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import netcl as nc
+from netcl import nn, optim, trainer
+from netcl.data import DataLoader
+from netcl.data.readers import example_digits
+
+nc.manual_seed(0)
+folder = Path(tempfile.mkdtemp())
+loader = DataLoader(example_digits(128), 32, seed=0)
+model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+
+
+def fit(*callbacks, epochs=1):
+    run = trainer.Trainer(model, optim.SGD(model.parameters(), lr=0.1), callbacks=callbacks)
+    return run.fit(loader, epochs=epochs, log_every=0)
+
+# %% netcl.distributed.DataParallel
+from netcl.distributed import DataParallel
+
+parts = nc.manager.split(nc.manager.default("cpu"), 2)
+DataParallel(nn.Linear(4, 2), devices=parts)(nc.ones(8, 4, device="cpu")).shape
+
+# %% netcl.distributed.DeviceManager
+from netcl.distributed import DeviceManager
+
+DeviceManager.__doc__.splitlines()[0]
+
+# %% netcl.distributed.ProcessGroup
+from netcl.distributed import run_on_devices
+
+run_on_devices(lambda group: (group.rank, group.size), ["cpu", "cpu"])
+
+# %% netcl.distributed.SyncBatchNorm
+from netcl.distributed import convert_sync_batchnorm
+
+convert_sync_batchnorm(nn.Sequential(nn.BatchNorm2d(3)))
+
+# %% netcl.distributed.Work
+from netcl.distributed import run_on_devices
+
+
+def work(group):
+    x = np.ones(2)
+    group.all_reduce(x, async_op=True).wait()
+    return x.tolist()
+
+
+run_on_devices(work, ["cpu", "cpu"])
+
+# %% netcl.torch_vision.TorchDraws
+from netcl.torch_vision import TorchDraws
+TorchDraws.__doc__.splitlines()[0]
+
+# %% netcl.torch_vision.datasets.FashionMNIST
+from netcl.torch_vision import datasets
+
+raw = folder / "FashionMNIST/raw"
+raw.mkdir(parents=True)
+head = lambda *sizes: bytes([0, 0, 8, len(sizes)]) + np.array(sizes, ">u4").tobytes()
+(raw / "train-images-idx3-ubyte").write_bytes(head(2, 28, 28) + bytes(2 * 28 * 28))
+(raw / "train-labels-idx1-ubyte").write_bytes(head(2) + bytes([3, 7]))
+datasets.FashionMNIST(folder).targets.tolist()
+
+# %% netcl.torch_vision.datasets.KMNIST
+from netcl.torch_vision import datasets
+
+raw = folder / "KMNIST/raw"
+raw.mkdir(parents=True)
+head = lambda *sizes: bytes([0, 0, 8, len(sizes)]) + np.array(sizes, ">u4").tobytes()
+(raw / "train-images-idx3-ubyte").write_bytes(head(2, 28, 28) + bytes(2 * 28 * 28))
+(raw / "train-labels-idx1-ubyte").write_bytes(head(2) + bytes([3, 7]))
+datasets.KMNIST(folder).targets.tolist()
+
+# %% netcl.torch_vision.datasets.MNIST
+from netcl.torch_vision import datasets
+
+raw = folder / "MNIST/raw"
+raw.mkdir(parents=True)
+head = lambda *sizes: bytes([0, 0, 8, len(sizes)]) + np.array(sizes, ">u4").tobytes()
+(raw / "train-images-idx3-ubyte").write_bytes(head(2, 28, 28) + bytes(2 * 28 * 28))
+(raw / "train-labels-idx1-ubyte").write_bytes(head(2) + bytes([3, 7]))
+datasets.MNIST(folder).targets.tolist()
+
+# %% netcl.torch_vision.io.ImageReadMode
+from netcl.torch_vision.io import ImageReadMode
+ImageReadMode.RGB.name
+
+# %% netcl.torch_vision.models.ResNet
+from netcl.torch_vision.models import resnet18
+resnet18(num_classes=3)(nc.randn(2, 3, 32, 32)).shape
+
+# %% netcl.torch_vision.ops.FrozenBatchNorm2d
+from netcl.torch_vision.ops import FrozenBatchNorm2d
+FrozenBatchNorm2d(3)(nc.randn(1, 3, 4, 4)).shape
+
+# %% netcl.torch_vision.transforms.Compose
+from netcl.torch_vision import transforms
+
+transforms.Compose([transforms.ToTensor()])(np.zeros((8, 8, 3), np.uint8)).shape
+
+# %% netcl.torch_vision.transforms.PILToTensor
+from netcl.torch_vision import transforms
+
+transforms.PILToTensor()(transforms.ToPILImage()(nc.zeros(3, 8, 8))).shape
+
+# %% netcl.torch_vision.transforms.ToPILImage
+from netcl.torch_vision import transforms
+
+transforms.ToPILImage()(nc.zeros(3, 8, 8)).size
+
+# %% netcl.torch_vision.transforms.ToTensor
+from netcl.torch_vision import transforms
+
+transforms.ToTensor()(np.zeros((8, 8, 3), np.uint8)).shape
+
+# %% netcl.trainer.CSVLogger
+fit(trainer.CSVLogger(folder / "history.csv"))
+(folder / "history.csv").read_text().splitlines()[0].split(",")[0]
+
+# %% netcl.trainer.Callback
+class Count(trainer.Callback):
+    steps = 0
+
+    def on_step_end(self, trainer, logs):
+        self.steps += 1
+
+
+count = Count()
+fit(count)
+count.steps
+
+# %% netcl.trainer.EarlyStopping
+len(fit(trainer.EarlyStopping("loss", patience=1), epochs=2))
+
+# %% netcl.trainer.History
+history = fit(epochs=2)
+[row["epoch"] for row in history]
+
+# %% netcl.trainer.LearningRateMonitor
+fit(trainer.LearningRateMonitor())[0]["lr"]
+
+# %% netcl.trainer.LearningRates
+run = trainer.Trainer(model, optim.SGD(model.parameters(), lr=0.1))
+type(run.lr_find(loader, steps=4)).__name__
+
+# %% netcl.trainer.ModelCheckpoint
+fit(trainer.ModelCheckpoint(folder, "loss"))
+(folder / "last.netcl").is_file()
+
+# %% netcl.trainer.Profiler
+trainer.Profiler.__doc__.splitlines()[0]
+
+# %% netcl.trainer.ProgressBar
+len(fit(trainer.ProgressBar()))
+
+# %% netcl.trainer.RunView
+run = trainer.Trainer(model, optim.SGD(model.parameters(), lr=0.1))
+run.epoch, run.step  # a Trainer has all of its attributes
+
+# %% netcl.trainer.TensorBoardLogger
+trainer.TensorBoardLogger.__doc__.splitlines()[0]
+
+# %% netcl.trainer.TerminateOnNaN
+len(fit(trainer.TerminateOnNaN("skip")))
+
+# %% netcl.trainer.Trainer
+run = trainer.Trainer(model, optim.SGD(model.parameters(), lr=0.1))
+history = run.fit(loader, epochs=2, log_every=0)
+len(history)

@@ -1,0 +1,110 @@
+"""The examination of devices as one self-contained HTML page: a table for each device, and the report of drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Protocol
+
+from netcl.core.testing.op_families import DTYPES
+
+__all__ = ["page"]
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1f24; --soft: #667080; --line: #dde1e7; --page: #fff; --card: #f6f7f9;
+  --right: #15803d; --wrong: #b91c1c; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --soft: #98a2b3; --line: #333a45; --page: #14171c;
+  --card: #1c2027; --right: #4ade80; --wrong: #f87171; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 960px;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin: 0 0 .2rem; } h2 { font-size: 1.1rem; margin: 0; overflow-wrap: anywhere; }
+p { margin: .2rem 0; } .soft { color: var(--soft); } .right { color: var(--right); } .wrong { color: var(--wrong); }
+section { background: var(--card); border-radius: 8px; padding: .9rem 1rem; margin: 1rem 0; }
+.table { overflow-x: auto; } table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--card); }
+pre { overflow-x: auto; font-size: .8rem; margin: .5rem 0 0; } li { overflow-wrap: anywhere; }
+"""
+
+
+class _Row(Protocol):
+    """One kernel family in one dtype, as ``netcl.core.testing.doctor.Row``."""
+
+    @property
+    def job(self) -> tuple[str, str, str]: ...
+    @property
+    def passed(self) -> int: ...
+    @property
+    def error(self) -> float: ...
+    @property
+    def failed(self) -> dict[str, str]: ...
+
+
+class _Examination(Protocol):
+    """The results of one device, as ``netcl.core.testing.doctor.Examination``."""
+
+    @property
+    def selector(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def rows(self) -> Sequence[_Row]: ...
+    @property
+    def units(self) -> Sequence[str]: ...
+    @property
+    def problem(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    def __bool__(self) -> bool: ...
+
+
+def page(examinations: Sequence[_Examination], conflicts: Sequence[str], report: str) -> str:
+    wrong = sum(not one for one in examinations)
+    well = "every kernel family is right on each device"
+    verdict = f"{wrong} of {len(examinations)} devices are wrong" if wrong else well
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>netcl doctor</title><style>{_STYLE}</style></head><body><h1>netcl doctor</h1>",
+        f'<p class="{"wrong" if wrong or conflicts else "right"}">{escape(verdict)}</p>',
+        '<p class="soft">The largest relative error against NumPy, by dtype; exact means to the last bit.</p>',
+        *(f'<p class="wrong">{escape(text)}</p>' for text in conflicts),
+        *(text for one in examinations for text in _device(one)),
+        f"<section><h2>This machine</h2><pre>{escape(report)}</pre></section></body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _device(one: _Examination) -> Iterator[str]:
+    yield f"<section><h2>{escape(one.name)}</h2>"
+    yield f'<p class="soft">{escape(one.selector)}, {one.seconds:.0f} s</p>'
+    if one.problem:
+        yield f'<p class="wrong">cannot be used: {escape(one.problem)}</p>'
+    for mask in dict.fromkeys(row.job[0] for row in one.rows):
+        rows = {row.job[1:]: row for row in one.rows if row.job[0] == mask}
+        dtypes = [dtype for dtype in DTYPES if any(pair[1] == dtype for pair in rows)]
+        if mask:
+            yield f"<p>seen as a device of: {escape(mask)}</p>"
+        yield '<div class="table"><table><tr><th>family</th><th>verdict</th>'
+        yield "".join(f"<th>{dtype}</th>" for dtype in dtypes) + "<th>cases</th></tr>"
+        for family in dict.fromkeys(pair[0] for pair in rows):
+            own = [rows.get((family, dtype)) for dtype in dtypes]
+            there = [row for row in own if row is not None]
+            well = not any(row.failed for row in there)
+            cells = "".join(f"<td>{_cell(row)}</td>" for row in own)
+            verdict = f'<td class="{"right" if well else "wrong"}">{"right" if well else "WRONG"}</td>'
+            yield f"<tr><td>{escape(family)}</td>{verdict}{cells}<td>{sum(row.passed for row in there)}</td></tr>"
+        yield "</table></div>"
+    failures = [(row, name, reason) for row in one.rows for name, reason in row.failed.items()]
+    if failures:
+        yield "<ul>"
+        for row, name, reason in failures:
+            yield f"<li>{escape(' '.join(filter(None, row.job)))}: {escape(name)}: {escape(reason)}</li>"
+        yield "</ul>"
+    yield "".join(f"<p>matrix unit {escape(line)}</p>" for line in one.units) + "</section>"
+
+
+def _cell(row: _Row | None) -> str:
+    if row is None:
+        return "-"
+    return "exact" if row.error == 0 else f"{row.error:.1e}"

@@ -1,0 +1,99 @@
+"""Reads the samples of docs/samples, one for each op, class and command, and runs them.
+
+A file is Python in cells. A cell begins with ``# %% NAME``, its name is that of an op row, a class or a function. Each
+cell runs by itself, after the lines before the first cell; the values of its bare expressions are printed.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from monorepo import ROOT
+
+from docs_site.run_pages import state
+
+FOLDER = ROOT / "docs" / "samples"
+_CELL = re.compile(r"^# %% (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The code of a sample as a reader sees it, the lines that run before it, and what it prints."""
+
+    name: str
+    code: str
+    before: str = ""
+    output: str = ""
+
+
+def read(file: Path) -> list[Sample]:
+    """Returns the samples of a file, without outputs."""
+    before, *rest = _CELL.split(file.read_text(encoding="utf-8"))
+    return [Sample(name.strip(), code.strip("\n"), before) for name, code in zip(rest[::2], rest[1::2])]
+
+
+def samples() -> dict[str, Sample]:
+    """Returns every sample by its name."""
+    return {one.name: one for file in sorted(FOLDER.glob("*.py")) for one in read(file)}
+
+
+def with_outputs(stored: Path) -> dict[str, Sample]:
+    """Returns every sample with what it prints on NumPy; from ``stored`` if neither samples nor sources changed."""
+    listed = samples()
+    key = hashlib.sha256(repr([state(), *((one.name, one.before, one.code) for one in listed.values())]).encode())
+    if not stored.is_file() or json.loads(stored.read_text(encoding="utf-8"))["key"] != key.hexdigest():
+        command = [sys.executable, str(Path(__file__).resolve())]
+        with tempfile.TemporaryDirectory() as folder:
+            env = {**os.environ, "NETCL_DEVICE": "cpu"}
+            done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True, check=True)
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        outputs = json.loads(done.stdout.splitlines()[-1])
+        stored.write_text(json.dumps({"key": key.hexdigest(), "outputs": outputs}), encoding="utf-8")
+    outputs = json.loads(stored.read_text(encoding="utf-8"))["outputs"]
+    return {name: replace(one, output=outputs[name]) for name, one in listed.items()}
+
+
+def run(sample: Sample) -> str:
+    """Runs a sample and returns what it prints: calls of print, and the values of expressions that are not None."""
+    tree = ast.parse(sample.code)
+    for number, node in enumerate(tree.body):
+        if isinstance(node, ast.Expr):
+            shown = ast.parse("_show(0)").body[0]
+            assert isinstance(shown, ast.Expr)
+            assert isinstance(shown.value, ast.Call)
+            shown.value.args = [node.value]
+            tree.body[number] = ast.copy_location(shown, node)
+    names: dict[str, object] = {"__name__": "sample", "_show": _show}
+    exec(compile(sample.before, sample.name, "exec"), names)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(ast.fix_missing_locations(tree), sample.name, "exec"), names)
+    return printed.getvalue()
+
+
+def _show(value: object) -> None:
+    if value is not None:
+        print(value)
+
+
+def main() -> int:
+    """Runs all samples and prints their outputs as JSON, one object by names."""
+    print("\n" + json.dumps({name: run(one) for name, one in samples().items()}))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
