@@ -30,6 +30,7 @@ IN_PROCESSES = (
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
 CONFORMANCE = ROOT / "alternatives" / "netcl-conformance"
+CORE_TORCH = ROOT / "alternatives" / "netcl-core-torch"
 # Packages that a suite uses in addition to the layers of its package: DataParallel is tested on layers of netcl-nn.
 BESIDE = {"distributed": ("nn",)}
 # The commit of the array API standard's test suite with which checks/array_api/*.txt were written.
@@ -247,6 +248,21 @@ def swap_core_whole(session: nox.Session) -> None:
     """Run the six upper suites on netcl-core-numpy, where reaching past the contract raises."""
     install(session, dict.fromkeys(PACKAGES, "[test]"), str(CONFORMANCE), core="numpy")
     suites = (f"packages/netcl-{part}/tests" for part in UPPER)
+    run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
+
+
+@nox.session(tags=["deep"], venv_backend="virtualenv")
+def core_torch(session: nox.Session) -> None:
+    """Check netcl-core-torch by netcl-conformance and run the suites on it that pass whole, or those named: -- nn trainer.
+
+    With pip, as uv may not see the index from which pip takes torch.
+    """
+    parts, session.posargs[:] = tuple(session.posargs) or ("optim", "data"), []
+    _built["torch"] = build_wheel(session, CORE_TORCH, DIST / "torch")
+    session.install("torch>=2.5")
+    install(session, dict.fromkeys(PACKAGES, "[test]"), str(CONFORMANCE), core="torch")
+    session.run("python", "-m", "netcl_conformance")
+    suites = (f"packages/netcl-{part}/tests" for part in parts)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 
 

@@ -12,7 +12,6 @@ from netcl import ops
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.testing import assert_close
-from netcl.runtime.capture import capture
 
 RNG = np.random.default_rng(0)
 
@@ -90,7 +89,10 @@ def test_float16_scores_stay_in_range(handle: Any) -> None:
     np.testing.assert_array_equal(out.numpy(), np.ones((1, 2, 64), np.float16))
 
 
+@pytest.mark.level("capture")
 def test_attention_is_replayed(handle: Any) -> None:
+    from netcl.runtime.capture import capture
+
     q, k, v = (Tensor.from_host(normal(2, 4, 8)) for _ in range(3))
 
     def step(q: Any, k: Any, v: Any) -> Any:

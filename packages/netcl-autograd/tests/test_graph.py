@@ -16,6 +16,8 @@ from netcl.core.device import device
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.runtime.capture import capture
 
+pytestmark = pytest.mark.level("capture")
+
 
 class Net:
     """Two layers as a module would have them: names, buffers, a training flag."""

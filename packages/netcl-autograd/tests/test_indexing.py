@@ -9,7 +9,6 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.runtime.capture import capture
 
 RNG = np.random.default_rng(0)
 
@@ -107,7 +106,10 @@ def test_sums_of_repeated_ids_are_the_same_bits(handle: Any) -> None:
     assert all(np.array_equal(first, gradient()) for _ in range(3))
 
 
+@pytest.mark.level("capture")
 def test_a_captured_step_indexes_with_new_indices(handle: Any) -> None:
+    from netcl.runtime.capture import capture
+
     table = Tensor.zeros((4, 2), persistent=True)
 
     def step(ids: Tensor, rows: Tensor) -> Tensor:

@@ -20,6 +20,8 @@ from netcl.core.tensor.deferred import is_deferred
 from netcl.core.tensor.storage import Storage
 from netcl.runtime.capture import capture
 
+pytestmark = pytest.mark.level("tracing")
+
 VALUES = np.array([[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]], np.float32)
 
 

@@ -12,6 +12,8 @@ from netcl.core import Tensor
 from netcl.core.dispatch import TABLE
 from netcl.core.errors import ExpressionError
 
+pytestmark = pytest.mark.level("programs")
+
 
 @pytest.fixture(autouse=True)
 def names() -> Iterator[None]:

@@ -11,6 +11,8 @@ from netcl.core import Tensor
 from netcl.core.errors import CaptureError
 from netcl.runtime.capture import capture
 
+pytestmark = pytest.mark.level("capture")
+
 ALL = [
     *("SGD", "Momentum", "Adam", "AdamW", "RMSProp", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "Lion"),
     *("LAMB", "Adafactor"),

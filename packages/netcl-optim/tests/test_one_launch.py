@@ -9,6 +9,8 @@ from netcl import optim
 from netcl.core import Tensor
 from netcl.core.device.health import launch_log
 
+pytestmark = pytest.mark.level("opencl-kernels")
+
 SHAPES = [(5, 3), (7,), (), (1,), (64, 3, 3), *((3 + k,) for k in range(12))]
 
 

@@ -32,11 +32,25 @@ _results: dict[int, tuple[Any, Case]] = {}
 
 
 def op_cases(name: str, seed: int = 0) -> Iterator[Case]:
-    """The stored cases of a function of netcl.ops."""
-    for operands, attributes, results in values.cases_of(name):
-        case = Case(tuple(operands), attributes)
+    """The stored cases of a function of netcl.ops; of another row, as a loss of netcl-autograd, those of its domain,
+    none if that has no cases.
+    """
+    if name in values.names():
+        stored: Any = values.cases_of(name)
+    else:
+        domain = importlib.import_module("netcl.core.dispatch").TABLE[name].domain
+        given = domain.cases(np.random.default_rng(seed)) if domain.cases and domain.reference else ()
+        stored = ((*case, _of_reference(domain.reference, *case)) for case in given)
+    for operands, attributes, results in stored:
+        case = Case(tuple(operands), dict(attributes))
         _results[id(case)] = results, case
         yield case
+
+
+def _of_reference(reference: Any, operands: Any, attributes: dict[str, Any]) -> tuple[Any, ...]:
+    """The results of a NumPy reference."""
+    result = reference(*operands, **attributes)
+    return result if isinstance(result, tuple) else (result,)
 
 
 def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Any, ...]:

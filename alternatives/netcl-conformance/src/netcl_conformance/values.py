@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,11 @@ def _cases() -> dict[str, Any]:
 def _arrays() -> dict[str, Array]:
     with np.load(DATA / "cases.npz") as stored:
         return {name: stored[name] for name in stored.files}
+
+
+def names() -> frozenset[str]:
+    """The functions of netcl.ops that have cases."""
+    return frozenset(_cases())
 
 
 def names_of_level(level: str) -> tuple[str, ...]:
@@ -104,7 +110,9 @@ def _call(name: str, operands: list[Any], attributes: dict[str, Any], record: bo
     if record:
         function = getattr(importlib.import_module("netcl.autograd"), name)
     else:
-        function = getattr(importlib.import_module("netcl.ops"), name)
+        function = getattr(importlib.import_module("netcl.ops"), name, None)
+        if function is None:  # a row of a package above
+            function = functools.partial(importlib.import_module("netcl.core.dispatch").call, name)
     result = function(*operands, **attributes)
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 

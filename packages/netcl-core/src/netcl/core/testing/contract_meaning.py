@@ -29,14 +29,27 @@ storage, so that a saved value that was overwritten is noticed. `data` is the sa
 
 **Devices.** `manager.default(selector)` returns a handle; `with device(selector):` makes it active for the thread.
 Selectors are `auto`, `cpu`, the name of a backend or an index, as `netcl.core.device` documents; a core with other
-devices adds names of its own. `handle.queue` is the queue. NETCL_DEVICE gives the default. A selector without a device
-raises DeviceNotFoundError.
+devices adds names of its own. `handle.queue` is the queue; `queue.finish()` waits for its work. NETCL_DEVICE gives the
+default. A selector without a device raises DeviceNotFoundError. `device_type` of a handle is `cpu`, `gpu`, `accel` or
+`other`.
+
+**Configuration.** The packages above read the variables DEVICE, FAST_MATH, DETERMINISTIC, CHECK_CAPTURE,
+DIST_TIMEOUT_S, RANK, WORLD_SIZE, LOCAL_RANK, RENDEZVOUS and SEED of docs/reference/variables.md.
+
+**Writes.** `Tensor.write` replaces the content and is never recorded: RuntimeError for the result of a recorded op,
+while a leaf that requires grad is written without an error, as loading parameters does. `in_place.write`, `copy` and
+`fill` are recorded. `engine.copy(source, out, shape, source_strides, out_strides, source_offset, out_offset)` copies a
+strided block, strides and offsets counted in elements from the first element of each tensor. `root_of` returns the same
+object for all tensors on one storage. `Geometry` has the methods `reshaped` (None if that takes a copy), `permuted`,
+`expanded`, `diagonal` and `sliced(starts, steps, sizes)`, each of which returns the Geometry of a view.
 
 **Dtypes.** `promote` follows PyTorch: kinds are bool, integer, floating, a later kind absorbs an earlier one, numbers
 change only the kind. docs/reference/numerics.md has the rules of every op.
 
-**Errors.** All are subclasses of NetclError and of the Python error that their docstring names. Their attribute `op`
-is the name of the op, or None. Each message says what was given, what was expected and what to do.
+**Errors.** All are subclasses of NetclError and of one error of Python: ValueError (ShapeError, BackendMismatchError,
+ConfigError, ExpressionError), TypeError (DTypeError, UnsupportedError), LookupError (DeviceNotFoundError), TimeoutError
+(the two timeouts), MemoryError (OutOfMemoryError), FloatingPointError (NonFiniteError), else RuntimeError. Their
+attribute `op` is the name of the op, or None. Each message says what was given, what was expected and what to do.
 """,
     "ops-basic": """
 **The table.** Each op is one OpRow in `dispatch.TABLE` under its name, registered by `register_op`. A core without the
@@ -93,6 +106,16 @@ A tensor stores `requires_grad`, `grad`, `grad_fn` and the object of `set_view`;
 result of an op part of the graph, `mark_recorded` notes that it was recorded without a gradient, `is_recorded` is true
 after either.
 
+The registered object has these methods: `backward(tensor, grad, retain_graph, create_graph, inputs)`;
+`register_hook(tensor, hook)`, `register_post_accumulate_grad_hook(tensor, hook)`, `retain_grad(tensor)`,
+`retains_grad(tensor)`, `op_name(tensor)`, `creation_trace(tensor)` and `parents(tensor)` for the attributes of Tensor
+with these names; `refuse_in_place(tensor, what)`, which raises while grad is enabled; `writing(target, value,
+replaces)`, a context manager around each recorded write in place, whose value is the tensor to be stored in the memory
+of `target` (`replaces`: a copy, else `value` is the result of an op on `target`); `assigned(target, key, value)`, which
+records and runs `target[key] = value` and is False if there is nothing to record; `restructured(target, name, view)`,
+which makes `target` the result of `view(target)`, for methods such as `unsqueeze_`; and `detached(target)`, called by
+`detach_`.
+
 **The gradient of a row** is found in this order:
 
 1. `row.vjp(call, grad)`, if the row has one. `call` has each argument of the row as an attribute by name (tensors that
@@ -115,10 +138,12 @@ A row with none of these raises UnsupportedError at the backward pass.
 An expression is a tree over the elements of an iteration space: the shape to which inputs and outputs broadcast. Nodes
 have a `dtype` and `children`; equal structure is the same object. `Load(slot, dtype)` is the element of an input,
 `Scalar(name, dtype)` a number given at launch, `Const(value, dtype)` a number of the text, `Index(axis)` the position
-along an axis (int32), `apply(name, *args)` a primitive of `PRIMITIVES` on its arguments, promoted as in an op of that
-name, `cast(x, dtype)`, and `reduce(kind, x, axes)` with kind sum, prod, max or min a reduction that keeps its axes
-with length 1. The scalar `size:0,2` is bound to the number of elements of the axes 0 and 2. Nodes overload + - * / **
-and the comparisons < <= > >=, & | ~.
+along an axis (int32), `apply(name, *args)` a primitive on its arguments, promoted as in an op of that name: the basic
+elementwise ops, logaddexp, `stop_gradient(x)`, and `require(condition, x, code, last)`, which is x and reports the
+error of `engine.flag_code` for elements where the condition is false (`last` is the size that the message names),
+`cast(x, dtype)`, and `reduce(kind, x, axes)` with kind sum, prod, max or min a reduction that keeps its axes with
+length 1. The scalar `size:0,2` is bound to the number of elements of the axes 0 and 2. Nodes overload + - * / ** and
+the comparisons < <= > >=, & | ~.
 
 `evaluate(outputs, inputs, scalars, shapes=None, out=None)` computes expressions on the device of the inputs: one
 tensor per output, of the shape that the inputs (or its entry of `shapes`) broadcast to, axes that a reduction removed
@@ -129,15 +154,18 @@ all inputs. These three are never recorded, and count as writes in place for `ve
 The text grammar of `parse` is C: loosest first `a ? b : c`, `||`, `&&`, `== !=`, `< <= > >=`, `+ -`, `* / %`, unary `-
 + !`, calls and parentheses, over `v0`, `v1`, ..., names that the caller gives, and the constants INFINITY, NAN,
 M_PI_F, true and false. Functions are the primitives by name, and fabs, fmax, fmin, max, min, powf, rint, fmod and
-select. What cannot be read raises ExpressionError with the position.
+select. What cannot be read raises ExpressionError with the
+position; for an input beyond the arity the message has "is not one of the", by which netcl-autograd counts inputs.
 
 `elementwise` and `expression` of `netcl.ops.table` make rows of texts and of builders: a builder gets a node per
 operand (None for an absent one), attributes with a float default as Scalars and all others as they are, and a `space`
 (a Space) if it has such a parameter, and returns an expression or a tuple of them. `shapes(shape, operand_shapes,
-attributes)`, if given, turns the shape of an output in the iteration space into the final one. Operands are loads of
-the dtype to which `bound` promotes them. A core without the level programs registers such a row with a `call`, which
-builds the expressions for the shapes and dtypes given and evaluates them, and a `vjp`; a core may compute that
-gradient by any means, for example by the automatic differentiation of the library it is made of.
+attributes)`, if given, turns the shape of an output in the iteration space into the final one. A tensor is a load of
+its own dtype, but a 0-d one among longer ones of its kind has their dtype; a number is a load of the dtype to which it
+promotes with them. Along an axis that a reduction in any of the outputs removes, an output that does not vary there has
+length 1. A core without the level programs registers such a row with a `call`, which builds the expressions for the
+shapes and dtypes given and evaluates them, and a `vjp`; a core may compute that gradient by any means, for example by
+the automatic differentiation of the library it is made of.
 """,
     "programs": """
 The row of an expression as a Program for given shapes and dtypes: `bound(row, args, kwargs)` gives it with its
@@ -147,9 +175,10 @@ by slot, the axes along which it is not). netcl-autograd derives, simplifies and
 and saves only the tensors that they load.
 """,
     "random": """
-Philox 4x32-10 with a 64-bit seed: drawing n numbers advances the position by n, and equal (seed, position) give equal
-bits on every device. `manual_seed(seed)` sets the seed of all devices of the process, `get_rng_state` returns a dict
-of the seed and the position (`offset`, the counters used), which `set_rng_state` takes.
+Philox 4x32-10 with a 64-bit seed: the counter is the position, a counter gives four words of 32 bits, and drawing n
+words advances the position by n / 4, rounded up; a uniform float32 is the upper 24 bits of a word. So equal (seed,
+position) give equal bits on every device. `manual_seed(seed)` sets the seed of all devices of the process,
+`get_rng_state` returns a dict of the seed and the position (`offset`, the counters used), which `set_rng_state` takes.
 """,
     "half": """
 `float16` and `bfloat16` are dtypes of tensors; sums and products of matrices accumulate in float32 and round once;

@@ -1,0 +1,230 @@
+"""netcl: the doors to the installed layers, opened when a name is first used."""
+
+from __future__ import annotations
+
+import math
+from pkgutil import extend_path
+from typing import TYPE_CHECKING, Any
+
+# Folders named netcl/ elsewhere on sys.path belong to the package too; those added to sys.path later do not.
+__path__ = extend_path(__path__, __name__)
+
+if TYPE_CHECKING:
+    from netcl.core import Tensor as Tensor
+    from netcl.core import manager as manager
+    from netcl.core.__about__ import __version__ as __version__
+    from netcl.core.device import device as device
+    from netcl.core.device import get_default_device as get_default_device
+    from netcl.core.device import set_default_device as set_default_device
+    from netcl.core.grad_mode import enable_grad as enable_grad
+    from netcl.core.grad_mode import inference_mode as inference_mode
+    from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
+    from netcl.core.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+    from netcl.core.grad_mode import no_grad as no_grad
+    from netcl.core.grad_mode import set_grad_enabled as set_grad_enabled
+    from netcl.core.kernels.primitives import KernelSpec as KernelSpec
+    from netcl.core.process_settings import *  # noqa: F403
+    from netcl.core.tensor.generator import Generator as Generator
+    from netcl.core.tensor.generator import default_generator as default_generator
+    from netcl.core.tensor.generator import initial_seed as initial_seed
+    from netcl.core.tensor.generator import seed as seed
+    from netcl.core.tensor.memory_format import *  # noqa: F403
+    from netcl.core.tensor.printing import set_printoptions as set_printoptions
+    from netcl.core.tensor.promotion import *  # noqa: F403
+    from netcl.core.tensor.size import Size as Size
+    from netcl.core.tensor.sparse import *  # noqa: F403
+    from netcl.core.tensor.typed import *  # noqa: F403
+    from netcl.core.tuning.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
+    from netcl.core.tuning.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
+    from netcl.ops import *  # noqa: F403
+    from netcl.core.tensor.factories import *  # type: ignore[assignment]  # noqa: F403  # isort: skip
+    from netcl.core.tensor.functions import *  # type: ignore[assignment]  # noqa: F403  # isort: skip
+
+_MODULES = {
+    "netcl.core.device": "device get_default_device set_default_device",
+    "netcl.core.grad_mode": """
+        enable_grad inference_mode is_anomaly_enabled is_grad_enabled is_inference_mode_enabled no_grad
+        set_anomaly_enabled set_grad_enabled
+    """,
+    "netcl.core.process_settings": """
+        are_deterministic_algorithms_enabled get_deterministic_debug_mode get_num_interop_threads get_num_threads
+        is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode set_flush_denormal
+        set_num_interop_threads set_num_threads use_deterministic_algorithms
+    """,
+    "netcl.core.tensor.factories": """
+        arange as_tensor asarray bernoulli binomial empty empty_like eye from_dlpack from_file from_numpy frombuffer
+        full full_like get_default_dtype is_tensor linspace logspace meshgrid multinomial normal ones ones_like poisson
+        rand rand_like randint randint_like randn randn_like randperm range scalar_tensor set_default_dtype tensor zeros
+        zeros_like
+    """,
+    "netcl.core.tensor.functions": """
+        affine_grid_generator alias_copy broadcast_shapes chain_matmul concat concatenate constant_pad_nd detach
+        detach_copy diagonal_copy expand_copy frobenius_norm grid_sampler grid_sampler_2d grid_sampler_3d gru_cell
+        histogramdd is_storage lstm_cell lu lu_solve lu_unpack max_pool1d_with_indices native_channel_shuffle
+        native_dropout norm_except_dim nuclear_norm permute_copy real rnn_relu_cell rnn_tanh_cell row_stack rsub
+        select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy to_dlpack transpose_copy trapz
+        typename unbind_copy unfold_copy unsqueeze_copy view_copy
+    """,
+    "netcl.core.tensor.generator": "Generator default_generator initial_seed seed",
+    "netcl.core.tensor.memory_format": """
+        channels_last channels_last_3d contiguous_format layout legacy_contiguous_format memory_format preserve_format
+        sparse_coo sparse_csr strided
+    """,
+    "netcl.core.tensor.printing": "set_printoptions",
+    "netcl.core.tensor.sparse": "SparseTensor sparse_coo_tensor sparse_csr_tensor spmm",
+    "netcl.core.tensor.promotion": "can_cast promote_types result_type",
+    "netcl.core.tensor.typed": """
+        BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
+        ShortTensor set_default_tensor_type
+    """,
+    "netcl.core.tuning.matmul_precision": "get_float32_matmul_precision set_float32_matmul_precision",
+    "netcl.amp": "GradScaler autocast get_autocast_dtype is_autocast_enabled",
+    "netcl.array_api": "finfo iinfo",
+    "netcl.autograd.losses.front": """
+        binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss kl_div margin_ranking_loss
+        poisson_nll_loss triplet_margin_loss
+    """,
+    "netcl.io": "load save",
+}
+_NAMES = {
+    "Tensor": "netcl.core",
+    "manager": "netcl.core",
+    "KernelSpec": "netcl.core.kernels.primitives",
+    "Size": "netcl.core.tensor.size",
+    "__version__": "netcl.core.__about__",
+    "compile": "netcl.autograd.compiler",
+    **{name: module for module, names in _MODULES.items() for name in names.split()},
+}
+_CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
+
+_SUBPACKAGES = {
+    "core": "netcl-core",
+    "ops": "netcl-core",
+    "linalg": "netcl-core",
+    "special": "netcl-core",
+    "sparse": "netcl-core",
+    "array_api": "netcl-core",
+    "runtime": "netcl-core",
+    "profiling": "netcl-core",
+    "autograd": "netcl-autograd",
+    "amp": "netcl-autograd",
+    "nn": "netcl-nn",
+    "io": "netcl-nn",
+    "distributions": "netcl-nn",
+    "optim": "netcl-optim",
+    "data": "netcl-data",
+    "distributed": "netcl-distributed",
+    "trainer": "netcl-trainer",
+    "torch_vision": "netcl-trainer",
+    "torch": "netcl-trainer",
+}
+
+
+def _warn_of_namesake() -> None:
+    """Warn if the unrelated project named netcl is installed in the same folder: it has files of the same paths."""
+    import os
+    import warnings
+
+    try:
+        installed = os.listdir(os.path.dirname(os.path.dirname(__file__)))
+    except OSError:  # in a zip file
+        return
+    for name in installed:
+        if name.startswith("netcl-") and name.endswith(".dist-info"):
+            version = name.removeprefix("netcl-").removesuffix(".dist-info")
+            warnings.warn(
+                f"netcl {version} is installed, another project, which has files under netcl/ too; pip uninstall netcl,"
+                " then pip install --force-reinstall --no-deps netcl-core",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+class MissingDistributionError(ImportError):
+    """A name was used of a layer that is not installed; the message says which distribution to install."""
+
+
+def __getattr__(name: str) -> Any:
+    """Return a subpackage, a shortcut, a dtype or an op.
+
+    Raises ImportError for a name of a distribution that is not installed: an AttributeError would be replaced, in
+    ``from netcl import nn``, by one without the name of the distribution. AttributeError for other names.
+
+    Ops are recorded for gradients once netcl-autograd is loaded; those of `netcl.ops` are forward only.
+    """
+    from importlib import import_module
+
+    value: Any
+    if name in _SUBPACKAGES:
+        value = _subpackage(name)
+    elif name in _CONSTANTS:
+        value = _CONSTANTS[name]
+    elif name in _NAMES:
+        module = _NAMES[name]
+        _subpackage(module.split(".")[1])
+        value = getattr(import_module(module), name)
+    else:
+        value = _dtype_or_op(name)
+    globals()[name] = value
+    return value
+
+
+def _subpackage(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(f"netcl.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"netcl.{name}":
+            raise
+        raise MissingDistributionError(
+            f"netcl.{name} is not installed: pip install {_SUBPACKAGES[name]}", name=f"netcl.{name}"
+        ) from None
+
+
+def _dtype_or_op(name: str) -> Any:
+    """A dtype as an object, or an op in its recording form; AttributeError for other names."""
+    from importlib import import_module
+
+    dtypes = import_module("netcl.core.dtypes")
+    if name in dtypes.OBJECTS:
+        return dtypes.OBJECTS[name]
+    if not name.startswith("_"):
+        ops, table = import_module("netcl.ops"), import_module("netcl.ops.table")
+        methods, known = import_module("netcl.core.tensor.methods"), import_module("netcl.core.ops_table.table").TABLE
+        row_name = methods.ALIASES.get(name, name)
+        if name in methods.FUNCTIONS:
+            return methods.FUNCTIONS[name]
+        if name in ops.__all__ or name in methods.ALIASES:
+            function = getattr(ops, name, None)
+            row = getattr(function, "row", None) or known.get(row_name)
+            return function if row is None else methods.extended(name, table.as_function(row, True))
+    absent = import_module("netcl.core.tensor.absent").ABSENT_FUNCTIONS
+    if name in absent:
+        raise AttributeError(f"netcl has no {name!r}: {absent[name]}")
+    raise AttributeError(f"module 'netcl' has no attribute {name!r}", name=name)
+
+
+def _is_installed(name: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(f"netcl.{name}") is not None
+    except ModuleNotFoundError:  # from a finder that hides it
+        return False
+
+
+def __dir__() -> list[str]:
+    """The public names that can be read: without those of distributions that are not installed."""
+    there = {name for name in _SUBPACKAGES if _is_installed(name)}
+    shortcuts = {name for name, module in _NAMES.items() if module.split(".")[1] in there}
+    from importlib import import_module
+
+    ops, dtypes, methods = map(import_module, ("netcl.ops", "netcl.core.dtypes", "netcl.core.tensor.methods"))
+    own = {name for name in globals() if name.startswith("__") or not name.startswith("_")}
+    dynamic = {*ops.__all__, *methods.ALIASES, *methods.FUNCTIONS, *dtypes.OBJECTS}
+    imported = {"Any", "TYPE_CHECKING", "annotations", "extend_path", "math"}
+    return sorted({*own, *dynamic, *shortcuts, *_CONSTANTS, *there} - imported)
+
+
+_warn_of_namesake()

@@ -1,0 +1,1 @@
+"""The table of ops as netcl's front looks for it."""

@@ -1,0 +1,7 @@
+"""The table, by the path that netcl's front imports."""
+
+from __future__ import annotations
+
+from netcl.core.dispatch import TABLE
+
+__all__ = ["TABLE"]

@@ -1,0 +1,5 @@
+"""Functions of PyTorch that netcl does not have."""
+
+from __future__ import annotations
+
+ABSENT_FUNCTIONS: dict[str, str] = {}

@@ -1,0 +1,76 @@
+"""Views: the storage of a tensor, and the elements that it shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from netcl.core.errors import UnsupportedError
+
+__all__ = ["Geometry", "check_writable", "root_of", "separate"]
+
+
+class Geometry(NamedTuple):
+    """The elements of a storage that a tensor shows: its shape, and strides and offset in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def _after(self, view: Any) -> Geometry:
+        # Computed on a tensor without memory, of which PyTorch takes the view.
+        span = self.offset + 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides) if n)
+        probe = torch.empty(max(span, 1), device="meta").as_strided(self.shape, self.strides, self.offset)
+        found = view(probe)
+        return Geometry(tuple(found.shape), tuple(found.stride()), int(found.storage_offset()))
+
+    def reshaped(self, shape: Sequence[int]) -> Geometry | None:
+        """These elements in another shape; None if that takes a copy."""
+        try:
+            return self._after(lambda probe: probe.view(tuple(shape)))
+        except RuntimeError:
+            return None
+
+    def permuted(self, axes: Sequence[int]) -> Geometry:
+        """The axes in the order ``axes``."""
+        return self._after(lambda probe: probe.permute(tuple(axes)))
+
+    def expanded(self, shape: Sequence[int]) -> Geometry:
+        """Broadcast to ``shape``."""
+        return self._after(lambda probe: probe.expand(tuple(shape)))
+
+    def diagonal(self, offset: int, dim1: int, dim2: int) -> Geometry:
+        """The diagonal of two axes as the last axis."""
+        return self._after(lambda probe: probe.diagonal(offset, dim1, dim2))
+
+    def sliced(self, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Geometry:
+        """``sizes`` elements from ``starts`` on in ``steps``."""
+        strides = tuple(stride * step for stride, step in zip(self.strides, steps))
+        start = self.offset + math.sumprod(self.strides, starts) if hasattr(math, "sumprod") else None
+        if start is None:
+            start = self.offset + sum(stride * first for stride, first in zip(self.strides, starts))
+        return Geometry(tuple(sizes), strides, start)
+
+
+def check_writable(target: Any) -> None:
+    """UnsupportedError if elements of ``target`` share memory with each other."""
+    if any(stride == 0 and length > 1 for length, stride in zip(target._t.shape, target._t.stride())):
+        raise UnsupportedError(
+            "a write in place into an expanded tensor, whose elements share memory; write into a clone() of it"
+        )
+
+
+def root_of(tensor: Any) -> Any:
+    """The storage that has the elements of ``tensor``."""
+    return tensor._t.untyped_storage()
+
+
+def separate(x: Any) -> Any:
+    """``x`` with storage that is no view: a view's copy becomes storage of its own."""
+    t = x._t
+    if t.untyped_storage().nbytes() == t.numel() * t.element_size() and t.is_contiguous():
+        return x
+    return type(x)._of_base(t.clone(memory_format=torch.contiguous_format), x.engine)

@@ -1,0 +1,683 @@
+"""Convolutions, pools, normalizations, attention, resampling, losses of sequences."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from netcl.core.dispatch import call
+from netcl.core.errors import DTypeError, ShapeError
+from netcl.ops.kernels import HALF, T, as_float, axis_of, composites, exactly, rows
+from netcl.ops.linalg import _alike
+from netcl.ops.table import _engine_of
+
+
+def _several(value: Any, rank: int) -> tuple[int, ...]:
+    if isinstance(value, (int, np.integer)):
+        return (int(value),) * rank
+    found = tuple(int(one) for one in value)
+    return found * rank if len(found) == 1 else found
+
+
+def _padding(
+    padding: Any, kernel: Any, stride: tuple[int, ...], dilation: tuple[int, ...], size: Any
+) -> list[tuple[int, int]]:
+    """The padding (before, after) of each axis."""
+    if padding == "valid":
+        return [(0, 0)] * len(stride)
+    if padding == "same":
+        found = []
+        for n, k, s, d in zip(size, kernel, stride, dilation):
+            whole = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
+            found.append((whole // 2, whole - whole // 2))
+        return found
+    if isinstance(padding, str):
+        raise ValueError(f"padding is a number, valid or same, not {padding!r}")
+    if isinstance(padding, (int, np.integer)):
+        return [(int(padding), int(padding))] * len(stride)
+    pairs = [(int(p), int(p)) if isinstance(p, (int, np.integer)) else (int(p[0]), int(p[1])) for p in padding]
+    return pairs * len(stride) if len(pairs) == 1 else pairs
+
+
+def _conv(rank: int, transposed: bool = False) -> Any:
+    function = getattr(F, f"conv{rank}d")
+    name = f"conv{rank}d"
+
+    def compute(
+        x: T, weight: T, bias: T | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+        algo: str | None = None,
+    ) -> T:  # fmt: skip
+        fits = x.dim() in (rank + 1, rank + 2) and weight.dim() == rank + 2
+        exactly(name, fits, f"x {tuple(x.shape)} and weight {tuple(weight.shape)} for {rank} spatial axes")
+        exactly(name, x.shape[-rank - 1] == weight.shape[1] * groups and weight.shape[0] % groups == 0,
+                f"x {tuple(x.shape)}, weight {tuple(weight.shape)}, groups {groups}: channels do not fit")  # fmt: skip
+        x, weight, bias = _alike(name, x, weight, bias)
+        steps, gaps = _several(stride, rank), _several(dilation, rank)
+        pairs = _padding(padding, weight.shape[2:], steps, gaps, x.shape[-rank:])
+        if any(a != b for a, b in pairs):
+            x, pairs = F.pad(x, [side for pair in reversed(pairs) for side in pair]), [(0, 0)] * rank
+        for n, k, (p, _), d in zip(x.shape[-rank:], weight.shape[2:], pairs, gaps):
+            exactly(
+                name,
+                n + 2 * p >= d * (k - 1) + 1,
+                f"the kernel {tuple(weight.shape[2:])} is larger than {tuple(x.shape)}",
+            )
+        return function(x, weight, bias, steps, [a for a, _ in pairs], gaps, groups)  # type: ignore[no-any-return]
+
+    return compute
+
+
+def _conv_gradient(rank: int, by_input: bool) -> Any:
+    conv = _conv(rank)
+
+    def compute(a: T, b: T, shape: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> T:
+        again = torch.is_grad_enabled()
+        with torch.enable_grad():
+            wanted = torch.zeros(tuple(shape), dtype=a.dtype, device=a.device, requires_grad=True)
+            if by_input:
+                value, upstream = conv(wanted, b, None, stride, padding, dilation, groups), a
+            else:
+                value, upstream = conv(a, wanted, None, stride, padding, dilation, groups), b
+            return torch.autograd.grad(value, wanted, upstream.expand(value.shape), create_graph=again)[0]
+
+    return compute
+
+
+def _conv_transpose(rank: int) -> Any:
+    function = getattr(F, f"conv_transpose{rank}d")
+
+    def compute(
+        x: T, weight: T, bias: T | None = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+        groups: int = 1, dilation: Any = 1,
+    ) -> T:  # fmt: skip
+        x, weight, bias = _alike("conv_transpose", x, weight, bias)
+        steps, gaps, more = _several(stride, rank), _several(dilation, rank), _several(output_padding, rank)
+        pairs = _padding(padding, weight.shape[2:], steps, gaps, x.shape[-rank:])
+        if all(a == b for a, b in pairs) and all(m < max(s, d) for m, s, d in zip(more, steps, gaps)):
+            return function(x, weight, bias, steps, [a for a, _ in pairs], more, groups, gaps)  # type: ignore[no-any-return]
+        value = function(x, weight, None, steps, 0, 0, groups, gaps)
+        value = F.pad(value, [side for (a, b), m in zip(reversed(pairs), reversed(more)) for side in (-a, m - b)])
+        return value if bias is None else value + bias.reshape(-1, *(1,) * rank)  # type: ignore[no-any-return]
+
+    return compute
+
+
+def _depthwise(x: T, weight: T, bias: T | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> T:
+    exactly("depthwise_conv2d", x.dim() == 4, f"x has shape {tuple(x.shape)}, not (N, C, H, W)")
+    return _conv(2)(x, weight, bias, stride, padding, dilation, x.shape[1])  # type: ignore[no-any-return]
+
+
+def _conv_tbc(x: T, weight: T, bias: T, pad: int = 0) -> T:
+    return F.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1).contiguous()
+
+
+def _im2col(x: T, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> T:
+    rank = x.dim() - 2
+    kernel, steps, gaps = (_several(one, rank) for one in (kernel_size, stride, dilation))
+    pairs = _padding(padding, kernel, steps, gaps, x.shape[2:])
+    x = F.pad(x, [side for pair in reversed(pairs) for side in pair])
+    for axis, (k, s, d) in enumerate(zip(kernel, steps, gaps)):
+        x = x.unfold(2 + axis, d * (k - 1) + 1, s)[..., ::d]
+    order = [0, *range(2, 2 + rank), 1, *range(2 + rank, 2 + 2 * rank)]
+    rows_of = x.shape[0] * math.prod(x.shape[2 : 2 + rank])
+    return x.permute(order).reshape(rows_of, -1).clone()
+
+
+def _col2im(columns: T, shape: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> T:
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        image = torch.zeros(tuple(shape), dtype=as_float(columns).dtype, device=columns.device, requires_grad=True)
+        value = _im2col(image, kernel_size, stride, padding, dilation)
+        exactly("col2im", value.shape == columns.shape, f"columns are {tuple(columns.shape)}, not {tuple(value.shape)}")
+        (found,) = torch.autograd.grad(value, image, as_float(columns), create_graph=again)
+    return found.to(columns.dtype)
+
+
+# -------------------------------------------------------------------------------------------------------------- pools
+
+
+def _floating(x: T) -> T:
+    return x if x.is_floating_point() else x.to(torch.float64)
+
+
+def _max_pool(rank: int) -> Any:
+    function, name = getattr(F, f"max_pool{rank}d"), f"max_pool{rank}d"
+
+    def compute(
+        x: T, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        _ranked(x, rank, name)
+        kernel = _several(kernel_size, rank)
+        steps = kernel if stride is None else _several(stride, rank)
+        given = (kernel, steps, _several(padding, rank), _several(dilation, rank), ceil_mode)
+        values, places = function(_floating(x), *given, return_indices=True)
+        return (values.to(x.dtype), places.to(torch.int32)) if return_indices else values.to(x.dtype)
+
+    return compute
+
+
+def _ranked(x: T, rank: int, name: str) -> None:
+    exactly(name, x.dim() in (rank + 1, rank + 2), f"x has shape {tuple(x.shape)}, not {rank} spatial axes")
+
+
+def _avg_pool(rank: int) -> Any:
+    function, name = getattr(F, f"avg_pool{rank}d"), f"avg_pool{rank}d"
+
+    def compute(
+        x: T, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> T:  # fmt: skip
+        _ranked(x, rank, name)
+        kernel = _several(kernel_size, rank)
+        steps = kernel if stride is None else _several(stride, rank)
+        given = [kernel, steps, _several(padding, rank), ceil_mode, count_include_pad]
+        if divisor_override is not None and (not isinstance(divisor_override, int) or not divisor_override):
+            raise ValueError(f"{name}: divisor_override is a whole number other than 0, not {divisor_override}")
+        if rank == 1 and divisor_override is not None:
+            wide = [(1, kernel[0]), (1, steps[0]), (0, given[2][0]), *given[3:], divisor_override]
+            return F.avg_pool2d(as_float(x).unsqueeze(-2), *wide).squeeze(-2)
+        return function(as_float(x), *given, *(() if rank == 1 else (divisor_override,)))  # type: ignore[no-any-return]
+
+    return compute
+
+
+def _lp_pool(rank: int) -> Any:
+    average = _avg_pool(rank)
+
+    def compute(x: T, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> T:
+        total = average(as_float(x).abs() ** norm_type, kernel_size, stride, 0, ceil_mode, True, 1)
+        return total ** (1 / norm_type)  # type: ignore[no-any-return]
+
+    return compute
+
+
+def _sections(output_size: Any, x: T, rank: int) -> tuple[int, ...]:
+    given = (
+        (output_size,) * rank
+        if isinstance(output_size, (int, np.integer)) or output_size is None
+        else tuple(output_size)
+    )
+    given = given * rank if len(given) == 1 else given
+    exactly("adaptive pool", len(given) == rank, f"output_size {output_size} for {rank} axes")
+    return tuple(n if size is None else int(size) for size, n in zip(given, x.shape[-rank:]))
+
+
+def _adaptive_avg(rank: int) -> Any:
+    function = getattr(F, f"adaptive_avg_pool{rank}d")
+
+    def compute(x: T, output_size: Any) -> T:
+        _ranked(x, rank, f"adaptive_avg_pool{rank}d")
+        return function(as_float(x), _sections(output_size, x, rank))  # type: ignore[no-any-return]
+
+    return compute
+
+
+def _adaptive_max(rank: int) -> Any:
+    function = getattr(F, f"adaptive_max_pool{rank}d")
+
+    def compute(x: T, output_size: Any, return_indices: bool = False) -> Any:
+        _ranked(x, rank, f"adaptive_max_pool{rank}d")
+        values, places = function(_floating(x), _sections(output_size, x, rank), return_indices=True)
+        return (values.to(x.dtype), places.to(torch.int32)) if return_indices else values.to(x.dtype)
+
+    return compute
+
+
+def _fractional(rank: int) -> Any:
+    name = f"fractional_max_pool{rank}d"
+
+    def compute(
+        x: T, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> Any:  # fmt: skip
+        from netcl.ops.random import _unit
+
+        _ranked(x, rank, name)
+        batched, kernel, sizes = (
+            x if x.dim() == rank + 2 else x.unsqueeze(0),
+            _several(kernel_size, rank),
+            x.shape[-rank:],
+        )
+        exactly(name, (output_size is None) != (output_ratio is None), "give either output_size or output_ratio")
+        ratio = (output_ratio,) * rank if isinstance(output_ratio, (int, float)) else output_ratio
+        given = [int(n * r) for n, r in zip(sizes, ratio)] if output_size is None else _several(output_size, rank)
+        count = (*batched.shape[:2], rank)
+        samples = _unit(math.prod(count), x.device) if _random_samples is None else torch.as_tensor(_random_samples)
+        samples = samples.to(x.device, torch.float64).reshape(count)
+        places: Any = 0
+        for axis, (n, k, out) in enumerate(zip(sizes, kernel, given)):
+            exactly(name, out >= 1 and out + k - 1 <= n, f"{out} windows of {k} in {n}")
+            # Of PyTorch's order of samples: the last axis first in two dimensions.
+            sample = samples[:, :, rank - 1 - axis if rank == 2 else axis].unsqueeze(-1)
+            step = (n - k) / (out - 1) if out > 1 else 0.0
+            first = ((torch.arange(out, device=x.device) + sample) * step).long() - (sample * step).long()
+            first[..., -1] = n - k
+            own = first.unsqueeze(-1) + torch.arange(k, device=x.device)
+            shape = [
+                *own.shape[:2],
+                *(out if a == axis else 1 for a in range(rank)),
+                *(k if a == axis else 1 for a in range(rank)),
+            ]
+            places = places * n + own.reshape(shape)
+        places = places.reshape(*places.shape[: 2 + rank], -1)
+        flat = torch.gather(batched.flatten(2), 2, places.flatten(2)).reshape(places.shape)
+        key = torch.where(torch.isnan(flat), torch.inf, flat).detach()
+        best = (key == key.amax(-1, keepdim=True)).to(torch.uint8).argmax(-1, keepdim=True)
+        results = [torch.gather(one, -1, best).squeeze(-1) for one in (flat, places)]
+        values, where = results if x.dim() == rank + 2 else (one[0] for one in results)
+        return (values, where) if return_indices else values
+
+    return compute
+
+
+def _unpool(rank: int) -> Any:
+    def compute(x: T, indices: T, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> T:
+        kernel = _several(kernel_size, rank)
+        steps, pads = kernel if stride is None else _several(stride, rank), _several(padding, rank)
+        size = None if output_size is None else list(output_size)
+        if size is None:
+            size = [(n - 1) * s - 2 * p + k for n, k, s, p in zip(x.shape[-rank:], kernel, steps, pads)]
+        size = size[-rank:]
+        flat = torch.zeros((*x.shape[:-rank], math.prod(size)), dtype=x.dtype, device=x.device)
+        place = indices.to(torch.int64).reshape(*x.shape[:-rank], -1)
+        if place.numel() and int(place.max()) >= flat.shape[-1]:
+            raise IndexError(f"max_unpool{rank}d: an index is outside of {tuple(size)}")
+        return flat.scatter(-1, place, x.reshape(*x.shape[:-rank], -1)).reshape(*x.shape[:-rank], *size)
+
+    return compute
+
+
+# ----------------------------------------------------------------------------------------------------- normalizations
+
+
+def _batch_normalized(x: T, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> T:
+    made = as_float(x).dtype
+    value = x.float() if made in HALF and x.device.type == "cpu" or not x.is_floating_point() else x
+    kept = torch.float32 if value.dtype in HALF else value.dtype
+    weight, bias, mean, var = (one if one is None else one.to(kept) for one in (weight, bias, mean, var))
+    mean, var = (one if one is None else one.detach() for one in (mean, var))
+    return torch.batch_norm(value, weight, bias, mean, var, mean is None, 0.0, eps, True).to(made)
+
+
+def _batch_norm(
+    x: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    exactly("batch_norm", x.ndim >= 2, f"x has shape {x.shape}, not (N, C, ...)")
+    for name, one in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        exactly("batch_norm", one is None or one.shape == (x.shape[1],), f"{name} does not fit x of shape {x.shape}")
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ValueError("batch_norm: without training it needs running_mean and running_var")
+        return call("batch_normalized", x, running_mean, running_var, weight, bias, eps)
+    axes = [axis for axis in range(x.ndim) if axis != 1]
+    with torch.no_grad():
+        for one, statistic in ((running_mean, torch.mean), (running_var, torch.var)):
+            if one is not None:
+                one._t.mul_(1 - momentum).add_(statistic(x._t.to(one._t.dtype), axes), alpha=momentum)
+    return call("batch_normalized", x, None, None, weight, bias, eps)
+
+
+def _layer_norm(x: T, normalized_shape: Any, weight: T | None = None, bias: T | None = None, eps: float = 1e-5) -> T:
+    shape = _normalized("layer_norm", x, normalized_shape, weight, bias)
+    return F.layer_norm(*_first("layer_norm", as_float(x), shape, weight, bias), eps)
+
+
+def _normalized(name: str, x: T, shape: Any, *params: Any) -> tuple[int, ...]:
+    shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    exactly(name, tuple(x.shape[len(x.shape) - len(shape) :]) == shape, f"x {tuple(x.shape)} does not end in {shape}")
+    for one in params:
+        exactly(name, one is None or tuple(one.shape) == shape, f"a parameter of another shape than {shape}")
+    return shape
+
+
+def _first(name: str, x: T, shape: Any, *params: Any) -> list[Any]:
+    return [x, shape, *(one if one is None else one.to(x.dtype) for one in params)]
+
+
+def _rms_norm(x: T, normalized_shape: Any, weight: T | None = None, eps: float = 1e-6) -> T:
+    shape = _normalized("rms_norm", x, normalized_shape, weight)
+    return F.rms_norm(*_first("rms_norm", as_float(x), list(shape), weight), eps)
+
+
+def _group_norm(x: T, num_groups: int, weight: T | None = None, bias: T | None = None, eps: float = 1e-5) -> T:
+    exactly("group_norm", x.dim() >= 2 and x.shape[1] % num_groups == 0, f"{num_groups} groups for x {tuple(x.shape)}")
+    value, groups, *params = _first("group_norm", as_float(x), num_groups, weight, bias)
+    return F.group_norm(value, groups, *params, eps)
+
+
+def _instance_norm(x: T, weight: T | None = None, bias: T | None = None, eps: float = 1e-5) -> T:
+    exactly("instance_norm", x.dim() >= 3, f"x {tuple(x.shape)} has no spatial axis")
+    return _group_norm(x, x.shape[1], weight, bias, eps)
+
+
+def _local_response(x: T, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> T:
+    exactly("local_response_norm", x.dim() >= 3 and size >= 1, f"x {tuple(x.shape)}, size {size}")
+    return F.local_response_norm(x, size, alpha, beta, k)
+
+
+def _glu(x: T, axis: int = -1) -> T:
+    axis = axis_of(x, axis, "glu")
+    exactly("glu", x.shape[axis] % 2 == 0, f"axis {axis} of shape {tuple(x.shape)} is odd")
+    return F.glu(x, axis)
+
+
+# ---------------------------------------------------------------------------------------------- attention, resampling
+
+
+def _scores(q: T, k: T, mask: T | None, is_causal: bool, scale: float | None) -> T:
+    scores = torch.matmul(q, k.transpose(-1, -2)) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    return _softmax_of(scores, mask, is_causal)
+
+
+def _softmax_of(scores: T, mask: T | None, is_causal: bool) -> T:
+    seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device)
+    seen = seen.tril() if is_causal else seen
+    if mask is not None and mask.dtype == torch.bool:
+        seen = seen & mask
+    elif mask is not None:
+        scores = scores + mask
+    scores = torch.where(seen, scores, -torch.inf)
+    some = (scores > -torch.inf).any(-1, keepdim=True)
+    return torch.where(some, torch.softmax(torch.where(some, scores, 0.0), -1), 0.0)
+
+
+def _heads(q: T, k: T, v: T, enable_gqa: bool) -> tuple[T, T]:
+    if enable_gqa and q.dim() > 2 and q.shape[-3] != k.shape[-3]:
+        exactly(
+            "scaled_dot_product_attention", q.shape[-3] % k.shape[-3] == 0, f"{q.shape[-3]} heads for {k.shape[-3]}"
+        )
+        k, v = (one.repeat_interleave(q.shape[-3] // k.shape[-3], -3) for one in (k, v))
+    return k, v
+
+
+def _checked(q: T, k: T, v: T, mask: T | None) -> None:
+    name = "scaled_dot_product_attention"
+    fits = min(q.dim(), k.dim(), v.dim()) >= 2 and q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2]
+    exactly(name, fits, f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)} do not fit")
+    if not (q.is_floating_point() and q.dtype == k.dtype == v.dtype):
+        raise DTypeError(f"{name}: q, k and v have dtypes {q.dtype}, {k.dtype} and {v.dtype}")
+    if mask is not None:
+        if mask.dtype != torch.bool and not mask.is_floating_point():
+            raise DTypeError(f"{name}: a mask is bool or floating, not {mask.dtype}")
+        whole = torch.broadcast_shapes(mask.shape, (*q.shape[:-1], k.shape[-2]))
+        exactly(name, whole == (*q.shape[:-1], k.shape[-2]), f"mask {tuple(mask.shape)}, q {tuple(q.shape)}")
+
+
+def _weights(scores: T, mask: T | None = None, causal: bool = False, scale: float | None = None) -> T:
+    return _softmax_of(as_float(scores) * (1 if scale is None else scale), mask, causal)
+
+
+def _attention(
+    q: T,
+    k: T,
+    v: T,
+    mask: T | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> T:
+    _checked(q, k, v, mask)
+    k, v = _heads(q, k, v, enable_gqa)
+    if q.device.type == "cpu" or mask is not None:
+        wide = [one.float() if one.dtype in HALF else one for one in (q, k, v)]
+        return torch.matmul(_scores(wide[0], wide[1], mask, is_causal, scale), wide[2]).to(q.dtype)
+    return F.scaled_dot_product_attention(q, k, v, None, 0.0, is_causal, scale=scale)
+
+
+def _attend(
+    q: Any, k: Any, v: Any, mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, scale: Any = None,
+    enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    if not dropout_p:
+        return call("attention", q, k, v, mask, is_causal, scale, enable_gqa)
+    if enable_gqa and q.shape[-3] != k.shape[-3]:
+        k, v = (call("repeat", one, q.shape[-3] // k.shape[-3], -3) for one in (k, v))
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    weights = call("attention_weights", call("matmul", q, k, transpose_b=True), mask, is_causal, scale)
+    return call("matmul", call("dropout", weights, dropout_p), v)
+
+
+def _rope(x: T, positions: Any = None, base: float = 10000.0, interleaved: bool = False) -> T:
+    half = x.shape[-1] // 2
+    exactly("rope", x.shape[-1] % 2 == 0, f"the last axis of {tuple(x.shape)} is odd")
+    start = positions if isinstance(positions, int) else 0
+    place = positions if isinstance(positions, T) else torch.arange(start, start + x.shape[-2], device=x.device)
+    rates = base ** (-torch.arange(half, dtype=torch.float64, device=x.device) * 2 / x.shape[-1])
+    angle = place.to(torch.float64).unsqueeze(-1) * rates
+    cos, sin = torch.cos(angle).to(as_float(x).dtype), torch.sin(angle).to(as_float(x).dtype)
+    if interleaved:
+        a, b = x[..., 0::2], x[..., 1::2]
+        return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).reshape(x.shape)
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+
+
+def _interpolate(
+    x: T, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None, antialias: bool = False,
+) -> T:  # fmt: skip
+    exactly("interpolate", (size is None) != (scale_factor is None), "give either size or scale_factor")
+    try:
+        result = F.interpolate(
+            as_float(x), size, scale_factor, mode, align_corners if "linear" in mode or mode == "bicubic" else None,
+            recompute_scale_factor, antialias)  # fmt: skip
+    except (NotImplementedError, ValueError) as error:
+        raise ShapeError(f"interpolate: {error}", op="interpolate") from None
+    return result
+
+
+def _grid_sample(x: T, grid: T, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False) -> T:
+    exactly("grid_sample", x.dim() in (4, 5) and grid.dim() == x.dim() and grid.shape[-1] == x.dim() - 2,
+            f"x {tuple(x.shape)}, grid {tuple(grid.shape)}")  # fmt: skip
+    if mode not in ("bilinear", "nearest", "bicubic") or padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(f"grid_sample: mode {mode!r}, padding_mode {padding_mode!r}")
+    return F.grid_sample(x, grid.to(x.dtype), mode, padding_mode, align_corners)
+
+
+def _affine_grid(theta: T, size: Any, align_corners: bool = False) -> T:
+    exactly("affine_grid", theta.dim() == 3 and len(size) in (4, 5) and tuple(theta.shape[1:]) == (len(size) - 2, len(size) - 1)
+            and theta.shape[0] == size[0], f"theta {tuple(theta.shape)} for size {tuple(size)}")  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return F.affine_grid(theta, list(size), align_corners)
+
+
+# ---------------------------------------------------------------------------------------------------------- sequences
+
+
+def _recurrence(
+    x: T, weight: T, state: T, bias: T | None = None, cell: T | None = None, kind: str = "tanh", reverse: bool = False
+) -> Any:
+    made, gates = x.dtype, {"lstm": 4, "gru": 3}.get(kind, 1)
+    if kind not in ("lstm", "gru", "tanh", "relu"):
+        raise ValueError(f"recurrence: kind is lstm, gru, tanh or relu, not {kind!r}")
+    hidden = state.shape[-1]
+    fits = x.dim() == 3 and tuple(x.shape[1:]) == (state.shape[0], gates * hidden)
+    exactly("recurrence", fits and tuple(weight.shape) == (gates * hidden, hidden),
+            f"kind {kind!r} takes (T, N, {gates} H), ({gates} H, H) and (N, H), not {tuple(x.shape)}, {tuple(weight.shape)} "
+            f"and {tuple(state.shape)}")  # fmt: skip
+    if made in HALF:
+        x, weight, state, bias, cell = (one if one is None else one.float() for one in (x, weight, state, bias, cell))
+    states: list[T] = []
+    cells: list[T] = []
+    values: list[T] = []
+    h, c = state, cell
+    for step in reversed(range(x.shape[0])) if reverse else range(x.shape[0]):
+        own = F.linear(h, weight, bias)
+        if kind == "lstm":
+            i, f, g, o = (x[step] + own).chunk(4, -1)
+            i, f, g, o = torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o)
+            c = f * c + i * g
+            h = o * torch.tanh(c)
+            cells.append(c)
+            values.append(torch.cat((i, f, g, o), -1))
+        elif kind == "gru":
+            (xr, xz, xn), (hr, hz, hn) = x[step].chunk(3, -1), own.chunk(3, -1)
+            r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
+            n = torch.tanh(xn + r * hn)
+            h = (1 - z) * n + z * h
+            values.append(torch.cat((r, z, n, hn), -1))
+        else:
+            h = torch.tanh(x[step] + own) if kind == "tanh" else torch.relu(x[step] + own)
+        states.append(h)
+    empty = torch.zeros(0, dtype=made, device=x.device)
+
+    def whole(parts: list[T]) -> T:
+        return torch.stack(parts[::-1] if reverse else parts).to(made) if parts else empty
+
+    return whole(states), whole(cells), whole(values)
+
+
+def _refused(wrong: bool, given: Any, x: T, message: str) -> None:
+    """IndexError for host values at once, for values on the device at the next host read."""
+    if wrong and not isinstance(given, T):
+        raise IndexError(message)
+    if wrong and not torch.is_grad_enabled():
+        engine, no = _engine_of([x]), torch.zeros(1, dtype=torch.bool, device=x.device)
+        engine.report(no, engine.flag_code(message), no, 1)
+
+
+def _ctc(
+    log_probs: T, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> T:  # fmt: skip
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+    single = log_probs.dim() == 2
+    lp = log_probs.unsqueeze(1) if single else log_probs
+    exactly("ctc_loss", lp.dim() == 3, f"log_probs {tuple(log_probs.shape)} is not (T, N, C) or (T, C)")
+    steps, count, classes = lp.shape
+    if not 0 <= blank < classes:
+        raise ValueError(f"ctc_loss: blank {blank} is not in [0, {classes})")
+    host = [torch.as_tensor(np.asarray(one.cpu() if isinstance(one, T) else one)).to(torch.int64).reshape(-1)
+            for one in (input_lengths, target_lengths)]  # fmt: skip
+    labels = torch.as_tensor(np.asarray(targets.cpu() if isinstance(targets, T) else targets)).to(torch.int64)
+    lengths_in, lengths = host
+    exactly(
+        "ctc_loss",
+        len(lengths_in) == len(lengths) == count,
+        f"{len(lengths_in)} and {len(lengths)} lengths for {count}",
+    )
+    long = ((lengths_in < 0) | (lengths_in > steps)).any()
+    _refused(bool(long), input_lengths, lp, f"ctc_loss: an input length is outside of [0, {steps}]")
+    lengths_in = lengths_in.clamp(0, steps)
+    most = int(lengths.max()) if count else 0
+    if labels.dim() == 1 and not (single and count == 1 and labels.numel() >= most):
+        exactly(
+            "ctc_loss", labels.numel() == int(lengths.sum()), f"{labels.numel()} labels for lengths {lengths.tolist()}"
+        )
+        padded = torch.full((count, max(most, 1)), blank)
+        for row, part in enumerate(labels.split(lengths.tolist())):
+            padded[row, : len(part)] = part
+        labels = padded
+    labels = labels.reshape(count, -1)
+    exactly("ctc_loss", labels.shape[1] >= most, f"targets {tuple(labels.shape)} for lengths {lengths.tolist()}")
+    used = torch.arange(labels.shape[1]) < lengths.unsqueeze(1)
+    wrong = ((labels < 0) | (labels >= classes))[used].any()
+    _refused(bool(wrong), targets, lp, f"ctc_loss: a target is no class id in [0, {classes})")
+    labels = labels.clamp(0, classes - 1)
+    labels = torch.where(used, labels, blank).to(lp.device)
+    path = torch.full((count, 2 * labels.shape[1] + 1), blank, device=lp.device)
+    path[:, 1::2] = labels
+    skips = F.pad((path[:, 2:] != path[:, :-2]) & (path[:, 2:] != blank), (2, 0))
+    low = torch.tensor(-1e30, dtype=lp.dtype, device=lp.device)
+    emit = torch.gather(lp, 2, path.expand(steps, *path.shape))
+    place = torch.arange(path.shape[1], device=lp.device)
+    alpha = torch.where(place < 2, emit[0], low) if steps else torch.where(place < 0, 0.0, low).expand(path.shape)
+    alpha = torch.where((place == 0) | (lengths.to(lp.device).unsqueeze(1) > 0), alpha, low)
+    for step in range(1, steps):
+        one = F.pad(alpha, (1, 0), value=-1e30)[:, :-1]
+        two = torch.where(skips, F.pad(alpha, (2, 0), value=-1e30)[:, :-2], low)
+        moved = torch.logsumexp(torch.stack((alpha, one, two)), 0) + emit[step]
+        alpha = torch.where((step < lengths_in.to(lp.device)).unsqueeze(1), moved, alpha)
+    end = 2 * lengths.to(lp.device).unsqueeze(1)
+    last = torch.gather(alpha, 1, end), torch.gather(alpha, 1, (end - 1).clamp(min=0))
+    both = torch.logsumexp(torch.cat((last[0], torch.where(end > 0, last[1], low)), 1), 1)
+    possible = both > -1e29
+    loss = torch.where(possible, -both, 0.0 if zero_infinity else torch.inf)
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "mean":
+        return (loss / lengths.to(lp.device).clamp(min=1)).mean()
+    return loss[0] if single else loss
+
+
+_CONV = "x: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0, dilation=1"
+_GRADIENT = "shape, stride=1, padding=0, dilation=1, groups=1"
+_NORM = "weight: Tensor | None = None, bias: Tensor | None = None"
+for _rank in (1, 2, 3):
+    rows("half", {
+        f"conv{_rank}d({_CONV}, groups=1, algo=None)": _conv(_rank),
+    }, saves={"x": "weight", "weight": "x", "bias": ""})  # fmt: skip
+    rows("half", {
+        f"conv{_rank}d_grad_input(grad_output: Tensor, weight: Tensor, {_GRADIENT})": _conv_gradient(_rank, True),
+        f"conv{_rank}d_grad_weight(x: Tensor, grad_output: Tensor, {_GRADIENT})": _conv_gradient(_rank, False),
+        f"conv_transpose{_rank}d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0, "
+        "output_padding=0, groups=1, dilation=1)": _conv_transpose(_rank),
+    })  # fmt: skip
+    rows("widest", {
+        f"max_pool{_rank}d(x: Tensor, kernel_size=2, stride=None, padding=0, dilation=1, ceil_mode=False, "
+        "return_indices=False)": _max_pool(_rank),
+        f"avg_pool{_rank}d(x: Tensor, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+        "divisor_override=None)": _avg_pool(_rank),
+        f"lp_pool{_rank}d(x: Tensor, norm_type, kernel_size, stride=None, ceil_mode=False)": _lp_pool(_rank),
+        f"adaptive_avg_pool{_rank}d(x: Tensor, output_size)": _adaptive_avg(_rank),
+        f"adaptive_max_pool{_rank}d(x: Tensor, output_size, return_indices=False)": _adaptive_max(_rank),
+        f"max_unpool{_rank}d(x: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None)":
+            _unpool(_rank),
+    })  # fmt: skip
+    if _rank > 1:
+        rows("widest", {
+            f"fractional_max_pool{_rank}d(x: Tensor, kernel_size, output_size=None, output_ratio=None, "
+            "return_indices=False, _random_samples=None)": _fractional(_rank),
+        })  # fmt: skip
+rows("half", {
+    "depthwise_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0, dilation=1)": _depthwise,
+    "conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad=0)": _conv_tbc,
+    "attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, is_causal=False, scale=None, "
+    "enable_gqa=False)": _attention,
+    "attention_weights(scores: Tensor, mask: Tensor | None = None, causal=False, scale=None)": _weights,
+})  # fmt: skip
+rows("widest", {
+    "batch_normalized(x: Tensor, mean: Tensor | None, var: Tensor | None, weight: Tensor | None, bias: Tensor | None, "
+    "eps)": _batch_normalized,
+})  # fmt: skip
+composites("half", {
+    f"batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, {_NORM}, training=False, "
+    "momentum=0.1, eps=1e-05)": _batch_norm,
+    "scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout_p=0.0, "
+    "is_causal=False, scale=None, enable_gqa=False)": _attend,
+})  # fmt: skip
+rows("float32", {
+    f"layer_norm(x: Tensor, normalized_shape, {_NORM}, eps=1e-05)": _layer_norm,
+    "rms_norm(x: Tensor, normalized_shape, weight: Tensor | None = None, eps=1e-06)": _rms_norm,
+    f"group_norm(x: Tensor, num_groups, {_NORM}, eps=1e-05)": _group_norm,
+    f"instance_norm(x: Tensor, {_NORM}, eps=1e-05)": _instance_norm,
+    "local_response_norm(x: Tensor, size, alpha=0.0001, beta=0.75, k=1.0)": _local_response,
+    "rope(x: Tensor, positions: Tensor | int | None = None, base=10000.0, interleaved=False)": _rope,
+    "grid_sample(x: Tensor, grid: Tensor, mode='bilinear', padding_mode='zeros', align_corners=False)": _grid_sample,
+    "affine_grid(theta: Tensor, size, align_corners=False)": _affine_grid,
+    "ctc_loss(log_probs: Tensor, targets, input_lengths, target_lengths, blank=0, reduction='mean', "
+    "zero_infinity=False)": _ctc,
+})  # fmt: skip
+rows("float32", {
+    "recurrence(x: Tensor, weight: Tensor, state: Tensor, bias: Tensor | None = None, cell: Tensor | None = None, "
+    "kind='tanh', reverse=False)": _recurrence,
+}, dtypes="floating")  # fmt: skip
+rows("widest", {
+    "glu(x: Tensor, axis=-1)": _glu,
+    "interpolate(x: Tensor, size=None, scale_factor=None, mode='nearest', align_corners=None, "
+    "recompute_scale_factor=None, antialias=False)": _interpolate,
+    "upsample(x: Tensor, size=None, scale_factor=None, mode='nearest', align_corners=None)": _interpolate,
+})  # fmt: skip
+rows("widest", {
+    "im2col(x: Tensor, kernel_size, stride=1, padding=0, dilation=1)": _im2col,
+    "col2im(columns: Tensor, shape, kernel_size, stride=1, padding=0, dilation=1)": _col2im,
+}, dtypes="numbers")  # fmt: skip

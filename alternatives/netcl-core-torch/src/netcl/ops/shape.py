@@ -1,0 +1,585 @@
+"""Views, movement of elements, keys and indices."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from netcl.core.dispatch import call
+from netcl.core.dtypes import TORCH, canonical
+from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
+from netcl.core.layout import normalize_axes
+from netcl.core.tensor import Tensor
+from netcl.ops.kernels import T, axes_of, axis_of, composites, exactly, rows, unified
+from netcl.ops.keys import is_array, spread
+from netcl.ops.table import _engine_of
+
+# ------------------------------------------------------------------------------------------------------------- views
+
+
+def _reshape(x: T, shape: Any) -> T:
+    sizes = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(one) for one in shape)
+    known = math.prod(one for one in sizes if one != -1)
+    fits = sizes.count(-1) <= 1 and all(one >= -1 for one in sizes)
+    if fits and -1 in sizes:
+        fits = known > 0 and x.numel() % known == 0
+    elif fits:
+        fits = known == x.numel()
+    exactly("reshape", fits, f"shape {tuple(x.shape)} does not fit {sizes}; they need the same number of elements")
+    return x.reshape(sizes)
+
+
+def _permute(x: T, axes: Any) -> T:
+    given = tuple(operator.index(one) for one in axes)
+    exactly(
+        "permute", len(normalize_axes(given, x.dim(), "permute")) == x.dim(), f"axes {given} for shape {tuple(x.shape)}"
+    )
+    return x.permute(given)
+
+
+def _expand(x: T, shape: Any) -> T:
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    return x.expand(sizes)
+
+
+def _strided_slice(x: T, starts: Any, steps: Any, sizes: Any) -> T:
+    return x[tuple(slice(a, a + (n - 1) * s + 1 if n else a, s) for a, s, n in zip(starts, steps, sizes))]
+
+
+rows("widest", {
+    "reshape(x: Tensor, shape)": _reshape, "permute(x: Tensor, axes)": _permute, "expand(x: Tensor, shape)": _expand,
+    "broadcast_to(x: Tensor, shape)": _expand, "strided_slice(x: Tensor, starts, steps, sizes)": _strided_slice,
+    "diagonal(x: Tensor, offset=0, dim1=0, dim2=1)": lambda x, offset=0, dim1=0, dim2=1: x.diagonal(offset, dim1, dim2),
+}, saves={"x": ""})  # fmt: skip
+
+
+def _basic(x: Any, items: list[Any]) -> tuple[Any, list[int]]:
+    """A view of x by ints, slices and None, with the axes along which it has to be reversed."""
+    starts, steps, sizes, final, reverse = [], [], [], [], []
+    axis = 0
+    for item in items:
+        if item is None:
+            final.append(1)
+            continue
+        length = x.shape[axis]
+        if isinstance(item, slice):
+            try:
+                start, stop, step = item.indices(length)
+            except TypeError:
+                whole = slice(*(None if p is None else operator.index(p) for p in (item.start, item.stop, item.step)))
+                start, stop, step = whole.indices(length)
+            size = len(range(start, stop, step))
+            if step < 0:
+                start, step = start + (size - 1) * step if size else 0, -step
+                reverse.append(len(final))
+            starts.append(min(start, length)), steps.append(step), sizes.append(size)
+            final.append(size)
+        else:
+            try:
+                place = operator.index(item)
+            except TypeError:
+                raise UnsupportedError(f"getitem: a key of {type(item).__name__} is not supported") from None
+            if not -length <= place < length:
+                raise IndexError(f"getitem: index {place} is out of range for axis {axis} of length {length}")
+            starts.append(place % length), steps.append(1), sizes.append(1)
+        axis += 1
+    full = tuple(sizes) == x.shape and all(step == 1 for step in steps)
+    view = x if full and len(final) == axis else call("strided_slice", x, tuple(starts), tuple(steps), tuple(sizes))
+    return (call("reshape", view, tuple(final)) if tuple(final) != view.shape else view), reverse
+
+
+def _getitem(x: Any, key: Any) -> Any:
+    items = _scalars(spread("getitem", key, x.shape))
+    if any(map(is_array, items)):
+        return call("index", x, items)
+    view, reverse = _basic(x, items)
+    if reverse:
+        return call("flip", view, tuple(reverse))
+    return call("reshape", view, view.shape) if view is x else view
+
+
+def _scalars(items: list[Any]) -> list[Any]:
+    """0-d integer tensors of a key as ints."""
+    return [
+        int(one.item()) if isinstance(one, (Tensor, np.ndarray)) and one.ndim == 0 and str(one.dtype) != "bool" else one
+        for one in items
+    ]
+
+
+def _indices(items: Any, place: Any) -> tuple[Any, ...]:
+    found = []
+    for one in items:
+        if isinstance(one, (np.ndarray, list)):
+            one = torch.as_tensor(np.asarray(one)).to(place)
+        if isinstance(one, T) and one.dtype != torch.bool:
+            if one.is_floating_point() and one.numel():
+                raise DTypeError("an index has integers or bool, not floating numbers")
+            one = one.to(torch.int64)
+        elif isinstance(one, (int, np.integer)):  # an index among others, as in NumPy
+            one = torch.tensor([int(one)], device=place)
+        found.append(one)
+    return tuple(found)
+
+
+def _flipped(x: T, items: list[Any]) -> tuple[T, list[Any]]:
+    """x reversed along the axes of slices of negative step, and the key for that."""
+    axis, flips, found = 0, [], []
+    for one in items:
+        if isinstance(one, slice) and (one.step or 1) < 0:
+            start, stop, step = one.indices(x.shape[axis])
+            last = x.shape[axis] - 1
+            flips.append(axis)
+            one = slice(last - start, last - stop, -step)
+        found.append(one)
+        axis += 0 if one is None else one.dim() if isinstance(one, T) and one.dtype == torch.bool else 1
+    return (x.flip(flips) if flips else x), found
+
+
+def _index(x: T, key: Any) -> T:
+    x, items = _flipped(x, list(_indices(key, x.device)))
+    return x[tuple(items)].clone()
+
+
+def _setitem(x: Any, key: Any, value: Any) -> None:
+    """Writes ``value`` into ``x[key]``, in place."""
+    items = _scalars(spread("setitem", key, x.shape))
+    if not isinstance(value, Tensor):
+        host = np.asarray(value)
+        value = Tensor.from_host(x.queue, host, x.dtype if host.dtype.kind in "biuf" and not host.ndim else None)
+    elif value.engine is not x.engine:
+        value = value.to(x.queue)
+    source = value._t.to(x._t.dtype)
+    if any(map(is_array, items)):
+        raw = [one._t if isinstance(one, Tensor) else one for one in items]
+        x._t[_indices(raw, x._t.device)] = source
+        return
+    view, reverse = _basic(x.detach(), items)
+    while source.dim() > view.ndim and source.shape[0] == 1:
+        source = source[0]
+    try:
+        source = source.expand(view.shape)
+    except RuntimeError:
+        raise ShapeError(f"setitem: shape {tuple(source.shape)} does not broadcast to {view.shape}") from None
+    if source.untyped_storage() is view._t.untyped_storage():
+        source = source.clone()
+    view._t.copy_(source.flip(reverse) if reverse else source)
+
+
+def _one(x: Any, axis: int) -> int:
+    return normalize_axes(axis, x.ndim, "op")[0]
+
+
+def _squeeze(x: Any, axis: Any = None) -> Any:
+    axes = normalize_axes(axis, x.ndim, "squeeze")
+    if axis is not None:
+        exactly(
+            "squeeze", all(x.shape[one] == 1 for one in axes), f"axes {axis} of shape {x.shape} have not length one"
+        )
+    gone = [one for one in axes if x.shape[one] == 1]
+    return call("reshape", x, tuple(length for place, length in enumerate(x.shape) if place not in gone))
+
+
+def _unsqueeze(x: Any, axis: Any) -> Any:
+    given = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
+    axes = normalize_axes(given, x.ndim + len(given), "unsqueeze")
+    lengths = iter(x.shape)
+    return call("reshape", x, tuple(1 if place in axes else next(lengths) for place in range(x.ndim + len(given))))
+
+
+def _flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    if not x.ndim:
+        return call("reshape", x, (1,))
+    first, last = _one(x, start_dim), _one(x, end_dim)
+    exactly("flatten", first <= last, f"axes {start_dim} to {end_dim}")
+    return call("reshape", x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+
+
+def _transpose(x: Any, axes: Any = (), *more: int) -> Any:
+    given = (axes, *more) if isinstance(axes, (int, np.integer)) else tuple(axes)
+    if not given:
+        return call("permute", x, tuple(range(x.ndim))[::-1])
+    if len(given) == 2:
+        order = list(range(x.ndim))
+        a, b = _one(x, given[0]), _one(x, given[1])
+        order[a], order[b] = b, a
+        return call("permute", x, tuple(order))
+    return call("permute", x, given)
+
+
+def _narrow(x: Any, axis: int, start: int, length: int) -> Any:
+    axis = _one(x, axis)
+    first = start + x.shape[axis] if start < 0 else start
+    if length < 0 or first < 0 or first + length > x.shape[axis]:
+        raise IndexError(f"narrow: positions {start} to {start + length} of an axis of {x.shape[axis]}")
+    return call("getitem", x, (*(slice(None),) * axis, slice(first, first + length)))
+
+
+def _split(x: Any, size: Any, axis: int = 0) -> Any:
+    axis = _one(x, axis)
+    length = x.shape[axis]
+    if isinstance(size, (int, np.integer)):
+        exactly("split", size > 0 or (size == 0 and length == 0), f"size {size}")
+        sizes = [size] * (length // size) + ([length % size] if length % size else []) if size else [0]
+        sizes = sizes or [0]
+    else:
+        sizes = list(size)
+        exactly("split", sum(sizes) == length and min(sizes, default=0) >= 0, f"sizes {sizes} of an axis of {length}")
+    ends = list(itertools.accumulate(sizes))
+    return tuple(_narrow(x, axis, end - part, part) for part, end in zip(sizes, ends))
+
+
+def _chunk(x: Any, chunks: int, axis: int = 0) -> Any:
+    exactly("chunk", chunks > 0, f"{chunks} chunks")
+    return _split(x, max(-(-x.shape[_one(x, axis)] // chunks), 1), axis)
+
+
+def _unbind(x: Any, axis: int = 0) -> Any:
+    axis = _one(x, axis)
+    return tuple(call("getitem", x, (*(slice(None),) * axis, place)) for place in range(x.shape[axis]))
+
+
+def _matrix_transpose(x: Any) -> Any:
+    exactly("matrix_transpose", x.ndim >= 2, f"shape {x.shape} has fewer than two axes")
+    return _transpose(x, x.ndim - 2, x.ndim - 1)
+
+
+def _at_least(rank: int) -> Any:
+    def view(x: Any) -> Any:
+        shape = x.shape
+        if len(shape) >= rank:
+            return x
+        wide = {1: (1,), 2: (1, *shape)[-2:] if shape else (1, 1), 3: (1, 1, 1)}[rank]
+        if rank == 3 and shape:
+            wide = (1, *shape, 1) if len(shape) == 1 else (*shape, 1)
+        return call("reshape", x, wide)
+
+    return view
+
+
+composites("widest", {
+    "getitem(x: Tensor, key)": _getitem, "squeeze(x: Tensor, axis=None)": _squeeze,
+    "unsqueeze(x: Tensor, axis)": _unsqueeze, "flatten(x: Tensor, start_dim=0, end_dim=-1)": _flatten,
+    "transpose(x: Tensor, axes=(), *more)": _transpose, "narrow(x: Tensor, axis, start, length)": _narrow,
+    "split(x: Tensor, size, axis=0)": _split, "chunk(x: Tensor, chunks, axis=0)": _chunk,
+    "unbind(x: Tensor, axis=0)": _unbind, "matrix_transpose(x: Tensor)": _matrix_transpose,
+    "atleast_1d(x: Tensor)": _at_least(1), "atleast_2d(x: Tensor)": _at_least(2), "atleast_3d(x: Tensor)": _at_least(3),
+    "broadcast_tensors(*tensors: Tensor)": lambda *tensors: tuple(
+        call("expand", one, shape) for shape in [torch.broadcast_shapes(*(t.shape for t in tensors))] for one in tensors),
+})  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------------- movement
+
+
+def _pads(pads: Any, rank: int) -> list[tuple[int, int]]:
+    if isinstance(pads, (int, np.integer)):
+        return [(int(pads), int(pads))] * rank
+    given = list(pads)
+    if given and isinstance(given[0], (list, tuple)):
+        exactly("pad", len(given) == rank, f"{len(given)} pairs for {rank} axes")
+        return [(int(a), int(b)) for a, b in given]
+    exactly("pad", len(given) % 2 == 0 and len(given) <= 2 * rank, f"pads {given} for {rank} axes")
+    pairs = [(int(given[place]), int(given[place + 1])) for place in range(0, len(given), 2)]
+    return [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
+
+
+def _pad(x: T, pads: Any, mode: str = "constant", value: float = 0.0) -> T:
+    pairs = _pads(pads, x.dim())
+    if mode == "constant":
+        return F.pad(x, [side for pair in reversed(pairs) for side in pair], "constant", value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise ValueError(f"pad: there is no mode {mode!r}")
+    for axis, (before, after) in enumerate(pairs):
+        n = x.shape[axis]
+        if (before, after) == (0, 0):
+            continue
+        most = {"reflect": n - 1, "circular": n, "replicate": max(before, after) if n else 0}[mode]
+        exactly("pad", max(before, after) <= most, f"a {mode} border of {max(before, after)} on an axis of {n}")
+        place = torch.arange(-before, n + after, device=x.device)
+        if mode == "reflect":
+            place = place.abs()
+            place = torch.where(place >= n, 2 * (n - 1) - place, place)
+        x = x.index_select(axis, place % n if mode == "circular" else place.clamp(0, n - 1))
+    return x
+
+
+def _roll(x: T, shift: Any, axis: Any = None) -> T:
+    if axis is None:
+        return torch.roll(x.reshape(-1), sum(shift) if isinstance(shift, (list, tuple)) else shift).reshape(x.shape)
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
+    exactly("roll", len(axes) == len(shifts), f"{len(shifts)} shifts for {len(axes)} axes")
+    return torch.roll(x, shifts, [axis_of(x, one, "roll") for one in axes])
+
+
+def _tile(x: T, reps: Any) -> T:
+    return x.tile((reps,) if isinstance(reps, int) else tuple(reps))
+
+
+def _repeat(x: T, repeats: Any, axis: int | None = None) -> T:
+    repeats = torch.as_tensor(repeats, device=x.device) if not isinstance(repeats, int) else repeats
+    return torch.repeat_interleave(x, repeats, axis)
+
+
+def _diag(x: T, diagonal: int = 0) -> T:
+    exactly("diag", x.dim() in (1, 2), f"shape {tuple(x.shape)} is no vector or matrix")
+    return torch.diag(x, diagonal)
+
+
+def _blocks(*tensors: T) -> T:
+    exactly("block_diag", bool(tensors) and all(one.dim() <= 2 for one in tensors), "takes vectors and matrices")
+    return torch.block_diag(*tensors)
+
+
+def _cartesian(*tensors: T) -> T:
+    exactly("cartesian_prod", bool(tensors) and all(one.dim() == 1 for one in tensors), "takes vectors")
+    return torch.cartesian_prod(*tensors)
+
+
+def _diff(x: T, n: int = 1, axis: int = -1, prepend: T | None = None, append: T | None = None) -> T:
+    exactly("diff", x.dim() > 0, "a 0-d tensor has no neighbors")
+    if n < 0:
+        raise ValueError(f"diff: n is {n}, below 0")
+    return torch.diff(x, n, axis, prepend, append)
+
+
+def _stacked(function: Any, name: str) -> Any:
+    def compute(tensors: Any) -> T:
+        exactly(name, len(tensors) > 0, "takes one tensor or more")
+        return function(list(tensors))  # type: ignore[no-any-return]
+
+    return compute
+
+
+def _cat(tensors: Any, axis: int = 0) -> T:
+    exactly("cat", len(tensors) > 0, "takes one tensor or more")
+    axis_of(tensors[0], axis, "cat")
+    shapes = [tuple(one.shape) for one in tensors]
+    fits = len({(len(s), *(n for a, n in enumerate(s) if a != axis % len(s))) for s in shapes}) == 1
+    exactly("cat", fits, f"shapes {', '.join(map(str, shapes))} differ off axis {axis}")
+    return torch.cat(list(tensors), axis)
+
+
+def _stack(tensors: Any, axis: int = 0) -> T:
+    exactly("stack", len(tensors) > 0, "takes one tensor or more")
+    shapes = {tuple(one.shape) for one in tensors}
+    exactly("stack", len(shapes) == 1, f"shapes {', '.join(map(str, shapes))} differ")
+    return torch.stack(list(tensors), axis)
+
+
+rows("widest", {
+    "index(x: Tensor, key)": _index, "pad(x: Tensor, pads, mode='constant', value=0.0)": _pad,
+    "flip(x: Tensor, axis=None)": lambda x, axis=None: x.flip(axes_of(x, axis, "flip")),
+    "roll(x: Tensor, shift, axis=None)": _roll, "tile(x: Tensor, reps)": _tile,
+    "repeat(x: Tensor, repeats, axis=None)": _repeat, "diag(x: Tensor, diagonal=0)": _diag,
+    "rot90(x: Tensor, k=1, dims=(0, 1))": lambda x, k=1, dims=(0, 1): torch.rot90(x, k, list(dims)).clone(),
+    "tril(x: Tensor, diagonal=0)": lambda x, diagonal=0: torch.tril(x, diagonal),
+    "triu(x: Tensor, diagonal=0)": lambda x, diagonal=0: torch.triu(x, diagonal),
+    "trace(x: Tensor, diagonal=0)": lambda x, diagonal=0: (
+        exactly("trace", x.dim() == 2, f"shape {tuple(x.shape)} is no matrix"), x.diagonal(diagonal).sum())[1],
+    "cat(tensors: Tensor, axis=0)": _cat, "stack(tensors: Tensor, axis=0)": _stack,
+    "hstack(tensors: Tensor)": _stacked(torch.hstack, "hstack"), "vstack(tensors: Tensor)": _stacked(torch.vstack, "vstack"),
+    "dstack(tensors: Tensor)": _stacked(torch.dstack, "dstack"),
+    "column_stack(tensors: Tensor)": _stacked(torch.column_stack, "column_stack"),
+    "block_diag(*tensors: Tensor)": _blocks, "cartesian_prod(*tensors: Tensor)": _cartesian,
+    "combinations(x: Tensor, r=2, with_replacement=False)": lambda x, r=2, with_replacement=False: torch.combinations(
+        x, r, with_replacement),
+    "diff(x: Tensor, n=1, axis=-1, prepend: Tensor | None = None, append: Tensor | None = None)": _diff,
+    "fill(x: Tensor, value: Tensor)": lambda x, value: torch.where(
+        torch.ones((), dtype=torch.bool, device=x.device), torch.as_tensor(value).to(x.device, x.dtype), x),
+    "channel_shuffle(x: Tensor, groups)": lambda x, groups: F.channel_shuffle(x, groups).clone(),
+    "pixel_shuffle(x: Tensor, upscale_factor)": lambda x, upscale_factor: F.pixel_shuffle(x, upscale_factor),
+    "pixel_unshuffle(x: Tensor, downscale_factor)": lambda x, downscale_factor: F.pixel_unshuffle(x, downscale_factor),
+})  # fmt: skip
+
+# ----------------------------------------------------------------------------------------------------------- indices
+
+
+_OUTSIDE = "index {value} at position {position} is out of range for an axis of length {size}"
+
+
+def _index_of(index: Any, x: T, axis: int | None = None) -> T:
+    """An index as int64 on x's device; of ``axis`` counted from its beginning."""
+    found = index if isinstance(index, T) else torch.as_tensor(np.asarray(index))
+    if found.is_floating_point() and found.numel():
+        raise DTypeError("an index has whole numbers")
+    found = found.to(x.device, torch.int64)
+    if axis is None:
+        return found
+    size = x.shape[axis] if x.dim() else 1
+    given, found = found, torch.where(found < 0, found + size, found)
+    if isinstance(index, T):  # an error of an index on the device is raised at the next host read
+        holds = (found >= 0) & (found < size)
+        if not torch.is_grad_enabled():
+            engine = _engine_of([x])
+            engine.report(holds, engine.flag_code(_OUTSIDE), given, size)
+        found = torch.where(holds, found, 0) if size else found
+    return found
+
+
+def _select(x: T, axis: int, index: Any) -> T:
+    axis = axis_of(x, axis, "index_select")
+    place = _index_of(index, x, axis)
+    shape = (*x.shape[:axis], *place.shape, *x.shape[axis + 1 :])
+    return x.index_select(axis, place.reshape(-1)).reshape(shape)
+
+
+def _take(x: T, indices: Any, axis: int | None = None) -> T:
+    return _select(x.reshape(-1), 0, indices) if axis is None else _select(x, axis, indices)
+
+
+def _take_along(x: T, indices: Any, axis: int | None = -1) -> T:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = axis_of(x, axis, "take_along_axis")
+    place = _index_of(indices, x, axis)
+    off = [
+        torch.broadcast_shapes((a,), (b,))[0] if p != axis else -1 for p, (a, b) in enumerate(zip(x.shape, place.shape))
+    ]
+    return torch.gather(
+        x.expand([n if n >= 0 else x.shape[axis] for n in off]), axis,
+        place.expand([n if n >= 0 else place.shape[axis] for n in off]))  # fmt: skip
+
+
+def _gather(x: T, axis: int, index: Any) -> T:
+    axis = axis_of(x, axis, "gather")
+    return torch.gather(x, axis, _index_of(index, x, axis))
+
+
+def _source(x: T, src: Any, index: T) -> T:
+    found = src if isinstance(src, T) else torch.full(index.shape, src, dtype=x.dtype, device=x.device)
+    return found.to(x.dtype)[tuple(slice(n) for n in index.shape)]  # of which only this part is used
+
+
+def _scatter(function: Any, name: str) -> Any:
+    def compute(x: T, axis: int, index: Any, src: Any) -> T:
+        axis = axis_of(x, axis, name)
+        place = _index_of(index, x, axis)
+        return function(x, axis, place, _source(x, src, place))  # type: ignore[no-any-return]
+
+    return compute
+
+
+_HOW = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
+
+
+def _scatter_reduce(x: T, axis: int, index: Any, src: T, reduce: str, *, include_self: bool = True) -> T:
+    if reduce not in _HOW:
+        raise ValueError(f"scatter_reduce: there is no reduction {reduce!r}; there are {', '.join(_HOW)}")
+    axis = axis_of(x, axis, "scatter_reduce")
+    place = _index_of(index, x, axis)
+    return torch.scatter_reduce(x, axis, place, _source(x, src, place), reduce, include_self=include_self)
+
+
+def _index_reduce(x: T, axis: int, index: Any, source: T, reduce: str, *, include_self: bool = True) -> T:
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise ValueError(f"index_reduce: there is no reduction {reduce!r}")
+    axis = axis_of(x, axis, "index_reduce")
+    place = _index_of(index, x, axis).reshape([-1 if one == axis else 1 for one in range(x.dim())])
+    return _scatter_reduce(x, axis, place.expand(source.shape), source, reduce, include_self=include_self)
+
+
+def _index_add(x: T, axis: int, index: Any, source: T, alpha: float = 1) -> T:
+    axis = axis_of(x, axis, "index_add")
+    return torch.index_add(x, axis, _index_of(index, x, axis).reshape(-1), source.to(x.dtype), alpha=alpha)
+
+
+def _last(x: T, places: T, values: T) -> T:
+    """x, flat, with ``values`` at ``places``: of equal places the last wins, and alone gets the gradient."""
+    order = torch.arange(places.numel(), device=x.device)
+    winner = torch.full_like(x, -1, dtype=torch.int64).scatter_reduce(0, places, order, "amax")
+    if not places.numel():
+        return x.clone()
+    return torch.where(winner >= 0, values.to(x.dtype)[winner.clamp(min=0)], x)
+
+
+def _index_copy(x: T, axis: int, index: Any, source: T) -> T:
+    axis = axis_of(x, axis, "index_copy")
+    span = torch.arange(x.numel(), device=x.device).reshape(x.shape)
+    places = span.index_select(axis, _index_of(index, x, axis).reshape(-1))
+    exactly("index_copy", places.shape == source.shape, f"source is {tuple(source.shape)}, not {tuple(places.shape)}")
+    return _last(x.reshape(-1), places.reshape(-1), source.reshape(-1)).reshape(x.shape)
+
+
+def _index_put(x: T, indices: Any, values: Any, accumulate: bool = False) -> T:
+    items = [slice(None) if one is None else one for one in _indices(indices, x.device)]
+    values = values if isinstance(values, T) else torch.as_tensor(np.asarray(values), device=x.device)
+    span = torch.arange(x.numel(), device=x.device).reshape(x.shape)[tuple(items)]
+    values = values.to(x.dtype).expand(span.shape).reshape(-1)
+    if accumulate:
+        return torch.index_add(x.reshape(-1), 0, span.reshape(-1), values).reshape(x.shape)
+    return _last(x.reshape(-1), span.reshape(-1), values).reshape(x.shape)
+
+
+def _masked_fill(x: T, mask: T, value: Any) -> T:
+    exactly("masked_fill", mask.dim() <= x.dim(), f"mask {tuple(mask.shape)} for shape {tuple(x.shape)}")
+    value = value.to(x.dtype) if isinstance(value, T) else value
+    return torch.masked_fill(x, mask if mask.dtype == torch.bool else mask != 0, value)
+
+
+def _embedding(indices: Any, weight: T, padding_idx: int | None = None) -> T:
+    place, count = _index_of(indices, weight), weight.shape[0]
+    if padding_idx is not None and not -count <= padding_idx < count:
+        raise IndexError(f"embedding: padding_idx {padding_idx} is not in [-{count}, {count})")
+    holds = (place >= 0) & (place < count)
+    if not isinstance(indices, T) and not bool(holds.all()):
+        raise IndexError(f"embedding: an index is outside of [0, {count})")
+    if not torch.is_grad_enabled():
+        engine = _engine_of([weight])
+        engine.report(holds, engine.flag_code("embedding: " + _OUTSIDE), place, count)
+    place = torch.where(holds, place, 0)
+    return F.embedding(place, weight, padding_idx)
+
+
+def _nonzero(x: T, as_tuple: bool = False) -> Any:
+    return torch.nonzero(x, as_tuple=True) if as_tuple else torch.nonzero(x)
+
+
+def _one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") -> Any:
+    if not isinstance(indices, Tensor):
+        indices = Tensor.from_host(np.asarray(indices))
+    place = indices._t.to(torch.int64)
+    count = int(place.max()) + 1 if num_classes is None else num_classes
+    if place.numel() and (int(place.min()) < 0 or int(place.max()) >= count):
+        raise IndexError(f"one_hot: an index is outside of [0, {count})")
+    return indices.engine.wrap(F.one_hot(place, count).to(TORCH[canonical(dtype)]))
+
+
+def _isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> T:
+    a, b = unified("isin", elements, test_elements.reshape(-1) if isinstance(test_elements, T) else test_elements)\
+        if not (isinstance(elements, T) and isinstance(test_elements, T)) else (elements, test_elements)  # fmt: skip
+    found = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
+    return ~found if invert else found
+
+
+def _unravel(indices: T, shape: Any) -> Any:
+    if indices.is_floating_point() or indices.dtype == torch.bool:
+        raise DTypeError("unravel_index takes whole numbers")
+    return torch.unravel_index(indices, (shape,) if isinstance(shape, int) else tuple(shape))
+
+
+rows("widest", {
+    "index_select(x: Tensor, axis, index)": _select, "take(x: Tensor, indices, axis=None)": _take,
+    "take_along_axis(x: Tensor, indices, axis=-1)": _take_along, "gather(x: Tensor, axis, index)": _gather,
+    "scatter(x: Tensor, axis, index, src: Tensor)": _scatter(torch.scatter, "scatter"),
+    "scatter_add(x: Tensor, axis, index, src: Tensor)": _scatter(torch.scatter_add, "scatter_add"),
+    "scatter_reduce(x: Tensor, axis, index, src: Tensor, reduce, *, include_self=True)": _scatter_reduce,
+    "index_reduce(x: Tensor, axis, index, source: Tensor, reduce, *, include_self=True)": _index_reduce,
+    "index_add(x: Tensor, axis, index, source: Tensor, alpha=1)": _index_add,
+    "index_copy(x: Tensor, axis, index, source: Tensor)": _index_copy,
+    "index_put(x: Tensor, indices, values: Tensor, accumulate=False)": _index_put,
+    "masked_fill(x: Tensor, mask: Tensor, value: Tensor)": _masked_fill,
+    "masked_select(x: Tensor, mask: Tensor)": lambda x, mask: torch.masked_select(x, mask),
+    "embedding(indices, weight: Tensor, padding_idx=None)": _embedding,
+})  # fmt: skip
+rows("widest", {
+    "nonzero(x: Tensor, as_tuple=False)": _nonzero,
+    "isin(elements: Tensor, test_elements: Tensor, *, assume_unique=False, invert=False)": _isin,
+    "unravel_index(indices: Tensor, shape)": _unravel,
+}, gradient=False)  # fmt: skip
