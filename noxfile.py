@@ -253,7 +253,7 @@ def swap_core_whole(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"], venv_backend="virtualenv")
 def core_torch(session: nox.Session) -> None:
-    """Check netcl-core-torch by netcl-conformance and run the suites on it that pass whole, or those named: -- nn trainer.
+    """Check netcl-core-torch by netcl-conformance, and run the suites that pass on it, or those named: -- nn trainer.
 
     With pip, as uv may not see the index from which pip takes torch.
     """
