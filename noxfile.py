@@ -314,7 +314,8 @@ def wheels(session: nox.Session) -> None:
 @nox.session
 def house(session: nox.Session) -> None:
     """Run the checks across packages: imports, ranges, purity, ownership of files, wheels, planted faults."""
-    install(session, everything({"core": "[cpu,test]"}), "hatchling", *nox.project.dependency_groups(SETTINGS, "lint"))
+    extras = {"core": "[cpu,test]", "data": "[image]"}  # samples read images
+    install(session, everything(extras), "hatchling", *nox.project.dependency_groups(SETTINGS, "lint"))
     run_suites(session, "tests")
 
 
@@ -389,7 +390,7 @@ def array_api(session: nox.Session) -> None:
 @nox.session(tags=["deep"], python=PYTHONS)
 def pythons(session: nox.Session) -> None:
     """Run all suites and the house checks on every Python that netcl supports."""
-    suites = {part: "[cpu,test]" if part == "core" else "[test]" for part in PACKAGES}
+    suites = {part: {"core": "[cpu,test]", "data": "[image,test]"}.get(part, "[test]") for part in PACKAGES}
     install(session, everything(suites), "hatchling", *nox.project.dependency_groups(SETTINGS, "lint"))
     run_suites(session, "tests", *(f"packages/netcl-{part}/tests" for part in PACKAGES))
 
