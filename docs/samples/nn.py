@@ -508,6 +508,11 @@ layer = nn.RNN(4, 8, batch_first=True)
 output, state = layer(nc.randn(2, 5, 4))
 output.shape
 
+# %% netcl.nn.RNNBase
+layer = nn.RNNBase("GRU", 4, 8, batch_first=True)
+output, state = layer(nc.randn(2, 5, 4))
+output.shape
+
 # %% netcl.nn.RNNCell
 nn.RNNCell(4, 8)(nc.randn(2, 4)).shape
 
@@ -641,6 +646,11 @@ layer(nc.randn(4, 6)).shape
 # %% netcl.nn.Unfold
 layer = nn.Unfold(2)
 layer(nc.randn(2, 3, 8, 8)).shape
+
+# %% netcl.nn.UninitializedBuffer
+buffer = nn.UninitializedBuffer()
+buffer.materialize((2, 3))
+buffer.shape
 
 # %% netcl.nn.UninitializedParameter
 nn.LazyLinear(3).weight
