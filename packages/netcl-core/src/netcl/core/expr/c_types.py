@@ -147,7 +147,7 @@ def convert(text: str, source: str, target: str, width: int) -> str:
     if is_floating(source) and want in ("uint", "ulong"):
         return _unsigned_of_float(text, target, width)
     if have != want:
-        text = f"({want})({text})" if width == 1 else f"convert_{want}{width}({text})"
+        text = _converted(text, have, want, width)
     return text if _holds(target, source) else wrapped(text, target)
 
 
@@ -157,8 +157,26 @@ def _unsigned_of_float(text: str, target: str, width: int) -> str:
     """
     if target == "uint64":
         return f"({text} < 0 ? (ulong)(long)({text}) : (ulong)({text}))"
-    text = f"(uint)(long)({text})" if width == 1 else f"convert_uint{width}(convert_long{width}({text}))"
+    if width > 4:  # of four lanes each, for the reason given in _converted
+        low, high = (_unsigned_of_float(f"({text}).{half}", "uint32", width // 2) for half in ("lo", "hi"))
+        text = f"(uint{width})({low}, {high})"
+    else:
+        text = f"(uint)(long)({text})" if width == 1 else f"convert_uint{width}(convert_long{width}({text}))"
     return wrapped(text, target)
+
+
+def _converted(text: str, have: str, want: str, width: int) -> str:
+    """A value of the type ``have`` as one of the type ``want``; more than four lanes of 8 bytes in halves.
+
+    Such a vector has 64 bytes, which functions of PoCL's library take in another way than calls pass them on a CPU with
+    AVX-512: the results are wrong numbers, or the kernel does not build.
+    """
+    if width == 1:
+        return f"({want})({text})"
+    if width > 4 and {have, want} & {"long", "ulong", "double"}:
+        low, high = (_converted(f"({text}).{half}", have, want, width // 2) for half in ("lo", "hi"))
+        return f"({want}{width})({low}, {high})"
+    return f"convert_{want}{width}({text})"
 
 
 def is_small(dtype: str) -> bool:
