@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import netcl as nc
 from netcl import ops
 from netcl.core import Tensor
 from netcl.core.backend.cpu import window
@@ -151,3 +154,13 @@ def test_bins_of_a_range_that_is_not_finite_are_refused(value, engine):
         with pytest.raises(ValueError, match="histogram: the range of the elements is not finite; pass range="):
             function(x, bins=4)[0].numpy()
     assert ops.histc(x, 4, 0, 2).tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_a_huge_number_leaves_its_neighbours_as_they_are(handle: Any, name: str) -> None:
+    """Vectors of a driver's library take another way if one of their numbers is huge."""
+    small = np.array([2.5e-4, -1e-8, 0.007, -0.0078, 0.0079, 0.3, -2.0], np.float32)
+    for huge in (1e30, np.inf, np.nan):
+        given = np.concatenate([[huge], small]).astype(np.float32)
+        found = getattr(nc, name)(nc.tensor(given, device=handle)).numpy()[1:]
+        np.testing.assert_allclose(found, getattr(np, name)(small.astype(np.float64)), rtol=1e-6)

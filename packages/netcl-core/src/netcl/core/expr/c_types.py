@@ -211,9 +211,11 @@ def applied(node: Apply, args: Sequence[str], width: int) -> str:
         return convert(args[0], node.args[0].dtype, node.dtype, width)
     template = node.prim.opencl
     if isinstance(template, dict):
+        computed = compute_type(node.args[0].dtype)
         kind = "float" if is_floating(node.args[0].dtype) else "int"
-        unsigned = "uint" in template and compute_type(node.args[0].dtype) in ("uint", "ulong")
-        template = template["uint" if unsigned else kind]
+        if "uint" in template and computed in ("uint", "ulong"):
+            kind = "uint"
+        template = template["double" if computed == "double" and "double" in template else kind]
     text = template.format(*args)
     return wrapped(f"({text})", node.dtype) if is_small(node.dtype) else text
 

@@ -212,9 +212,9 @@ class Primitive:
     """One row of the table of scalar operations.
 
     ``opencl`` is OpenCL C with ``{0}`` ``{1}`` for the arguments, valid on scalars and vectors alike (a dict by kind,
-    ``float``, ``int`` or ``uint``, where they differ); comparisons give 1 on scalars and -1 on vectors, as in OpenCL C.
-    ``numpy`` does the same on arrays. ``vjp(grad, out, *args)`` gives the gradient of each argument, None if there
-    is none. ``dtype`` names the rule: ``promote``, ``float`` (whole numbers become float32), ``compare`` and
+    ``float``, ``double``, ``int`` or ``uint``, where they differ); comparisons give 1 on scalars and -1 on vectors, as
+    in OpenCL C. ``numpy`` does the same on arrays. ``vjp(grad, out, *args)`` gives the gradient of each argument, None
+    if there is none. ``dtype`` names the rule: ``promote``, ``float`` (whole numbers become float32), ``compare`` and
     ``predicate`` (give bool), ``logical``, ``where``, or the dtype of a cast. ``vector`` is False where the text
     holds for scalars alone.
 

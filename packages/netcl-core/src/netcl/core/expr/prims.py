@@ -215,18 +215,41 @@ _row("log", 1, "log({0})", np.log, lambda g, out, a: (g / a,), "float")
 _row("log1p", 1, "log1p({0})", np.log1p, lambda g, out, a: (g / (a + 1.0),), "float")
 _row("log2", 1, "log2({0})", np.log2, lambda g, out, a: (g / (a * math.log(2.0)),), "float")
 _row("log10", 1, "log10({0})", np.log10, lambda g, out, a: (g / (a * math.log(10.0)),), "float")
-# PoCL's sin, cos and tan of numbers next to the denormal ones are off in the second digit, so those take a way around.
-_TINY = "fabs({0}) < 1e-30f"
-_row("sin", 1, f"({_TINY} ? {{0}} : sin({{0}}))", np.sin, lambda g, out, a: (g * apply("cos", a),), "float")
+# PoCL's sin, cos and tan give numbers below 2^-7 the value at 2^-7 in a vector of floats of which another one is huge,
+# and are off in the second digit for doubles next to the denormal ones: these have the first terms of the series.
+_SMALL, _TINY = "fabs({0}) < 0.0078125f", "fabs({0}) < 1e-30f"
+
+
+def _near_zero(name: str, small: str, tiny: str) -> dict[str, str]:
+    """The texts of a function that has the value ``small`` for small floats, and ``tiny`` for tiny doubles."""
+    single = f"({_SMALL} ? {small} : {name}({{0}}))"
+    return {"float": single, "int": single, "double": f"({_TINY} ? {tiny} : {name}({{0}}))"}
+
+
+_row(
+    "sin",
+    1,
+    _near_zero("sin", "{0} * (1.0f - {0} * {0} * 0.16666667f)", "{0}"),
+    np.sin,
+    lambda g, out, a: (g * apply("cos", a),),
+    "float",
+)
 _row(
     "cos",
     1,
-    f"({_TINY} ? {{0}} * {{0}} + 1.0f : cos({{0}}))",
+    _near_zero("cos", "1.0f - {0} * {0} * 0.5f", "{0} * {0} + 1.0f"),
     np.cos,
     lambda g, out, a: (-g * apply("sin", a),),
     "float",
 )
-_row("tan", 1, f"({_TINY} ? {{0}} : tan({{0}}))", np.tan, lambda g, out, a: (g * (1.0 + out * out),), "float")
+_row(
+    "tan",
+    1,
+    _near_zero("tan", "{0} * (1.0f + {0} * {0} * 0.33333334f)", "{0}"),
+    np.tan,
+    lambda g, out, a: (g * (1.0 + out * out),),
+    "float",
+)
 _row("asin", 1, "asin({0})", np.arcsin, lambda g, out, a: (g * apply("rsqrt", 1.0 - a * a),), "float")
 _row("acos", 1, "acos({0})", np.arccos, lambda g, out, a: (-g * apply("rsqrt", 1.0 - a * a),), "float")
 _row("atan", 1, "atan({0})", np.arctan, lambda g, out, a: (g / (1.0 + a * a),), "float")
