@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor
+from netcl.core.backend.registry import engine_for
 from netcl.core.dispatch import evaluate
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Const, Load
@@ -207,3 +209,46 @@ def test_views_made_in_a_capture(handle: DeviceHandle) -> None:
         found = captured.replay(Tensor.from_host(x + k))
         for one, other in zip(found, wanted):
             np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def _copies(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The list to which each copy and each gather that an engine makes from now on adds its name."""
+    engine, made = engine_for(handle), []
+    for name in ("copy", "index"):
+        call = getattr(engine, name)
+        noted = partial(lambda name, call, *args, **kwargs: (made.append(name), call(*args, **kwargs))[1], name, call)
+        monkeypatch.setattr(engine, name, noted)
+    return made
+
+
+def test_a_view_is_gathered_at_its_first_use(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, array = _pair(6, 4, 5)
+    made = _copies(handle, monkeypatch)
+    view = x[2:5][1].transpose()  # one gather from the root for all three
+    assert not made
+    x[3, 1] = 7.0
+    array[3, 1] = 7
+    made.clear()
+    _same((view, array[3].T), (x, array))
+    assert made == ["copy"]
+    _same((view, array[3].T))
+    assert made == ["copy"], "it is up to date"
+
+
+def test_samples_of_one_tensor_are_stacked_by_one_gather(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, array = _pair(6, 4, 5)
+    order = [(5, 1), (0, 0), (-1, 3), (2, 2)]
+    made = _copies(handle, monkeypatch)
+    found = ops.stack([x[key] for key in order])
+    assert made == ["index"]
+    _same((found, np.stack([array[key] for key in order])))
+    found[0] = 9.0  # no view of x
+    _same((x, array))
+    numbers = ops.stack([x[0, 0, i] for i in (3, 1, 1)])
+    _same((numbers, array[0, 0, [3, 1, 1]]))
+    used = x[1]
+    _same((used, array[1]))
+    made.clear()
+    _same((ops.stack([used, x[2]]), array[[1, 2]]), (ops.stack([x[1:3], x[2:4]]), np.stack([array[1:3], array[2:4]])))
+    _same((ops.stack([x[1, :, 1], x[2, :, 0]]), np.stack([array[1, :, 1], array[2, :, 0]])))
+    assert "index" not in made, "rows of the table, and only those, are gathered"

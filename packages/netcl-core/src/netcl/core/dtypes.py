@@ -175,7 +175,15 @@ def is_dtype(name: object) -> bool:
     (True, False)
     """
     try:
-        canonical(cast(DTypeLike, name))
+        return name in _ALIASES or _is_dtype_of_numpy(name)
+    except TypeError:  # not hashable
+        return False
+
+
+@lru_cache(maxsize=256)
+def _is_dtype_of_numpy(name: Any) -> bool:
+    try:
+        _canonical_by_numpy(name)
     except DTypeError:
         return False
     return True

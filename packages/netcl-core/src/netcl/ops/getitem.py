@@ -20,7 +20,18 @@ from netcl.core.tensor import Tensor
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.views import check_writable, flush
 from netcl.ops.index import broadcasts, select, take_at
-from netcl.ops.keys import Block, Selection, block_of, check_mask, is_array, is_mask, row_positions, select_by, spread
+from netcl.ops.keys import (
+    OUT_OF_AXIS,
+    Block,
+    Selection,
+    block_of,
+    check_mask,
+    is_array,
+    is_mask,
+    row_positions,
+    select_by,
+    spread,
+)
 from netcl.ops.scatter import add_at, addable, fitting, put_at
 from netcl.ops.shape import expand, permute, reshape, strided_copy, strided_slice
 from netcl.ops.table import as_dtype, composite, computed, engine_of
@@ -69,8 +80,13 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     device costs a host read of its number of true elements. Raises UnsupportedError for any other key.
     """
     engine = engine_of("getitem", x)
-    if isinstance(key, Tensor) and key.dtype != "bool" and x.ndim:
-        return select("getitem", x, 0, key)
+    numbers = key if type(key) is tuple else (key,)
+    if 0 < len(numbers) <= x.ndim and all(type(number) is int for number in numbers):
+        return _entry_at(x, numbers)
+    if isinstance(key, (Tensor, np.ndarray, list)) and x.ndim:
+        rows = key if isinstance(key, Tensor) else np.asarray(key)
+        if rows.ndim and rows.dtype != "bool" and rows.size:
+            return select("getitem", x, 0, rows)
     items = spread("getitem", key, x.shape)
     if not any(map(is_array, items)):
         block = block_of("getitem", items, x.shape)
@@ -81,6 +97,17 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     y = _moved(_block(_shaped(x, chosen.merged), chosen.block), chosen.order)
     rows = take_at(_shaped(y, chosen.table), positions, 1, True, "getitem")
     return _shaped(rows, chosen.result(positions.shape))
+
+
+def _entry_at(x: Tensor, numbers: Sequence[int]) -> Tensor:
+    """The view at positions of the first axes: ``block_of`` for the keys that data sets are read with."""
+    rest = x.shape[len(numbers) :]
+    for axis, (number, n) in enumerate(zip(numbers, x.shape)):
+        if not -n <= number < n:
+            raise IndexError(OUT_OF_AXIS.format("getitem", number, axis, x.shape))
+    starts = [number % n for number, n in zip(numbers, x.shape)] + [0] * len(rest)
+    sizes = [1] * len(numbers) + list(rest)
+    return _shaped(strided_slice(x, starts, [1] * x.ndim, sizes), rest)
 
 
 def _moved(x: Tensor, order: Sequence[int]) -> Tensor:

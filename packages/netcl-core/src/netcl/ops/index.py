@@ -60,8 +60,9 @@ def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
     if values.size and not (-extent <= int(values.min()) and int(values.max()) < extent):
         at = int(np.argmax((values < -extent) | (values >= extent)))
         raise IndexError(OUT_OF_RANGE.format(op).format(value=values.flat[at], position=at, size=extent))
-    signed = values.astype(np.int64)
-    return np.asarray(np.where(signed < 0, signed + extent, signed), order="C")
+    signed = values.astype(np.int64, order="C")
+    signed[signed < 0] += extent
+    return signed
 
 
 def broadcasts(shape: Sequence[int], wanted: Sequence[int]) -> bool:

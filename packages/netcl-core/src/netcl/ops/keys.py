@@ -22,6 +22,7 @@ from netcl.ops.shape import expand
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+OUT_OF_AXIS = "{}: index {} is out of range for axis {} of shape {}"
 
 
 class _Gap:
@@ -89,7 +90,7 @@ def is_array(item: Any) -> bool:
 
 def is_mask(item: Any) -> TypeGuard[Any]:
     """True if an entry of a key is a mask."""
-    return is_array(item) and str(item.dtype) == "bool"
+    return is_array(item) and bool(item.dtype == "bool")
 
 
 def spread(op: str, key: Any, shape: Shape) -> list[Any]:
@@ -145,7 +146,7 @@ def block_of(op: str, items: Sequence[Any], shape: Shape) -> Block:
         n = shape[axis]
         if isinstance(item, (int, np.integer)):
             if not -n <= item < n:
-                raise IndexError(f"{op}: index {item} is out of range for axis {axis} of shape {shape}")
+                raise IndexError(OUT_OF_AXIS.format(op, item, axis, shape))
             start, step, size = int(item) % n, 1, 1
         else:
             start, stop, step = (item if isinstance(item, slice) else slice(None)).indices(n)

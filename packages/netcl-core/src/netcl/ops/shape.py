@@ -144,15 +144,22 @@ def strided_copy(
 
 
 def view(x: Tensor, how: str, *args: Any) -> Tensor:
-    """Returns the elements of ``x`` that ``how(*args)`` of its Geometry names: a view."""
+    """Returns the elements of ``x`` that ``how(*args)`` of its Geometry names: a view, which is gathered at its first
+    use; at once in a captured step.
+    """
     walk = getattr(Geometry(x.shape, contiguous_strides(x.shape)), how)(*args)
     if walk.offset == 0 and math.prod(walk.shape) == x.size and walk.is_contiguous and x.size:
         return x._alias(walk.shape)
+    known: Geometry | None = walk
+    if type(x._storage) is ViewStorage:
+        own = views.geometry_of(x)
+        known = own and getattr(own, how)(*args)
+    elif x._storage.deferred is not None:
+        x._storage.materialize()
+    if known is not None and x.engine.recording is None and 0 not in walk.shape and not views.released(x):
+        return views.stale(x, known)  # type: ignore[no-any-return]
     result = strided_copy(x, walk.shape, walk.strides, walk.offset)
-    if type(x._storage) is not ViewStorage:
-        return views.link(result, x, walk)  # type: ignore[no-any-return]
-    own = views.geometry_of(x)
-    return views.link(result, x, own and getattr(own, how)(*args))  # type: ignore[no-any-return]
+    return views.link(result, x, known)  # type: ignore[no-any-return]
 
 
 @computed(
@@ -340,4 +347,10 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     if len({x.shape for x in tensors}) > 1:
         raise ShapeError(f"stack: shapes {' and '.join(str(x.shape) for x in tensors)} are not one shape", op="stack")
     (at,) = normalize_axes(axis, tensors[0].ndim + 1 if tensors else 1, "stack")
+    found = views.rows_of_one(tensors) if at == 0 and tensors and tensors[0].engine.recording is None else None
+    if found is not None:
+        table, rows = found
+        positions = table.engine.tensor(np.asarray(rows), "int64")
+        taken = table.engine.index("take", table, positions, axis=0, op="stack")
+        return taken._alias((len(rows), *tensors[0].shape))  # type: ignore[no-any-return]
     return concatenate(*(unsqueeze(x, at) for x in tensors), axis=at)  # type: ignore[no-any-return]

@@ -1497,10 +1497,10 @@ def extended(name: str, function: _Method) -> _Method:
         return function
     method = _as_function(_FUNCTIONS[name])
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call_with_more(*args: Any, **kwargs: Any) -> Any:
         return method(*args, **kwargs) if more in kwargs else function(*args, **kwargs)
 
-    def call_of_numbers(*args: Any, **kwargs: Any) -> Any:
+    def call_with_limits(*args: Any, **kwargs: Any) -> Any:
         limits = [value for value in (*args[1:], kwargs.get("min"), kwargs.get("max")) if value is not None]
         if limits and not any(map(_is_tensor, limits)):
             return function(*args, **kwargs)
@@ -1508,8 +1508,7 @@ def extended(name: str, function: _Method) -> _Method:
         result = method(*args, **kwargs)
         return result if out is None else in_place.copy(out, result, name)
 
-    if more is None:
-        call = call_of_numbers
+    call = call_with_limits if more is None else call_with_more
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"{function.__doc__}\n\n``{more}``: as that of the method." if more else method.__doc__
     call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]

@@ -142,9 +142,9 @@ class _Gather:
 class ViewStorage(Storage):
     """The storage of a view: a copy of the elements of ``root`` that ``geometry`` names.
 
-    ``given``: another storage has taken the memory over, so that the next gather needs new memory. ``pinned``: a
-    captured step reads this memory, which is kept. ``recording`` is the one in which the view was made. ``extent``:
-    the elements of the root. ``kind``: Tensor.
+    ``given``: there is no memory yet, or another storage has taken it over, so that the next gather needs new memory.
+    ``pinned``: a captured step reads this memory, which is kept. ``recording`` is the one in which the view was made.
+    ``extent``: the elements of the root. ``kind``: Tensor.
     """
 
     __slots__ = ("dtype", "engine", "extent", "gather", "geometry", "given", "kind", "pinned", "recording", "root")
@@ -271,29 +271,54 @@ def link(result: Any, source: Any, geometry: Geometry | None) -> Any:
     """Makes ``result``, a fresh copy of elements of ``source``, a view: of the root of ``source``, by ``geometry``."""
     if geometry is None or 0 in geometry.shape:
         return result
-    fresh, base = result._storage, source._storage
+    fresh = result._storage
+    storage = _view_storage(source, geometry)
+    storage.kind = type(result)
+    storage.buffer = fresh.buffer
+    storage.array = fresh.array
+    storage.allocation = fresh.allocation
+    storage.persistent = fresh.persistent
+    recording = result.engine.recording
+    storage.recording = None if recording is None else weakref.ref(recording)
+    result._storage = storage
+    return result
+
+
+def stale(source: Any, geometry: Geometry) -> Any:
+    """A view of the root of ``source`` by ``geometry`` whose elements are not gathered before its first use."""
+    storage = _view_storage(source, geometry)
+    storage.buffer = storage.array = storage.allocation = storage.recording = None
+    storage.persistent = False
+    storage.given = True
+    storage.invalidate()
+    result = source._on(storage, geometry.shape, source.dtype)
+    storage.kind = type(result)
+    return result
+
+
+def released(x: Any) -> bool:
+    """True if the memory of ``x`` was given back to its pool: it may be another tensor's by now."""
+    allocation = x._storage.allocation
+    return allocation is not None and allocation.buffer is None
+
+
+def _view_storage(source: Any, geometry: Geometry) -> ViewStorage:
+    """Storage without memory of a view of the root of ``source``, which has a reference to it."""
+    base = source._storage
     storage = ViewStorage()
     if type(base) is ViewStorage:
         root, storage.extent = base.root, base.extent
     else:
         root, storage.extent = base, math.prod(source.shape)
-    storage.buffer = fresh.buffer
-    storage.array = fresh.array
-    storage.allocation = fresh.allocation
-    storage.persistent = fresh.persistent
     storage.upload = None
     storage.deferred = None
     storage.views = None
     storage.root = root
     storage.geometry = geometry
-    storage.engine = result.engine
-    storage.dtype = result.dtype
-    storage.kind = type(result)
+    storage.engine = source.engine
+    storage.dtype = source.dtype
     storage.gather = None
     storage.given = storage.pinned = False
-    recording = result.engine.recording
-    storage.recording = None if recording is None else weakref.ref(recording)
-    result._storage = storage
     views = root.views
     if views is None:
         root.views = [weakref.ref(storage)]
@@ -302,7 +327,26 @@ def link(result: Any, source: Any, geometry: Geometry | None) -> Any:
         if count >= 8 and count & (count - 1) == 0:  # from time to time, without views that are gone
             views = root.views = [ref for ref in views if ref() is not None]
         views.append(weakref.ref(storage))
-    return result
+    return storage
+
+
+def rows_of_one(tensors: Sequence[Any]) -> tuple[Any, list[int]] | None:
+    """The table whose rows are the elements of ``tensors``, and the rows; None unless all are stale views of whole rows
+    of one storage, of which none is in the gradient graph.
+    """
+    first = tensors[0]
+    if type(first._storage) is not ViewStorage:
+        return None
+    root, count, rows = first._storage.root, math.prod(first.shape), []
+    for x in tensors:
+        storage = x._storage
+        if type(storage) is not ViewStorage or storage.root is not root or not storage.given or x._requires_grad:
+            return None
+        geometry = storage.geometry
+        if count == 0 or geometry.offset % count or storage.extent % count or not geometry.is_contiguous:
+            return None
+        rows.append(geometry.offset // count)
+    return root_tensor(first)._alias((first._storage.extent // count, count)), rows
 
 
 def reshaped(x: Any, shape: Shape) -> Any:
@@ -438,9 +482,12 @@ __all__ = [
     "mark_several",
     "overlaps",
     "owned",
+    "released",
     "reshaped",
     "root_of",
     "root_tensor",
+    "rows_of_one",
     "separate",
+    "stale",
     "store",
 ]

@@ -97,18 +97,21 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 def gathered_rows(dataset: Any, keys: Sequence[Any]) -> list[Tensor] | None:
     """The collated batch ``keys`` of a TensorDataset, or of a Subset of one, by one gather for each tensor instead of
-    one view for each row; None for other data sets and keys.
+    one view for each row; None for other data sets and keys, and for keys that are out of range.
     """
     chosen: list[Any] = list(keys)
-    if not all(isinstance(key, int) for key in chosen):
-        return None
     while type(dataset) is Subset:
+        if not all(isinstance(key, int) for key in chosen):
+            return None
         chosen, dataset = [dataset.indices[at] for at in chosen], dataset.dataset
     if type(dataset) is not TensorDataset or not chosen or not all(isinstance(at, int) for at in chosen):
         return None
-    if any(type(tensor) is not Tensor for tensor in dataset.tensors):
+    tensors, count = dataset.tensors, len(dataset)
+    if any(type(tensor) is not Tensor for tensor in tensors) or not -count <= min(chosen) <= max(chosen) < count:
         return None
-    return [tensor[chosen] for tensor in dataset.tensors]
+    queue, positions = tensors[0].queue, np.asarray(chosen)
+    rows = Tensor.from_host(queue, positions)  # copied once for all tensors on a device
+    return [tensor[rows if tensor.queue is queue else positions] for tensor in tensors]
 
 
 class ChainDataset(IterableDataset[Any]):
