@@ -1,7 +1,7 @@
 """Every kernel family on the simulator, in the forms for GPUs and CPUs: results, data races, uninitialized reads.
 
-``python checks/simulator/kernels.py`` starts oclgrind once per mode and counts kernels and reports; with a mode as its
-argument it is what runs inside.
+``python checks/simulator/kernels.py`` starts oclgrind once per mode, one on each core at a time, and counts kernels and
+reports; with a mode as its argument it is what runs inside.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import product
@@ -301,9 +302,11 @@ def check_matrix_units(engine: Any) -> int:
         for dtype, along in zip(matrix_units.DTYPES, ((True, False), (False, True))):
             done = matrix_units._multiplies(engine, "float32" if tile.parts else dtype, tile, along, (40, 24, 72))
             assert done, f"{tile} {dtype} {along}"
-    trials = [(dtype, 20, 19, 10, causal) for dtype, causal in zip(matrix_units.DTYPES, (True, False))]
+    dtypes = (*matrix_units.DTYPES, "float32")
+    trials = [(dtype, 20, 19, 10, causal) for dtype, causal in zip(dtypes, (True, False, True))]
     for trial in trials:
-        assert attention_unit._is_right(engine, "mma_twin", *trial), f"attention {trial}"
+        unit = "mma_twin_3" if trial[0] == "float32" else "mma_twin"
+        assert attention_unit._is_right(engine, unit, *trial), f"attention {trial}"
     return 2 * len(tiles) + len(trials)
 
 
@@ -390,6 +393,17 @@ def under_the_simulator(simulator: str, mode: str) -> tuple[Any, list[str]]:
         return done, reports_in(log)
 
 
+def under_the_simulator_at_once(simulator: str) -> Iterator[tuple[str, Any, list[str], float]]:
+    """Each mode with its output, its reports and its seconds; as many run at a time as there are cores."""
+
+    def timed(mode: str) -> tuple[str, Any, list[str], float]:
+        start = time.monotonic()
+        return mode, *under_the_simulator(simulator, mode), time.monotonic() - start
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(timed, MODES)
+
+
 def main() -> int:
     simulator = shutil.which("oclgrind")
     if simulator is None:
@@ -402,9 +416,7 @@ def main() -> int:
     if missed:
         print(f"planted faults are not reported: {', '.join(missed)}")
         return 1
-    for mode in MODES:
-        start = time.monotonic()
-        done, reports = under_the_simulator(simulator, mode)
+    for mode, done, reports, seconds in under_the_simulator_at_once(simulator):
         if done.returncode:
             print(f"{mode}: failed\n{done.stdout}{done.stderr}")
             worst = 1
@@ -412,7 +424,7 @@ def main() -> int:
         found = json.loads(done.stdout.splitlines()[-1])
         print(
             f"{mode}: {found['kernels']} kernels in {found['cases']} cases of "
-            f"{', '.join(found['families'])}: {len(reports)} reports, {time.monotonic() - start:.0f} s",
+            f"{', '.join(found['families'])}: {len(reports)} reports, {seconds:.0f} s",
             flush=True,
         )
         for report in {last_line(report): report for report in reports}.values():

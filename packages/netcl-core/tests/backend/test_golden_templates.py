@@ -161,9 +161,11 @@ def _attention_units() -> Instances:
     plain = attention_unit._Form("bfloat16", 64, 64, True, 0, False, True, True)
     wide = attention_unit._Form("float16", 256, 48, False, 2, True, False, False)
     for kernel in attention_unit._FILES:
-        for unit in ("mma", "mma_twin"):
-            for form in (plain, wide, plain._replace(masked=1)):
+        for unit in ("mma", "mma_twin", "mma_3", "mma_twin_2"):
+            forms = [plain._replace(dtype="float32")] if unit[-1].isdigit() else [plain, wide, plain._replace(masked=1)]
+            for form in forms:
                 tile = attention_unit._tile(unit, kernel, form.width, form.values, 227 * 1024)
+                assert tile is not None
                 name = f"attention_unit/{kernel}_{unit}_{form.width}_{form.masked}"
                 yield name, partial(attention_unit._program, unit, kernel, form, tile)
 
@@ -244,7 +246,9 @@ def _rows() -> Instances:
         for kind in ("max", "avg", "max_grad", "avg_grad", "im2col", "col2im"):
             for step in (1, 2, 3) if kind in ("max", "avg") else (1,):
                 yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step)
-        yield f"contract_partial_sums/{dtype}", partial(partial_sums._program, dtype)
+        for of_four in (False, True):
+            name = f"contract_partial_sums/{dtype}{'_of_four' if of_four else ''}"
+            yield name, partial(partial_sums._program, dtype, of_four)
     for dtype in FLOATS:
         for width in (1, 4, 16):
             yield f"sparse_rows/{dtype}_{width}", partial(sparse._program, dtype, "sparse_rows", WIDTH=width)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from netcl.autograd import blocks
+from netcl.autograd.blocks import Partial
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
 from netcl.autograd.hooks import accumulated_hooks, hooks_of, leaf_hooks
 from netcl.autograd.mode import state
@@ -51,25 +53,23 @@ class BackwardPass(GradContext):
         pending: dict[GradNode | Tensor, Any] = {}
         heap: list[tuple[int, GradNode]] = []
 
-        def give(edge: Edge, grad: Tensor) -> None:
+        def give(edge: Edge, grad: Partial) -> None:
             target, index = edge
             if isinstance(target, Tensor):
-                before = pending.get(target)
-                pending[target] = grad if before is None else self.call("add", before, grad)
+                pending[target] = blocks.add(self.call, pending.get(target), grad)
                 return
             if target not in pending:
                 pending[target] = [None] * target.outputs
                 heappush(heap, (-target.order, target))
-            slots: list[Tensor | None] = pending[target]
-            earlier = slots[index]
-            slots[index] = grad if earlier is None else self.call("add", earlier, grad)
+            slots: list[Partial | None] = pending[target]
+            slots[index] = blocks.add(self.call, slots[index], grad)
 
         for root, first in zip(roots, given):
             self.borrow(first)
             give(root, first)
         while heap:
             _, node = heappop(heap)
-            grads = pending.pop(node)
+            grads = [grad if grad is None else blocks.computed(self.call, grad) for grad in pending.pop(node)]
             if node.hooks or node.retained or self.watched:
                 self._report(node, grads)
             wanted = nodes[node]
@@ -77,7 +77,7 @@ class BackwardPass(GradContext):
             if not self.retain:
                 node.release()
             if node.trace is not None:
-                _check_finite(node, results)
+                _check_finite(node, [one if one is None else blocks.computed(self.call, one) for one in results])
             result = None
             for edge, wants, result in zip(node.edges, wanted, results):
                 if edge is None or not wants:
@@ -118,7 +118,8 @@ class BackwardPass(GradContext):
             self.borrow(grad)
             tensor.grad = self.call("clone", grad)
 
-    def _deliver(self, leaf: Any, grad: Tensor) -> None:
+    def _deliver(self, leaf: Any, partial: Partial) -> None:
+        grad = blocks.computed(self.call, partial)
         for hook in hooks_of(leaf) if leaf_hooks else ():
             grad = _hooked(hook, grad)
         self.sink(leaf, grad)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
+from netcl.autograd import blocks
+from netcl.autograd.blocks import Partial
 from netcl.autograd.mode import state
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
@@ -20,7 +22,7 @@ from netcl.core.user_frame import called_from
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()
 
-Grads = Sequence[Tensor | None]
+Grads = Sequence[Partial | None]
 Backward = Callable[["GradContext", "GradNode", list[Tensor | None], Sequence[bool]], Grads]
 Edge = tuple[Union["GradNode", Tensor], int]
 
@@ -154,7 +156,8 @@ class GradNode:
     def __call__(self, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         """The gradients of the inputs for the gradients of the outputs."""
         context = GradContext(create_graph=False)
-        return tuple(self.backward(context, self, list(grads), [edge is not None for edge in self.edges]))
+        results = self.backward(context, self, list(grads), [edge is not None for edge in self.edges])
+        return tuple([one if one is None else blocks.computed(context.call, one) for one in results])
 
     def __repr__(self) -> str:
         return f"<{''.join(part[:1].upper() + part[1:] for part in re.split(r'[^0-9A-Za-z]+', self.name))}Backward>"

@@ -131,7 +131,7 @@ def test_the_kernels_of_other_devices_agree_with_numpy(
         check(engine, case, dtype, variant="online")
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", pytest.param("float16", marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     "case",
     [LITTLE[1], *(pytest.param(case, marks=pytest.mark.deep) for case in (LITTLE[0], LITTLE[2], *MORE, *OF_UNITS))],
@@ -141,12 +141,57 @@ def test_attention_on_a_matrix_unit_agrees_with_numpy(
 ) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
-    unit = matrix_units.attention_unit_of(profile_of(engine.queue))
+    parts, profile = 3 if dtype == "float32" else 0, profile_of(engine.queue)
+    unit = matrix_units.attention_unit_of(profile, parts)
     if unit is None:
-        unit = "mma_twin"
+        unit = "mma_twin_3" if parts else "mma_twin"
         # Optimised, it takes tens of seconds to build, and Intel's compiler (2026.0) gets 48 columns wrong.
         monkeypatch.setattr(engine, "launch", partial(engine.launch, options="-cl-opt-disable"))
+    if not attention_unit.fits(unit, *case[5:7], matrix_units.local_memory(profile)):
+        pytest.skip("needs more local memory for heads of this size")
     check(engine, case, dtype, variant=unit)
+
+
+@pytest.mark.parametrize(("parts", "error"), [(2, 1e-4), pytest.param(1, 2e-2, marks=pytest.mark.deep)])
+def test_attention_of_float32_in_fewer_parts(
+    engine: Any, parts: int, error: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
+    unit = matrix_units.attention_unit_of(profile_of(engine.queue), parts)
+    if unit is None:
+        unit = f"mma_twin_{parts}"
+        monkeypatch.setattr(engine, "launch", partial(engine.launch, options="-cl-opt-disable"))
+    monkeypatch.setitem(TOLERANCE, "float32", error)
+    check(engine, LITTLE[1], "float32", variant=unit)
+
+
+def test_infinities_on_a_matrix_unit_are_those_of_float32(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
+    unit = matrix_units.attention_unit_of(profile_of(engine.queue), 3)
+    if unit is None:
+        unit = "mma_twin_3"
+        monkeypatch.setattr(engine, "launch", partial(engine.launch, options="-cl-opt-disable"))
+    rng = np.random.default_rng(5)
+    q, k, v = (rng.standard_normal((1, 1, rows, 16)).astype(np.float32) for rows in (20, 24, 24))
+    q[..., 3] = np.abs(q[..., 3])
+    k[0, 0, 5, 3] = -np.inf  # a weight of 0 in each row
+    v[0, 0, 7, 2] = np.inf
+    v[0, 0, 8, 4] = np.nan
+    q[0, 0, 6] = np.nan
+    stored = [Tensor.from_host(engine.queue, x) for x in (q, k, v)]
+    found, lse = (
+        x.numpy() for x in engine.kernel("attention")(engine, *stored, None, causal=False, scale=0.25, variant=unit)
+    )
+    plain, plain_lse = (
+        x.numpy() for x in engine.kernel("attention")(engine, *stored, None, causal=False, scale=0.25, variant="blocks")
+    )
+    np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(lse, plain_lse, rtol=1e-5, atol=1e-6)
+    assert np.isposinf(np.delete(found[0, 0, :, 2], 6)).all()
+    assert np.isnan(found[0, 0, :, 4]).all()
+    assert np.isfinite(np.delete(np.delete(found[0, 0], 6, 0), [2, 4], 1)).all()
 
 
 def test_a_tile_of_a_unit_fits_local_memory() -> None:
@@ -154,9 +199,16 @@ def test_a_tile_of_a_unit_fits_local_memory() -> None:
         for columns in tiles:
             for most in (99 * 1024, 163 * 1024, 227 * 1024):
                 tile = attention_unit._tile("mma", kernel, columns, columns, most)
-                assert attention_unit._local_bytes(kernel, tile, columns, columns) <= most
+                assert tile is not None
+                assert attention_unit._local_bytes(kernel, tile, columns, columns, 0) <= most
     small, large = (attention_unit._tile("mma", "unit_by_q", 128, 128, most * 1024) for most in (99, 227))
+    assert small is not None
+    assert large is not None
     assert small.rows * small.warps < large.rows * large.warps
+    for unit, columns, least in (("mma", 256, 99), ("mma_3", 64, 99), ("mma_3", 128, 227)):
+        assert attention_unit.fits(unit, columns, columns, least * 1024)
+    assert not attention_unit.fits("mma_3", 128, 128, 99 * 1024)
+    assert not attention_unit.fits("mma_3", 129, 64, 227 * 1024)
 
 
 def test_a_unit_whose_trial_fails_is_not_used(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +225,10 @@ def test_a_unit_whose_trial_fails_is_not_used(engine: Any, monkeypatch: pytest.M
     monkeypatch.setattr(matrix_units, "verdict", refused)
     assert matrix_units.attention_unit_of(profile) is None
     assert trials == ["attention_mma"]
+    monkeypatch.setattr(matrix_units, "candidates", lambda profile, parts=0: ("wgmma_3", "mma_3"))
+    assert matrix_units.attention_unit_of(profile, 3) is None
+    assert trials == ["attention_mma", "attention_mma_3"]
+    monkeypatch.setattr(matrix_units, "candidates", lambda profile, parts=0: ("mma",))
     monkeypatch.setattr(matrix_units, "verdict", lambda *rest: True)
     assert matrix_units.attention_unit_of(profile) == "mma"
     with config.override(KERNEL_STRATEGY="portable"):

@@ -1,17 +1,18 @@
 // unit_images/2
 #pragma OPENCL FP_CONTRACT OFF
 #define BYTES 2
+#define ITEMS 256
+#define PIXELS 64
+#define CHANNELS 64
 #define LOOPS __attribute__((vec_type_hint(float16)))
-// The operands of convolutions on matrix units, of elements of BYTES bytes. Elements that are no pixel are zero.
+// The operands of convolutions on matrix units, of elements of BYTES bytes. Elements that are no pixel are zero. Work-groups have ITEMS
+// work-items.
 
 #if BYTES == 2
 typedef ushort element;
 #else
 typedef uint element;
 #endif
-#define PIXELS 64
-#define CHANNELS 64
-#define ITEMS 256
 
 // Images (N, channels, high, wide) as (N, rows, columns, channels): pixel (y, x) at (low_y + spread * y, low_x + spread * x), if
 // that is inside. A work-group moves PIXELS pixels of the result, of CHANNELS channels, through local memory: it reads along

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from netcl.autograd.blocks import Partial
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grads, TensorMeta, belongs, edge_of
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow
@@ -182,12 +183,12 @@ def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     arguments = {name: _back(value, saved) for name, value in recorded.arguments.items()}
     names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)
     found = known.backward(RecordedCall(context, arguments, names, grads), grads[0])
-    results: list[Tensor | None] = []
+    results: list[Partial | None] = []
     for (name, among), meta, wants in zip(recorded.places, recorded.inputs, wanted):
         grad = found.get(name) if wants else None
         if grad is not None and among is not None:
             grad = grad[among]
-        if grad is not None and grad.dtype != meta.dtype:
+        if isinstance(grad, Tensor) and grad.dtype != meta.dtype:
             grad = context.call("cast", grad, dtype=meta.dtype)
         results.append(grad)
     return results

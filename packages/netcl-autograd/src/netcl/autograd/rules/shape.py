@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from netcl.autograd.blocks import Block
 from netcl.autograd.rules.rule import RecordedCall, rule
 
 
@@ -61,7 +62,7 @@ def diagonal(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 @rule("strided_slice")
 def strided_slice(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Zeros with the gradient at the positions of the slice."""
-    return {"x": call.op("strided_scatter", grad, call.x.shape, call.starts, call.steps)}
+    return {"x": Block(grad, call.x.shape, tuple(call.starts), tuple(call.steps))}
 
 
 @rule("strided_scatter")

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,11 @@ _locks: dict[str, threading.Lock] = {}
 _lock = threading.Lock()
 
 
+@lru_cache(maxsize=64)
 def driver_key(device: Any) -> str:
-    """Returns the key of a driver: platform, platform version, device, device version, driver version."""
+    """Returns the key of a driver: platform, platform version, device, device version, driver version; each device is
+    asked once.
+    """
     platform = device.platform
     names = (platform.name, platform.version, device.name, device.version, device.driver_version)
     return " | ".join(str(name).strip() for name in names)

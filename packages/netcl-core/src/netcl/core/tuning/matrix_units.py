@@ -21,6 +21,7 @@ __all__ = [
     "UNITS",
     "MatrixUnit",
     "UnitTile",
+    "attention_pays",
     "attention_unit_of",
     "convolves",
     "fits",
@@ -39,6 +40,8 @@ _SEGMENT = 64  # of k, a multiple of the tiles'
 _LEAST_PRODUCTS = 1 << 26  # of a convolution: below, its copies take all the time
 _MOST_STRIDE = 2  # of a convolution: with 2, half of the results that are computed are not wanted
 _LEAST_SPLIT = 256  # least products of a partial sum
+_MOST_ROUNDED = 9  # splits below which fill the last round of work-groups, where tiles are not few
+_LEAST_SCORES = 1 << 23  # of attention of operands in parts: below, splitting the operands takes all the time
 _TIMEOUT_S = 120.0
 # Of a large GPU (H100), for estimates: products of a compute unit with the best tile in a microsecond, the time of the
 # launch that adds partial sums, and the floats of partial sums that are read or written in a microsecond.
@@ -135,12 +138,7 @@ PRODUCTS = {
 # os._exit skips the driver's shutdown, which says nothing about the unit.
 _CHILD = """\
 import os
-from netcl.core.backend.opencl.contraction.matrix_units import run_trial
-os._exit(run_trial({name!r}, sys.argv[1]))
-"""
-_ATTENTION_CHILD = """\
-import os
-from netcl.core.backend.opencl.kernels.attention_unit import run_trial
+from netcl.core.backend.opencl.{module} import run_trial
 os._exit(run_trial({name!r}, sys.argv[1]))
 """
 
@@ -167,7 +165,7 @@ def candidates(profile: DeviceProfile, parts: int = 0) -> tuple[str, ...]:
     device = profile._device
     if device is None or "cl_nv_device_attribute_query" not in profile.extensions:
         return ()
-    capability = int(device.compute_capability_major_nv), int(device.compute_capability_minor_nv)
+    capability = _capability(device)
     # The instructions of 9.0 that need the target sm_90a are of that version alone.
     return tuple(
         unit.name
@@ -185,26 +183,35 @@ def local_memory(profile: DeviceProfile) -> int:
     device = profile._device
     if device is None or "cl_nv_device_attribute_query" not in profile.extensions:
         return int(profile.local_mem_size)
-    capability = int(device.compute_capability_major_nv), int(device.compute_capability_minor_nv)
-    return {(8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227}.get(capability, 99) * 1024
+    return {(8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227}.get(_capability(device), 99) * 1024
+
+
+@lru_cache(maxsize=64)
+def _capability(device: Any) -> tuple[int, int]:
+    """The compute capability of one of NVIDIA's GPUs, asked for once."""
+    return int(device.compute_capability_major_nv), int(device.compute_capability_minor_nv)
 
 
 def is_right(device: Any, name: str) -> bool:
     """True if the unit ``name`` computed right products on the device in a child process."""
-    key = driver_key(device)
-    return verdict(f"matrix_unit_{name}", key, _CHILD.format(name=name), _TIMEOUT_S, key)
+    key, trial = driver_key(device), _CHILD.format(module="contraction.matrix_units", name=name)
+    return verdict(f"matrix_unit_{name}", key, trial, _TIMEOUT_S, key)
 
 
-def attention_unit_of(profile: DeviceProfile) -> str | None:
-    """The matrix unit on which a device computes attention of 16-bit operands, or None: a unit of fragments in
-    registers, whose kernels are tried in a child process at the first call for a driver version.
+def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
+    """The matrix unit on which a device computes attention of operands of so many ``parts``, or None: a unit of
+    fragments in registers, whose kernels are tried in a child process at the first call for a driver version.
     """
-    if config.get("KERNEL_STRATEGY") == "portable" or "mma" not in candidates(profile):
+    name = f"mma_{parts}" if parts else "mma"
+    if config.get("KERNEL_STRATEGY") == "portable" or name not in candidates(profile, parts):
         return None
-    device = profile._device
-    key = driver_key(device)
-    trial = _ATTENTION_CHILD.format(name="mma")
-    return "mma" if verdict("attention_mma", key, trial, _TIMEOUT_S, key) else None
+    key, trial = driver_key(profile._device), _CHILD.format(module="kernels.attention_unit", name=name)
+    return name if verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key) else None
+
+
+def attention_pays(parts: int, scores: int) -> bool:
+    """True if attention with so many ``scores`` in all heads is expected to be the fastest on a unit."""
+    return not parts or scores >= _LEAST_SCORES
 
 
 @lru_cache(maxsize=1024)
@@ -262,12 +269,15 @@ def convolves(parts: int, kind: str, g: Geometry) -> bool:
 
 @lru_cache(maxsize=1024)
 def tile_of(unit: str, device: Traits, c: Contraction) -> UnitTile:
-    """The tile of a product, with split-K where tiles are few and sums long: the one with the least estimated time."""
+    """The tile of a product, with split-K where sums are long and tiles are few or leave compute units idle in their
+    last round: the one with the least estimated time.
+    """
     times = {}
     for tile, speed in UNITS[unit].tiles:
         m, n, k, z = c.m, prod(c.n), prod(c.k), prod(c.batch)
         count = -(-m // tile.m) * -(-n // tile.n) * z
-        for splits in {1, max(1, min(device.units // count, k // _LEAST_SPLIT))}:
+        few = device.units // count
+        for splits in {1, *(min(some, k // _LEAST_SPLIT) or 1 for some in (*range(2, _MOST_ROUNDED), few))}:
             rounds = -(-count * splits // device.units)
             time = len(PRODUCTS[tile.parts]) * rounds * tile.m * tile.n * -(-k // splits) / speed / _PRODUCTS_PER_US
             if splits > 1:

@@ -20,12 +20,12 @@ from netcl.core.tuning.problems import Contraction, SegmentedRows, dense_steps, 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["ELEMENTS", "KINDS", "contract", "program", "run_trial", "split_program"]
+__all__ = ["ELEMENTS", "KINDS", "contract", "engine_of_driver", "planes_of", "program", "run_trial", "split_program"]
 
 KINDS = {"float16": "f16", "bfloat16": "bf16"}
 ELEMENTS = {"float16": "vload_half(0, (const half*)&x)", "bfloat16": "as_float((uint)x << 16)"}
 _GROUP_ROWS = 8
-_SPLITTERS = 128  # work-items of a group that splits operands in parts
+_SPLITTERS, _OF_A_SPLITTER = 128, 8  # work-items of a group that splits operands in parts, and elements of one
 # The templates that define each unit, in order.
 _TEMPLATES = {
     "wgmma": ("matrix_unit_nvidia", "matrix_unit_wgmma"),
@@ -123,7 +123,7 @@ def contract(
     size = (groups * items, 1, prod(c.batch) * tile.splits)
     operands, whole = [a, b], []
     if tile.parts:
-        operands = [_planes(engine, operand, tile.parts) for operand in (a, b)]
+        operands = [planes_of(engine, operand, tile.parts) for operand in (a, b)]
         whole = [a, b, np.int64(a.size), np.int64(b.size)]
     engine.launch(text, "matrix_unit", size, (items, 1, 1), [*operands, out, wide_argument(c), *numbers, *whole, *more])
 
@@ -133,10 +133,10 @@ def split_program(parts: int) -> str:
     return source(("matrix_unit_split",), (("PARTS", parts),))
 
 
-def _planes(engine: Any, x: TensorData, parts: int) -> TensorData:
-    """The bfloat16 planes of a float32 operand."""
+def planes_of(engine: Any, x: TensorData, parts: int) -> TensorData:
+    """Returns the bfloat16 planes of a float32 operand, (parts, elements)."""
     planes: TensorData = engine.empty((parts, x.size), "bfloat16")
-    items = -(-x.size // (4 * _SPLITTERS)) * _SPLITTERS
+    items = -(-x.size // (_OF_A_SPLITTER * _SPLITTERS)) * _SPLITTERS
     engine.launch(split_program(parts), "split_parts", (items,), (_SPLITTERS,), [x, planes, np.int64(x.size)])
     return planes
 
@@ -147,9 +147,17 @@ def run_trial(name: str, key: str) -> int:
 
     Raises LookupError if there is no such device.
     """
+    return RIGHT if _is_right(engine_of_driver(key), name) else WRONG
+
+
+def engine_of_driver(key: str) -> Any:
+    """Returns the engine of the first device with the driver ``key``, for a trial in a child process.
+
+    Raises LookupError if there is no such device.
+    """
     for selector, _, device in manager.numbered():
         if driver_key(device) == key:
-            return RIGHT if _is_right(engine_for(manager.default(selector)), name) else WRONG
+            return engine_for(manager.default(selector))
     raise LookupError(f"the child does not find the device {key}")
 
 

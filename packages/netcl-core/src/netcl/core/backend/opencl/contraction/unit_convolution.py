@@ -36,7 +36,8 @@ _ITEMS, _PIXELS, _CHANNELS = 256, 64, 64  # of a work-group of unit_images.cl
 
 @lru_cache(maxsize=4)
 def _images_program(size: int) -> str:
-    return source(("unit_images",), (("BYTES", size),))
+    defines = (("BYTES", size), ("ITEMS", _ITEMS), ("PIXELS", _PIXELS), ("CHANNELS", _CHANNELS))
+    return source(("unit_images",), defines)
 
 
 def _channels_last(engine: Any, x: TensorData, low: Pair, padded: Pair, spread: int = 1) -> TensorData:

@@ -20,7 +20,8 @@ from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.errors import UnsupportedError
-from netcl.core.tuning.matrix_units import DTYPES, attention_unit_of
+from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
+from netcl.core.tuning.matrix_units import attention_pays, attention_unit_of, local_memory, parts_of
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -146,8 +147,19 @@ def _way(engine: Any, s: AttentionShape, dtype: str, variant: str | None) -> str
         raise UnsupportedError(f"attention with heads of {s.width} and {s.values} in {dtype} does not fit the kernel")
     if variant is not None:
         return variant
-    unit = None if traits(engine).is_cpu or dtype not in DTYPES else attention_unit_of(profile_of(engine.queue))
+    unit = None if traits(engine).is_cpu else _unit(engine, s, dtype)
     return "online" if unit is None else unit
+
+
+def _unit(engine: Any, s: AttentionShape, dtype: str) -> str | None:
+    """The matrix unit that is used, if there is one and it is expected to be the fastest."""
+    parts = parts_of(dtype, get_float32_matmul_precision())
+    if parts is None or not attention_pays(parts, s.samples * s.heads * s.queries * s.keys):
+        return None
+    profile = profile_of(engine.queue)
+    unit = attention_unit_of(profile, parts)
+    fits = unit is not None and attention_unit.fits(unit, s.width, s.values, local_memory(profile))
+    return unit if fits else None
 
 
 def attention(

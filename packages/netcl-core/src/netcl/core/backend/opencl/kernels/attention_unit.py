@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction.matrix_units import ELEMENTS, KINDS
+from netcl.core.backend.opencl.contraction.matrix_units import ELEMENTS, KINDS, engine_of_driver, planes_of
 from netcl.core.backend.opencl.kernels.attention_shape import AttentionShape, shape_of
 from netcl.core.backend.opencl.templates import source, struct
-from netcl.core.backend.registry import engine_for
 from netcl.core.device.capabilities import profile_of
-from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
-from netcl.core.device.discovery import manager
+from netcl.core.device.child_probe import RIGHT, WRONG
 from netcl.core.dtypes import from_bfloat16
-from netcl.core.tuning.matrix_units import CHUNK, local_memory
+from netcl.core.tuning.matrix_units import CHUNK, UNITS, local_memory
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["attend", "gradients", "run_trial"]
+__all__ = ["attend", "fits", "gradients", "run_trial"]
 
 _INSTRUCTIONS = {
     "mma": ("matrix_unit_nvidia", "matrix_unit_mma", "attention_unit_mma"),
@@ -57,6 +55,12 @@ _TILES = {
         256: (_Tile(4, 16, 16, False),),
     },
 }
+# The same of float32 operands in parts.
+_PARTS_TILES = {
+    "attend_on_unit": {64: (_Tile(4, 32, 32, False),), 128: (_Tile(4, 16, 32, False),)},
+    "unit_by_q": {64: (_Tile(4, 16, 32, False),), 128: (_Tile(4, 16, 32, False),)},
+    "unit_by_k_v": {64: (_Tile(4, 16, 32, False),), 128: (_Tile(4, 16, 32, False),)},
+}
 _TWIN_TILE = _Tile(2, 16, 16, False)
 _FILES = {
     "attend_on_unit": "attention_unit_forward",
@@ -65,22 +69,39 @@ _FILES = {
 }
 
 
-def _local_bytes(kernel: str, tile: _Tile, width: int, values: int) -> int:
+def _local_bytes(kernel: str, tile: _Tile, width: int, values: int, parts: int) -> int:
     """The local memory of a kernel: its own tiles, and two buffers of a block of the other side."""
-    panels = [-(-columns // 64) * 128 for columns in (width, values)]  # bytes of a row
+    panels = [-(-columns // 64) * 128 * max(1, parts) for columns in (width, values)]  # bytes of a row
     own = panels[0] if kernel == "attend_on_unit" else sum(panels)
     numbers = 16 * tile.block if kernel == "unit_by_k_v" else 0
     return tile.warps * tile.rows * own + 2 * tile.block * sum(panels) + numbers
 
 
-def _tile(unit: str, kernel: str, width: int, values: int, most: int) -> _Tile:
-    """The tile of a kernel on a device with ``most`` bytes of local memory for a work-group."""
-    columns = max(width, values)
-    if unit.endswith("_twin"):
+def _tile(unit: str, kernel: str, width: int, values: int, most: int) -> _Tile | None:
+    """The tile of a kernel on a device with ``most`` bytes of local memory for a work-group; None if none fits."""
+    columns, (name, parts) = max(width, values), _instructions(unit)
+    if name.endswith("_twin"):
         return _TWIN_TILE._replace(in_registers=columns <= 32)
-    tiles = _TILES[kernel]
-    fitting = tiles[min(size for size in tiles if columns <= size)]
-    return next((one for one in fitting if _local_bytes(kernel, one, width, values) <= most), fitting[-1])
+    tiles = (_PARTS_TILES if parts else _TILES)[kernel]
+    fitting = next((tiles[size] for size in sorted(tiles) if columns <= size), ())
+    return next((one for one in fitting if _local_bytes(kernel, one, width, values, parts) <= most), None)
+
+
+def _instructions(unit: str) -> tuple[str, int]:
+    """The name under which a unit's instructions are written here, and the parts of its operands."""
+    tile = UNITS[unit].tiles[0][0]
+    return tile.unit, tile.parts
+
+
+@lru_cache(maxsize=256)
+def fits(unit: str, width: int, values: int, most: int) -> bool:
+    """True if the kernels' tiles of heads of these sizes fit ``most`` bytes of local memory."""
+    sizes = _columns(width), _columns(values)
+    return all(_tile(unit, kernel, *sizes, most) is not None for kernel in _FILES)
+
+
+def _columns(size: int) -> int:
+    return -(-size // 16) * 16
 
 
 class _Form(NamedTuple):
@@ -96,40 +117,53 @@ class _Form(NamedTuple):
     pairs: bool
 
 
-def _form(dtype: str, s: AttentionShape, scale: float) -> _Form:
+@lru_cache(maxsize=256)
+def _form(dtype: str, s: AttentionShape, positive: bool) -> _Form:
+    """The form of a problem whose scale is ``positive`` or not."""
+    scaled = dtype != "float32" and (s.masked == 2 or not positive)
     return _Form(
-        dtype, -(-s.width // 16) * 16, -(-s.values // 16) * 16, s.causal, s.masked, s.masked == 2 or not scale > 0,
+        dtype, _columns(s.width), _columns(s.values), s.causal, s.masked, scaled,
         s.width % CHUNK == s.values % CHUNK == 0, s.width % 2 == s.values % 2 == 0,
     )  # fmt: skip
 
 
 @lru_cache(maxsize=128)
 def _program(unit: str, kernel: str, form: _Form, tile: _Tile) -> str:
+    name, parts = _instructions(unit)
+    kind = "bfloat16" if parts else form.dtype
     defines = (
-        (f"DTYPE_{form.dtype.upper()}", 1), ("KIND", f'"{KINDS[form.dtype]}"'), ("ELEMENT_X", ELEMENTS[form.dtype]),
+        (f"DTYPE_{form.dtype.upper()}", 1), ("KIND", f'"{KINDS[kind]}"'), ("ELEMENT_X", ELEMENTS[kind]),
         ("WARPS", tile.warps), ("WARP_ROWS", tile.rows), ("BLOCK", tile.block), ("WIDTH", form.width),
         ("VALUES", form.values), ("IN_REGISTERS", int(tile.in_registers)), ("CAUSAL", int(form.causal)),
         ("MASKED", form.masked), ("SCALED", int(form.scaled)), ("CHUNKS_ALIGNED", int(form.aligned)),
-        ("PAIRS", int(form.pairs)), ("PARTS", 0),
+        ("PAIRS", int(form.pairs)), ("PARTS", parts), ("BY_KEYS", int(kernel == "unit_by_k_v")),
     )  # fmt: skip
-    parts = ("storage", "attention_unit_tiles", *_INSTRUCTIONS[unit], "contract_attention_unit", _FILES[kernel])
-    return source(parts, defines)
+    names = ("storage", "attention_unit_tiles", *_INSTRUCTIONS[name], "contract_attention_unit", _FILES[kernel])
+    return source(names, defines)
+
+
+@lru_cache(maxsize=256)
+def _launch(unit: str, kernel: str, form: _Form, s: AttentionShape, most: int) -> tuple[str, int, tuple[int, int], Any]:
+    """The text of a kernel, the work-items of a group, the groups, and the argument with the problem's sizes."""
+    tile = _tile(unit, kernel, form.width, form.values, most)
+    assert tile is not None
+    by_keys = kernel == "unit_by_k_v"
+    rows, heads = (s.keys, s.heads // s.shared) if by_keys else (s.queries, s.heads)
+    groups = -(-rows // (tile.warps * tile.rows)), s.samples * heads
+    q_heads = s.samples * s.heads
+    argument = struct(
+        s.queries, s.keys, s.width, s.values, s.heads, s.shared, s.mask_steps(), q_heads, q_heads // s.shared
+    )  # fmt: skip
+    return _program(unit, kernel, form, tile), 32 * tile.warps, groups, argument
 
 
 def _run(
     engine: Any, unit: str, kernel: str, s: AttentionShape, dtype: str, tensors: list[TensorData], scale: float
 ) -> None:
-    form = _form(dtype, s, scale)
-    tile = _tile(unit, kernel, form.width, form.values, local_memory(profile_of(engine.queue)))
-    by_keys = kernel == "unit_by_k_v"
-    rows, heads = (s.keys, s.heads // s.shared) if by_keys else (s.queries, s.heads)
-    items = 32 * tile.warps
-    groups = -(-rows // (tile.warps * tile.rows)), s.samples * heads
-    argument = struct(s.queries, s.keys, s.width, s.values, s.heads, s.shared, s.mask_steps())
-    engine.launch(
-        _program(unit, kernel, form, tile), kernel, (groups[0] * items, groups[1]), (items, 1),
-        [*tensors, argument, np.float32(scale)],
-    )  # fmt: skip
+    form, most = _form(dtype, s, scale > 0), local_memory(profile_of(engine.queue))
+    text, items, groups, argument = _launch(unit, kernel, form, s, most)
+    size = groups[0] * items, groups[1]
+    engine.launch(text, kernel, size, (items, 1), [*tensors, argument, np.float32(scale)])
 
 
 def attend(
@@ -142,12 +176,13 @@ def attend(
     mask: TensorData,
     scale: float,
 ) -> tuple[TensorData, TensorData]:
-    """Returns softmax(scale q k^T + mask) v in the operands' dtype of 16 bits, and in float32 the logarithms of the
-    weights' divisors, by the kernel of the unit ``unit``.
+    """Returns softmax(scale q k^T + mask) v in the operands' dtype, and in float32 the logarithms of the weights'
+    divisors, by the kernel of the unit ``unit``.
     """
     out = engine.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     lse = engine.empty(q.shape[:-1], "float32")
-    _run(engine, unit, "attend_on_unit", s, q.dtype, [q, k, v, mask, out, lse], scale)
+    operands = _operands(engine, unit, q, k, v)
+    _run(engine, unit, "attend_on_unit", s, q.dtype, [*operands, mask, out, lse], scale)
     return out, lse
 
 
@@ -159,9 +194,16 @@ def gradients(
     """
     q, k, v = given[1:4]
     by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
+    given = [*_operands(engine, unit, *given[:4]), *given[4:]]
     _run(engine, unit, "unit_by_q", s, q.dtype, [*given, by_q], scale)
     _run(engine, unit, "unit_by_k_v", s, q.dtype, [*given, by_k, by_v], scale)
     return by_q, by_k, by_v
+
+
+def _operands(engine: Any, unit: str, *operands: TensorData) -> list[TensorData]:
+    """The operands as a unit takes them: float32 in planes."""
+    parts = _instructions(unit)[1]
+    return [planes_of(engine, operand, parts) for operand in operands] if parts else list(operands)
 
 
 # -- the trial ---------------------------------------------------------------------------------------------------------
@@ -169,23 +211,26 @@ def gradients(
 
 def run_trial(unit: str, key: str) -> int:
     """Returns the exit code of a trial of attention on ``unit`` on the first device with the driver ``key``: results
-    and gradients are those of products of matrices within the rounding of 16 bits, with tails, of few and many columns.
+    and gradients are those of products of matrices within the rounding of its operands, with tails, of few and many
+    columns.
 
     Raises LookupError if there is no such device.
     """
-    for selector, _, device in manager.numbered():
-        if driver_key(device) == key:
-            engine = engine_for(manager.default(selector))
-            return RIGHT if all(_is_right(engine, unit, *trial) for trial in _TRIALS) else WRONG
-    raise LookupError(f"the child does not find the device {key}")
+    engine = engine_of_driver(key)
+    most = local_memory(profile_of(engine.queue))
+    trials = _TRIALS_OF_PARTS if _instructions(unit)[1] else _TRIALS
+    fitting = [trial for trial in trials if fits(unit, trial[3], trial[3], most)]
+    return RIGHT if all(_is_right(engine, unit, *trial) for trial in fitting) else WRONG
 
 
 _ERRORS = {"bfloat16": 2e-2, "float16": 3e-3}
+_ERRORS_OF_PARTS = {3: 3e-6, 2: 1e-4, 1: 2e-2}
 # dtype, queries, keys, columns, causal
 _TRIALS = (
     ("bfloat16", 140, 150, 64, False), ("float16", 200, 200, 40, True), ("bfloat16", 70, 70, 128, True),
     ("bfloat16", 70, 90, 256, False),
 )  # fmt: skip
+_TRIALS_OF_PARTS = (("float32", 140, 150, 64, False), ("float32", 200, 200, 40, True), ("float32", 70, 90, 128, False))
 
 
 def _is_right(engine: Any, unit: str, dtype: str, queries: int, keys: int, columns: int, causal: bool) -> bool:
@@ -212,7 +257,7 @@ def _is_right(engine: Any, unit: str, dtype: str, queries: int, keys: int, colum
     found = attend(engine, unit, s, queried, keyed, valued, queried, scale)
     rows = [engine.tensor(x.astype(np.float32), "float32") for x in (divisors, inner)]
     others = gradients(engine, unit, s, [given, queried, keyed, valued, queried, *rows], scale)
-    most = _ERRORS[dtype]
+    most = _ERRORS_OF_PARTS[_instructions(unit)[1]] if dtype == "float32" else _ERRORS[dtype]
     return all(
         np.abs(numbers(one) - exact).max() <= most * max(np.abs(exact).max(), 1.0)
         for one, exact in zip((*found, *others), wanted)

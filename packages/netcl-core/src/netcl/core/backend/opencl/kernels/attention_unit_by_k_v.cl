@@ -4,10 +4,10 @@
 #define QUERY_OF(number) (begin + (number) % each * BLOCK)
 #define COPY_QUERIES(number, stage) { \
         const long at = HEAD_OF(number) * g.queries + QUERY_OF(number), count = g.queries - QUERY_OF(number); \
-        copy_rows(q_tiles + (stage) * TILE_SIZE(BLOCK, WIDTH), BLOCK, q + at * width, count, width, WIDTH / 8, item); \
-        copy_rows(grad_tiles + (stage) * TILE_SIZE(BLOCK, VALUES), BLOCK, grad + at * values, count, values, VALUES / 8, item); \
+        COPY_WIDTH(q_tiles + (stage) * TILE_SIZE(BLOCK, WIDTH), BLOCK, q + at * width, g.q_heads, g.queries, count); \
+        COPY_VALUES(grad_tiles + (stage) * TILE_SIZE(BLOCK, VALUES), BLOCK, grad + at * values, g.q_heads, g.queries, count); \
         for (int i = item; i < BLOCK; i += ITEMS) { \
-            divided[(stage) * BLOCK + i] = i < count ? lse[at + i] * LOG2_E : INFINITY; \
+            divided[(stage) * BLOCK + i] = i < count ? OF_LOGARITHM(lse[at + i]) : INFINITY; \
             mean[(stage) * BLOCK + i] = i < count ? inner[at + i] : 0.0f; \
         } \
     }
@@ -32,8 +32,8 @@ KERNEL void unit_by_k_v(__global const ushort* restrict grad, __global const ush
     FRAGMENTS_OF(k, WIDTH)
     FRAGMENTS_OF(v, VALUES)
     if (blocks > 0) {
-        copy_rows(k_tile, TILE, k, keys, width, WIDTH / 8, item);
-        copy_rows(v_tile, TILE, v, keys, values, VALUES / 8, item);
+        COPY_WIDTH(k_tile, TILE, k, g.k_heads, g.keys, keys);
+        COPY_VALUES(v_tile, TILE, v, g.k_heads, g.keys, keys);
         COPY_QUERIES(0, 0)
     }
     COPIES_END;
@@ -52,9 +52,10 @@ KERNEL void unit_by_k_v(__global const ushort* restrict grad, __global const ush
         }
         float scores[FRAGMENTS][BLOCK / 8][4];
         MULTIPLY_ROWS(scores, k, q_tile, WIDTH)
+        SCALE_SCORES(scores)
         HIDE(scores, first + TILE <= g.keys && start + BLOCK <= g.queries && (!CAUSAL || first + TILE <= start + 1), start + COLUMN(j, e), first + TILE_ROW(i, e))
         EACH_ROW EACH_COLUMN(BLOCK) EACH_ELEMENT
-            scores[i][j][e] = exponential(fma(scores[i][j][e], to_exponent, -divided[reading * BLOCK + COLUMN(j, e)]));
+            scores[i][j][e] = exponential(EXPONENT(scores[i][j][e], divided[reading * BLOCK + COLUMN(j, e)]));
         ADD_WEIGHTED(v_sums, scores, grad_tile, VALUES)
         float slopes[FRAGMENTS][BLOCK / 8][4];
         MULTIPLY_ROWS(slopes, v, grad_tile, VALUES)

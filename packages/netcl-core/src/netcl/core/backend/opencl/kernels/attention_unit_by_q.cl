@@ -17,15 +17,15 @@ KERNEL void unit_by_q(__global const ushort* restrict grad, __global const ushor
     CLEAR(sums, WIDTH);
     EACH_ROW EACH_FRAGMENT for (int h = 0; h < 2; h++) {
         const int row = TILE_ROW(i, h * 2);
-        divided[i][h] = row < queries ? lse[head * g.queries + first + row] * LOG2_E : INFINITY;
+        divided[i][h] = row < queries ? OF_LOGARITHM(lse[head * g.queries + first + row]) : INFINITY;
         mean[i][h] = row < queries ? inner[head * g.queries + first + row] : 0.0f;
     }
     FRAGMENTS_OF(q, WIDTH)
     FRAGMENTS_OF(grad, VALUES)
-    copy_rows(q_tile, TILE, q, queries, width, WIDTH / 8, item);
-    copy_rows(grad_tile, TILE, grad, queries, values, VALUES / 8, item);
-    copy_rows(k_tiles, BLOCK, k, end, width, WIDTH / 8, item);
-    copy_rows(v_tiles, BLOCK, v, end, values, VALUES / 8, item);
+    COPY_WIDTH(q_tile, TILE, q, g.q_heads, g.queries, queries);
+    COPY_VALUES(grad_tile, TILE, grad, g.q_heads, g.queries, queries);
+    COPY_WIDTH(k_tiles, BLOCK, k, g.k_heads, g.keys, end);
+    COPY_VALUES(v_tiles, BLOCK, v, g.k_heads, g.keys, end);
     COPIES_END;
     int reading = 0;
     for (long start = 0; start < end; start += BLOCK) {
@@ -33,8 +33,8 @@ KERNEL void unit_by_q(__global const ushort* restrict grad, __global const ushor
         barrier(CLK_LOCAL_MEM_FENCE);
         const long next = start + BLOCK;
         if (next < end) {
-            copy_rows(k_tiles + (1 - reading) * TILE_SIZE(BLOCK, WIDTH), BLOCK, k + next * width, end - next, width, WIDTH / 8, item);
-            copy_rows(v_tiles + (1 - reading) * TILE_SIZE(BLOCK, VALUES), BLOCK, v + next * values, end - next, values, VALUES / 8, item);
+            COPY_WIDTH(k_tiles + (1 - reading) * TILE_SIZE(BLOCK, WIDTH), BLOCK, k + next * width, g.k_heads, g.keys, end - next);
+            COPY_VALUES(v_tiles + (1 - reading) * TILE_SIZE(BLOCK, VALUES), BLOCK, v + next * values, g.k_heads, g.keys, end - next);
         }
         COPIES_END;
         __local const ushort* k_tile = k_tiles + reading * TILE_SIZE(BLOCK, WIDTH);
@@ -45,10 +45,11 @@ KERNEL void unit_by_q(__global const ushort* restrict grad, __global const ushor
         }
         float scores[FRAGMENTS][BLOCK / 8][4], slopes[FRAGMENTS][BLOCK / 8][4];
         MULTIPLY_ROWS(scores, q, k_tile, WIDTH)
+        SCALE_SCORES(scores)
         MULTIPLY_ROWS(slopes, grad, v_tile, VALUES)
         HIDE(scores, next <= g.keys && (!CAUSAL || next <= first + 1), first + TILE_ROW(i, e), start + COLUMN(j, e))
         EACH_ROW EACH_COLUMN(BLOCK) EACH_ELEMENT
-            slopes[i][j][e] = exponential(fma(scores[i][j][e], to_exponent, -divided[i][e / 2])) * (slopes[i][j][e] - mean[i][e / 2]);
+            slopes[i][j][e] = exponential(EXPONENT(scores[i][j][e], divided[i][e / 2])) * (slopes[i][j][e] - mean[i][e / 2]);
         ADD_WEIGHTED(sums, slopes, k_tile, WIDTH)
         reading = 1 - reading;
     }

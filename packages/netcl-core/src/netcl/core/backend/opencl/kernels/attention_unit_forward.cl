@@ -18,9 +18,9 @@ KERNEL void attend_on_unit(__global const ushort* restrict q, __global const ush
         total[i][h] = 0;
     }
     FRAGMENTS_OF(q, WIDTH)
-    copy_rows(q_tile, TILE, q, queries, width, WIDTH / 8, item);
-    copy_rows(k_tiles, BLOCK, k, end, width, WIDTH / 8, item);
-    copy_rows(v_tiles, BLOCK, v, end, values, VALUES / 8, item);
+    COPY_WIDTH(q_tile, TILE, q, g.q_heads, g.queries, queries);
+    COPY_WIDTH(k_tiles, BLOCK, k, g.k_heads, g.keys, end);
+    COPY_VALUES(v_tiles, BLOCK, v, g.k_heads, g.keys, end);
     COPIES_END;
     int reading = 0;
     for (long start = 0; start < end; start += BLOCK) {
@@ -28,8 +28,8 @@ KERNEL void attend_on_unit(__global const ushort* restrict q, __global const ush
         barrier(CLK_LOCAL_MEM_FENCE);
         const long next = start + BLOCK;
         if (next < end) {
-            copy_rows(k_tiles + (1 - reading) * TILE_SIZE(BLOCK, WIDTH), BLOCK, k + next * width, end - next, width, WIDTH / 8, item);
-            copy_rows(v_tiles + (1 - reading) * TILE_SIZE(BLOCK, VALUES), BLOCK, v + next * values, end - next, values, VALUES / 8, item);
+            COPY_WIDTH(k_tiles + (1 - reading) * TILE_SIZE(BLOCK, WIDTH), BLOCK, k + next * width, g.k_heads, g.keys, end - next);
+            COPY_VALUES(v_tiles + (1 - reading) * TILE_SIZE(BLOCK, VALUES), BLOCK, v + next * values, g.k_heads, g.keys, end - next);
         }
         COPIES_END;
         __local const ushort* k_tile = k_tiles + reading * TILE_SIZE(BLOCK, WIDTH);
@@ -39,16 +39,17 @@ KERNEL void attend_on_unit(__global const ushort* restrict q, __global const ush
         }
         float scores[FRAGMENTS][BLOCK / 8][4];
         MULTIPLY_ROWS(scores, q, k_tile, WIDTH)
+        SCALE_SCORES(scores)
         HIDE(scores, next <= g.keys && (!CAUSAL || next <= first + 1), first + TILE_ROW(i, e), start + COLUMN(j, e))
         EACH_ROW EACH_FRAGMENT for (int h = 0; h < 2; h++) {
             float most = top[i][h];
             EACH_COLUMN(BLOCK) most = fmax(most, fmax(scores[i][j][h * 2], scores[i][j][h * 2 + 1]));
             most = QUAD_MAX(most);
-            const float largest = most == NEVER ? 0.0f : most * to_exponent;
-            const float factor = exponential(top[i][h] * to_exponent - largest);
+            const float largest = most == NEVER ? 0.0f : COMPARED(most);
+            const float factor = exponential(EXPONENT(top[i][h], largest));
             total[i][h] *= factor;
             EACH_COLUMN(BLOCK) EACH_FRAGMENT for (int e = h * 2; e < h * 2 + 2; e++) {
-                scores[i][j][e] = exponential(fma(scores[i][j][e], to_exponent, -largest));
+                scores[i][j][e] = exponential(EXPONENT(scores[i][j][e], largest));
                 total[i][h] += scores[i][j][e];
             }
             EACH_COLUMN(VALUES) EACH_FRAGMENT for (int e = h * 2; e < h * 2 + 2; e++) sums[i][j][e] *= factor;
@@ -61,7 +62,7 @@ KERNEL void attend_on_unit(__global const ushort* restrict q, __global const ush
         total[i][h] = QUAD_SUM(total[i][h]);
         const int row = TILE_ROW(i, h * 2);
         if (lane % 4 == 0 && row < queries)
-            lse[head * g.queries + first + row] = total[i][h] == 0 ? INFINITY : top[i][h] * to_exponent * LN_2 + log(total[i][h]);
+            lse[head * g.queries + first + row] = total[i][h] == 0 ? INFINITY : LOGARITHM(top[i][h]) + log(total[i][h]);
         total[i][h] = total[i][h] == 0 ? 0.0f : 1 / total[i][h];
     }
     out += (head * g.queries + first) * values;

@@ -29,8 +29,11 @@ static inline uint4 across_fragment(__local const ushort* tile, const uint rows,
 }
 
 static inline ushort stored(const float x) {
-#ifdef DTYPE_BFLOAT16
+#if defined(DTYPE_BFLOAT16)
     return to_bfloat16(x);
+#elif PARTS
+    const uint bits = as_uint(x);
+    return isnan(x) ? bits >> 16 | 64 : bits + 0x7fff + (bits >> 16 & 1) >> 16;
 #else
     ushort bits;
     vstore_half(x, 0, (half*)&bits);

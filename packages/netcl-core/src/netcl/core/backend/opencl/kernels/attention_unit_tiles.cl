@@ -1,5 +1,6 @@
 // The tiles of contract_attention_unit.cl in local memory, and what a kernel does with them on a matrix unit. A tile has rows of WIDTH
-// or VALUES columns, in panels of 64 columns, whose chunks of 8 are swizzled so that 8 adjacent rows are in different banks.
+// or VALUES columns, in panels of 64 columns, whose chunks of 8 are swizzled so that 8 adjacent rows are in different banks. With PARTS
+// the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), and a tile has so many planes.
 
 #define ITEMS (32 * WARPS)
 #define FRAGMENTS (WARP_ROWS / 16)
@@ -7,4 +8,6 @@
 #define AHEAD 1  // blocks that are copied before one is used
 #define PANEL(rows, row, low, chunk) ((chunk) / 8 * ((rows) * 64) + (row) * 64 + ((((chunk) & 7) ^ ((low) & 7)) * 8))
 #define PANELS(columns) (((columns) + 63) / 64)
-#define TILE_SIZE(rows, columns) ((rows) * PANELS(columns) * 64)
+#define PLANE_SIZE(rows, columns) ((rows) * PANELS(columns) * 64)
+#define PLANES (PARTS ? PARTS : 1)
+#define TILE_SIZE(rows, columns) (PLANES * PLANE_SIZE(rows, columns))
