@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -58,6 +59,24 @@ def test_the_second_core_has_no_opencl_file(wheels: Path) -> None:
     names = zipfile.ZipFile(second).namelist()
     assert not [name for name in names if name.endswith(".cl") or "backend/opencl" in name]
     assert "netcl/core/backend/protocol.py" in names
+
+
+def test_the_second_core_is_built_from_its_source_archive(wheels: Path, root: Path, tmp_path: Path) -> None:
+    def build(target: str, folder: Path) -> None:
+        command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(tmp_path / "built")]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+    build("sdist", root / "alternatives/netcl-core-numpy")
+    (archive,) = (tmp_path / "built").glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    build("wheel", unpacked)
+    (built,), (second,) = (tmp_path / "built").glob("*.whl"), (wheels / "numpy").glob("*.whl")
+    with zipfile.ZipFile(built) as theirs, zipfile.ZipFile(second) as ours:
+        assert sorted(theirs.namelist()) == sorted(ours.namelist())
+        names = [name for name in ours.namelist() if not name.endswith("/RECORD")]
+        assert {name: theirs.read(name) for name in names} == {name: ours.read(name) for name in names}
 
 
 @pytest.mark.parametrize(
