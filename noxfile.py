@@ -299,13 +299,14 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build every wheel and source archive, netcl-conformance too, and check metadata (twine) and contents."""
+    """Build every wheel and source archive, of the second core and netcl-conformance too, and check metadata (twine) and
+    contents.
+    """
     session.install("build", "twine", "hatchling", *(["tomli"] if sys.version_info < (3, 11) else []))
     out = Path(session.create_tmp()) / "dist"
     shutil.rmtree(out, ignore_errors=True)
-    for folder in (*(f"packages/netcl-{part}" for part in PACKAGES), str(CONFORMANCE)):
+    for folder in (*(f"packages/netcl-{part}" for part in PACKAGES), str(CONFORMANCE), str(ALTERNATIVE)):
         session.run("python", "-m", "build", "--no-isolation", "--outdir", str(out), folder, silent=True)
-    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(out / "numpy"), str(ALTERNATIVE), silent=True)
     session.run("twine", "check", "--strict", *sorted(map(str, out.rglob("*.*"))))
     session.run("python", "tools/check_wheels.py", str(out))
 
