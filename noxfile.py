@@ -299,9 +299,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Build every wheel and source archive, of the second core and netcl-conformance too, and check metadata (twine) and
-    contents.
-    """
+    """Build all wheels and source archives, the alternatives' too, and check metadata (twine) and contents."""
     session.install("build", "twine", "hatchling", *(["tomli"] if sys.version_info < (3, 11) else []))
     out = Path(session.create_tmp()) / "dist"
     shutil.rmtree(out, ignore_errors=True)
