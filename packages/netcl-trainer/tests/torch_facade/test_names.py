@@ -56,6 +56,13 @@ def test_most_names_of_the_modules_that_programs_use_are_there():
         assert len(known & there) / len(known) > least, (place, sorted(known - there))
 
 
+def test_private_names_that_programs_use():
+    torch._assert(torch.tensor(True), "not raised")
+    with pytest.raises(AssertionError, match="expected 3 channels"):
+        torch._assert(1 == 3, "expected 3 channels")
+    assert torch.nn.modules.transformer._get_activation_fn("gelu") is torch.nn.functional.gelu
+
+
 def test_a_missing_name_says_what_to_write_and_is_remembered():
     with pytest.raises(
         AttributeError,

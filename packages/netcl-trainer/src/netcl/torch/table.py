@@ -181,6 +181,7 @@ _BASES = {
     "torch.nn.modules.linear": _LINEAR,
     "torch.nn.modules.dropout": {"_DropoutNd": "netcl.nn.dropout:Dropout"},
     "torch.nn.modules.loss": {"_Loss": "netcl.nn.losses:_Loss", "_WeightedLoss": "netcl.nn.losses:_Weighted"},
+    "torch.nn.modules.transformer": {"_get_activation_fn": "netcl.nn.transformer:_activation"},
     "torch.nn.modules.utils": {
         name: f"{_OWN}.layers:{name}" for name in ("_single", "_pair", "_triple", "_quadruple", "_ntuple")
     },

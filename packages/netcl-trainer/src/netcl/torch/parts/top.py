@@ -15,7 +15,7 @@ from netcl.core.errors import UnsupportedError
 from netcl.torch.parts.devices.cuda import Event as Event
 from netcl.torch.parts.devices.cuda import Stream as Stream
 
-TORCH_NAMES = ("is_autocast_cpu_enabled",)
+TORCH_NAMES = ("_assert", "is_autocast_cpu_enabled")
 # Names that programs compare dtypes with; to make a tensor of one raises DTypeError.
 complex32: DType = DType("complex32")
 complex64: DType = DType("complex64")
@@ -67,6 +67,12 @@ def get_device_module(device: Any = None) -> Any:
     """torch.cuda, whose functions answer for GPUs, or torch.cpu."""
     kind = str(device).partition(":")[0] if device is not None else "cuda"
     return sys.modules[f"netcl.torch.{'cpu' if kind == 'cpu' else 'cuda'}"]
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Raises AssertionError with ``message`` if ``condition``, a bool or a tensor of one element, is False."""
+    if not condition:
+        raise AssertionError(message)
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
