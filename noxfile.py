@@ -38,7 +38,7 @@ ARRAY_API_TESTS = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
 # A gate must not be random: bare nox attacks with this seed, `nox -s attack_long` with a random one.
 ATTACK_SEED = "21"
 # Libraries that the benchmarks compare with, each in a separate environment under .nox/peers.
-PEERS = {"torch": "torch==2.13.0", "tinygrad": "tinygrad==0.14.0"}
+PEERS = {"torch": "torch==2.13.0", "onnxruntime": "onnxruntime>=1.18", "tinygrad": "tinygrad==0.14.0"}
 
 # Sessions start hundreds of processes; without bytecode each compiles all that it imports, which takes half a second.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -482,7 +482,7 @@ def gallery(session: nox.Session) -> None:
 @nox.session(tags=["bench"])
 def bench(session: nox.Session) -> None:
     """Run the benchmarks and write tables, numbers and pictures to benchmarks/results (-- --quick, -- --only ops)."""
-    install(session, everything({"core": "[cpu,intel]", "trainer": "[plot]"}))
+    install(session, everything({"core": "[cpu,intel]", "nn": "[onnx]", "trainer": "[plot]"}))
     for name, requirement in PEERS.items():
         folder = ROOT / ".nox" / "peers" / name
         if not folder.exists():

@@ -154,7 +154,7 @@ def resnet(selector: str, checkpointed: bool) -> float:
         import torch
         from models import resnet18 as plain_resnet18
 
-        theirs = plain_resnet18(torch.nn, torch.relu)
+        theirs = plain_resnet18(torch)
         sgd = torch.optim.SGD(theirs.parameters(), lr=0.01, momentum=0.9)
         inputs, labels = torch.tensor(x), torch.tensor(y)
 

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import models
 import numpy as np
+from replays import print_replay
 
 import netcl as nc
 from netcl import nn, optim
 from netcl.core import Tensor, manager
 from netcl.core.device import device
-from netcl.profiling import profile
 from netcl.runtime.capture import capture
 
 try:
@@ -278,7 +278,7 @@ def _our_step(name: str, dtype: str, batch: tuple[Any, Any]) -> tuple[Any, tuple
         model = GPT.make(nn, nn.functional, lambda steps: nc.arange(steps))
         updates: Any = optim.AdamW(model.parameters(), lr=1e-4)
     else:
-        model = models.model("resnet18", nn, nc.relu)
+        model = models.model("resnet18", nc)
         updates = optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     x, y = (Tensor.from_host(array) for array in batch)
 
@@ -301,7 +301,7 @@ def _their_step(name: str, dtype: str, batch: tuple[Any, Any]) -> Work:
         model = GPT.make(torch.nn, torch.nn.functional, lambda steps: torch.arange(steps, device="cuda")).cuda()
         updates: Any = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     else:
-        model = models.model("resnet18", torch.nn, torch.relu).cuda()
+        model = models.model("resnet18", torch).cuda()
         updates = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     x, y = (torch.tensor(array, device="cuda") for array in batch)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
@@ -333,33 +333,9 @@ def steps(wanted: str, with_profile: bool) -> Iterator[Row]:
             manager.default(str(given[0].device.selector)).queue.finish()  # type: ignore[union-attr]
             print(f"{title}: two eager steps and a capture in {time.perf_counter() - begin:.1f} s", flush=True)
             if with_profile:
-                _print_profile(title, captured, given)
+                print_replay(title, captured, given)
             theirs = _their_step(name, dtype, batch) if CUDA else None
             yield Row("steps", title, partial(captured.replay, *given), theirs, "ms", 0)
-
-
-def _print_profile(title: str, captured: Any, given: tuple[Tensor, Tensor]) -> None:
-    """Prints the kernels of a replay by name: launches, milliseconds by the device's clock, GB/s of their operands."""
-    queue = given[0].queue
-    captured.replay(*given)
-    queue.finish()
-    begin = time.perf_counter()
-    captured.replay(*given)
-    host = time.perf_counter() - begin
-    queue.finish()
-    whole = time.perf_counter() - begin
-    with profile(queue) as seen:
-        captured.replay(*given)
-    found: dict[str, list[float]] = {}
-    for one in seen.launches:
-        row = found.setdefault(one.name if one.kind == "kernel" else one.kind, [0, 0.0, 0.0])
-        row[0], row[1], row[2] = row[0] + 1, row[1] + (one.end - one.start) * 1e3, row[2] + one.nbytes * 1e-9
-    total = sum(row[1] for row in found.values())
-    print(f"{title}: {sum(row[0] for row in found.values()):.0f} launches, {total:.2f} ms on the device")
-    print(f"  a replay takes {whole * 1e3:.2f} ms, of which the host {host * 1e3:.2f}")
-    for name, (count, ms, moved) in sorted(found.items(), key=lambda item: -item[1][1])[:24]:
-        rate = moved / max(ms, 1e-9) * 1e3
-        print(f"  {name:32} {count:5.0f} {ms:9.3f} ms {100 * ms / total:5.1f} % {rate:8.0f} GB/s")
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------

@@ -30,6 +30,8 @@ ENVIRONMENTS = HERE.parent / ".nox" / "peers"
 PEERS = {
     "numpy_": ("NumPy", "numpy", False),
     "pytorch": ("PyTorch", "torch", False),
+    "compiled": ("torch.compile", "torch", False),
+    "onnxruntime_": ("ONNX Runtime", "onnxruntime", False),
     "tinygrad_": ("tinygrad", "tinygrad", True),
     "clblast": ("CLBlast", "pyopencl", True),
 }
@@ -62,10 +64,11 @@ class Peer:
         line = self._process.stdout.readline()
         return json.loads(line) if line else None
 
-    def takes(self, what: Row | str) -> bool:
-        """True if it has prepared the work of a row or training step and run it once; False if the process ended."""
-        asked = {"step": what} if isinstance(what, str) else {"row": asdict(what)}
-        return bool(self._ask(**asked))
+    def takes(self, what: Row | dict[str, Any]) -> bool:
+        """True if it has prepared the work of a row or a request (see peers/worker.py) and run it once; False if the
+        process ended.
+        """
+        return bool(self._ask(**(what if isinstance(what, dict) else {"row": asdict(what)})))
 
     def burst(self, seconds: float) -> list[float]:
         """Milliseconds of single runs, see ``bursts.burst``."""

@@ -23,13 +23,14 @@ QUICK = {
     "ops": ["--seconds", "0.2"],
     "contractions": ["--seconds", "0.1"],
     "training": ["--seconds", "0.5", "--only", "mlp,cnn"],
+    "inference": ["--seconds", "0.5", "--only", "mlp 1,cnn"],
     "autograd": ["--only", "launches,replay,ops", "--rounds", "3"],
     "jit": ["--elements", "65536", "--rounds", "3"],
     "optim": ["--rounds", "3"],
     "steps": ["--only", "digits"],
     "programs": ["--only", "vae,gcn,facade", "--turns", "2"],
 }
-NUMBERS = ("basics", "core", "ops", "contractions", "training", "programs")
+NUMBERS = ("basics", "core", "ops", "contractions", "training", "inference", "programs")
 
 
 def run(name: str, arguments: list[str], out: Path) -> int:

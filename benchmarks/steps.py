@@ -21,9 +21,11 @@ from typing import Any
 import models
 from autograd import digits_step
 from measure import handles
+from replays import bytes_moved
 
+import netcl
 import netcl.autograd as ag
-from netcl import nn, optim
+from netcl import optim
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.backend.interceptors import interception
 from netcl.core.capture.call_log import CallLog, tensors_in
@@ -47,7 +49,8 @@ COLOURS = {
 }
 
 
-def _images(name: str, model: nn.Module) -> tuple[Step, tuple[Tensor, ...]]:
+def _images(name: str) -> tuple[Step, tuple[Tensor, ...]]:
+    model = models.model(name, netcl)
     optimizer = optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
     def step(x: Tensor, y: Tensor) -> Tensor:
@@ -57,13 +60,14 @@ def _images(name: str, model: nn.Module) -> tuple[Step, tuple[Tensor, ...]]:
         optimizer.step()
         return loss
 
-    return step, tuple(Tensor.from_host(array) for array in models.batch(name))
+    inputs, labels = models.batch(name)
+    return step, tuple(Tensor.from_host(array) for array in (*inputs, labels))
 
 
 WORKS: dict[str, Callable[[], tuple[Step, tuple[Tensor, ...]]]] = {
     "digits": digits_step,
-    "cnn": lambda: _images("cnn", models.model("cnn", nn, ag.relu)),
-    "resnet18": lambda: _images("resnet18", models.model("resnet18", nn, ag.relu)),
+    "cnn": lambda: _images("cnn"),
+    "resnet18": lambda: _images("resnet18"),
 }
 
 
@@ -100,16 +104,6 @@ def _seen(work: Step, handle: DeviceHandle, batch: tuple[Tensor, ...]) -> profil
     return seen
 
 
-def _moved(seen: profile) -> int:
-    """Bytes of the operands of all kernels."""
-    parts: dict[Any, int] = {}
-    for number, one in enumerate(seen.launches):
-        if one.kind == "kernel":
-            key = number if one.flop_count is None else (id(one.flop_count), one.name)
-            parts[key] = max(parts.get(key, 0), one.nbytes)
-    return sum(parts.values())
-
-
 def row(handle: DeviceHandle, name: str) -> str:
     """Launches and bytes of a step."""
     step, batch = WORKS[name]()
@@ -118,7 +112,7 @@ def row(handle: DeviceHandle, name: str) -> str:
         work(*batch)
     counts = [sum(one.kind == "kernel" for one in _seen(work, handle, batch).launches) for work in (step, jitted)]
     captured = capture(step, *batch)
-    moved = _moved(_seen(captured.replay, handle, batch))
+    moved = bytes_moved(_seen(captured.replay, handle, batch))
     needed = least(step, batch)
     return (
         f"{counts[0]} launches eager, {counts[1]} jitted, {len(captured)} captured; {moved / 1e6:.2f} MB moved, "

@@ -59,7 +59,3 @@ def row(row: Row) -> Work | None:
     cl.enqueue_copy(queue, found, out)
     np.testing.assert_allclose(found, a @ b, rtol=1e-3, atol=1e-3)
     return product
-
-
-def step(name: str) -> None:
-    """Training steps: none."""

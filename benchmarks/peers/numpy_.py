@@ -13,7 +13,3 @@ def row(row: Row) -> Work | None:
         return None
     a, b = operands(row)
     return lambda: np.matmul(a, b)
-
-
-def step(name: str) -> None:
-    """Training steps: none."""

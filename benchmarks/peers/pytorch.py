@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from bursts import Work
-from models import batch, model, optimizer
+from models import batch, loss, model, optimizer
 from rows import Row, operands
 from torch.nn import functional
 
@@ -39,15 +39,32 @@ def row(row: Row) -> Work:
 
 
 def step(name: str) -> Work:
-    """A training step."""
-    network = model(name, torch.nn, torch.relu)
-    x, y = (torch.from_numpy(array) for array in batch(name))
-    loss_of = functional.mse_loss if name == "encoder" else functional.cross_entropy
-    steps = optimizer(name, torch.optim, list(network.parameters()))
+    """A training step, with PyTorch's fused optimizer."""
+    network = prepared(model(name, torch))
+    arrays, target = batch(name)
+    inputs, wanted = [torch.from_numpy(array) for array in arrays], torch.from_numpy(target)
+    updates = optimizer(name, torch.optim, list(network.parameters()), fused=True)
 
     def step() -> None:
-        steps.zero_grad()
-        loss_of(network(x), y).backward()
-        steps.step()
+        updates.zero_grad()
+        loss(name, torch, network(*inputs), wanted).backward()
+        updates.step()
 
     return step
+
+
+def infer(name: str, size: int | None, file: str | None) -> Work:
+    """Inference on the first ``size`` samples of the batch."""
+    network = prepared(model(name, torch).eval())
+    inputs = [torch.from_numpy(array) for array in batch(name, size)[0]]
+
+    def infer() -> None:
+        with torch.inference_mode():
+            network(*inputs)
+
+    return infer
+
+
+def prepared(network: Any) -> Any:
+    """The network as it is run: eager."""
+    return network

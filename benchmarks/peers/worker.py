@@ -1,4 +1,7 @@
-"""The process of one peer: makes the work of a row or a training step when asked, and runs it in bursts.
+"""The process of one peer: makes the work of a row, a training step or an inference when asked, and runs it in bursts.
+
+A peer has the functions ``row(row)``, ``step(name)`` and ``infer(name, size, file)`` that it can do; they return None
+for a work that it cannot do.
 
 ``python -m peers.worker NAME`` in benchmarks/, with the peer's library; a line of JSON in, a line of JSON out.
 """
@@ -28,7 +31,9 @@ def main() -> None:
             assert run is not None
             answer = run(request["seconds"])
         else:
-            work = peer.row(Row(**request["row"])) if "row" in request else peer.step(request["step"])
+            given = {"row": Row(**request["row"])} if "row" in request else request
+            make = getattr(peer, next(iter(request)), None)
+            work = make(*given.values()) if make is not None else None
             run = None if work is None else here(work)
             answer = run is not None
         print(json.dumps(answer), file=answers, flush=True)

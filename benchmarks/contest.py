@@ -1,0 +1,93 @@
+"""A table of works that netcl and peers do in turn: the times of a row, PyTorch's over them, shares of the ceilings."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from bursts import Burst, by_turns, here
+from measure import Timing, timing
+from peer_processes import Peer, driver_of
+from replays import bytes_moved, operations, print_replay, seen_replay
+
+from netcl.core import DeviceHandle, Tensor
+from netcl.core.device import device
+from netcl.profiling.peaks import Peaks, measure_peaks
+from netcl.runtime.capture import capture
+
+# The contestants of which the fastest is what netcl is compared with.
+RIVALS = ("PyTorch", "torch.compile")
+Step = Callable[..., Tensor]
+
+
+class Captured(NamedTuple):
+    """A captured step and its inputs."""
+
+    step: Any
+    given: tuple[Tensor, ...]
+
+    def run(self) -> None:
+        """Replays it and waits for the device."""
+        self.step.replay(*self.given)
+        self.given[0].queue.finish()
+
+
+def captured(step: Step, given: tuple[Tensor, ...]) -> Captured:
+    """The step after two runs, captured."""
+    for _ in range(2):
+        step(*given)
+    return Captured(capture(step, *given), given)
+
+
+def heading(devices: Sequence[DeviceHandle]) -> dict[str, Peaks]:
+    """Prints the ceilings of each driver and the heads of the columns; returns the ceilings by driver."""
+    peaks = {driver_of(handle): measure_peaks(handle) for handle in devices}
+    for name, peak in peaks.items():
+        print(f"{name}: {peak.flops_per_second / 1e9:.0f} GFLOP/s, {peak.bytes_per_second / 1e9:.1f} GB/s at most")
+    heads = ("row", "contestant", "ms", "middle half", "PyTorch / it", "of FLOP/s", "of bytes/s")
+    print(f"{heads[0]:<14}{heads[1]:<20}{heads[2]:>9}{heads[3]:>20}{heads[4]:>14}{heads[5]:>11}{heads[6]:>12}")
+    return peaks
+
+
+def contest(
+    name: str,
+    others: dict[str, Peer],
+    request: dict[str, Any],
+    devices: Sequence[DeviceHandle],
+    works: Callable[[DeviceHandle], dict[str, Captured | Callable[[], object]]],
+    peaks: dict[str, Peaks],
+    seconds: float,
+    with_profile: bool,
+) -> list[Timing]:
+    """Prints and returns the row ``name``: the peers' work of ``request``, and ``works`` of netcl on each device by the
+    end of their labels.
+    """
+    bursts: dict[str, Burst] = {label: peer.burst for label, peer in others.items() if peer.takes(request)}
+    replays: dict[str, tuple[str, int, int]] = {}
+    for handle in devices:
+        with device(handle):
+            for kind, work in works(handle).items():
+                label = f"netcl, {driver_of(handle)}{kind}"
+                if isinstance(work, Captured):
+                    seen = seen_replay(*work)
+                    replays[label] = driver_of(handle), operations(seen), bytes_moved(seen)
+                    if with_profile:
+                        print_replay(f"{name}, {label}", *work)
+                bursts[label] = here(work.run if isinstance(work, Captured) else work)
+    times = by_turns(bursts, seconds * len(bursts))
+    best = min((statistics.median(times[rival]) for rival in RIVALS if rival in times), default=None)
+    rows = []
+    for contestant, values in times.items():
+        one = timing(name, contestant, values)
+        shares = ""
+        if contestant in replays:
+            driver, flops, moved = replays[contestant]
+            second = one.median / 1e3
+            of_flops = flops / second / peaks[driver].flops_per_second
+            shares = f"{of_flops:>11.2f}{moved / second / peaks[driver].bytes_per_second:>12.2f}"
+        ratio = f"{best / one.median:.2f}" if best is not None else ""
+        spread = f"{one.low:.2f} to {one.high:.2f}"
+        print(f"{name:<14}{contestant:<20}{one.median:>9.2f}{spread:>20}{ratio:>14}{shares}", flush=True)
+        rows.append(one)
+    return rows
