@@ -1,8 +1,8 @@
-"""The host cost of autograd and captured steps: launches, microseconds, and the memory of a ResNet-18 step.
+"""The host cost of autograd and captured steps: launches, microseconds, and the memory of steps of ResNet-18 and GPT.
 
 ``python benchmarks/autograd.py [--devices intel,pocl] [--only launches,replay,ops,chain,memory] [--rounds 9]``. Medians
-with the least and the most in brackets. Memory is the growth of the peak of resident memory over two steps (CIFAR stem,
-batch 32, SGD with momentum) from before the first one, each in a fresh process, compared with PyTorch's.
+with the least and the most in brackets. Memory is the growth of the peak of resident memory over two steps of networks
+of models.py from before the first one, each in a fresh process, compared with PyTorch's, plain and checkpointed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import models
 import numpy as np
 from measure import handles
 
@@ -25,7 +28,6 @@ from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.core.device.health import launch_log
 from netcl.data.readers import example_digits
-from netcl.nn.resnet import resnet18
 from netcl.runtime.capture import capture
 
 BATCH, CHAIN, REPLAYED = 32, 10_000, 100
@@ -145,58 +147,52 @@ def _grown(step: Callable[[], object]) -> float:
     return _resident("VmHWM") - before
 
 
-def resnet(selector: str, checkpointed: bool) -> float:
-    """The growth of this process's peak memory over two steps, in MiB; ``torch`` for PyTorch's."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((BATCH, 3, 32, 32)).astype(np.float32)
-    y = rng.integers(0, 10, BATCH)
-    if selector == "torch":
-        import torch
-        from models import resnet18 as plain_resnet18
-
-        theirs = plain_resnet18(torch)
-        sgd = torch.optim.SGD(theirs.parameters(), lr=0.01, momentum=0.9)
-        inputs, labels = torch.tensor(x), torch.tensor(y)
-
-        def torch_step() -> None:
-            sgd.zero_grad()
-            torch.nn.functional.cross_entropy(theirs(inputs), labels).backward()
-            sgd.step()
-
-        return _grown(torch_step)
-    with device(selector):
-        model = resnet18(10, stem="cifar")
-        optimizer = optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-        images, classes = Tensor.from_host(x), Tensor.from_host(y)
+def grown_by(name: str, selector: str, checkpointed: bool) -> float:
+    """The growth of this process's peak memory over two steps of a network, in MiB; ``torch`` for PyTorch's."""
+    library: Any = import_module("torch" if selector == "torch" else "netcl")
+    with nullcontext() if selector == "torch" else device(selector):
+        network = models.model(name, library)
+        inputs, wanted = models.batch(name)
+        make = library.from_numpy if selector == "torch" else Tensor.from_host
+        x, y = tuple(map(make, inputs)), make(wanted)
+        updates = models.optimizer(name, library.optim, list(network.parameters()))
         if checkpointed:
-            for stage in (model.layer1, model.layer2, model.layer3, model.layer4):
-                for block in stage:
-                    object.__setattr__(block, "forward", _checkpointed(block.forward))
+            for block in network.modules():
+                if type(block).__name__ == "Block":
+                    object.__setattr__(block, "forward", _checkpointed(selector, block.forward))
 
         def step() -> None:
-            optimizer.zero_grad()
-            ag.cross_entropy(model(images), classes).backward()
-            optimizer.step()
-            images.queue.finish()
+            updates.zero_grad()
+            models.loss(name, library, network(*x), y).backward()
+            updates.step()
+            if selector != "torch":
+                x[0].queue.finish()
 
         return _grown(step)
 
 
-def _checkpointed(forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda x: ag.checkpoint(forward, x)
+def _checkpointed(selector: str, forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    if selector != "torch":
+        return lambda x: ag.checkpoint(forward, x)
+    from torch.utils.checkpoint import checkpoint
+
+    return lambda x: checkpoint(forward, x, use_reentrant=False)
 
 
 def memory(handle: DeviceHandle, rounds: int) -> str:
-    """Growth of peak memory over ResNet-18 steps, plain and with checkpointed blocks, against PyTorch's."""
-    grown = []
-    for selector, kind in (("torch", "plain"), (handle.selector, "plain"), (handle.selector, "checkpointed")):
-        command = [sys.executable, __file__, "--resnet", selector, kind]
-        grown.append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-    theirs, plain, saved = grown
-    return (
-        f"{plain:.0f} MiB, {plain / theirs:.2f} of PyTorch's {theirs:.0f}; checkpointed {saved:.0f}, "
-        f"{saved / theirs:.2f}"
-    )
+    """Growth of peak memory over steps of ResNet-18 and GPT, plain and with checkpointed blocks, against PyTorch's."""
+    parts = []
+    for name in ("resnet18", "gpt"):
+        grown = []
+        for selector, kind in (("torch", "plain"), (handle.selector, "plain"), (handle.selector, "checkpointed")):
+            command = [sys.executable, __file__, "--grown", name, selector, kind]
+            grown.append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        theirs, plain, saved = grown
+        parts.append(
+            f"{name} {plain:.0f} MiB, {plain / theirs:.2f} of PyTorch's {theirs:.0f}; checkpointed {saved:.0f}, "
+            f"{saved / theirs:.2f}"
+        )
+    return "; ".join(parts)
 
 
 ROWS: dict[str, Callable[[DeviceHandle, int], str]] = {
@@ -214,10 +210,10 @@ def main() -> None:
     parser.add_argument("--devices", help="selectors, separated by commas; all OpenCL devices when left out")
     parser.add_argument("--only", help="rows, separated by commas")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--resnet", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--grown", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.resnet:
-        print(resnet(options.resnet[0], options.resnet[1] == "checkpointed"))
+    if options.grown:
+        print(grown_by(options.grown[0], options.grown[1], options.grown[2] == "checkpointed"))
         return
     for name in options.only.split(",") if options.only else ROWS:
         for handle in handles(options.devices):

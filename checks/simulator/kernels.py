@@ -418,7 +418,7 @@ def main() -> int:
         return 1
     for mode, done, reports, seconds in under_the_simulator_at_once(simulator):
         if done.returncode:
-            print(f"{mode}: failed\n{done.stdout}{done.stderr}")
+            print(f"{mode}: failed with {done.returncode}\n{done.stdout}{done.stderr}")
             worst = 1
             continue
         found = json.loads(done.stdout.splitlines()[-1])

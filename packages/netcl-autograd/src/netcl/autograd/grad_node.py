@@ -15,8 +15,8 @@ from netcl.autograd.mode import state
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
-from netcl.core.tensor.gradients import attach
-from netcl.core.tensor.views import separate
+from netcl.core.tensor.gradients import attach, take_history, view_of
+from netcl.core.tensor.views import separate, snapshot
 from netcl.core.user_frame import called_from
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
@@ -190,6 +190,22 @@ def edge_of(tensor: Tensor) -> Edge:
 def edges_of(inputs: Sequence[Tensor]) -> tuple[Edge | None, ...]:
     """The edges of inputs; None for an input that takes no gradient."""
     return tuple(edge_of(t) if t.requires_grad and t.dtype in FLOATING else None for t in inputs)
+
+
+def without_base(x: Tensor) -> Tensor:
+    """``x``, or if it is a view of the result of an op its elements alone, so that the memory of that result is free as
+    soon as the program has no reference to it.
+    """
+    group = getattr(view_of(x), "group", None)
+    if group is None or x.grad_fn is None:
+        return x
+    base = group.base()
+    if base is not None and base.grad_fn is None:  # a leaf or a constant, which stays
+        return x
+    alone: Tensor = snapshot(x)
+    if alone is not x:
+        take_history(alone, x)
+    return alone
 
 
 def belongs(tensor: Tensor, node: GradNode, index: int) -> Tensor:

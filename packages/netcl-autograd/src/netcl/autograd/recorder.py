@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from netcl.autograd import views
-from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of
+from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of, without_base
 from netcl.autograd.levels import LEVELS
 from netcl.autograd.mode import state
 from netcl.autograd.rules import record_call
@@ -100,7 +100,7 @@ def step_of(ready: Bound, results: Sequence[Tensor]) -> GradNode | None:
     plan = fused_plan(program, shapes, needs)
     if plan is None:
         return None
-    saved = [inputs[slot] for slot in plan.inputs]
+    saved = [without_base(inputs[slot]) for slot in plan.inputs]
     for position in plan.outputs:
         output = results[position].detach()
         output.shape = program.shapes[position]  # with the axes of length 1 that the result has lost

@@ -10,7 +10,7 @@ import torch
 
 from netcl.core.errors import UnsupportedError
 
-__all__ = ["Geometry", "check_writable", "root_of", "separate"]
+__all__ = ["Geometry", "check_writable", "root_of", "separate", "snapshot"]
 
 
 class Geometry(NamedTuple):
@@ -74,3 +74,8 @@ def separate(x: Any) -> Any:
     if t.untyped_storage().nbytes() == t.numel() * t.element_size() and t.is_contiguous():
         return x
     return type(x)._of_base(t.clone(memory_format=torch.contiguous_format), x.engine)
+
+
+def snapshot(x: Any) -> Any:
+    """``x`` itself: a view has no memory of its own here, so its base cannot be freed without it."""
+    return x

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.autograd.blocks import Partial
-from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grads, TensorMeta, belongs, edge_of
+from netcl.autograd.grad_node import (
+    FLOATING,
+    Edge,
+    GradContext,
+    GradNode,
+    Grads,
+    TensorMeta,
+    belongs,
+    edge_of,
+    without_base,
+)
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow
 from netcl.core.errors import UnsupportedError
@@ -126,7 +136,7 @@ def _keep(value: Any, needed: bool, saved: list[Tensor]) -> Any:
     if isinstance(value, Tensor):
         if not needed:
             return TensorMeta(value.shape, value.dtype, value.queue)
-        saved.append(value)
+        saved.append(without_base(value))
         return _Saved(len(saved) - 1)
     return [_keep(each, needed, saved) for each in value] if _holds_tensors(value) else value
 

@@ -13,7 +13,8 @@ know queues that were never passed to it: give back a buffer that such a queue s
 Tensors of a training step have many sizes, and one part of the step must reuse the buffers that another has released,
 or the pool holds twice the peak use. So a PersistentBufferPool serves a request with a larger buffer if it has none of
 the right size, and before it makes one it drops the least recently used ones, down to a share that keeps the next steps
-from making them again.
+from making them again. On CPU devices that allow it, large buffers have regions of memory that is split and merged
+(``regions.py``), and dropped buffers leave theirs to others.
 
 Drivers allocate lazily: a buffer that was made may not exist yet, and the driver's error then comes with its first use.
 Launches and transfers turn that error into ``out_of_memory`` too, after ``release_cached``.
@@ -41,6 +42,7 @@ from netcl.core.memory.out_of_memory import (
     register_pool,
     release_cached,
 )
+from netcl.core.memory.regions import PAGE, Regions
 
 try:
     import pyopencl as cl
@@ -54,6 +56,8 @@ _SMALLEST_BUCKET = 64
 _REMEMBERED_SIZES = 1 << 16
 _OVERSIZE_LIMIT = 3  # a request may be served by a buffer at most this many times as large
 _LEAST_CACHED = 32 * _MIB  # unused bytes that are always kept, or an eighth of the peak use if that is more
+_LEAST_IN_REGIONS = 8 * _MIB  # the same for regions, or a 32nd: making a buffer on one clears no pages
+_REGION_FROM = (64 << 10) + 1  # bytes of a buffer that has a region, in pools with regions
 
 
 _new_handle = BufferHandle.__new__
@@ -128,9 +132,7 @@ class BufferPool:
             else:
                 buffer = None
                 self._misses += 1
-                if self._drops and bucket >= self._oversize_from:
-                    spare = max(_LEAST_CACHED, self._peak >> 3)
-                    self._evict(min(bucket, self._cached - spare), int(self._oversize_from))
+                self._make_room(bucket)
             if self._allocated - self._cached > self._peak:
                 self._peak = self._allocated - self._cached
         if buffer is None:
@@ -177,13 +179,15 @@ class BufferPool:
                     self._allocated -= _size_of(self._returned.popleft()[0])
                 except IndexError:  # another thread was faster
                     break
+            self._trim()
 
     @property
     def stats(self) -> PoolStats:
         """The current counters."""
         with self._lock:
             self._collect()
-            return PoolStats(self._hits, self._misses, self._allocated, self._cached)
+            unused = self._unused()
+            return PoolStats(self._hits, self._misses, self._allocated + unused, self._cached + unused)
 
     def reset_peak(self) -> None:
         """Makes ``peak_bytes`` start from the bytes in use."""
@@ -250,6 +254,7 @@ class BufferPool:
                     stack = free[key] = []
                 stack.append((self._clock, buffer))
                 self._cached += size
+        buffer = None  # the last one's region too is free if it is dropped
         if self._cached > self._cached_limit:
             self._evict(self._cached - int(self._cached_limit))
 
@@ -275,6 +280,19 @@ class BufferPool:
         most = _OVERSIZE_LIMIT * bucket
         fitting = (key for key, stack in self._free.items() if stack and type(key) is int and bucket < key <= most)
         return min(fitting, default=bucket)
+
+    def _make_room(self, bucket: int) -> None:
+        """Drops unused buffers for a new one of ``bucket`` bytes; the lock is held."""
+        if self._drops and bucket >= self._oversize_from:
+            spare = max(_LEAST_CACHED, self._peak >> 3)
+            self._evict(min(bucket, self._cached - spare), int(self._oversize_from))
+
+    def _unused(self) -> int:
+        """Returns the bytes that are held without a buffer on them."""
+        return 0
+
+    def _trim(self) -> None:
+        """Gives what is held without a buffer on it to the system; the lock is held."""
 
     def _evict(self, nbytes: int, least: int = 0) -> None:
         """Drops the least recently used of the unused buffers of at least ``least`` bytes until ``nbytes`` bytes are
@@ -322,7 +340,7 @@ class BufferPool:
             self._peak = max(self._peak, self._allocated - self._cached)
         buffer = None
         try:
-            buffer = cl.Buffer(self.context, self._flags if flags is None else flags | self._extra_flags, bucket)
+            buffer = self._new_buffer(bucket, self._flags if flags is None else flags | self._extra_flags)
             return buffer
         except cl.Error as error:
             if is_lost(error):
@@ -334,6 +352,10 @@ class BufferPool:
             if buffer is None:
                 with self._lock:
                     self._allocated -= bucket
+
+    def _new_buffer(self, bucket: int, flags: int) -> Any:
+        """Returns a new buffer; raises the driver's errors."""
+        return cl.Buffer(self.context, flags, bucket)
 
 
 class PinnedBufferPool(BufferPool):
@@ -368,6 +390,10 @@ class PersistentBufferPool(BufferPool):
     new buffer replaces unused ones, least recently used first, until as many bytes are freed or the unused bytes are at
     most 32 MB or an eighth of the peak use.
 
+    With ``regions`` buffers of more than 64 KB have a region of these, rounded up to pages, and no other bucket serves
+    a request. Unused buffers are dropped, least recently used first, until a region fits, if growing would hold more
+    than the peak use and 8 MB or a 32nd of it.
+
     ``max_cached_bytes`` (None: NETCL_MAX_CACHED_GB) bounds the unused buffers; the least recently used are dropped
     first. ``max_buffers_per_bucket`` bounds their number in each bucket of at least ``large_bucket_bytes``; smaller
     buckets are bounded by bytes alone, since a training loop returns hundreds of equal tensors in every step and must
@@ -387,6 +413,7 @@ class PersistentBufferPool(BufferPool):
         large_bucket_bytes: int = 256 * _MIB,
         *,
         drops: bool = True,
+        regions: Regions | None = None,
     ) -> None:
         super().__init__(context, _max_cached() if max_cached_bytes is None else max_cached_bytes)
         self.queue = queue
@@ -394,20 +421,55 @@ class PersistentBufferPool(BufferPool):
         self._reads_limit = max_cached_bytes is None
         self._device_bytes = min(device.global_mem_size for device in context.devices)
         self._huge_pages = has_huge_pages(context)
-        self._oversize_from = _MIB + 1
+        self._regions = regions
+        self._oversize_from = _MIB + 1 if regions is None else inf
         # On other devices a driver waits for the device before it frees memory.
         self._drops = drops and all(device.type & cl.device_type.CPU for device in context.devices)
 
     def bucket_for(self, nbytes: int) -> int:
         """Returns the size in bytes of the buffer that serves a request of ``nbytes``."""
+        if self._regions is not None and nbytes >= _REGION_FROM:
+            return -(-nbytes // PAGE) * PAGE
         if nbytes <= _MIB:
             return next(bucket for bucket in self.BUCKETS if nbytes <= bucket)
         step = (1 << (nbytes.bit_length() - 1)) >> 3
         return -(-nbytes // step) * step
 
-    def _try(self, bucket: int, flags: int | None, budget: int | None) -> Any:
-        buffer = super()._try(bucket, flags, budget)
-        if buffer is not None and self._huge_pages and bucket >= LARGE:
+    def _make_room(self, bucket: int) -> None:
+        regions = self._regions
+        if regions is None:
+            super()._make_room(bucket)
+        elif bucket >= _REGION_FROM:
+            most = self._peak + max(_LEAST_IN_REGIONS, self._peak >> 5)
+            cached = -1
+            while regions.resident + bucket > most and cached != self._cached and not regions.fits(bucket):
+                cached = self._cached
+                self._evict(bucket, _REGION_FROM)
+
+    def _collect(self) -> None:
+        super()._collect()
+        regions, limit = self._regions, self._cached_limit
+        if regions is not None and regions.resident > limit and self._cached + regions.unused > limit:
+            self._trim()
+
+    def _unused(self) -> int:
+        return 0 if self._regions is None else self._regions.unused
+
+    def _trim(self) -> None:
+        if self._regions is None or not self._regions.unused or os.getpid() != self._process:
+            return
+        with contextlib.suppress(cl.Error):  # a lost device keeps its memory
+            self.queue.finish()
+            self._regions.trim()
+
+    def _new_buffer(self, bucket: int, flags: int) -> Any:
+        if self._regions is not None and bucket >= _REGION_FROM and flags == self._flags:
+            with contextlib.suppress(OSError), self._lock:
+                memory = self._regions.take(bucket)
+                if memory is not None:
+                    return cl.Buffer(self.context, flags | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
+        buffer = super()._new_buffer(bucket, flags)
+        if self._huge_pages and bucket >= LARGE:
             advise_huge_pages(self.queue, buffer, bucket)
         return buffer
 

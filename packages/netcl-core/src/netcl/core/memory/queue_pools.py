@@ -13,6 +13,7 @@ from netcl.core.device.discovery import get_active_device
 from netcl.core.errors import ShapeError, UnsupportedError, format_bytes
 from netcl.core.memory.out_of_memory import pools_of, retry_on_out_of_memory
 from netcl.core.memory.pools import BufferHandle, BufferPool, PersistentBufferPool, PinnedBufferPool, PoolStats
+from netcl.core.memory.regions import Regions, has_regions
 
 try:
     import pyopencl as cl
@@ -77,7 +78,8 @@ def get_persistent_pool(q: Any = None) -> PersistentBufferPool:
     with _registry_lock:
         pool = _persistent_pools.get(queue.int_ptr)
         if pool is None:
-            pool = _persistent_pools[queue.int_ptr] = PersistentBufferPool(queue.context, queue)
+            regions = Regions() if has_regions(queue) else None
+            pool = _persistent_pools[queue.int_ptr] = PersistentBufferPool(queue.context, queue, regions=regions)
         return pool
 
 

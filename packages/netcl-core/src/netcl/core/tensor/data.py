@@ -138,7 +138,7 @@ class TensorData:
     @property
     def storage_id(self) -> int:
         """A number that all tensors on the same storage share, and no others while one of them lives."""
-        return id(self._storage)
+        return self._storage.identity
 
     pending_event: Any = _upload_field("event", "The event of a copy into this tensor that may be under way.")
     pending_release: Any = _upload_field("release", "What is released when that copy has ended.")

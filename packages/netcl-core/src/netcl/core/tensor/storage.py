@@ -81,6 +81,11 @@ class Storage:
         self.views = None
         return self
 
+    @property
+    def identity(self) -> int:
+        """A number that no other storage has that is there at the same time."""
+        return id(self)
+
     def materialize(self) -> None:
         """Computes the content, unless it is there."""
         with lock:

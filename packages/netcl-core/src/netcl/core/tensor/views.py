@@ -143,7 +143,7 @@ class ViewStorage(Storage):
     """The storage of a view: a copy of the elements of ``root`` that ``geometry`` names.
 
     ``given``: there is no memory yet, or another storage has taken it over, so that the next gather needs new memory.
-    ``pinned``: a captured step reads this memory, which is kept. ``recording`` is the one in which the view was made.
+    ``pinned``: a captured step or a snapshot reads this memory, which is kept. ``recording``: that of the view's call.
     ``extent``: the elements of the root. ``kind``: Tensor.
     """
 
@@ -294,6 +294,59 @@ def stale(source: Any, geometry: Geometry) -> Any:
     result = source._on(storage, geometry.shape, source.dtype)
     storage.kind = type(result)
     return result
+
+
+class _Snapshot(Storage):
+    """The memory of a view's copy, without a reference to the root, whose writes are counted here as long as it is
+    there; while the view is there too, they may change the copy.
+    """
+
+    __slots__ = ("counted", "root", "view")
+
+    root: weakref.ref[Storage]
+    view: weakref.ref[ViewStorage]
+    counted: int
+
+    @property
+    def identity(self) -> int:
+        """That of the view as long as it is there."""
+        view = self.view()
+        return id(self) if view is None else id(view)
+
+    @property
+    def version(self) -> int:
+        """The number of writes in place into the root."""
+        root = self.root()
+        return self.counted if root is None else root.version
+
+    @version.setter
+    def version(self, version: int) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        self.counted = version
+
+    def invalidate(self) -> None:
+        """Called when the root has changed."""
+        self.counted = self.version
+
+
+def snapshot(x: Any) -> Any:
+    """``x`` on the memory of its copy alone if it is a view that is up to date, so that the root may be freed; else
+    ``x`` itself. The result is outside of the graph, and has the version of ``x``.
+    """
+    storage = x._storage
+    if type(storage) is not ViewStorage or x.engine.recording is not None:
+        return x
+    with lock:
+        if storage.deferred is not None:
+            return x
+        storage.pinned = True
+        copy = _Snapshot()
+        copy.buffer, copy.array, copy.allocation = storage.buffer, storage.array, storage.allocation
+        copy.persistent, copy.upload = storage.persistent, storage.upload
+        copy.deferred = copy.views = None
+        root = storage.root
+        copy.root, copy.view, copy.counted = weakref.ref(root), weakref.ref(storage), root.version
+        root.views = [*(root.views or ()), weakref.ref(copy)]
+    return x._on(copy, x.shape, x.dtype)
 
 
 def released(x: Any) -> bool:
@@ -488,6 +541,7 @@ __all__ = [
     "root_tensor",
     "rows_of_one",
     "separate",
+    "snapshot",
     "stale",
     "store",
 ]

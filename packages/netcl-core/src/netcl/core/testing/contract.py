@@ -307,6 +307,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "check_writable": "(target)",
         "root_of": "(tensor)",
         "separate": "(x)",
+        "snapshot": "(x)",
     },
     "netcl.ops.keys": {
         "is_array": "(item)",

@@ -1,0 +1,172 @@
+"""Regions: memory of this process for the large buffers of a CPU device, which is split and merged.
+
+A CPU driver's own buffers each take and keep pages, so a training step whose tensors have many sizes holds more than it
+uses, and dropping buffers for others makes the system clear their pages in each step. Here buffers of all sizes share
+chunks of memory: a request takes the smallest free region that fits and leaves the rest free, and a region that is
+given back is merged with its free neighbours. A chunk is a range of addresses whose pages exist from their first use;
+it is used from its start on, and grows only if no free region fits.
+
+A buffer is made on its region by CL_MEM_USE_HOST_PTR, which these drivers use in place. Its region is given back when
+the driver's object is gone, in whatever way. As with all buffers of an in-order queue, the next one on the region is
+used after the work that is still enqueued on the last.
+"""
+
+from __future__ import annotations
+
+import mmap
+import weakref
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = ["PAGE", "Regions", "has_regions"]
+
+Array = np.ndarray[Any, Any]
+PAGE = 4096
+_CHUNK = 256 << 20
+_CHUNK_BITS = 48  # a place is the number of its chunk and, below, the offset there
+_OFFSET = (1 << _CHUNK_BITS) - 1
+# Drivers that use aligned memory of the host in place: others copy it at each map.
+_PLATFORMS = ("Intel(R) OpenCL", "Portable Computing Language")
+
+
+def has_regions(queue: Any) -> bool:
+    """True if the device of a queue is a CPU whose driver works in place on memory of this process."""
+    if not hasattr(mmap, "MADV_HUGEPAGE"):  # Linux: elsewhere mapped memory may count as used at once
+        return False
+    device = queue.device
+    return bool(device.type & cl.device_type.CPU) and device.platform.name.strip() in _PLATFORMS
+
+
+class Regions:
+    """Free and used regions of the chunks. Its caller holds a lock, but for the return of regions, which takes none.
+
+    The garbage collector may run code that allocates in the middle of a call: that call finds no room.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: list[tuple[mmap.mmap, Array]] = []
+        self._top = self._end = 0  # places: the first that was never used, and the end of the last chunk
+        self._free: list[tuple[int, int]] = []  # (size, place), sorted
+        self._size_at: dict[int, int] = {}  # by place
+        self._place_to: dict[int, int] = {}  # by end
+        self._clean: set[int] = set()  # places of free regions whose pages were given to the system
+        self._held: dict[int, weakref.ref[Any]] = {}
+        self._returned: deque[tuple[int, int]] = deque()
+        self._busy = False
+        self.resident = 0  # bytes of pages that exist, at most
+        self._unused = 0  # of these, those of free regions
+
+    @property
+    def unused(self) -> int:
+        """Bytes of free regions whose pages exist."""
+        with self._alone() as alone:
+            if alone:
+                self._merge_returned()
+            return self._unused
+
+    def fits(self, nbytes: int) -> bool:
+        """True if a free region has ``nbytes``."""
+        with self._alone() as alone:
+            if alone:
+                self._merge_returned()
+            return bool(self._free) and self._free[-1][0] >= nbytes
+
+    def take(self, nbytes: int) -> Array | None:
+        """Returns ``nbytes`` bytes of memory, a multiple of PAGE, which are given back when the array is gone; None
+        within another call. Raises OSError if the system grants no further chunk.
+        """
+        with self._alone() as alone:
+            if not alone:
+                return None
+            self._merge_returned()
+            at = bisect_left(self._free, (nbytes, 0))
+            if at < len(self._free):
+                size, place = self._free[at]
+                self._remove(place)
+                if size > nbytes:
+                    self._add(place + nbytes, size - nbytes)
+            else:
+                place = self._grown(nbytes)
+            chunk, offset = self._chunks[place >> _CHUNK_BITS], place & _OFFSET
+            array: Array = chunk[1][offset : offset + nbytes]
+            returned = self._returned
+            self._held[place] = weakref.ref(array, lambda _: returned.append((place, nbytes)))
+            return array
+
+    def trim(self) -> None:
+        """Gives the pages of free regions to the system. Nothing that is enqueued may use them any more."""
+        with self._alone() as alone:
+            if not alone:
+                return
+            self._merge_returned()
+            for size, place in self._free:
+                if place not in self._clean:
+                    self._chunks[place >> _CHUNK_BITS][0].madvise(mmap.MADV_DONTNEED, place & _OFFSET, size)
+                    self._clean.add(place)
+                    self.resident -= size
+                    self._unused -= size
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """True unless another call has not ended."""
+        busy, self._busy = self._busy, True
+        try:
+            yield not busy
+        finally:
+            self._busy = busy
+
+    def _grown(self, nbytes: int) -> int:
+        """Returns the place of a region at the top, which begins with a free one that ends there."""
+        place = self._place_to.get(self._top, self._top)
+        if place + nbytes > self._end:
+            size = max(_CHUNK, nbytes)
+            chunk = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            chunk.madvise(mmap.MADV_HUGEPAGE)
+            place = self._top = len(self._chunks) << _CHUNK_BITS
+            self._chunks.append((chunk, np.frombuffer(chunk, np.uint8)))
+            self._end = self._top + size
+        elif place != self._top:
+            self._remove(place)
+        self.resident += place + nbytes - self._top
+        self._top = place + nbytes
+        return place
+
+    def _merge_returned(self) -> None:
+        while self._returned:
+            place, size = self._returned.popleft()
+            del self._held[place]
+            before = self._place_to.get(place)
+            if before is not None:
+                size += self._remove(before)
+                place = before
+            if place + size in self._size_at:
+                size += self._remove(place + size)
+            self._add(place, size)
+
+    def _add(self, place: int, size: int) -> None:
+        insort(self._free, (size, place))
+        self._size_at[place] = size
+        self._place_to[place + size] = place
+        self._unused += size
+
+    def _remove(self, place: int) -> int:
+        """Takes a region from the free ones, to be used or merged; returns its size."""
+        size = self._size_at.pop(place)
+        del self._free[bisect_left(self._free, (size, place))]
+        del self._place_to[place + size]
+        if place in self._clean:
+            self._clean.remove(place)
+            self.resident += size
+        else:
+            self._unused -= size
+        return size

@@ -1,0 +1,203 @@
+"""Regions: memory that buffers of all sizes share, split and merged; the pool of tensors on them."""
+
+from __future__ import annotations
+
+import gc
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from netcl.core.device import manager
+from netcl.core.errors import DeviceNotFoundError
+from netcl.core.memory import PersistentBufferPool
+from netcl.core.memory.regions import PAGE, Regions, has_regions
+
+cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
+MIB = 1 << 20
+
+
+def _address(array):
+    return array.__array_interface__["data"][0]
+
+
+@pytest.fixture(params=["pocl", "intel"])
+def queue(request):
+    try:
+        queue = manager.default(request.param).queue
+    except DeviceNotFoundError:
+        pytest.skip(f"the OpenCL driver {request.param} is not installed")
+    if not has_regions(queue):
+        pytest.skip("needs Linux: elsewhere buffers have no regions")
+    return queue
+
+
+@pytest.fixture
+def pool(queue):
+    return PersistentBufferPool(queue.context, queue, regions=Regions())
+
+
+def test_a_request_takes_the_smallest_region_that_fits_and_leaves_the_rest():
+    regions = Regions()
+    parts = [regions.take(pages * PAGE) for pages in (4, 1, 2, 1)]
+    places = [_address(part) for part in parts]
+    assert places == [places[0] + pages * PAGE for pages in (0, 4, 5, 7)]
+    assert (regions.resident, regions.unused) == (8 * PAGE, 0)
+    del parts[2], parts[0]
+    assert regions.fits(4 * PAGE)
+    assert not regions.fits(5 * PAGE)
+    assert _address(regions.take(PAGE)) == places[2], "the region of two pages, and not that of four"
+    assert regions.unused == 6 * PAGE, "those that are not held are free again"
+
+
+def test_neighbours_are_merged_in_any_order():
+    regions = Regions()
+    for order in ([0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]):
+        parts = {number: regions.take(PAGE) for number in range(3)}
+        first = min(map(_address, parts.values()))
+        for number in order:
+            del parts[number]
+        whole = regions.take(3 * PAGE)
+        assert _address(whole) == first
+        assert regions.resident == 3 * PAGE
+        del whole
+
+
+def test_growth_begins_with_the_free_region_at_the_end():
+    regions = Regions()
+    first, second = regions.take(PAGE), regions.take(2 * PAGE)
+    end = _address(second)
+    del second
+    third = regions.take(5 * PAGE)
+    assert _address(third) == end
+    assert regions.resident == 6 * PAGE
+    del first, third
+    assert regions.take(300 * MIB).nbytes == 300 * MIB, "a chunk of its own"
+
+
+def test_trimmed_regions_read_as_zeros_and_count_again_when_they_are_used():
+    regions = Regions()
+    kept, part = regions.take(PAGE), regions.take(2 * PAGE)
+    kept[:], part[:] = 1, 2
+    del part
+    regions.trim()
+    regions.trim()
+    assert (regions.resident, regions.unused) == (PAGE, 0)
+    again = regions.take(2 * PAGE)
+    assert not again.any()
+    assert kept.all()
+    assert (regions.resident, regions.unused) == (3 * PAGE, 0)
+
+
+def test_a_call_within_another_finds_no_room():
+    regions = Regions()
+    with regions._alone() as alone:
+        assert alone
+        assert regions.take(PAGE) is None
+        regions.trim()
+    assert regions.take(PAGE) is not None
+
+
+def test_random_use_never_overlaps():
+    rng, regions = random.Random(0), Regions()
+    used: dict[int, np.ndarray] = {}
+    for number in range(1, 3000):
+        if used and rng.random() < 0.5:
+            key = rng.choice(list(used))
+            assert (used[key] == key % 251).all()
+            del used[key]
+        else:
+            used[number] = regions.take(rng.choice((1, 2, 3, 7, 20)) * PAGE)
+            used[number][:] = number % 251
+    taken = sum(part.nbytes for part in used.values())
+    assert regions.resident == taken + regions.unused
+    assert regions.resident < 4 * max(taken, 1)
+    used.clear()
+    regions.fits(0)
+    assert regions._free == [(regions.resident, 0)], "all is one region"
+
+
+def test_buffers_of_a_pool_share_memory_with_no_other(pool, queue):
+    first = pool.allocate(3 * MIB + 5)
+    assert first.bucket_size == 3 * MIB + PAGE
+    place = _address(first.buffer.get_host_array(1, np.uint8))
+    data = np.arange(first.nbytes // 4, dtype=np.float32)
+    cl.enqueue_copy(queue, first.buffer, data, is_blocking=True)
+    second = pool.allocate(3 * MIB + 5)
+    cl.enqueue_fill_buffer(queue, second.buffer, np.float32(7), 0, MIB)
+    back = np.empty_like(data)
+    cl.enqueue_copy(queue, back, first.buffer, is_blocking=True)
+    np.testing.assert_array_equal(back, data)
+    first.release()
+    again = pool.allocate(3 * MIB)
+    assert again.bucket_size == 3 * MIB
+    assert _address(again.buffer.get_host_array(1, np.uint8)) in (place, place + 2 * first.bucket_size)
+
+
+def test_unused_buffers_leave_their_regions_to_others(pool):
+    pool.allocate(64 * MIB).release()
+    handles = [pool.allocate(4 * MIB) for _ in range(16)]
+    assert pool._regions.resident <= 72 * MIB, "sixteen of four in the place of one of 64, and 8 more"
+    assert pool.get_stats()["peak_bytes"] == 64 * MIB
+    del handles[:]
+    assert pool.allocate(60 * MIB).bucket_size == 60 * MIB
+    assert pool._regions.resident <= 72 * MIB
+
+
+def test_clear_gives_the_pages_to_the_system(pool, queue):
+    def resident():
+        line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) << 10
+
+    held = pool.allocate(MIB)
+    handle = pool.allocate(100 * MIB)
+    cl.enqueue_fill_buffer(queue, handle.buffer, np.float32(1), 0, 100 * MIB)
+    queue.finish()
+    before = resident()
+    handle.release()
+    assert pool.stats.bytes_cached == 100 * MIB
+    pool.clear()
+    assert (pool.stats.bytes_cached, pool.stats.bytes_allocated) == (0, MIB)
+    assert resident() < before - 90 * MIB
+    assert held.buffer is not None
+
+
+def test_the_bound_on_cached_bytes_holds_for_regions_too(queue):
+    pool = PersistentBufferPool(queue.context, queue, max_cached_bytes=4 * MIB, regions=Regions())
+    for size in (3, 5, 2, 9):
+        pool.allocate(size * MIB).release()
+    assert pool.stats.bytes_cached <= 4 * MIB
+
+
+def test_pending_work_ends_on_its_own_contents(pool, queue):
+    """A buffer that is given back while kernels use it is used by others only after them."""
+    value = np.ones(MIB, np.float32)
+    total = np.zeros(MIB, np.float32)
+    for number in range(20):
+        first = pool.allocate(value.nbytes)
+        cl.enqueue_copy(queue, first.buffer, value * number, is_blocking=True)
+        second = pool.allocate(value.nbytes)
+        cl.enqueue_copy(queue, second.buffer, first.buffer)
+        first.release()
+        wide = pool.allocate(2 * value.nbytes)  # may be on the region of the first
+        cl.enqueue_fill_buffer(queue, wide.buffer, np.float32(-1), 0, 2 * value.nbytes)
+        back = np.empty_like(value)
+        cl.enqueue_copy(queue, back, second.buffer, is_blocking=True)
+        total += back
+    np.testing.assert_array_equal(total, np.full_like(total, 190))
+
+
+def test_threads_share_the_pool(pool):
+    def work(seed):
+        rng = random.Random(seed)
+        for _ in range(300):
+            handles = [pool.allocate(rng.randrange(70_000, 400_000)) for _ in range(rng.randrange(1, 6))]
+            del handles
+            if rng.random() < 0.05:
+                gc.collect()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
+    assert pool.stats.bytes_allocated == pool.stats.bytes_cached
