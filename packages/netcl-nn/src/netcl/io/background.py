@@ -26,11 +26,14 @@ class BackgroundWorker:
     def __exit__(self, *raised: object) -> None:
         self._pool.shutdown()
 
-    def submit(self, *piece: Any) -> None:
-        """Queues a piece; it must not change until the next but one call, or ``wait``, has returned."""
+    def submit(self, *piece: Any) -> Future[Any]:
+        """Queues a piece; it must not change until the next but one call, or ``wait``, has returned. Its result is that
+        of the function.
+        """
         while len(self._running) > 1:
             self._running.pop(0).result()
         self._running.append(self._pool.submit(self._function, *piece))
+        return self._running[-1]
 
     def wait(self) -> None:
         """Waits for all pieces; raises the exception of the function, if any."""

@@ -13,6 +13,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,10 +148,14 @@ class _Stored:
         return from_bfloat16(stored) if self.dtype == "bfloat16" else stored
 
 
+def _bytes_of(array: Array) -> Any:
+    return array.reshape(-1).view(np.uint8).data if array.size else b""
+
+
 class _Arrays:
     """The arrays of an open file, read in the order of ``names`` and each compared with its checksum.
 
-    The checksum of an array is computed while the next one is read.
+    The checksum of an array is computed while the caller works on the one before, and while the next one is read.
     """
 
     def __init__(self, file: Any, state: Reading, stored: Mapping[str, _Stored], checksums: Mapping[str, int]) -> None:
@@ -158,32 +163,28 @@ class _Arrays:
 
     def checked(self, names: Iterable[str]) -> Iterator[tuple[str, Array]]:
         """Yields names and values. Raises CheckpointError at an array that is damaged, before it is yielded."""
-        found: dict[str, int] = {}
-        pending: list[tuple[str, Array]] = []
-        with BackgroundWorker(lambda name, data: found.update({name: zlib.crc32(data)}), "netcl-checksum") as worker:
+        with BackgroundWorker(zlib.crc32, "netcl-checksum") as worker:
+            read: tuple[str, Array, Future[int] | None] | None = None
             for name in names:
                 with self._state.at(f"the array {name!r}"):
                     array = self._stored[name].read_bytes(self._file)
-                data = array.reshape(-1).view(np.uint8).data if array.size else b""
-                if pending:
-                    worker.wait()
-                    yield self._compared(*pending.pop(), found)
-                if array.nbytes < _SMALL:
-                    found[name] = zlib.crc32(data)
-                    yield self._compared(name, array, found)
-                else:
-                    worker.submit(name, data)
-                    pending.append((name, array))
-            worker.wait()
-            if pending:
-                yield self._compared(*pending.pop(), found)
+                # The sum of this one is computed while the caller works on the one before.
+                large = bool(self._checksums) and array.nbytes >= _SMALL
+                future = worker.submit(_bytes_of(array)) if large else None
+                if read is not None:
+                    yield self._compared(*read)
+                read = name, array, future
+            if read is not None:
+                yield self._compared(*read)
 
-    def _compared(self, name: str, array: Array, found: Mapping[str, int]) -> tuple[str, Array]:
-        if self._checksums and found[name] != self._checksums[name]:
-            raise self._state.refuse(
-                f"is damaged: the array {name!r} does not have the checksum that it was saved with (if another program "
-                f"changed it and kept the metadata, remove {_CHECKSUMS!r} there)"
-            )
+    def _compared(self, name: str, array: Array, future: Future[int] | None) -> tuple[str, Array]:
+        if self._checksums:
+            found = zlib.crc32(_bytes_of(array)) if future is None else future.result()
+            if found != self._checksums[name]:
+                raise self._state.refuse(
+                    f"is damaged: the array {name!r} does not have the checksum that it was saved with (if another "
+                    f"program changed it and kept the metadata, remove {_CHECKSUMS!r} there)"
+                )
         return name, self._stored[name].values(array)
 
 
