@@ -421,6 +421,24 @@ def test_under_capture(handle):
         assert np.array_equal(step.replay(x, b).numpy(), want)
 
 
+@pytest.mark.level("capture")
+def test_the_dice_loss_of_one_channel_under_capture(handle):
+    """The gradients of its sums are spread over (4, 1, 6, 5) and summed over the axis of one."""
+    rng = np.random.default_rng(0)
+    logits = Tensor.from_host(rng.standard_normal((4, 1, 6, 5)).astype(np.float32), requires_grad=True)
+    masks = Tensor.from_host((rng.random((4, 1, 6, 5)) < 0.5).astype(np.float32))
+
+    def step(masks):
+        logits.grad = None
+        marked = ag.sigmoid(logits * 1.0)
+        loss = 1 - (2 * (marked * masks).sum() + 1) / (marked.sum() + masks.sum() + 1)
+        loss.backward()
+        return logits.grad
+
+    captured = capture(step, masks)
+    assert np.array_equal(captured.replay(masks).numpy(), step(masks).numpy())
+
+
 def test_programs_are_bounded_and_shapes_retraced(numpy_device, monkeypatch):
     monkeypatch.setattr("netcl.core.lazy.region.VARIANTS", 8)
     monkeypatch.setattr("netcl.core.lazy.region.MAX_STAGES", 4)

@@ -62,6 +62,8 @@ def _results(
         if _wide(shape) != _wide(final):
             return None
         there = tuple(a for a, size in zip(axes, shape) if size != 1 and a is not None)
+        if len(there) != len(_wide(shape)):  # an axis of the result alone, which no operand maps to the region's
+            return None
         rounded = is_cast and expr.dtype in ("float16", "bfloat16")
         made.append(Value(expr, final, expr.dtype, there, requires and is_floating(expr.dtype), node, None, rounded))
     return made
