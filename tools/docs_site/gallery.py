@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +32,8 @@ from netcl import nn, optim
 from netcl.data import DataLoader
 from netcl.data.readers import example_digits
 from netcl.profiling import profile
-from netcl.profiling.report import measure_peaks
+from netcl.profiling.peaks import measure_peaks
+from netcl.profiling.roofline_picture import draw_roofline
 from netcl.trainer import Trainer
 
 FOLDER = ROOT / "docs" / "pictures"
@@ -150,27 +152,12 @@ def roofline() -> Any:
 
     for _ in range(3):
         step()
+    with profile():  # the first launches that are watched take longer
+        step()
     with profile() as seen:
-        for _ in range(3):
+        for _ in range(10):
             step()
-    peaks = measure_peaks(seen.queue)
-    counted = [one for one in seen.kernels if one.flops_per_second and one.bytes_per_second]
-    whole = sum(one.seconds for one in counted)
-    known = [one for one in counted if one.seconds > 0.003 * whole]
-    figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
-    intensity = np.geomspace(0.03, 300, 200)
-    top = np.minimum(peaks.bytes_per_second * intensity, peaks.flops_per_second)
-    axes.loglog(intensity, top / 1e9, color=_GREY)
-    for number, one in enumerate(sorted(known, key=lambda one: -one.seconds)):
-        at, rate = one.flops_per_second / one.bytes_per_second, one.flops_per_second / 1e9
-        axes.scatter(at, rate, s=20 + 400 * one.seconds / whole, color=_BLUE, alpha=0.5)
-        if number < 6:
-            arrow = {"arrowstyle": "-", "color": _GREY, "lw": 0.5}
-            text = f"{one.op or one.name}, {100 * one.seconds / whole:.0f} %"
-            place = {"xytext": (0.02, 0.95 - 0.07 * number), "textcoords": "axes fraction", "fontsize": 8}
-            axes.annotate(text, (at, rate), arrowprops=arrow, **place)
-    axes.set(xlabel="operations per byte", ylabel="GFLOP/s", title="Area: time. Line: measured limits", ylim=(0.5, 300))
-    return figure
+    return draw_roofline(f"Roofline of {seen.device}", seen.kernels, measure_peaks(seen.queue))
 
 
 def _program(name: str) -> Any:
@@ -239,15 +226,25 @@ PICTURES: dict[str, Callable[[], Any]] = {
 }
 
 
-def main() -> int:
-    table = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.is_file() else {}
-    handle = nc.manager.default("auto")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[1:] or PICTURES:
-        file = FOLDER / f"{name}.png"
+def draw(name: str, file: Path) -> None:
+    """Draws a picture to a file: jobs/NAME is drawn by the program of examples/jobs itself."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if name in PICTURES:
         figure = PICTURES[name]()
         figure.savefig(file, dpi=110, metadata={"Software": None})
         plt.close(figure)
+    else:
+        command = [sys.executable, f"examples/{name}.py", "--seed", str(SEED), "--picture", str(file)]
+        subprocess.run(command, cwd=ROOT, check=True)
+
+
+def main() -> int:
+    jobs = [f"jobs/{program.stem}" for program in sorted((ROOT / "examples/jobs").glob("*.py"))]
+    table = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.is_file() else {}
+    handle = nc.manager.default("auto")
+    for name in sys.argv[1:] or [*PICTURES, *jobs]:
+        file = FOLDER / f"{name}.png"
+        draw(name, file)
         table[name] = {
             "command": f"nox -s gallery -- {name}",
             "seed": SEED,

@@ -298,6 +298,30 @@ def test_devices_profile_and_bench(config: Path, capsys: Any) -> None:
     assert "<svg" in (config.parent / "profile" / "roofline.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.level("profiling")
+def test_a_roofline_is_written_as_page_and_as_picture(config: Path, capsys: Any) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    picture, page = config.parent / "roofline.png", config.parent / "roofline.html"
+    for file in (picture, page):
+        code, out, error = told(capsys, "profile", config, "--steps", "1", "--roofline", file)
+        assert code == 0, error
+        assert f"roofline: {file}" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "operations per byte" in page.read_text(encoding="utf-8")
+
+
+def test_a_roofline_that_cannot_be_written_is_refused_before_the_profile(
+    config: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["profile", str(config), "--roofline", "roofline.docx"])
+    assert "ends in .html, .png, .svg or .pdf, not roofline.docx" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SystemExit):
+        main(["profile", str(config), "--roofline", "roofline.png"])
+    assert 'pip install "netcl-trainer[plot]"' in capsys.readouterr().err
+
+
 def test_weights_travel(config: Path, capsys: Any) -> None:
     assert told(capsys, "train", config, "--set", "trainer.epochs=1")[0] == 0
     folder = config.parent / "out"

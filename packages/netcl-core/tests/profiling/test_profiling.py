@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import weakref
 
@@ -374,6 +375,50 @@ def test_the_roofline_is_one_page_that_says_what_it_does_not_know(handle: Device
         pass
     page = roofline(empty, tmp_path / "empty.html", peaks=Peaks(20e9, 200e9, "hand")).read_text(encoding="utf-8")
     assert "no kernel with known operations" in page
+
+
+def test_the_roofline_as_a_picture_has_its_limits_and_every_point(numpy_device, tmp_path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    from netcl.profiling.roofline_picture import draw_roofline
+
+    p, _ = page_of(numpy_device, tmp_path)
+    peaks = Peaks(20e9, 200e9, "hand")
+    drawn = [row for row in p.kernels if row.flops]
+    least = 0.003 * sum(row.seconds for row in drawn)
+    small = [row for row in drawn if row.seconds < least or row.flops_per_second < 20e6]
+    drawn = [row for row in drawn if row not in small]
+    assert drawn
+    (axes,) = draw_roofline("by hand", p.kernels, peaks).axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert len(axes.collections) == len(drawn)
+    (roof,) = axes.lines
+    assert roof.get_xdata()[1] == 10  # where 20 GB/s and 200 GFLOP/s meet
+    assert list(roof.get_ydata()[1:]) == [200, 200]
+    texts = " ".join(text.get_text() for text in axes.texts)
+    assert "copy: 20 GB/s" in texts
+    assert "multiply-adds: 200 GFLOP/s" in texts
+    assert all(f"{row.op or row.name}, " in texts for row in drawn[:6])
+    assert ("not drawn" in texts) is bool(small)
+    (xlow, xhigh), (ylow, yhigh) = axes.get_xlim(), axes.get_ylim()
+    for points in axes.collections:
+        ((x, y),) = points.get_offsets()
+        assert xlow < x < xhigh
+        assert ylow < y < yhigh
+    for name in ("roofline.png", "roofline.svg"):
+        assert roofline(p, tmp_path / name, peaks=peaks).stat().st_size > 5000
+    with profile() as empty:
+        pass
+    (axes,) = draw_roofline("nothing", empty.kernels, peaks).axes
+    assert "no kernel with known operations" in " ".join(text.get_text() for text in axes.texts)
+
+
+def test_a_roofline_that_cannot_be_written_says_why(numpy_device, tmp_path, monkeypatch) -> None:
+    p, _ = page_of(numpy_device, tmp_path)
+    with pytest.raises(ValueError, match=r"\.html.*\.png.*not as roofline\.txt"):
+        roofline(p, tmp_path / "roofline.txt")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r'pip install "netcl-core\[plot\]"'):
+        roofline(p, tmp_path / "roofline.png")
 
 
 def test_the_roofline_measures_the_device(handle: DeviceHandle) -> None:

@@ -1,4 +1,4 @@
-"""Writes a profile as one HTML page: a roofline with a point for each kernel, and the table of kernels."""
+"""Writes a profile as a picture, or as one HTML page: a roofline with a point for each kernel, and a table of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 from netcl.core.errors import format_bytes
 from netcl.profiling.peaks import Peaks, measure_peaks
 from netcl.profiling.records import KernelStats
+from netcl.profiling.roofline_picture import draw_roofline, need_matplotlib
 from netcl.profiling.timing import format_seconds
 
 if TYPE_CHECKING:
     from netcl.profiling.trace import profile
 
 __all__ = ["roofline"]
+
+_PAGES, _PICTURES = (".html", ".htm"), (".png", ".svg", ".pdf")
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 920, 460, 64, 48, 16, 24
 _UNKNOWN = "unknown"
@@ -42,18 +45,34 @@ th { font-weight: 600; } th:nth-child(-n+2), td:nth-child(-n+2) { text-align: le
 
 
 def roofline(profile: profile, path: str | os.PathLike[str], *, peaks: Peaks | None = None) -> Path:
-    """Writes the page to ``path`` and returns it; it needs nothing from the network.
+    """Writes an HTML page to ``path`` and returns it; it needs nothing from the network. If ``path`` ends in .png, .svg
+    or .pdf it is a picture, which needs matplotlib: ``pip install "netcl-core[plot]"``.
 
     The roof is the most the device can do: its measured copy bandwidth times the operations per byte, up to its
     measured multiply-adds (``peaks``; None: measured now). A kernel is a point at its operations per byte moved,
-    counting each operand once; if its operations are unknown it appears in the table only, and the page says so.
+    counting each operand once; if its operations are unknown it appears in the table only, and the page says so. Raises
+    ValueError for another suffix than these and .html or .htm.
     """
+    file = Path(path)
+    _check_format(file)
     peaks = peaks or measure_peaks(profile.queue)
     rows = profile.kernels
-    text = _page(profile, rows, peaks)
-    file = Path(path)
-    file.write_text(text, encoding="utf-8")
+    if file.suffix.lower() in _PICTURES:
+        draw_roofline(f"Roofline of {profile.device}", rows, peaks, file)
+    else:
+        file.write_text(_page(profile, rows, peaks), encoding="utf-8")
     return file
+
+
+def _check_format(path: str | os.PathLike[str]) -> None:
+    """Raises ValueError if ``path`` has no suffix that ``roofline`` writes, ImportError if it is that of a picture and
+    there is no matplotlib.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in (*_PAGES, *_PICTURES):
+        raise ValueError(f"a roofline is written as {', '.join((*_PAGES, *_PICTURES))}, not as {Path(path).name}")
+    if suffix in _PICTURES:
+        need_matplotlib()
 
 
 def _page(profile: profile, rows: Sequence[KernelStats], peaks: Peaks) -> str:

@@ -79,6 +79,9 @@ def parser() -> argparse.ArgumentParser:
     _config_arguments(profile)
     profile.add_argument("--steps", type=_positive, default=10, help="steps to profile, after five others; default: 10")
     profile.add_argument("--folder", default=None, help="for kernels.txt, trace.json (Perfetto) and roofline.html")
+    profile.add_argument(
+        "--roofline", type=_roofline_file, metavar="FILE", help="write the roofline here too: .html, .png, .svg or .pdf"
+    )
 
     bench = add("bench", "measure", "times of common work on each device, relative to NumPy and PyTorch")
     bench.add_argument("--devices", help="selectors separated by commas; default: all")
@@ -146,6 +149,26 @@ def _positive_or_zero(text: str) -> int:
 
 def _changes(text: str) -> str | list[str]:
     return text if text in ("refuse", "allow") else text.split(",")
+
+
+def _roofline_file(text: str) -> str:
+    suffix = os.path.splitext(text)[1].lower()
+    if suffix not in (".html", ".png", ".svg", ".pdf"):
+        raise argparse.ArgumentTypeError(f"a file that ends in .html, .png, .svg or .pdf, not {text}")
+    if suffix != ".html" and not _has_matplotlib():
+        raise argparse.ArgumentTypeError(
+            f'{suffix} needs matplotlib (pip install "netcl-trainer[plot]"), .html does not'
+        )
+    return text
+
+
+def _has_matplotlib() -> bool:
+    """Returns True if matplotlib can be imported; a profile that ends without its picture was for nothing."""
+    try:
+        importlib.import_module("matplotlib")
+    except ImportError:
+        return False
+    return True
 
 
 def _shape(text: str) -> tuple[int, ...]:

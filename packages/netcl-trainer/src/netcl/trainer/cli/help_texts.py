@@ -97,6 +97,7 @@ The measurements are stored on disk for this device and driver; later runs use t
 examples:
   netcl profile digits.toml                    the configuration is that of `netcl train`; no file of the run is touched
   netcl profile digits.toml --steps 50 --folder profiles
+  netcl profile digits.toml --roofline roofline.png    a picture, by matplotlib: pip install "netcl-trainer[plot]"
 
 Read kernels.txt first: time by kernel. Open trace.json at https://ui.perfetto.dev to see host and device on one time
 line; roofline.html shows which kernels are bound by memory and which by arithmetic.

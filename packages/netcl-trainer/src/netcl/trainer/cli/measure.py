@@ -26,6 +26,7 @@ from netcl.trainer.profiler import Profiler
 
 if TYPE_CHECKING or "profiling" in LEVELS:
     from netcl.profiling import autotuner
+    from netcl.profiling.report import roofline
     from netcl.profiling.timing import format_seconds, timing
 
 __all__ = ["bench", "profile", "tune"]
@@ -65,6 +66,9 @@ def profile(chosen: argparse.Namespace) -> int:
         finally:
             run.close()
     print((folder / "kernels.txt").read_text(encoding="utf-8"))
+    if chosen.roofline:
+        need("profiling", "netcl profile --roofline")
+        print(f"roofline: {roofline(watcher.profile, chosen.roofline)}")
     print(f"trace for https://ui.perfetto.dev: {folder / 'trace.json'}\nroofline: {folder / 'roofline.html'}")
     return 0
 
