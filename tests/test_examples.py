@@ -21,6 +21,17 @@ QUICK = {
     "custom_layer": ("--epochs 4", r"accuracy (\S+) %", (90, 100), ""),
 }
 
+# Programs of examples/jobs with --quick on NumPy: pattern of the last line, whose first number is the result and whose
+# second that of a baseline, and the bounds of their quotient, which is below 1 for an error.
+JOBS = {
+    "unet": (r"overlap (\S+), brightness alone (\S+), \S+ s", (1.5, 2.9)),
+    "ddpm": (r"written as asked (\S+) %, at random (\S+) %, \S+ s", (1.4, 2)),
+    "forecast_lstm": (r"error (\S+) MW, of the day before (\S+) MW, \S+ s", (0.4, 0.9)),
+    "dqn": (r"mean length (\S+), with random pushes (\S+), \S+ s", (2, 25)),
+    "graph_network": (r"told right (\S+) %, by words alone (\S+) %, \S+ s", (2.5, 5)),
+    "fine_tune": (r"fine-tuned (\S+) %, from random weights (\S+) %, \S+ s", (1.15, 4)),
+}
+
 # Programs of examples/torch: options that make three steps of them small, pattern and bounds of the last line.
 PROGRAMS = {
     "cnn": ("--samples 40 --batch-size 8", r"accuracy (\S+) %", (0, 100)),
@@ -56,6 +67,32 @@ def test_quick_runs(name: str, root: Path) -> None:
     found = re.fullmatch(pattern, printed.splitlines()[-1])
     assert found is not None, printed
     assert low <= float(found[1]) <= high, printed
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_jobs_learn_more_than_their_baseline(name: str, root: Path) -> None:
+    pattern, (low, high) = JOBS[name]
+    printed = run(root, f"jobs/{name}", "--device", "cpu", "--quick")
+    found = re.fullmatch(pattern, printed.splitlines()[-1])
+    assert found is not None, printed
+    assert low <= float(found[1]) / float(found[2]) <= high, printed
+
+
+def test_two_devices_compute_what_one_does(root: Path) -> None:
+    printed = run(root, "jobs/two_devices", "--device", "cpu", "--quick")
+    pattern = r"two devices (\S+) %, one device (\S+) %, losses differ by (\S+), \S+ s"
+    found = re.fullmatch(pattern, printed.splitlines()[-1])
+    assert found is not None, printed
+    assert float(found[1]) > 60  # guessing is right in 10 %
+    assert abs(float(found[1]) - float(found[2])) < 1
+    assert float(found[3]) < 1e-3
+
+
+def test_a_picture_of_a_job_is_drawn(root: Path, tmp_path: Path) -> None:
+    if find_spec("matplotlib") is None:
+        pytest.skip("matplotlib is not installed")
+    run(root, "jobs/graph_network", "--device", "cpu", "--quick", "--steps", "1", "--picture", str(tmp_path / "it.png"))
+    assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -96,6 +133,9 @@ def test_every_example_is_run_somewhere(root: Path) -> None:
     assert names == {*QUICK, "cifar10_resnet18", "quickstart"}
     page = (root / "examples/README.md").read_text(encoding="utf-8")
     assert all(f"({name}.py)" in page for name in names)
+    jobs = {path.stem for path in (root / "examples/jobs").glob("*.py")}
+    assert jobs == {*JOBS, "two_devices"}
+    assert all(f"(jobs/{name}.py)" in page for name in jobs)
     programs = {path.stem for path in (root / "examples/torch").glob("*.py")}
     assert programs == set(PROGRAMS)
     assert all(f"(torch/{name}.py)" in page for name in programs)

@@ -14,7 +14,13 @@ TABLE = json.loads((FOLDER / "pictures.json").read_text(encoding="utf-8"))
 
 
 def test_every_picture_has_a_row() -> None:
-    assert {file.stem for file in FOLDER.glob("*.png")} == set(TABLE)
+    pictures = {file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.png")}
+    assert pictures == set(TABLE)
+
+
+def test_every_job_has_a_picture() -> None:
+    jobs = {f"jobs/{file.stem}" for file in (ROOT / "examples/jobs").glob("*.py")}
+    assert jobs == {name for name in TABLE if name.startswith("jobs/")}
 
 
 @pytest.mark.parametrize("name", TABLE)
