@@ -37,12 +37,16 @@ p.lead { color: var(--soft); margin: 0; }
 .numbers b { display: block; font-size: 1.35rem; } .numbers span { color: var(--soft); font-size: .85rem; }
 .charts { grid-template-columns: repeat(auto-fit, minmax(min(380px, 100%), 1fr)); }
 .charts svg { background: var(--card); border-radius: 8px; width: 100%; height: auto; }
-.samples { grid-template-columns: repeat(auto-fill, minmax(104px, 1fr)); }
+.samples { grid-template-columns: repeat(auto-fill, minmax(104px, 1fr)); margin-top: .6rem; }
 .samples figure { margin: 0; background: var(--card); border-radius: 8px; padding: .5rem; text-align: center; }
 .samples img { width: 80px; height: 80px; image-rendering: pixelated; }
 .samples figcaption { font-size: .8rem; line-height: 1.35; }
-.table { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
+/* A shade at the right edge of a wide table, which the end of the table covers. */
+.table { overflow-x: auto; background: linear-gradient(to left, var(--page) 50%, transparent) 100% 0 / 3rem 100%
+  no-repeat local, linear-gradient(to left, var(--line), transparent) 100% 0 / 1.5rem 100% no-repeat scroll; }
+table { border-collapse: separate; border-spacing: 0; font-size: .9rem; }
 th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--line); }
+.table th:first-child, .table td:first-child { position: sticky; left: 0; background: var(--page); }
 table.facts th, table.facts td { text-align: left; vertical-align: top; } table.facts th { color: var(--soft);
   font-weight: normal; } pre { margin: 0; white-space: pre-wrap; font-size: .85rem; } tr.best td { font-weight: bold; }
 svg text { fill: var(--soft); font: 12px system-ui, sans-serif; } svg text.title { fill: var(--ink); font-weight: 600; }
@@ -50,6 +54,7 @@ svg .grid { stroke: var(--line); } svg .curve { fill: none; stroke-width: 2; }
 svg text.training { fill: var(--training); } svg text.validation { fill: var(--validation); }
 svg .curve.training { stroke: var(--training); } svg .curve.validation { stroke: var(--validation);
   stroke-dasharray: 6 4; } svg .dot.training { fill: var(--training); } svg .dot.validation { fill: var(--validation); }
+@media (max-width: 30em) { svg text { font-size: 15px; } }  /* a chart is scaled to two thirds there */
 """
 
 
@@ -194,7 +199,7 @@ def _misclassified(source: Source | None) -> str:
         return ""
     names = getattr(getattr(loader, "dataset", None), "classes", None)
     figures = [_figure(confidence, x, label, guess, names) for confidence, _, x, label, guess in found]
-    lead = f"<p class='lead'>{wrong} of {seen} validation samples, those first of which the model is surest.</p>"
+    lead = f"<p class='lead'>{wrong} of {seen} validation samples; the first have the highest confidence.</p>"
     return f'{lead}<div class="samples">{"".join(figures)}</div>'
 
 

@@ -20,10 +20,14 @@ body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
 h1 { font-size: 1.5rem; margin: 0 0 .2rem; } h2 { font-size: 1.1rem; margin: 0; overflow-wrap: anywhere; }
 p { margin: .2rem 0; } .soft { color: var(--soft); } .right { color: var(--right); } .wrong { color: var(--wrong); }
 section { background: var(--card); border-radius: 8px; padding: .9rem 1rem; margin: 1rem 0; }
-.table { overflow-x: auto; } table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+/* A shade at the right edge of a wide table, which the end of the table covers. */
+.table { overflow-x: auto; background: linear-gradient(to left, var(--card) 50%, transparent) 100% 0 / 3rem 100%
+  no-repeat local, linear-gradient(to left, var(--line), transparent) 100% 0 / 1.5rem 100% no-repeat scroll; }
+table { border-collapse: separate; border-spacing: 0; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--card); }
-pre { overflow-x: auto; font-size: .8rem; margin: .5rem 0 0; } li { overflow-wrap: anywhere; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; margin: .5rem 0 0; }
+li { overflow-wrap: anywhere; }
 """
 
 
