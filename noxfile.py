@@ -468,7 +468,8 @@ def docs(session: nox.Session) -> None:
     """Build the documentation site in site/: samples run, the reference from docstrings, links and coverage checked."""
     if sys.version_info < (3, 11):
         session.error("Sphinx needs Python 3.11 or newer: run nox with one")
-    install(session, everything({"trainer": "[plot]"}), *nox.project.dependency_groups(SETTINGS, "docs"))
+    extras = {"trainer": "[plot,completion]"}  # samples draw, and write a completion
+    install(session, everything(extras), *nox.project.dependency_groups(SETTINGS, "docs"))
     session.run("python", "tools/docs_site/build.py", "site")
 
 
