@@ -422,6 +422,30 @@ def test_a_script_of_init_trains(kind: str, tmp_path: Path) -> None:
         assert float(ran.stdout.split()[-1]) > 0.9  # the accuracy
 
 
+def test_init_says_how_to_run_what_it_wrote(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "run it:  cd 'a b' && " in told(capsys, "init", "mlp", "a b")[1]
+    out = told(capsys, "init", "finetune", ".")[1]
+    assert "cd " not in out
+    assert "then:    netcl train train.toml" in out  # the configuration reads a file that the script writes
+    code, _, error = told(capsys, "train", "train.toml")
+    assert code == 2
+    assert "features.safetensors is missing: python train.py writes it" in error
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("trian", "train"), ("init fintune", "finetune"), ("train --sett a=1", "--set"), ("doctor --ful1", "--full")],
+)
+def test_a_wrong_word_suggests_the_right_one(given: str, meant: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*given.split(), "train.toml"])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert error.rstrip().endswith(f"did you mean {meant}?")
+    assert f"usage: netcl {given.split()[0] if ' ' in given else ''}" in error
+
+
 def test_init_overwrites_nothing(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "train.py").write_text("mine", encoding="utf-8")
     code, _, error = told(capsys, "init", "cnn", tmp_path)

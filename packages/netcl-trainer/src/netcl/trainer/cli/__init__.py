@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from netcl.trainer.cli.help_texts import ABOUT, ENDS, EXAMPLES
 
 __all__ = ["main", "parser"]
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors end with the command or option that was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        choice = re.match(r"argument .*: invalid choice: '(\S+)' \(choose from (.*)\)", message)
+        option = re.match(r"unrecognized arguments: (-\S+)", message)
+        near: list[str] = []
+        if choice:
+            near = difflib.get_close_matches(choice[1], re.findall(r"[\w-]+", choice[2]), 1, 0.6)
+        elif option:
+            near = difflib.get_close_matches(option[1], list(self._option_string_actions), 1, 0.6)
+        super().error(f"{message}; did you mean {near[0]}?" if near else message)
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the command and its subcommands."""
-    top = argparse.ArgumentParser(
-        prog="netcl", description=ABOUT, epilog=ENDS, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    top = _Parser(prog="netcl", description=ABOUT, epilog=ENDS, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="store_true", help="print the versions and end")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
 
@@ -178,7 +193,10 @@ def _shape(text: str) -> tuple[int, ...]:
 def parse(commands: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
     """Returns the arguments of a command line; those after ``run`` belong to the script, also those with a dash."""
     script = given[1:] if given[:1] == ["run"] and given[1:2] not in (["-h"], ["--help"]) else None
-    chosen = commands.parse_args(given if script is None else given[:1])
+    chosen, others = commands.parse_known_args(given if script is None else given[:1])
+    if others:  # an error of the command itself shows its usage, and knows its options
+        of = next((action.choices for action in commands._actions if isinstance(action.choices, dict)), {})
+        of.get(chosen.command, commands).error(f"unrecognized arguments: {' '.join(others)}")
     chosen.arguments = script
     return chosen
 

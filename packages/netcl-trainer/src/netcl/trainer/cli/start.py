@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import shlex
 import sys
 from importlib import resources
 from pathlib import Path
@@ -13,6 +14,8 @@ from netcl.torch.runner import main
 from netcl.trainer.cli.config import ConfigFileError
 
 __all__ = ["completion", "init", "run"]
+
+_SCRIPT_FIRST = ("finetune",)  # whose configuration reads a file that the script writes
 
 
 def init(chosen: argparse.Namespace) -> int:
@@ -28,8 +31,10 @@ def init(chosen: argparse.Namespace) -> int:
     for name in sorted(files):
         (folder / name).write_bytes(files[name].read_bytes())
         print(f"wrote {folder / name}")
-    print(f"run it:  cd {folder} && {Path(sys.executable).name} train.py")
-    print(f"or:      cd {folder} && netcl train train.toml")
+    enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
+    print(f"run it:  {enter}{Path(sys.executable).name} train.py")
+    second = "then:" if chosen.kind in _SCRIPT_FIRST else "or:"
+    print(f"{second:<9}{enter}netcl train train.toml")
     return 0
 
 
