@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl import io, nn
+from netcl import io, nn, ops
+from netcl.core import DeviceHandle, Tensor
 from netcl.trainer.cli import main, parse, parser
+from netcl.trainer.cli.devices import _matmul_gflops
 from netcl.trainer.cli.help_texts import EXAMPLES
 
 COMMAND = [sys.executable, "-m", "netcl.trainer.cli"]
@@ -322,6 +324,18 @@ def test_a_roofline_that_cannot_be_written_is_refused_before_the_profile(
     assert 'pip install "netcl-trainer[plot]"' in capsys.readouterr().err
 
 
+def test_the_speed_of_a_device_is_that_of_finished_products(handle: DeviceHandle) -> None:
+    a = Tensor.from_host(handle.queue, np.ones((512, 512), np.float32))
+    seconds = []
+    for _ in range(7):
+        begin = time.perf_counter()
+        ops.matmul(a, a)
+        handle.queue.finish()
+        seconds.append(time.perf_counter() - begin)
+    # A launch alone takes a fraction of a millisecond, which would be thousands of GFLOP/s on a CPU.
+    assert 0 < _matmul_gflops(handle) < 4 * 2 * 512**3 / min(seconds) * 1e-9
+
+
 def test_weights_travel(config: Path, capsys: Any) -> None:
     assert told(capsys, "train", config, "--set", "trainer.epochs=1")[0] == 0
     folder = config.parent / "out"
@@ -435,7 +449,7 @@ def test_init_says_how_to_run_what_it_wrote(tmp_path: Path, monkeypatch: Any, ca
 
 @pytest.mark.parametrize(
     ("given", "meant"),
-    [("trian", "train"), ("init fintune", "finetune"), ("train --sett a=1", "--set"), ("doctor --ful1", "--full")],
+    [("profil", "profile"), ("init fintune", "finetune"), ("train --sett a=1", "--set"), ("doctor --ful1", "--full")],
 )
 def test_a_wrong_word_suggests_the_right_one(given: str, meant: str, capsys: Any) -> None:
     with pytest.raises(SystemExit) as ended:
