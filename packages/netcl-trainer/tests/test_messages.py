@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -79,3 +82,18 @@ def test_arguments_of_another_kind() -> None:
         Trainer(model, optimizer, loss_fn="mse")
     with pytest.raises(TypeError, match="model is an nn.Module, not function"):
         Trainer(lambda x: x, optimizer)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("nc.tensr", "tensor"),
+        ("nc.nn.Conv2D", "Conv2d"),
+        ("nc.optim.AdmW", "AdamW"),
+        ("nc.autograd.sigmoyd", "sigmoid"),
+    ],
+)
+def test_python_suggests_a_public_name(wrong: str, meant: str) -> None:
+    program = f"import netcl as nc, netcl.nn, netcl.optim, netcl.autograd; {wrong}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert done.stderr.rstrip().endswith(f"Did you mean: '{meant}'?"), done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys as _sys
 from typing import TYPE_CHECKING
 
 from netcl.nn.siblings import Checked as _Checked
@@ -459,7 +460,8 @@ _register_layers()
 if not TYPE_CHECKING:  # it would declare every name
 
     def __getattr__(name):
-        raise AttributeError(f"module 'netcl.nn' of netcl-nn {__version__} has no attribute {name!r}", name=name)
+        text = f"module 'netcl.nn' of netcl-nn {__version__} has no attribute {name!r}"
+        raise AttributeError(text, name=name, obj=_sys.modules[__name__])  # Python suggests a name of the module
 
 
 def __dir__() -> list[str]:

@@ -114,7 +114,8 @@ def __getattr__(name: str) -> Any:
     """Imports ``swa_utils``, which needs the layers of netcl-nn, at its first use."""
     if name == "swa_utils":
         return import_module("netcl.optim.swa_utils")
-    raise AttributeError(f"module 'netcl.optim' of netcl-optim {__version__} has no attribute {name!r}", name=name)
+    text = f"module 'netcl.optim' of netcl-optim {__version__} has no attribute {name!r}"
+    raise AttributeError(text, name=name, obj=import_module(__name__))  # Python suggests a name of the module
 
 
 def __dir__() -> list[str]:

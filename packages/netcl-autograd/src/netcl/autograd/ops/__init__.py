@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys as _sys
 from typing import Any
 
 import netcl.autograd.decompositions  # adds functions that the core leaves out, before the modules below name them
@@ -46,7 +47,9 @@ def __getattr__(name: str) -> Any:
     row = getattr(getattr(_forward, name, None), "row", None) or TABLE.get(name)
     if row is None or name.startswith("_"):
         raise AttributeError(
-            f"module 'netcl.autograd' of netcl-autograd {__version__} has no attribute {name!r}", name=name
+            f"module 'netcl.autograd' of netcl-autograd {__version__} has no attribute {name!r}",
+            name=name,
+            obj=_sys.modules["netcl.autograd"],  # Python suggests a name of the module
         )
     function = globals()[name] = _differentiable(row)
     return function
