@@ -476,7 +476,7 @@ def docs(session: nox.Session) -> None:
 @nox.session(tags=["docs"])
 def gallery(session: nox.Session) -> None:
     """Draw the pictures of the site again, with seed and hash, into docs/pictures (-- NAME ... draws only these)."""
-    install(session, everything({"trainer": "[plot]"}), "griffe>=1.7")
+    install(session, everything({"core": "[cpu,intel]", "trainer": "[plot]"}), "griffe>=1.7")
     session.run("python", "tools/docs_site/gallery.py", *session.posargs)
 
 
