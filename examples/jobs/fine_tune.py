@@ -108,7 +108,7 @@ def main() -> None:
     if options.picture and find_spec("matplotlib") is None:
         raise SystemExit('--picture needs matplotlib: pip install "netcl-trainer[plot]"')
 
-    width, before, copies, epochs = (6, 2, 2, 20) if options.quick else (16, 4, 8, 60)
+    width, before, copies, epochs = (6, 2, 1, 20) if options.quick else (16, 4, 8, 60)
     epochs = options.epochs or epochs
     scans, labels = example_digits()
     new = np.random.default_rng(options.seed).permutation(np.flatnonzero(labels >= OLD))
