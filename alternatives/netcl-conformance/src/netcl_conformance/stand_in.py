@@ -91,14 +91,16 @@ def open_device(selector: str) -> Any:
     return found if found is not None else pytest.skip(f"there is no device {selector!r} here")
 
 
-@pytest.fixture(params=["cpu", "default"])
-def handle(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """The devices ``cpu`` and, if it is another, the default one; active for the duration of the test."""
-    devices = importlib.import_module("netcl.core.device")
-    selector = selectors()[-1] if request.param == "default" else "cpu"
-    if request.param == "default" and open_device(selector).queue is open_device("cpu").queue:
-        pytest.skip("the default device is cpu")
-    with devices.device(open_device(selector)) as found:
+def _different() -> list[str]:
+    """The selectors of ``selectors()`` that give different devices."""
+    manager = importlib.import_module("netcl.core.device").manager
+    found = {id(getattr(manager.default(one), "queue", one)): one for one in reversed(selectors())}
+    return list(found.values())[::-1]
+
+
+def _handle(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """The device ``cpu`` and, if it is another, the default one; active for the duration of the test."""
+    with importlib.import_module("netcl.core.device").device(open_device(request.param)) as found:
         yield found
 
 
@@ -128,6 +130,7 @@ def install() -> bool:
     names = (Case, assert_close, expected, masked, op_cases, run_case)
     module.__dict__.update({name.__name__: name for name in names}, TOLERANCE=TOLERANCE)
     plugin = ModuleType("netcl.core.testing.pytest_plugin", __doc__)
+    handle = pytest.fixture(params=_different(), name="handle")(_handle)
     vars(plugin).update(engine=engine, handle=handle, numpy_device=numpy_device)
     vars(plugin).update(open_device=open_device, selectors=selectors)
     vars(module)["pytest_plugin"] = plugin
