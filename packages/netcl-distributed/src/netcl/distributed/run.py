@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from netcl.core import config
 from netcl.distributed.backoff import Deadline
 from netcl.distributed.shared import WINDOW, MappedBuffer, create, sweep
 from netcl.distributed.shared_buffer import ABORT_RANK, ATTACHED, DONE, FAILED
@@ -84,7 +83,7 @@ class _Group:
             given["DEVICE"] = device
         if options.timeout is not None:
             given["DIST_TIMEOUT_S"] = options.timeout
-        names = {config.VARIABLES[name].environment: str(value) for name, value in given.items()}
+        names = {f"NETCL_{name}": str(value) for name, value in given.items()}
         script = ["-m", options.script] if options.module else [options.script]
         command = [sys.executable, "-m", "netcl.distributed.replica", *script, *options.arguments]
         # A session of its own, so that processes started by the script can be ended with it. The pipe shows that this
