@@ -162,6 +162,7 @@ KernelSpec.build = build
         (REPLAYS_TWICE, ("--level", "capture"), "a replay has the results"),
         (NO_KERNELS, ("--level", "profiling"), "a profile lists what ran"),
         (NO_SUMMARY, ("--level", "pools"), "summaries are texts"),
+        ("import netcl.special as s\ndel s.expit", ("--level", "front"), "netcl.special has no expit"),
     ],
 )  # fmt: skip
 def test_a_planted_fault_is_red(root: Path, fault: str, arguments: tuple[str, ...], complaint: str) -> None:

@@ -27,18 +27,26 @@ def _dense_of(values: Any) -> Any:
     return nc.index_add(zeros, 0, nc.tensor(INDICES[0] * 4 + INDICES[1], device=values.device), values).reshape(4, 4)
 
 
+FRONT = pytest.mark.level("front")
+
+
 @pytest.mark.parametrize(
     "use",
     [
         lambda x, b: x @ b,
-        lambda x, b: b.T @ x,
-        lambda x, b: x.T @ b,
         lambda x, b: x @ b[:, 0],
-        lambda x, b: b[:, :4] + x,
-        lambda x, b: (x * b[:, :4]).to_dense() if isinstance(x, SparseTensor) else x * b[:, :4],
-        lambda x, b: (x @ x.T).to_dense() if isinstance(x, SparseTensor) else x @ x.T,
-        lambda x, b: (x.to_sparse_csr() @ b) if isinstance(x, SparseTensor) else x @ b,
-        lambda x, b: (x.sum(1)).to_dense() if isinstance(x, SparseTensor) else x.sum(1),
+        *(
+            pytest.param(use, marks=FRONT)
+            for use in (
+                lambda x, b: b.T @ x,
+                lambda x, b: x.T @ b,
+                lambda x, b: b[:, :4] + x,
+                lambda x, b: (x * b[:, :4]).to_dense() if isinstance(x, SparseTensor) else x * b[:, :4],
+                lambda x, b: (x @ x.T).to_dense() if isinstance(x, SparseTensor) else x @ x.T,
+                lambda x, b: (x.to_sparse_csr() @ b) if isinstance(x, SparseTensor) else x @ b,
+                lambda x, b: (x.sum(1)).to_dense() if isinstance(x, SparseTensor) else x.sum(1),
+            )
+        ),
     ],
 )
 def test_gradients_are_those_of_the_dense_computation(handle: Any, use: Any) -> None:
@@ -64,6 +72,7 @@ def test_second_derivatives_of_a_product(numpy_device: Any) -> None:
         assert np.abs(sparse - wanted).max() < 1e-4 * np.abs(wanted).max()
 
 
+@pytest.mark.level("front")
 def test_softmax_has_the_gradient_of_its_rows(numpy_device: Any) -> None:
     values = nc.tensor([0.5, -1.0, 2.0], requires_grad=True)
     weights = nc.tensor([1.0, 3.0, -2.0])
@@ -74,6 +83,7 @@ def test_softmax_has_the_gradient_of_its_rows(numpy_device: Any) -> None:
     assert np.abs(values.grad.numpy() - np.concatenate([[0], pair.grad.numpy()])).max() < 1e-6
 
 
+@pytest.mark.level("front")
 def test_a_leaf_has_a_sparse_gradient(numpy_device: Any) -> None:
     x = nc.sparse_coo_tensor(INDICES, np.ones(6, np.float32), (4, 4), requires_grad=True)
     _, dense = _operands("cpu")
@@ -86,6 +96,7 @@ def test_a_leaf_has_a_sparse_gradient(numpy_device: Any) -> None:
     assert not x.detach().requires_grad
 
 
+@pytest.mark.level("front")
 def test_to_sparse_passes_the_gradient_to_elements_that_are_not_zero(numpy_device: Any) -> None:
     dense = nc.tensor([[0.0, 2.0], [3.0, 0.0]], requires_grad=True)
     (dense.to_sparse() @ nc.tensor([[1.0], [10.0]])).sum().backward()

@@ -34,7 +34,16 @@ def test_names_of_the_table_are_the_layers_own():
     assert isinstance(torch.nn.BatchNorm2d(2), torch.nn.modules.batchnorm._BatchNorm)
 
 
-@pytest.mark.parametrize("place", sorted(PARTS))
+NEEDS = {
+    **dict.fromkeys(("torch.autograd.profiler", "torch.cuda.nvtx", "torch.profiler"), "profiling"),
+    **dict.fromkeys(("torch.linalg", "torch.sparse", "torch.special"), "front"),
+}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(one, marks=pytest.mark.level(NEEDS[one]) if one in NEEDS else ()) for one in sorted(PARTS)],
+)
 def test_each_path_of_the_table_leads_to_an_object(place):
     part = PARTS[place]
     for source in part.sources:
@@ -44,6 +53,7 @@ def test_each_path_of_the_table_leads_to_an_object(place):
     assert all(hasattr(sys.modules[f"netcl.{place}"], name) for name in tree.names_of(place))
 
 
+@pytest.mark.level("front")
 def test_most_names_of_the_modules_that_programs_use_are_there():
     for place, least in (
         ("torch.nn", 0.94),
@@ -63,6 +73,7 @@ def test_private_names_that_programs_use():
     assert torch.nn.modules.transformer._get_activation_fn("gelu") is torch.nn.functional.gelu
 
 
+@pytest.mark.level("front")
 def test_a_missing_name_says_what_to_write_and_is_remembered():
     with pytest.raises(
         AttributeError,
@@ -94,6 +105,7 @@ def test_devices_mean_the_best_opencl_device_of_their_kind(pytorch_names):
     assert torch.zeros(2, device="numpy").device.backend == "cpu"
 
 
+@pytest.mark.level("front")
 def test_flags_of_backends_are_kept_or_act():
     torch.backends.cudnn.benchmark = True
     assert torch.backends.cudnn.benchmark is True
@@ -114,6 +126,7 @@ def test_the_version_compares_by_its_numbers():
     assert torch.version.cuda is None
 
 
+@pytest.mark.level("front")
 def test_installed_once_import_torch_finds_it_and_its_submodules():
     code = (
         "import netcl.torch; netcl.torch.install(); netcl.torch.install()\n"
@@ -180,6 +193,7 @@ print(type(resnet18(weights=None)).__name__)
 """
 
 
+@pytest.mark.level("front")
 def test_libraries_over_pytorchs_own_say_so(tmp_path):
     (tmp_path / "program.py").write_text(LIBRARIES, encoding="utf-8")
     command = [sys.executable, "-m", "netcl.torch", "program.py"]
@@ -229,6 +243,7 @@ def test_made_tensors_have_the_range_that_is_asked_for():
     assert set(np.unique(torch.testing.make_tensor(50, dtype=torch.bool).numpy())) <= {False, True}
 
 
+@pytest.mark.level("profiling")
 def test_schedules_of_the_profiler_repeat():
     plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1, skip_first=1)
     assert [plan(step).name for step in range(7)] == [
@@ -236,6 +251,7 @@ def test_schedules_of_the_profiler_repeat():
     ]
 
 
+@pytest.mark.level("profiling")
 def test_a_profile_has_a_table_and_a_trace(tmp_path):
     with torch.profiler.profile() as measured, torch.profiler.record_function("square"):
         (torch.ones(4) * 2).sum().item()

@@ -25,6 +25,7 @@ LEVELS: frozenset[str] = frozenset(
         "capture",
         "profiling",
         "pools",
+        "front",
         # The lean install on NumPy has the same files without those of OpenCL.
         *(("opencl-kernels",) if find_spec("netcl.core.backend.opencl") is not None else ()),
     )

@@ -48,6 +48,10 @@ LEVELS: dict[str, Level] = {
     "profiling": Level("times and bytes by kernel", "Profiler callbacks measure wall time only"),
     "pools": Level("memory pools: their sizes, and emptying them", "memory reports are empty"),
     "opencl-kernels": Level("kernels written in OpenCL C", "KernelSpec raises UnsupportedError"),
+    "front": Level(
+        "PyTorch's further names: functions and methods, `netcl.linalg`, `netcl.special`, `netcl.sparse`",
+        "netcl.torch lacks these names, and `netcl.torch.install()` may raise RuntimeError",
+    ),
 }
 
 BASIC: tuple[str, ...] = (

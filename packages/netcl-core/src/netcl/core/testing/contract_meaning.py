@@ -27,11 +27,11 @@ tensor shows in all tensors on that memory. A core may share memory or copy and 
 is equal for a tensor, its `detach()` and a reshape that copies nothing; `version` counts the writes in place into the
 storage, so that a saved value that was overwritten is noticed. `data` is the same memory, its writes not counted.
 
-**Devices.** `manager.default(selector)` returns a handle; `with device(selector):` makes it active for the thread.
-Selectors are `auto`, `cpu`, the name of a backend or an index, as `netcl.core.device` documents; a core with other
-devices adds names of its own. `handle.queue` is the queue; `queue.finish()` waits for its work. NETCL_DEVICE gives the
-default. A selector without a device raises DeviceNotFoundError. `device_type` of a handle is `cpu`, `gpu`, `accel` or
-`other`.
+**Devices.** `manager.default(selector)` returns a handle; `with device(selector):` makes it active for the thread, and
+`str(device(selector))` is the selector. Selectors are `auto`, `cpu`, the name of a backend or an index, as
+`netcl.core.device` documents; a core with other devices adds names of its own. `handle.queue` is the queue;
+`queue.finish()` waits for its work. NETCL_DEVICE gives the default. A selector without a device raises
+DeviceNotFoundError. `device_type` of a handle is `cpu`, `gpu`, `accel` or `other`.
 
 **Configuration.** The packages above read the variables DEVICE, FAST_MATH, DETERMINISTIC, CHECK_CAPTURE,
 DIST_TIMEOUT_S, RANK, WORLD_SIZE, LOCAL_RANK, RENDEZVOUS and SEED of docs/reference/variables.md.
@@ -116,6 +116,9 @@ records and runs `target[key] = value` and is False if there is nothing to recor
 which makes `target` the result of `view(target)`, for methods such as `unsqueeze_`; and `detached(target)`, called by
 `detach_`.
 
+A core with views sets the attribute `several` of `view_of(result)` to True for each of the views that one function
+returns together, as split, chunk and unbind: a write in place into one of them is then refused while grad is enabled.
+
 **The gradient of a row** is found in this order:
 
 1. `row.vjp(call, grad)`, if the row has one. `call` has each argument of the row as an attribute by name (tensors that
@@ -179,6 +182,8 @@ Philox 4x32-10 with a 64-bit seed: the counter is the position, a counter gives 
 words advances the position by n / 4, rounded up; a uniform float32 is the upper 24 bits of a word. So equal (seed,
 position) give equal bits on every device. `manual_seed(seed)` sets the seed of all devices of the process,
 `get_rng_state` returns a dict of the seed and the position (`offset`, the counters used), which `set_rng_state` takes.
+The functions of dropout draw their masks by the row `dropout_mask(x, p=0.5, seed=None)`, one word for each element in
+their order, so that netcl-distributed can draw the part of a shard as it is in the whole batch.
 """,
     "half": """
 `float16` and `bfloat16` are dtypes of tensors; sums and products of matrices accumulate in float32 and round once;
@@ -202,6 +207,12 @@ place. What cannot be replayed (a host read, another shape) raises CaptureError.
 """,
     "pools": """
 Sizes of pooled memory by device. A core whose allocator is not its own may return zeros.
+""",
+    "front": """
+The names that docs/reference/torch.md lists and that are not above: methods of Tensor such as `clamp_max`, functions
+of the front such as `nuclear_norm`, sparse tensors with operators and methods, the submodules named after PyTorch's.
+Programs and `netcl.torch` use them, the packages above otherwise not. A core may have any part of them without
+declaring the level. A core made of PyTorch cannot keep it: `netcl.torch.install()` puts netcl in PyTorch's place.
 """,
     "opencl-kernels": """
 Kernels of the user in OpenCL C, `netcl.core.kernels.KernelSpec`, and the texts of compiled kernels.
