@@ -285,7 +285,10 @@ def test_the_row_is_the_one_of_the_contract(name):
     assert name in ADDED
     assert row is getattr(ops, name).row is getattr(ag, name).row is getattr(netcl, name, getattr(ag, name)).row
     assert name in ops.__all__
-    assert [list(row.operands), {{key: repr(one) for key, one in row.attributes.items()}}, row.amp] == ROWS[name]
+    assert [
+        *(list(row.operands), {{key: repr(one) for key, one in row.attributes.items()}}, row.amp),
+        *(row.domain.gradient, row.domain.second),
+    ] == ROWS[name]
 
 
 @pytest.mark.parametrize(
@@ -351,7 +354,10 @@ def test_a_core_may_leave_out_functions_that_have_decompositions(tree: Path) -> 
     rows = {}
     for name in NAMES:
         row = TABLE[name]
-        rows[name] = [list(row.operands), {key: repr(one) for key, one in row.attributes.items()}, row.amp]
+        rows[name] = [
+            *(list(row.operands), {key: repr(one) for key, one in row.attributes.items()}, row.amp),
+            *(row.domain.gradient, row.domain.second),
+        ]
     module = tree / "netcl/ops/__init__.py"
     text = module.read_text(encoding="utf-8")
     module.write_text(text + LEFT_OUT.format(names=sorted(NAMES)), encoding="utf-8")
