@@ -47,6 +47,7 @@ from netcl.torch.parts.data import (
     gathered_rows,
 )
 from netcl.torch.parts.numbers import manual_seed
+from netcl.torch.tree import ROOT
 
 # -- batches
 
@@ -293,7 +294,8 @@ class _WorkerBuilder(BatchBuilder):
             sys.modules["__mp_main__"] = sys.modules["__main__"]
 
     def __reduce__(self) -> Any:
-        return _unpacked, (self._pieces, "torch" in sys.modules, *_main_script())
+        installed = sys.modules.get("torch") is sys.modules[ROOT]  # PyTorch itself may be imported
+        return _unpacked, (self._pieces, installed, *_main_script())
 
     def begin(self, worker: int) -> None:
         """Seeds the generators of the worker as PyTorch does, and calls ``worker_init_fn``."""
