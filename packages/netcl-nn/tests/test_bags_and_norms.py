@@ -127,7 +127,7 @@ def test_bags(mode: str, rng: np.random.Generator) -> None:
         np.testing.assert_allclose(bag(Tensor.from_host(ids), given).to_host(), expected, rtol=1e-5, atol=1e-6)
     ag.sum(bag(ids, offsets)).backward()
     assert not bag.weight.grad.to_host()[2].any()
-    assert bag.weight.grad.to_host()[5].any()
+    assert bag.weight.grad.to_host()[0].any()
     table = np.delete(table, 2, axis=0)
     square = np.array([[0, 1], [3, 3]])
     moved = bag(np.where(square >= 2, square + 1, square))

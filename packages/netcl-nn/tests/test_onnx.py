@@ -57,6 +57,7 @@ def evaluate(path: Path, *inputs: np.ndarray) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.level("programs")
 def test_an_exported_model_computes_the_same(name: str, tmp_path: Path, rng) -> None:
     model, path = CASES[name][0], tmp_path / "m.onnx"
     model.train()
@@ -70,6 +71,7 @@ def test_an_exported_model_computes_the_same(name: str, tmp_path: Path, rng) -> 
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.level("programs")
 def test_and_comes_back(name: str, tmp_path: Path, rng) -> None:
     """Exported, imported, saved and loaded, it computes the same, and its parameters have the same gradients."""
     model, path = CASES[name][0].eval(), tmp_path / "m.onnx"
@@ -97,6 +99,7 @@ def test_and_comes_back(name: str, tmp_path: Path, rng) -> None:
     np.testing.assert_array_equal(again(x).to_host(), z.to_host())
 
 
+@pytest.mark.level("programs")
 def test_names_stay(tmp_path: Path, rng) -> None:
     export_onnx(IMAGES, sample("images", rng, 2), tmp_path / "m.onnx")
     found = import_onnx(tmp_path / "m.onnx")
@@ -104,6 +107,7 @@ def test_names_stay(tmp_path: Path, rng) -> None:
     assert {name for name, _ in found.named_buffers()} == {"1.running_mean", "1.running_var"}
 
 
+@pytest.mark.level("programs")
 def test_an_imported_model_trains(tmp_path: Path, rng) -> None:
     model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 1))
     export_onnx(model, np.zeros((2, 4), np.float32), tmp_path / "m.onnx")
@@ -122,6 +126,7 @@ def test_an_imported_model_trains(tmp_path: Path, rng) -> None:
     assert np.abs(dict(found.named_buffers())["1.running_mean"].to_host()).max() > 0.01
 
 
+@pytest.mark.level("programs")
 def test_opsets_and_a_fixed_batch(tmp_path: Path, rng) -> None:
     path = tmp_path / "m.onnx"
     x = sample("rows", rng, 2)
@@ -145,6 +150,7 @@ class Several(nn.Module):
 
 
 @pytest.mark.parametrize("name", ["LSTM", "RNN"])
+@pytest.mark.level("programs")
 def test_recurrent_nets_are_written_step_by_step(name: str, tmp_path: Path, rng) -> None:
     model = getattr(nn, name)(3, 4, bidirectional=True, batch_first=True)
     export_onnx(model, Tensor.from_host(rng.normal(size=(2, 3, 3)).astype(np.float32)), tmp_path / "m.onnx")
@@ -155,6 +161,7 @@ def test_recurrent_nets_are_written_step_by_step(name: str, tmp_path: Path, rng)
         np.testing.assert_allclose(got, wanted.to_host(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.level("programs")
 def test_several_inputs_and_outputs(tmp_path: Path, rng) -> None:
     a, b = (rng.standard_normal((3, 4)).astype(np.float32) for _ in range(2))
     path = tmp_path / "m.onnx"
@@ -175,6 +182,7 @@ class Sorts(nn.Module):
         return x.reshape(-1).sum() * x if x.shape[0] > 2 else x
 
 
+@pytest.mark.level("programs")
 def test_what_is_refused_in_an_export(tmp_path: Path, rng, monkeypatch) -> None:
     path = tmp_path / "m.onnx"
     with pytest.raises(UnsupportedError, match="calls other ops for a batch"):

@@ -125,7 +125,9 @@ def test_a_net_runs_few_ops_however_long_the_sequence(normal: Callable[..., Tens
         finally:
             dispatch.pop_hook(count)
         counts.append(len(names))
-        assert names.count("linear") == names.count("recurrence") == names.count("recurrence_back") == 1
+        assert names.count("linear") == names.count("recurrence") == 1
+        if "recurrence_back" in dispatch.TABLE:  # else the row has a gradient of its own
+            assert names.count("recurrence_back") == 1
     assert counts[0] == counts[1]
 
 

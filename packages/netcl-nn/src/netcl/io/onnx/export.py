@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from netcl.autograd.levels import need
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.io.atomic import replacing
@@ -104,6 +105,7 @@ def _write(graph: Graph, step: TracedOp) -> None:
     elif step.first.row.expression is not None:
         values = write_expression(graph, step)
     else:
+        need("programs", f"the export of the op {step.name}")  # without it an op of an expression has none
         raise UnsupportedError(f"the op {step.name} cannot be exported to ONNX", op=step.name)
     for tensor, value in zip(step.first.results, values):
         graph.define(tensor, value)
