@@ -9,7 +9,7 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.dispatch import pop_hook, push_hook
+from netcl.core.dispatch import TABLE, pop_hook, push_hook
 
 ROWS, COLUMNS = 3, 12
 # name: what is added up of y, as slices with factors; None: y itself
@@ -60,8 +60,9 @@ def test_gradients_of_slices(handle: DeviceHandle, name: str, leaf: bool) -> Non
     finally:
         pop_hook(note)
     np.testing.assert_array_equal(x.grad.numpy(), wanted(CASES[name]) * (1 if leaf else 2))
-    assert ("concatenate" in seen) == (name in JOINED)
-    assert ("strided_scatter" in seen) == (name not in JOINED)
+    if "strided_scatter" in TABLE:  # else the row of slices has a gradient of its own
+        assert ("concatenate" in seen) == (name in JOINED)
+        assert ("strided_scatter" in seen) == (name not in JOINED)
 
 
 def test_a_gradient_of_slices_is_differentiated_again(handle: DeviceHandle) -> None:

@@ -125,5 +125,5 @@ def test_what_does_not_fit_on_the_device(handle: Any) -> None:
     with pytest.raises(IndexError, match="ctc_loss: sample .* steps, where 1 to"):
         long.item()
     bad = ag.ctc_loss(x, Tensor.from_host(padded(TARGETS) + 7), [4] * 6, [1] * 6)
-    with pytest.raises(IndexError, match="gather"):
+    with pytest.raises(IndexError, match="gather|ctc_loss: a target"):
         bad.item()

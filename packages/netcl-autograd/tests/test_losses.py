@@ -193,6 +193,7 @@ def test_losses_are_names_of_the_table() -> None:
     assert [name for name in LOSSES if name not in TABLE or not hasattr(ag, name)] == []
 
 
+@pytest.mark.level("programs")
 def test_the_gradient_of_cross_entropy_is_one_program(leaf: Any) -> None:
     from netcl.core.dispatch import pop_hook, push_hook
 

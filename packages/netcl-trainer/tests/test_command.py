@@ -349,7 +349,13 @@ def test_weights_travel(config: Path, capsys: Any) -> None:
     again = io.load_safetensors(folder / "again.safetensors")
     for name, tensor in model.state_dict().items():
         assert np.array_equal(np.asarray(again[name].to_host()), tensor.to_host())
+
+
+@pytest.mark.level("programs")
+def test_a_model_is_exported_to_onnx(config: Path, capsys: Any) -> None:
     pytest.importorskip("onnx", reason="onnx is not installed")
+    assert told(capsys, "train", config, "--set", "trainer.epochs=1")[0] == 0
+    folder = config.parent / "out"
     code, out, _ = told(capsys, "export", folder / "model.netcl", "--to", "onnx", "--shape", "1,1,8,8")
     assert code == 0
     assert (folder / "model.onnx").stat().st_size > 1000
@@ -481,6 +487,7 @@ def test_a_table_without_its_target_names_the_columns(tmp_path: Path, capsys: An
     assert 'write target = "weight"' in error
 
 
+@pytest.mark.level("front")
 def test_run_is_the_runner_of_pytorch_scripts(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import sys, torch\nprint(sys.argv[1:], torch.ones(2).sum().item())\nsys.exit(5)\n")

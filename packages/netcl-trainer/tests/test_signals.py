@@ -19,6 +19,7 @@ from netcl.optim import SGD
 from netcl.trainer import Callback, ModelCheckpoint, Trainer
 
 Make = Callable[..., Any]
+QUIET = "ignore:this netcl-core has no level"  # which a core without capture says
 SCRIPT = Path(__file__).parent / "resumable_run.py"
 pytestmark = [
     pytest.mark.usefixtures("numpy_device"),
@@ -106,7 +107,7 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
     outputs = []
     for stopped in (True, False):
         script = [sys.executable, str(SCRIPT), str(tmp_path / str(stopped)), "0", "cpu"]
-        environment = {**os.environ, "NETCL_WATCHDOG_S": "0.5"}
+        environment = {**os.environ, "NETCL_WATCHDOG_S": "0.5", "PYTHONWARNINGS": f"{QUIET}:UserWarning"}
         process = subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         assert process.stdout is not None
         if stopped:
