@@ -253,11 +253,11 @@ def swap_core_whole(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"], venv_backend="virtualenv")
 def core_torch(session: nox.Session) -> None:
-    """Check netcl-core-torch by netcl-conformance, and run the suites that pass on it, or those named: -- nn trainer.
+    """Check netcl-core-torch by netcl-conformance, and run the six upper suites on it, or those named: -- nn trainer.
 
     With pip, as uv may not see the index from which pip takes torch.
     """
-    parts, session.posargs[:] = tuple(session.posargs) or ("optim", "data"), []
+    parts, session.posargs[:] = tuple(session.posargs) or UPPER, []
     _built["torch"] = build_wheel(session, CORE_TORCH, DIST / "torch")
     session.install("torch>=2.5")
     install(session, dict.fromkeys(PACKAGES, "[test]"), str(CONFORMANCE), core="torch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +30,7 @@ from netcl.core.expr import Space, evaluate, evaluate_each, reduce_each
 from netcl.core.grad_mode import state
 from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor, in_place
-from netcl.core.user_frame import level_outside
+from netcl.core.user_frame import call_site, level_outside
 
 __all__ = [
     "SYNONYMS", "TABLE", "Domain", "Kernel", "OpRow", "Snapshot", "Space", "assign", "call", "call_row", "evaluate",
@@ -101,6 +102,7 @@ class _Local(threading.local):
 
 _local = _Local()
 _recorder: list[Hook | None] = [None]
+_warned: set[tuple[str, int, str]] = set()
 
 
 @dataclass(frozen=True)
@@ -210,13 +212,14 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
         record = mode is True
         differentiable = row.vjp is not None or row.composite is not None
         wanted = differentiable and mode is None and recorder is not None and state.enabled
-        if wanted and _requires_grad((*args, *kwargs.values())):
+        if wanted and _requires_grad((*args, *kwargs.values())) and (site := (*call_site(), row.name)) not in _warned:
             warnings.warn(
                 f"netcl.ops.{row.name} is forward only, its result is outside of the graph; call netcl.{row.name}, or "
                 "detach() the operand",
                 ForwardOnlyWarning,
                 stacklevel=level_outside(),
             )
+            _warned.add(site)  # not if a filter made it an error
     hooks: tuple[Hook, ...] = ()
     if row.composite is not None:
         run: Any = _recorded if record else _unrecorded
@@ -324,6 +327,11 @@ def own_form(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 # ------------------------------------------------------------------------------------------------- kernels of PyTorch
 
 
+_OF_DTYPES = re.compile(
+    "not implemented for|dtype|scalar type|bool tensor|data type|complex|boolean|integral|floating point"
+)
+
+
 def translated(error: Exception, name: str, given: Any) -> Exception:
     """The error of netcl for an error of PyTorch in a call on the arguments ``given``."""
     text = str(error).strip().split("\n")[0]
@@ -337,17 +345,7 @@ def translated(error: Exception, name: str, given: Any) -> Exception:
         return SingularMatrixError(f"{name}: {text}", op=name)
     if isinstance(error, IndexError) and "dimension" not in low.split("(")[0] or "out of bounds" in low:
         return IndexError(f"{name}: {text}")
-    dtypes = (
-        "not implemented for",
-        "dtype",
-        "scalar type",
-        "bool tensor",
-        "data type",
-        "complex",
-        "boolean",
-        "integral",
-    )
-    if any(word in low for word in (*dtypes, "floating point")):
+    if _OF_DTYPES.search(low):
         kinds = ", ".join(one.dtype if isinstance(one, Tensor) else NAMES[one.dtype] for one in tensors)
         return DTypeError(f"{name}: not defined for {kinds}: {text}", op=name)
     return ShapeError(f"{name}: shapes {shapes} do not fit: {text}", op=name)
@@ -477,6 +475,8 @@ class Kernel:
         """The gradients of the row, by PyTorch: of the function that computes it, run again on its arguments."""
         row = self.row
         assert row is not None
+        if not any(map(recorded.wants, row.signature.parameters)):
+            return {}
         tensors: list[Any] = []
         engine = next(one for one in recorded.grads if one is not None).engine
 

@@ -6,7 +6,7 @@ import sys
 import traceback
 from typing import Any
 
-__all__ = ["called_from", "level_outside"]
+__all__ = ["call_site", "called_from", "level_outside"]
 
 
 def _inside(frame: Any) -> bool:
@@ -24,6 +24,12 @@ def _outside(depth: int) -> tuple[Any, int]:
 def called_from() -> str:
     """The stack down to the last frame outside of netcl, as text."""
     return "".join(traceback.format_stack(_outside(2)[0]))
+
+
+def call_site() -> tuple[str, int]:
+    """The file and the line outside of netcl from which it was called."""
+    frame, _ = _outside(2)
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def level_outside() -> int:

@@ -99,6 +99,11 @@ def _logit(x: T, eps: Any = None) -> T:
     return torch.logit(x) if eps is None else torch.logit(x, eps)
 
 
+def _hard_sigmoid(x: T) -> T:
+    """PyTorch's own has no second derivative, and a clamp has a gradient at its limits."""
+    return torch.where(x <= -3, 0.0, torch.where(x >= 3, 1.0, x / 6 + 0.5))
+
+
 def _softplus(x: T, beta: float = 1.0, threshold: float = 20.0) -> T:
     return F.softplus(as_float(x), beta, threshold)
 
@@ -154,7 +159,7 @@ rows(
         for name in ["exp", "expm1", "log", "log1p", "exp2", "i0", "log10", "log2", "sinc"]
     },
 )
-rows("widest", {f"{name}(x: Tensor)": _whole(name) for name in ["ceil", "floor", "round", "trunc"]})
+rows("widest", {f"{name}(x: Tensor)": _whole(name) for name in ["ceil", "floor", "round", "trunc"]}, constant=True)
 rows("widest", {f"{name}(x: Tensor)": numbers(getattr(torch, name)) for name in ["abs", "square"]})
 rows("widest", {"sign(x: Tensor)": numbers(
     lambda x: torch.where(torch.isnan(x), x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)
@@ -171,8 +176,8 @@ rows("widest", {
     "celu(x: Tensor, alpha=1.0)": lambda x, alpha=1.0: F.celu(as_float(x), alpha),
     "elu(x: Tensor, alpha=1.0)": lambda x, alpha=1.0: F.elu(as_float(x), alpha),
     "gelu(x: Tensor, *, approximate='none')": lambda x, *, approximate="none": F.gelu(as_float(x), approximate=approximate),
-    "hard_sigmoid(x: Tensor)": lambda x: torch.clamp(as_float(x) / 6 + 0.5, 0, 1),
-    "hard_swish(x: Tensor)": lambda x: as_float(x) * torch.clamp(as_float(x) / 6 + 0.5, 0, 1),
+    "hard_sigmoid(x: Tensor)": lambda x: _hard_sigmoid(as_float(x)),
+    "hard_swish(x: Tensor)": lambda x: as_float(x) * _hard_sigmoid(as_float(x)),
     "hard_tanh(x: Tensor, min_val=-1.0, max_val=1.0)": lambda x, min_val=-1.0, max_val=1.0: F.hardtanh(
         as_float(x), min_val, max_val),
     "hardshrink(x: Tensor, lambd=0.5)": lambda x, lambd=0.5: F.hardshrink(as_float(x), lambd),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
@@ -52,32 +51,6 @@ def _dot(a: T, b: T) -> T:
     if a.dim() == b.dim() == 1:
         exactly("dot", a.shape == b.shape, f"shapes {tuple(a.shape)} and {tuple(b.shape)}")
     return _matmul(a, b)
-
-
-def _outer(a: T, b: T) -> T:
-    exactly("outer", a.dim() == b.dim() == 1, f"shapes {tuple(a.shape)} and {tuple(b.shape)} are no vectors")
-    return torch.outer(*_alike("outer", a, b))
-
-
-def _addmm(name: str, rank: int) -> Any:
-    product = _product(name, (rank, rank))
-
-    def compute(x: T, a: T, b: T, beta: float = 1.0, alpha: float = 1.0) -> T:
-        value = product(a, b) * alpha
-        exactly(name, torch.broadcast_shapes(x.shape, value.shape) == value.shape, f"x is {tuple(x.shape)}")
-        return value + (beta * x if beta else 0)  # type: ignore[no-any-return]
-
-    return compute
-
-
-def _tensordot(a: T, b: T, axes: Any = 2) -> T:
-    a, b = _alike("tensordot", a, b)
-    if isinstance(axes, int):
-        exactly(
-            "tensordot", 0 <= axes <= min(a.dim(), b.dim()), f"{axes} axes of {tuple(a.shape)} and {tuple(b.shape)}"
-        )
-        return torch.tensordot(a, b, axes)
-    return torch.tensordot(a, b, [[one] if isinstance(one, int) else list(one) for one in axes])
 
 
 def _einsum(equation: str, *operands: T) -> T:
@@ -133,15 +106,6 @@ def _power(x: T, n: int) -> T:
     return torch.linalg.matrix_power(value, n).to(as_float(x).dtype)
 
 
-def _trapezoid(function: Any) -> Any:
-    def compute(y: T, x: T | None = None, *, dx: float = 1, axis: int = -1) -> T:
-        y = as_float(y)
-        axis = axis_of(y, axis, "trapezoid")
-        return function(y, dx=dx, dim=axis) if x is None else function(y, x.to(y.dtype), dim=axis)  # type: ignore[no-any-return]
-
-    return compute
-
-
 def _gradient(x: T, *, spacing: Any = 1, axis: Any = None, edge_order: int = 1) -> Any:
     x, axes = as_float(x), axes_of(x, axis, "gradient") if not isinstance(axis, (list, tuple)) else tuple(axis)
     for one in axes:
@@ -156,20 +120,6 @@ def _gradient(x: T, *, spacing: Any = 1, axis: Any = None, edge_order: int = 1) 
     elif isinstance(spacing, T) or not isinstance(spacing, (int, float)):
         spacing = [torch.as_tensor(spacing, dtype=x.dtype, device=x.device)]
     return torch.gradient(x, spacing=spacing, dim=list(axes), edge_order=edge_order)
-
-
-def _cov(x: T, *, correction: int = 1, fweights: T | None = None, aweights: T | None = None) -> T:
-    return torch.cov(as_float(x), correction=correction, fweights=fweights, aweights=aweights)
-
-
-def _fused(name: str, quotient: bool) -> Any:
-    def compute(x: T, a: T, b: T, *, value: float = 1) -> T:
-        x, a, b = unified(name, x, a, b)
-        if not x.is_floating_point() and (quotient or (isinstance(value, float) and value != int(value))):
-            raise DTypeError(f"{name}: {'quotients' if quotient else f'value {value}'} of integers; convert to float32")
-        return x + value * (a / b if quotient else a * b)
-
-    return compute
 
 
 def _normalize(x: T, axis: Any = -1, eps: float = 1e-12) -> T:
@@ -187,59 +137,9 @@ def _cosine(a: T, b: T, axis: int = 1, eps: float = 1e-8) -> T:
     return (a / clamped[0] * (b / clamped[1])).sum(axis)
 
 
-def _cdist(a: T, b: T, p: float = 2.0) -> T:
-    a, b = unified("cdist", a.unsqueeze(-2), b.unsqueeze(-3), floating=True)
-    exactly("cdist", a.shape[-1] == b.shape[-1], f"rows of {a.shape[-1]} and {b.shape[-1]}")
-    return torch.linalg.vector_norm(a - b, p, -1)
-
-
-def _pdist(x: T, p: float = 2.0) -> T:
-    exactly("pdist", x.dim() == 2, f"shape {tuple(x.shape)} is no matrix")
-    i, j = torch.triu_indices(x.shape[0], x.shape[0], 1, device=x.device)
-    return torch.linalg.vector_norm(as_float(x)[i] - as_float(x)[j], p, -1)
-
-
-def _pairwise(a: T, b: T, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> T:
-    a, b = unified("pairwise_distance", a, b, floating=True)
-    return torch.linalg.vector_norm(a - b + eps, p, -1, keepdim=keepdims)
-
-
-def _renorm(x: T, p: float, axis: int, maxnorm: float) -> T:
-    axis = axis_of(x, axis, "renorm")
-    others = [one for one in range(x.dim()) if one != axis]
-    length = torch.linalg.vector_norm(x, p, others, keepdim=True)
-    return torch.where(length > maxnorm, x * (maxnorm / (length + 1e-7)), x)
-
-
-def _vander(x: T, N: int | None = None, increasing: bool = False) -> T:
-    x = as_float(x)
-    powers = torch.arange(len(x) if N is None else N, device=x.device)
-    return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
-
-
-def _bias_add(x: T, bias: T, axis: int | None = None) -> T:
-    axis = (1 if x.dim() in (4, 5) else -1) if axis is None else axis
-    axis = axis_of(x, axis, "bias_add")
-    exactly(
-        "bias_add", bias.dim() == 1 and len(bias) == x.shape[axis], f"bias {tuple(bias.shape)} for {tuple(x.shape)}"
-    )
-    return x + bias.reshape([-1 if one == axis else 1 for one in range(x.dim())])
-
-
-def _bilinear(input1: T, input2: T, weight: T, bias: T | None = None) -> T:
-    value = torch.einsum("...i,kij,...j->...k", input1, weight, input2)
-    return value if bias is None else value + bias
-
-
 def _logdet(x: T) -> T:
     sign, value = torch.linalg.slogdet(_square(x, "logdet"))
     return torch.where(sign < 0, torch.nan, value)
-
-
-def _corrcoef(x: T) -> T:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.corrcoef(as_float(x))
 
 
 rows("half", {
@@ -251,11 +151,7 @@ rows("half", {
 rows("half", {
     "mm(a: Tensor, b: Tensor)": _product("mm", (2, 2)), "bmm(a: Tensor, b: Tensor)": _product("bmm", (3, 3)),
     "mv(a: Tensor, b: Tensor)": _product("mv", (2, 1)), "dot(a: Tensor, b: Tensor)": _dot,
-    "outer(a: Tensor, b: Tensor)": _outer, "kron(a: Tensor, b: Tensor)": lambda a, b: torch.kron(*_alike("kron", a, b)),
-    "addmm(x: Tensor, a: Tensor, b: Tensor, beta=1.0, alpha=1.0)": _addmm("addmm", 2),
-    "baddbmm(x: Tensor, a: Tensor, b: Tensor, beta=1.0, alpha=1.0)": _addmm("baddbmm", 3),
-    "tensordot(a: Tensor, b: Tensor, axes=2)": _tensordot, "einsum(equation, *operands: Tensor)": _einsum,
-    "bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None)": _bilinear,
+    "einsum(equation, *operands: Tensor)": _einsum,
 })  # fmt: skip
 rows("float32", {
     "det(x: Tensor)": _det, "slogdet(x: Tensor)": lambda x: tuple(torch.linalg.slogdet(_square(x, "slogdet"))),
@@ -263,19 +159,7 @@ rows("float32", {
 }, dtypes="floating")  # fmt: skip
 rows("float32", {
     "logdet(x: Tensor)": _logdet, "matrix_exp(x: Tensor)": lambda x: torch.linalg.matrix_exp(_square(as_float(x), "matrix_exp")),
-    "matrix_power(x: Tensor, n)": _power, "corrcoef(x: Tensor)": _corrcoef,
-    "cov(x: Tensor, *, correction=1, fweights: Tensor | None = None, aweights: Tensor | None = None)": _cov,
-    "trapezoid(y: Tensor, x: Tensor | None = None, *, dx=1, axis=-1)": _trapezoid(torch.trapezoid),
-    "cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx=1, axis=-1)": _trapezoid(torch.cumulative_trapezoid),
-    "gradient(x: Tensor, *, spacing=1, axis=None, edge_order=1)": _gradient,
+    "matrix_power(x: Tensor, n)": _power, "gradient(x: Tensor, *, spacing=1, axis=None, edge_order=1)": _gradient,
     "l2_normalize(x: Tensor, axis=-1, eps=1e-12)": _normalize,
-    "cosine_similarity(a: Tensor, b: Tensor, axis=1, eps=1e-08)": _cosine, "cdist(a: Tensor, b: Tensor, p=2.0)": _cdist,
-    "pdist(x: Tensor, p=2.0)": _pdist, "renorm(x: Tensor, p, axis, maxnorm)": _renorm,
-    "pairwise_distance(a: Tensor, b: Tensor, p=2.0, eps=1e-06, keepdims=False)": _pairwise,
-    "vander(x: Tensor, N=None, increasing=False)": _vander,
+    "cosine_similarity(a: Tensor, b: Tensor, axis=1, eps=1e-08)": _cosine
 })  # fmt: skip
-rows("widest", {
-    "addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1)": _fused("addcdiv", True),
-    "addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1)": _fused("addcmul", False),
-    "bias_add(x: Tensor, bias: Tensor, axis=None)": _bias_add,
-}, elementwise=True)  # fmt: skip

@@ -11,9 +11,12 @@ import torch
 import torch.nn.functional as F
 
 from netcl.core.dispatch import call
+from netcl.core.dtypes import NAMES
 from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.layout import broadcast_shapes
 from netcl.ops.kernels import HALF, T, as_float, axis_of, composites, exactly, rows
 from netcl.ops.linalg import _alike
+from netcl.ops.shape import _last
 from netcl.ops.table import _engine_of
 
 
@@ -107,15 +110,6 @@ def _conv_transpose(rank: int) -> Any:
     return compute
 
 
-def _depthwise(x: T, weight: T, bias: T | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> T:
-    exactly("depthwise_conv2d", x.dim() == 4, f"x has shape {tuple(x.shape)}, not (N, C, H, W)")
-    return _conv(2)(x, weight, bias, stride, padding, dilation, x.shape[1])  # type: ignore[no-any-return]
-
-
-def _conv_tbc(x: T, weight: T, bias: T, pad: int = 0) -> T:
-    return F.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1).contiguous()
-
-
 def _im2col(x: T, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> T:
     rank = x.dim() - 2
     kernel, steps, gaps = (_several(one, rank) for one in (kernel_size, stride, dilation))
@@ -182,7 +176,8 @@ def _avg_pool(rank: int) -> Any:
         if rank == 1 and divisor_override is not None:
             wide = [(1, kernel[0]), (1, steps[0]), (0, given[2][0]), *given[3:], divisor_override]
             return F.avg_pool2d(as_float(x).unsqueeze(-2), *wide).squeeze(-2)
-        return function(as_float(x), *given, *(() if rank == 1 else (divisor_override,)))  # type: ignore[no-any-return]
+        value = x.float() if rank == 3 and x.dtype in HALF else as_float(x)  # which PyTorch's CPU has not in half types
+        return function(value, *given, *(() if rank == 1 else (divisor_override,))).to(as_float(x).dtype)
 
     return compute
 
@@ -288,7 +283,9 @@ def _unpool(rank: int) -> Any:
         place = indices.to(torch.int64).reshape(*x.shape[:-rank], -1)
         if place.numel() and int(place.max()) >= flat.shape[-1]:
             raise IndexError(f"max_unpool{rank}d: an index is outside of {tuple(size)}")
-        return flat.scatter(-1, place, x.reshape(*x.shape[:-rank], -1)).reshape(*x.shape[:-rank], *size)
+        whole = place + flat.shape[-1] * torch.arange(math.prod(flat.shape[:-1]), device=x.device).reshape(
+            *flat.shape[:-1], 1)  # fmt: skip
+        return _last(flat.reshape(-1), whole.reshape(-1), x.reshape(-1)).reshape(*x.shape[:-rank], *size)
 
     return compute
 
@@ -296,13 +293,19 @@ def _unpool(rank: int) -> Any:
 # ----------------------------------------------------------------------------------------------------- normalizations
 
 
-def _batch_normalized(x: T, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> T:
+def _batch_normalized(x: T, weight: Any, bias: Any, eps: float) -> T:
     made = as_float(x).dtype
-    value = x.float() if made in HALF and x.device.type == "cpu" or not x.is_floating_point() else x
-    kept = torch.float32 if value.dtype in HALF else value.dtype
-    weight, bias, mean, var = (one if one is None else one.to(kept) for one in (weight, bias, mean, var))
-    mean, var = (one if one is None else one.detach() for one in (mean, var))
-    return torch.batch_norm(value, weight, bias, mean, var, mean is None, 0.0, eps, True).to(made)
+    value = x.float() if made in HALF or not x.is_floating_point() else x
+    weight, bias = (one if one is None else one.to(value.dtype) for one in (weight, bias))
+    return torch.batch_norm(value, weight, bias, None, None, True, 0.0, eps, True).to(made)
+
+
+def _batch_scaled(x: T, mean: T, var: T, weight: Any, bias: Any, eps: float) -> T:
+    made, shape = as_float(x).dtype, (-1, *(1,) * (x.dim() - 2))
+    value = x.float() if made in HALF or not x.is_floating_point() else x
+    scale = torch.rsqrt(var.to(value.dtype) + eps) * (1 if weight is None else weight.to(value.dtype))
+    shift = (0 if bias is None else bias.to(value.dtype)) - mean.to(value.dtype) * scale
+    return (value * scale.reshape(shape) + shift.reshape(shape)).to(made)
 
 
 def _batch_norm(
@@ -315,13 +318,13 @@ def _batch_norm(
     if not training:
         if running_mean is None or running_var is None:
             raise ValueError("batch_norm: without training it needs running_mean and running_var")
-        return call("batch_normalized", x, running_mean, running_var, weight, bias, eps)
+        return call("batch_scaled", x, running_mean, running_var, weight, bias, eps)
     axes = [axis for axis in range(x.ndim) if axis != 1]
     with torch.no_grad():
         for one, statistic in ((running_mean, torch.mean), (running_var, torch.var)):
             if one is not None:
                 one._t.mul_(1 - momentum).add_(statistic(x._t.to(one._t.dtype), axes), alpha=momentum)
-    return call("batch_normalized", x, None, None, weight, bias, eps)
+    return call("batch_normalized", x, weight, bias, eps)
 
 
 def _layer_norm(x: T, normalized_shape: Any, weight: T | None = None, bias: T | None = None, eps: float = 1e-5) -> T:
@@ -350,16 +353,6 @@ def _group_norm(x: T, num_groups: int, weight: T | None = None, bias: T | None =
     exactly("group_norm", x.dim() >= 2 and x.shape[1] % num_groups == 0, f"{num_groups} groups for x {tuple(x.shape)}")
     value, groups, *params = _first("group_norm", as_float(x), num_groups, weight, bias)
     return F.group_norm(value, groups, *params, eps)
-
-
-def _instance_norm(x: T, weight: T | None = None, bias: T | None = None, eps: float = 1e-5) -> T:
-    exactly("instance_norm", x.dim() >= 3, f"x {tuple(x.shape)} has no spatial axis")
-    return _group_norm(x, x.shape[1], weight, bias, eps)
-
-
-def _local_response(x: T, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> T:
-    exactly("local_response_norm", x.dim() >= 3 and size >= 1, f"x {tuple(x.shape)}, size {size}")
-    return F.local_response_norm(x, size, alpha, beta, k)
 
 
 def _glu(x: T, axis: int = -1) -> T:
@@ -391,7 +384,9 @@ def _softmax_of(scores: T, mask: T | None, is_causal: bool) -> T:
 def _heads(q: T, k: T, v: T, enable_gqa: bool) -> tuple[T, T]:
     if enable_gqa and q.dim() > 2 and q.shape[-3] != k.shape[-3]:
         exactly(
-            "scaled_dot_product_attention", q.shape[-3] % k.shape[-3] == 0, f"{q.shape[-3]} heads for {k.shape[-3]}"
+            "scaled_dot_product_attention",
+            q.shape[-3] % k.shape[-3] == 0,
+            f"q has {q.shape[-3]} heads, which are no multiple of the {k.shape[-3]} grouped heads of k",
         )
         k, v = (one.repeat_interleave(q.shape[-3] // k.shape[-3], -3) for one in (k, v))
     return k, v
@@ -400,14 +395,21 @@ def _heads(q: T, k: T, v: T, enable_gqa: bool) -> tuple[T, T]:
 def _checked(q: T, k: T, v: T, mask: T | None) -> None:
     name = "scaled_dot_product_attention"
     fits = min(q.dim(), k.dim(), v.dim()) >= 2 and q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2]
+    try:
+        torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    except RuntimeError:
+        fits = False
     exactly(name, fits, f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)} do not fit")
     if not (q.is_floating_point() and q.dtype == k.dtype == v.dtype):
         raise DTypeError(f"{name}: q, k and v have dtypes {q.dtype}, {k.dtype} and {v.dtype}")
     if mask is not None:
         if mask.dtype != torch.bool and not mask.is_floating_point():
             raise DTypeError(f"{name}: a mask is bool or floating, not {mask.dtype}")
-        whole = torch.broadcast_shapes(mask.shape, (*q.shape[:-1], k.shape[-2]))
-        exactly(name, whole == (*q.shape[:-1], k.shape[-2]), f"mask {tuple(mask.shape)}, q {tuple(q.shape)}")
+        scores = (*q.shape[:-1], k.shape[-2])
+        broadcast_shapes([scores, tuple(mask.shape)], name)
+        exactly(
+            name, torch.broadcast_shapes(mask.shape, scores) == scores, f"mask {tuple(mask.shape)}, scores {scores}"
+        )
 
 
 def _weights(scores: T, mask: T | None = None, causal: bool = False, scale: float | None = None) -> T:
@@ -423,8 +425,8 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> T:
-    _checked(q, k, v, mask)
     k, v = _heads(q, k, v, enable_gqa)
+    _checked(q, k, v, mask)
     if q.device.type == "cpu" or mask is not None:
         wide = [one.float() if one.dtype in HALF else one for one in (q, k, v)]
         return torch.matmul(_scores(wide[0], wide[1], mask, is_causal, scale), wide[2]).to(q.dtype)
@@ -435,6 +437,8 @@ def _attend(
     q: Any, k: Any, v: Any, mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, scale: Any = None,
     enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
+    if mask is not None and is_causal:
+        raise ValueError("scaled_dot_product_attention takes either a mask or is_causal")
     if not dropout_p:
         return call("attention", q, k, v, mask, is_causal, scale, enable_gqa)
     if enable_gqa and q.shape[-3] != k.shape[-3]:
@@ -442,21 +446,6 @@ def _attend(
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     weights = call("attention_weights", call("matmul", q, k, transpose_b=True), mask, is_causal, scale)
     return call("matmul", call("dropout", weights, dropout_p), v)
-
-
-def _rope(x: T, positions: Any = None, base: float = 10000.0, interleaved: bool = False) -> T:
-    half = x.shape[-1] // 2
-    exactly("rope", x.shape[-1] % 2 == 0, f"the last axis of {tuple(x.shape)} is odd")
-    start = positions if isinstance(positions, int) else 0
-    place = positions if isinstance(positions, T) else torch.arange(start, start + x.shape[-2], device=x.device)
-    rates = base ** (-torch.arange(half, dtype=torch.float64, device=x.device) * 2 / x.shape[-1])
-    angle = place.to(torch.float64).unsqueeze(-1) * rates
-    cos, sin = torch.cos(angle).to(as_float(x).dtype), torch.sin(angle).to(as_float(x).dtype)
-    if interleaved:
-        a, b = x[..., 0::2], x[..., 1::2]
-        return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).reshape(x.shape)
-    a, b = x[..., :half], x[..., half:]
-    return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
 
 
 def _interpolate(
@@ -498,11 +487,22 @@ def _recurrence(
     made, gates = x.dtype, {"lstm": 4, "gru": 3}.get(kind, 1)
     if kind not in ("lstm", "gru", "tanh", "relu"):
         raise ValueError(f"recurrence: kind is lstm, gru, tanh or relu, not {kind!r}")
-    hidden = state.shape[-1]
-    fits = x.dim() == 3 and tuple(x.shape[1:]) == (state.shape[0], gates * hidden)
-    exactly("recurrence", fits and tuple(weight.shape) == (gates * hidden, hidden),
-            f"kind {kind!r} takes (T, N, {gates} H), ({gates} H, H) and (N, H), not {tuple(x.shape)}, {tuple(weight.shape)} "
-            f"and {tuple(state.shape)}")  # fmt: skip
+    number = weight.shape[-1]
+    exactly(
+        "recurrence",
+        x.dim() == 3 and tuple(weight.shape) == (gates * number, number) and x.shape[2] == gates * number,
+        f"kind {kind!r} takes (T, N, {gates} H) and ({gates} H, H), not {tuple(x.shape)}, {tuple(weight.shape)}",
+    )
+    one_step = (x.shape[1], number)
+    for name, given, wanted in (
+        ("state", state, one_step),
+        ("bias", bias, (gates * number,)),
+        ("cell", cell, one_step),
+    ):
+        exactly("recurrence", given is None or tuple(given.shape) == wanted,
+                f"a {name} of {() if given is None else tuple(given.shape)}, expected {wanted}")  # fmt: skip
+    if kind == "lstm" and cell is None:
+        raise ValueError("recurrence: an LSTM has a cell")
     if made in HALF:
         x, weight, state, bias, cell = (one if one is None else one.float() for one in (x, weight, state, bias, cell))
     states: list[T] = []
@@ -544,40 +544,56 @@ def _refused(wrong: bool, given: Any, x: T, message: str) -> None:
         engine.report(no, engine.flag_code(message), no, 1)
 
 
+def _lengths_in(name: str, given: Any, lengths: T, x: T, least: int, most: int) -> None:
+    """ValueError for a length on the host that is outside of [least, most], IndexError later for one on the device."""
+    holds = (lengths >= least) & (lengths <= most)
+    if not isinstance(given, T) and not bool(holds.all()):
+        raise ValueError(f"ctc_loss: {name} {lengths.tolist()} have to lie in {least} .. {most}")
+    if not torch.is_grad_enabled():
+        engine, kind = _engine_of([x]), "labels" if name == "target_lengths" else "steps"
+        message = f"ctc_loss: sample {{position}} has {{value}} {kind}, where {least} to {{last}} are possible"
+        engine.report(holds, engine.flag_code(message), lengths, most + 1)
+
+
 def _ctc(
     log_probs: T, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> T:  # fmt: skip
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
-    single = log_probs.dim() == 2
-    lp = log_probs.unsqueeze(1) if single else log_probs
+    single, wide = log_probs.dim() == 2, log_probs.float() if log_probs.dtype in HALF else log_probs
+    lp = wide.unsqueeze(1) if single else wide
     exactly("ctc_loss", lp.dim() == 3, f"log_probs {tuple(log_probs.shape)} is not (T, N, C) or (T, C)")
     steps, count, classes = lp.shape
     if not 0 <= blank < classes:
-        raise ValueError(f"ctc_loss: blank {blank} is not in [0, {classes})")
+        raise ValueError(f"ctc_loss: blank {blank} is none of {classes} classes")
     host = [torch.as_tensor(np.asarray(one.cpu() if isinstance(one, T) else one)).to(torch.int64).reshape(-1)
             for one in (input_lengths, target_lengths)]  # fmt: skip
-    labels = torch.as_tensor(np.asarray(targets.cpu() if isinstance(targets, T) else targets)).to(torch.int64)
+    labels = torch.as_tensor(np.asarray(targets.cpu() if isinstance(targets, T) else targets))
     lengths_in, lengths = host
-    exactly(
-        "ctc_loss",
-        len(lengths_in) == len(lengths) == count,
-        f"{len(lengths_in)} and {len(lengths)} lengths for {count}",
-    )
-    long = ((lengths_in < 0) | (lengths_in > steps)).any()
-    _refused(bool(long), input_lengths, lp, f"ctc_loss: an input length is outside of [0, {steps}]")
+    for name, found in (("input_lengths", lengths_in), ("target_lengths", lengths)):
+        exactly("ctc_loss", len(found) == count, f"{len(found)} {name} for {count} samples")
+    if labels.is_floating_point():
+        raise DTypeError(f"ctc_loss: targets of {NAMES[labels.dtype]}, expected integers")
+    labels = labels.to(torch.int64)
+    _lengths_in("input_lengths", input_lengths, lengths_in, lp, 1, steps)
     lengths_in = lengths_in.clamp(0, steps)
+    if labels.dim() == 2:
+        exactly("ctc_loss", labels.shape[0] == count, f"targets {tuple(labels.shape)} for log_probs {tuple(lp.shape)}")
+        _lengths_in("target_lengths", target_lengths, lengths, lp, 0, labels.shape[1])
+        lengths = lengths.clamp(0, labels.shape[1])
     most = int(lengths.max()) if count else 0
     if labels.dim() == 1 and not (single and count == 1 and labels.numel() >= most):
         exactly(
-            "ctc_loss", labels.numel() == int(lengths.sum()), f"{labels.numel()} labels for lengths {lengths.tolist()}"
+            "ctc_loss",
+            labels.numel() == int(lengths.sum()),
+            f"{labels.numel()} targets in a row for target_lengths {lengths.tolist()}",
         )
         padded = torch.full((count, max(most, 1)), blank)
         for row, part in enumerate(labels.split(lengths.tolist())):
             padded[row, : len(part)] = part
         labels = padded
-    labels = labels.reshape(count, -1)
+    labels = labels if labels.dim() == 2 else labels.reshape(1, -1)
     exactly("ctc_loss", labels.shape[1] >= most, f"targets {tuple(labels.shape)} for lengths {lengths.tolist()}")
     used = torch.arange(labels.shape[1]) < lengths.unsqueeze(1)
     wrong = ((labels < 0) | (labels >= classes))[used].any()
@@ -586,7 +602,7 @@ def _ctc(
     labels = torch.where(used, labels, blank).to(lp.device)
     path = torch.full((count, 2 * labels.shape[1] + 1), blank, device=lp.device)
     path[:, 1::2] = labels
-    skips = F.pad((path[:, 2:] != path[:, :-2]) & (path[:, 2:] != blank), (2, 0))
+    skips = F.pad((path[:, 2:] != path[:, :-2]) & (path[:, 2:] != blank), (2, 0))[:, : path.shape[1]]
     low = torch.tensor(-1e30, dtype=lp.dtype, device=lp.device)
     emit = torch.gather(lp, 2, path.expand(steps, *path.shape))
     place = torch.arange(path.shape[1], device=lp.device)
@@ -621,7 +637,7 @@ for _rank in (1, 2, 3):
         f"conv{_rank}d_grad_weight(x: Tensor, grad_output: Tensor, {_GRADIENT})": _conv_gradient(_rank, False),
         f"conv_transpose{_rank}d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0, "
         "output_padding=0, groups=1, dilation=1)": _conv_transpose(_rank),
-    })  # fmt: skip
+})  # fmt: skip
     rows("widest", {
         f"max_pool{_rank}d(x: Tensor, kernel_size=2, stride=None, padding=0, dilation=1, ceil_mode=False, "
         "return_indices=False)": _max_pool(_rank),
@@ -632,22 +648,22 @@ for _rank in (1, 2, 3):
         f"adaptive_max_pool{_rank}d(x: Tensor, output_size, return_indices=False)": _adaptive_max(_rank),
         f"max_unpool{_rank}d(x: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None)":
             _unpool(_rank),
-    })  # fmt: skip
+})  # fmt: skip
     if _rank > 1:
         rows("widest", {
             f"fractional_max_pool{_rank}d(x: Tensor, kernel_size, output_size=None, output_ratio=None, "
             "return_indices=False, _random_samples=None)": _fractional(_rank),
         })  # fmt: skip
 rows("half", {
-    "depthwise_conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0, dilation=1)": _depthwise,
-    "conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad=0)": _conv_tbc,
     "attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, is_causal=False, scale=None, "
     "enable_gqa=False)": _attention,
     "attention_weights(scores: Tensor, mask: Tensor | None = None, causal=False, scale=None)": _weights,
 })  # fmt: skip
+rows("half", {
+    "batch_normalized(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps)": _batch_normalized,
+})  # fmt: skip
 rows("widest", {
-    "batch_normalized(x: Tensor, mean: Tensor | None, var: Tensor | None, weight: Tensor | None, bias: Tensor | None, "
-    "eps)": _batch_normalized,
+    "batch_scaled(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps)": _batch_scaled,
 })  # fmt: skip
 composites("half", {
     f"batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, {_NORM}, training=False, "
@@ -659,9 +675,6 @@ rows("float32", {
     f"layer_norm(x: Tensor, normalized_shape, {_NORM}, eps=1e-05)": _layer_norm,
     "rms_norm(x: Tensor, normalized_shape, weight: Tensor | None = None, eps=1e-06)": _rms_norm,
     f"group_norm(x: Tensor, num_groups, {_NORM}, eps=1e-05)": _group_norm,
-    f"instance_norm(x: Tensor, {_NORM}, eps=1e-05)": _instance_norm,
-    "local_response_norm(x: Tensor, size, alpha=0.0001, beta=0.75, k=1.0)": _local_response,
-    "rope(x: Tensor, positions: Tensor | int | None = None, base=10000.0, interleaved=False)": _rope,
     "grid_sample(x: Tensor, grid: Tensor, mode='bilinear', padding_mode='zeros', align_corners=False)": _grid_sample,
     "affine_grid(theta: Tensor, size, align_corners=False)": _affine_grid,
     "ctc_loss(log_probs: Tensor, targets, input_lengths, target_lengths, blank=0, reduction='mean', "

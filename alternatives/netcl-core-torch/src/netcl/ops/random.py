@@ -13,6 +13,7 @@ from netcl.core.dispatch import call
 from netcl.core.dtypes import TORCH, canonical
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.generator import Generator, current, default_generator
+from netcl.core.tensor.host_draws import draw_on_host
 from netcl.ops.kernels import T, composites
 from netcl.ops.table import computed
 
@@ -63,10 +64,18 @@ def _made(values: T, shape: tuple[int, ...], dtype: str, queue: Any) -> Any:
     return engine_for(queue).wrap(values.reshape(shape).to(TORCH[canonical(dtype)]))
 
 
+def _from_host(dtype: str, queue: Any, kind: str, *arguments: Any) -> Any:
+    """A draw with PyTorch's numbers; None if the generator has none."""
+    array = draw_on_host(engine_for(queue), kind, *arguments)
+    return None if array is None else Tensor.from_host(engine_for(queue).queue, array, dtype)
+
+
 @computed()
 def rand(*shape: Any, dtype: str = "float32", queue: Any = None) -> Any:
     """Uniform numbers in [0, 1) of the given lengths."""
     sizes = _shape(shape)
+    if (found := _from_host(dtype, queue, "rand", sizes, dtype)) is not None:
+        return found
     return _made(_unit(math.prod(sizes), engine_for(queue).place, canonical(dtype)), sizes, dtype, queue)
 
 
@@ -74,6 +83,8 @@ def rand(*shape: Any, dtype: str = "float32", queue: Any = None) -> Any:
 def randn(*shape: Any, dtype: str = "float32", queue: Any = None) -> Any:
     """Standard normal numbers of the given lengths, by Box and Muller."""
     sizes = _shape(shape)
+    if (found := _from_host(dtype, queue, "randn", sizes, dtype)) is not None:
+        return found
     return _made(_normals(math.prod(sizes), engine_for(queue).place), sizes, dtype, queue)
 
 
@@ -81,6 +92,8 @@ def randn(*shape: Any, dtype: str = "float32", queue: Any = None) -> Any:
 def uniform(low: float = 0.0, high: float = 1.0, shape: Any = (), dtype: str = "float32", queue: Any = None) -> Any:
     """Uniform numbers in [low, high): low + (high - low) u with the u of ``rand``."""
     sizes = _shape((shape,))
+    if (found := _from_host(dtype, queue, "uniform", low, high, sizes, dtype)) is not None:
+        return found
     values = low + (high - low) * _unit(math.prod(sizes), engine_for(queue).place, canonical(dtype))
     return _made(values, sizes, dtype, queue)
 
@@ -89,6 +102,8 @@ def uniform(low: float = 0.0, high: float = 1.0, shape: Any = (), dtype: str = "
 def normal(mean: float = 0.0, std: float = 1.0, shape: Any = (), dtype: str = "float32", queue: Any = None) -> Any:
     """Normal numbers: mean + std z with the z of ``randn``."""
     sizes = _shape((shape,))
+    if (found := _from_host(dtype, queue, "normal", mean, std, sizes, dtype)) is not None:
+        return found
     return _made(mean + std * _normals(math.prod(sizes), engine_for(queue).place), sizes, dtype, queue)
 
 
@@ -99,6 +114,8 @@ def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "in
     if last <= first:
         raise ValueError(f"randint: [{first}, {last}) is empty")
     sizes, place = _shape((shape,)), engine_for(queue).place
+    if (found := _from_host(dtype, queue, "randint", first, last, sizes, dtype)) is not None:
+        return found
     count = math.prod(sizes)
     if last - first > 2**31:
         words = current().words(2 * count, place).reshape(-1, 2).tolist()
@@ -110,6 +127,8 @@ def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "in
 @computed()
 def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Any:
     """A random order of 0 .. n - 1; drawn on the host, so it is the same for every device."""
+    if (found := _from_host(dtype, queue, "randperm", n)) is not None:
+        return found
     words = current().words(2 * n, "cpu").reshape(-1, 2)
     order = torch.argsort((words[:, 0] << 31) ^ words[:, 1], stable=True)
     return _made(order.to(engine_for(queue).place), (n,), dtype, queue)
@@ -119,25 +138,34 @@ def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Any:
 def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = None) -> Any:
     """1 with probability p, else 0: per element of a tensor p (its shape and dtype), or of ``shape`` for a number."""
     if isinstance(p, Tensor):
+        if (found := _from_host(p.dtype, p.queue, "bernoulli", p, p.dtype)) is not None:
+            return found
         return p.engine.wrap((_unit(p.size, p.engine.place).reshape(p.shape) < p._t).to(p._t.dtype))
     if not 0 <= p <= 1:
         raise ValueError(f"bernoulli: p is {p}, not in [0, 1]")
     sizes = _shape((() if shape is None else shape,))
+    if (found := _from_host(dtype, queue, "bernoulli_", p, sizes)) is not None:
+        return found
     return _made(_unit(math.prod(sizes), engine_for(queue).place) < p, sizes, dtype, queue)
 
 
 @computed()
-def drop_mask(x: Any, p: float, channels: bool = False, seed: int | None = None) -> Any:
-    """True with probability 1 - p for each element of x, or for each channel."""
+def dropout_mask(x: Tensor, p: float = 0.5, seed: int | None = None) -> Any:
+    """True with probability 1 - p for each element of x: one word of 32 bits for each, in their order."""
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: p is {p}, not in [0, 1]")
-    shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if channels else x.shape
-    count, place = math.prod(shape), x.engine.place
-    if seed is None:
-        drawn = _unit(count, place)
+    if seed is not None:
+        drawn = (Generator().manual_seed(seed).words(x.size, x.engine.place) >> 8).to(torch.float32) * 2.0**-24
+    elif (found := _from_host("bool", x.queue, "bernoulli_", 1 - p, x.shape)) is not None:
+        return found
     else:
-        drawn = (Generator().manual_seed(seed).words(count, place) >> 8).to(torch.float32) * 2.0**-24
-    return x.engine.wrap(drawn.reshape(shape) >= p)
+        drawn = _unit(x.size, x.engine.place)
+    return x.engine.wrap(drawn.reshape(x.shape) >= p)
+
+
+def _channels(x: Any) -> Any:
+    """A tensor with one element for each channel of x, for ``dropout_mask``."""
+    return x.engine.empty((*x.shape[:2], *(1,) * (x.ndim - 2)), x.dtype)
 
 
 def _by_torch(function: Any, *tensors: Any) -> Any:
@@ -170,13 +198,13 @@ def _dropout(x: Any, p: float = 0.5, training: bool = True, seed: int | None = N
         if not 0 <= p <= 1:
             raise ValueError(f"dropout: p is {p}, not in [0, 1]")
         return (x, x.engine.wrap(torch.ones(x.shape, dtype=torch.bool, device=x.engine.place))) if return_mask else x
-    mask = call("drop_mask", x, p, seed=seed)
+    mask = call("dropout_mask", x, p, seed)
     result = _kept(x, mask, p)
     return (result, mask) if return_mask else result
 
 
 def _feature_dropout(x: Any, p: float = 0.5, training: bool = True) -> Any:
-    return _kept(x, call("drop_mask", x, p, True), p) if training else x
+    return _kept(x, call("dropout_mask", _channels(x), p), p) if training else x
 
 
 def _alpha(channels: bool) -> Any:
@@ -184,18 +212,11 @@ def _alpha(channels: bool) -> Any:
         if not training:
             return x
         low = -1.7580993408473766
-        mask = call("drop_mask", x, p, channels)
+        mask = call("dropout_mask", _channels(x) if channels else x, p)
         scale = 0.0 if p == 1 else ((1 - p) * (1 + p * low**2)) ** -0.5
         return call("add", call("mul", call("where", mask, x, low), scale), -scale * low * p)
 
     return compute
-
-
-def _rrelu(x: Any, lower: float = 0.125, upper: float = 1 / 3, training: bool = False) -> Any:
-    if not training:
-        return call("leaky_relu", x, (lower + upper) / 2)
-    slope = call("uniform", lower, upper, x.shape, dtype=x.dtype, queue=x.queue)
-    return call("where", call("gt", x, 0), x, call("mul", x, slope))
 
 
 def _permutation(x: Any, axis: int = 0) -> Any:
@@ -209,6 +230,5 @@ composites("widest", {
     "feature_dropout(x: Tensor, p=0.5, training=True)": _feature_dropout,
     "alpha_dropout(x: Tensor, p=0.5, training=False)": _alpha(False),
     "feature_alpha_dropout(x: Tensor, p=0.5, training=False)": _alpha(True),
-    "rrelu(x: Tensor, lower=0.125, upper=0.3333333333333333, training=False)": _rrelu,
     "permutation(x: Tensor, axis=0)": _permutation,
 })  # fmt: skip

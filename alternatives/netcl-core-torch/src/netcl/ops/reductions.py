@@ -272,21 +272,6 @@ def _mode(x: T, axis: int = -1, keepdims: bool = False) -> Any:
     return _pair(*_dropped(value, place.movedim(-1, axis), axis, keepdims))
 
 
-def _quantile(x: T, q: Any, axis: int | None = None, keepdims: bool = False, interpolation: str = "linear") -> T:
-    if not x.is_floating_point():
-        raise DTypeError("quantile takes floating tensors")
-    if interpolation not in ("linear", "lower", "higher", "nearest", "midpoint"):
-        raise ValueError(f"quantile: there is no interpolation {interpolation!r}")
-    values = q.tolist() if isinstance(q, T) else q
-    flat = [values] if not isinstance(values, (list, tuple)) else list(values)
-    if not all(0 <= one <= 1 for one in flat):
-        raise ValueError(f"quantile: q is in [0, 1], not {values}")
-    _none(x, axes_of(x, axis, "quantile"), "quantile")
-    q = torch.tensor(values, dtype=torch.float64 if x.dtype not in HALF else torch.float32, device=x.device)
-    wide = x.to(q.dtype)
-    return torch.quantile(wide, q, axis, keepdims, interpolation=interpolation).to(x.dtype)
-
-
 def _searchsorted(
     sorted_sequence: T, values: Any, right: bool = False, side: str | None = None, out_int32: bool = False
 ) -> T:
@@ -394,10 +379,6 @@ rows("float32", {
     f"max({_AXIS})": _along("max"), f"min({_AXIS})": _along("min"),
     "var(x: Tensor, axis=None, correction=1, keepdims=False)": _var,
     "std(x: Tensor, axis=None, correction=1, keepdims=False)": _std,
-    "var_mean(x: Tensor, axis=None, correction=1, keepdims=False)": lambda x, axis=None, correction=1, keepdims=False: (
-        _var(x, axis, correction, keepdims), _mean(x, axis, keepdims)),
-    "std_mean(x: Tensor, axis=None, correction=1, keepdims=False)": lambda x, axis=None, correction=1, keepdims=False: (
-        _std(x, axis, correction, keepdims), _mean(x, axis, keepdims)),
     "norm(x: Tensor, p=2, axis=None, keepdims=False)": _norm,
     f"logsumexp({_AXIS})": lambda x, axis=None, keepdims=False: torch.logsumexp(
         as_float(x), axes_of(x, axis, "logsumexp"), keepdim=keepdims) if x.dim() else as_float(x).clone(),
@@ -415,7 +396,6 @@ rows("widest", {
     "median(x: Tensor, axis=None, keepdims=False)": _median,
     "mode(x: Tensor, axis=-1, keepdims=False)": _mode,
     "cummax(x: Tensor, axis)": _cumulative("cummax"), "cummin(x: Tensor, axis)": _cumulative("cummin"),
-    "quantile(x: Tensor, q, axis=None, keepdims=False, interpolation='linear')": _quantile,
     "unique(x: Tensor, sorted=True, return_inverse=False, return_counts=False)": _unique,
     "unique_consecutive(x: Tensor, return_inverse=False, return_counts=False, axis=None)": _consecutive,
     "bincount(x: Tensor, weights: Tensor | None = None, minlength=0)": _bincount,
@@ -423,12 +403,8 @@ rows("widest", {
 rows("widest", {
     f"all({_AXIS})": _truth("all"), f"any({_AXIS})": _truth("any"),
     f"argmax({_AXIS})": _position("argmax"), f"argmin({_AXIS})": _position("argmin"),
-    "argsort(x: Tensor, axis=-1, descending=False, stable=True)": lambda x, axis=-1, descending=False, stable=True: _sort(
-        x, axis, descending)[1],
     f"count_nonzero({_AXIS})": lambda x, axis=None, keepdims=False: _sum(x != 0, axis, keepdims),
     "searchsorted(sorted_sequence: Tensor, values: Tensor, right=False, side=None, out_int32=False)": _searchsorted,
-    "bucketize(x: Tensor, boundaries: Tensor, *, out_int32=False, right=False)":
-        lambda x, boundaries, *, out_int32=False, right=False: _searchsorted(boundaries, x, right, None, out_int32),
     "histogram(x: Tensor, bins=10, range=None, density=False)": _histogram,
 }, gradient=False)  # fmt: skip
 rows("widest", {"histc(x: Tensor, bins=100, min=0, max=0)": _histc}, gradient=False, dtypes="floating")

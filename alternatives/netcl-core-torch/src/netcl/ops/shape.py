@@ -16,7 +16,8 @@ from netcl.core.dtypes import TORCH, canonical
 from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
 from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
-from netcl.ops.kernels import T, axes_of, axis_of, composites, exactly, rows, unified
+from netcl.core.tensor.views import mark_several
+from netcl.ops.kernels import T, axes_of, axis_of, composites, exactly, rows
 from netcl.ops.keys import is_array, spread
 from netcl.ops.table import _engine_of
 
@@ -231,17 +232,12 @@ def _split(x: Any, size: Any, axis: int = 0) -> Any:
         sizes = list(size)
         exactly("split", sum(sizes) == length and min(sizes, default=0) >= 0, f"sizes {sizes} of an axis of {length}")
     ends = list(itertools.accumulate(sizes))
-    return tuple(_narrow(x, axis, end - part, part) for part, end in zip(sizes, ends))
-
-
-def _chunk(x: Any, chunks: int, axis: int = 0) -> Any:
-    exactly("chunk", chunks > 0, f"{chunks} chunks")
-    return _split(x, max(-(-x.shape[_one(x, axis)] // chunks), 1), axis)
+    return mark_several(tuple(_narrow(x, axis, end - part, part) for part, end in zip(sizes, ends)))
 
 
 def _unbind(x: Any, axis: int = 0) -> Any:
     axis = _one(x, axis)
-    return tuple(call("getitem", x, (*(slice(None),) * axis, place)) for place in range(x.shape[axis]))
+    return mark_several(tuple(call("getitem", x, (*(slice(None),) * axis, at)) for at in range(x.shape[axis])))
 
 
 def _matrix_transpose(x: Any) -> Any:
@@ -249,28 +245,11 @@ def _matrix_transpose(x: Any) -> Any:
     return _transpose(x, x.ndim - 2, x.ndim - 1)
 
 
-def _at_least(rank: int) -> Any:
-    def view(x: Any) -> Any:
-        shape = x.shape
-        if len(shape) >= rank:
-            return x
-        wide = {1: (1,), 2: (1, *shape)[-2:] if shape else (1, 1), 3: (1, 1, 1)}[rank]
-        if rank == 3 and shape:
-            wide = (1, *shape, 1) if len(shape) == 1 else (*shape, 1)
-        return call("reshape", x, wide)
-
-    return view
-
-
 composites("widest", {
     "getitem(x: Tensor, key)": _getitem, "squeeze(x: Tensor, axis=None)": _squeeze,
     "unsqueeze(x: Tensor, axis)": _unsqueeze, "flatten(x: Tensor, start_dim=0, end_dim=-1)": _flatten,
     "transpose(x: Tensor, axes=(), *more)": _transpose, "narrow(x: Tensor, axis, start, length)": _narrow,
-    "split(x: Tensor, size, axis=0)": _split, "chunk(x: Tensor, chunks, axis=0)": _chunk,
-    "unbind(x: Tensor, axis=0)": _unbind, "matrix_transpose(x: Tensor)": _matrix_transpose,
-    "atleast_1d(x: Tensor)": _at_least(1), "atleast_2d(x: Tensor)": _at_least(2), "atleast_3d(x: Tensor)": _at_least(3),
-    "broadcast_tensors(*tensors: Tensor)": lambda *tensors: tuple(
-        call("expand", one, shape) for shape in [torch.broadcast_shapes(*(t.shape for t in tensors))] for one in tensors),
+    "split(x: Tensor, size, axis=0)": _split, "unbind(x: Tensor, axis=0)": _unbind, "matrix_transpose(x: Tensor)": _matrix_transpose,
 })  # fmt: skip
 
 
@@ -327,36 +306,6 @@ def _repeat(x: T, repeats: Any, axis: int | None = None) -> T:
     return torch.repeat_interleave(x, repeats, axis)
 
 
-def _diag(x: T, diagonal: int = 0) -> T:
-    exactly("diag", x.dim() in (1, 2), f"shape {tuple(x.shape)} is no vector or matrix")
-    return torch.diag(x, diagonal)
-
-
-def _blocks(*tensors: T) -> T:
-    exactly("block_diag", bool(tensors) and all(one.dim() <= 2 for one in tensors), "takes vectors and matrices")
-    return torch.block_diag(*tensors)
-
-
-def _cartesian(*tensors: T) -> T:
-    exactly("cartesian_prod", bool(tensors) and all(one.dim() == 1 for one in tensors), "takes vectors")
-    return torch.cartesian_prod(*tensors)
-
-
-def _diff(x: T, n: int = 1, axis: int = -1, prepend: T | None = None, append: T | None = None) -> T:
-    exactly("diff", x.dim() > 0, "a 0-d tensor has no neighbors")
-    if n < 0:
-        raise ValueError(f"diff: n is {n}, below 0")
-    return torch.diff(x, n, axis, prepend, append)
-
-
-def _stacked(function: Any, name: str) -> Any:
-    def compute(tensors: Any) -> T:
-        exactly(name, len(tensors) > 0, "takes one tensor or more")
-        return function(list(tensors))  # type: ignore[no-any-return]
-
-    return compute
-
-
 def _cat(tensors: Any, axis: int = 0) -> T:
     exactly("cat", len(tensors) > 0, "takes one tensor or more")
     axis_of(tensors[0], axis, "cat")
@@ -377,25 +326,11 @@ rows("widest", {
     "index(x: Tensor, key)": _index, "pad(x: Tensor, pads, mode='constant', value=0.0)": _pad,
     "flip(x: Tensor, axis=None)": lambda x, axis=None: x.flip(axes_of(x, axis, "flip")),
     "roll(x: Tensor, shift, axis=None)": _roll, "tile(x: Tensor, reps)": _tile,
-    "repeat(x: Tensor, repeats, axis=None)": _repeat, "diag(x: Tensor, diagonal=0)": _diag,
-    "rot90(x: Tensor, k=1, dims=(0, 1))": lambda x, k=1, dims=(0, 1): torch.rot90(x, k, list(dims)).clone(),
-    "tril(x: Tensor, diagonal=0)": lambda x, diagonal=0: torch.tril(x, diagonal),
+    "repeat(x: Tensor, repeats, axis=None)": _repeat, "tril(x: Tensor, diagonal=0)": lambda x, diagonal=0: torch.tril(x, diagonal),
     "triu(x: Tensor, diagonal=0)": lambda x, diagonal=0: torch.triu(x, diagonal),
-    "trace(x: Tensor, diagonal=0)": lambda x, diagonal=0: (
-        exactly("trace", x.dim() == 2, f"shape {tuple(x.shape)} is no matrix"), x.diagonal(diagonal).sum())[1],
     "cat(tensors: Tensor, axis=0)": _cat, "stack(tensors: Tensor, axis=0)": _stack,
-    "hstack(tensors: Tensor)": _stacked(torch.hstack, "hstack"), "vstack(tensors: Tensor)": _stacked(torch.vstack, "vstack"),
-    "dstack(tensors: Tensor)": _stacked(torch.dstack, "dstack"),
-    "column_stack(tensors: Tensor)": _stacked(torch.column_stack, "column_stack"),
-    "block_diag(*tensors: Tensor)": _blocks, "cartesian_prod(*tensors: Tensor)": _cartesian,
-    "combinations(x: Tensor, r=2, with_replacement=False)": lambda x, r=2, with_replacement=False: torch.combinations(
-        x, r, with_replacement),
-    "diff(x: Tensor, n=1, axis=-1, prepend: Tensor | None = None, append: Tensor | None = None)": _diff,
     "fill(x: Tensor, value: Tensor)": lambda x, value: torch.where(
         torch.ones((), dtype=torch.bool, device=x.device), torch.as_tensor(value).to(x.device, x.dtype), x),
-    "channel_shuffle(x: Tensor, groups)": lambda x, groups: F.channel_shuffle(x, groups).clone(),
-    "pixel_shuffle(x: Tensor, upscale_factor)": lambda x, upscale_factor: F.pixel_shuffle(x, upscale_factor),
-    "pixel_unshuffle(x: Tensor, downscale_factor)": lambda x, downscale_factor: F.pixel_unshuffle(x, downscale_factor),
 })  # fmt: skip
 
 # ----------------------------------------------------------------------------------------------------------- indices
@@ -430,23 +365,6 @@ def _select(x: T, axis: int, index: Any) -> T:
     return x.index_select(axis, place.reshape(-1)).reshape(shape)
 
 
-def _take(x: T, indices: Any, axis: int | None = None) -> T:
-    return _select(x.reshape(-1), 0, indices) if axis is None else _select(x, axis, indices)
-
-
-def _take_along(x: T, indices: Any, axis: int | None = -1) -> T:
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = axis_of(x, axis, "take_along_axis")
-    place = _index_of(indices, x, axis)
-    off = [
-        torch.broadcast_shapes((a,), (b,))[0] if p != axis else -1 for p, (a, b) in enumerate(zip(x.shape, place.shape))
-    ]
-    return torch.gather(
-        x.expand([n if n >= 0 else x.shape[axis] for n in off]), axis,
-        place.expand([n if n >= 0 else place.shape[axis] for n in off]))  # fmt: skip
-
-
 def _gather(x: T, axis: int, index: Any) -> T:
     axis = axis_of(x, axis, "gather")
     return torch.gather(x, axis, _index_of(index, x, axis))
@@ -457,13 +375,19 @@ def _source(x: T, src: Any, index: T) -> T:
     return found.to(x.dtype)[tuple(slice(n) for n in index.shape)]  # of which only this part is used
 
 
-def _scatter(function: Any, name: str) -> Any:
-    def compute(x: T, axis: int, index: Any, src: Any) -> T:
-        axis = axis_of(x, axis, name)
-        place = _index_of(index, x, axis)
-        return function(x, axis, place, _source(x, src, place))  # type: ignore[no-any-return]
+def _scatter(x: T, axis: int, index: Any, src: Any) -> T:
+    axis = axis_of(x, axis, "scatter")
+    place = _index_of(index, x, axis)
+    span = torch.arange(x.numel(), device=x.device).reshape(x.shape)
+    part = span[tuple(slice(n) if one != axis else slice(None) for one, n in enumerate(place.shape))]
+    places = torch.gather(part, axis, place)
+    return _last(x.reshape(-1), places.reshape(-1), _source(x, src, place).reshape(-1)).reshape(x.shape)
 
-    return compute
+
+def _scatter_add(x: T, axis: int, index: Any, src: Any) -> T:
+    axis = axis_of(x, axis, "scatter_add")
+    place = _index_of(index, x, axis)
+    return torch.scatter_add(x, axis, place, _source(x, src, place))
 
 
 _HOW = {"sum": "sum", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
@@ -529,7 +453,8 @@ def _embedding(indices: Any, weight: T, padding_idx: int | None = None) -> T:
         raise IndexError(f"embedding: padding_idx {padding_idx} is not in [-{count}, {count})")
     holds = (place >= 0) & (place < count)
     if not isinstance(indices, T) and not bool(holds.all()):
-        raise IndexError(f"embedding: an index is outside of [0, {count})")
+        wrong = int(place[~holds][0])
+        raise IndexError(f"embedding: index {wrong} is {'negative' if wrong < 0 else f'out of range for {count} rows'}")
     if not torch.is_grad_enabled():
         engine = _engine_of([weight])
         engine.report(holds, engine.flag_code("embedding: " + _OUTSIDE), place, count)
@@ -551,35 +476,18 @@ def _one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64")
     return indices.engine.wrap(F.one_hot(place, count).to(TORCH[canonical(dtype)]))
 
 
-def _isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> T:
-    a, b = unified("isin", elements, test_elements.reshape(-1) if isinstance(test_elements, T) else test_elements)\
-        if not (isinstance(elements, T) and isinstance(test_elements, T)) else (elements, test_elements)  # fmt: skip
-    found = (a.unsqueeze(-1) == b.reshape(-1)).any(-1)
-    return ~found if invert else found
-
-
-def _unravel(indices: T, shape: Any) -> Any:
-    if indices.is_floating_point() or indices.dtype == torch.bool:
-        raise DTypeError("unravel_index takes whole numbers")
-    return torch.unravel_index(indices, (shape,) if isinstance(shape, int) else tuple(shape))
-
-
 rows("widest", {
-    "index_select(x: Tensor, axis, index)": _select, "take(x: Tensor, indices, axis=None)": _take,
-    "take_along_axis(x: Tensor, indices, axis=-1)": _take_along, "gather(x: Tensor, axis, index)": _gather,
-    "scatter(x: Tensor, axis, index, src: Tensor)": _scatter(torch.scatter, "scatter"),
-    "scatter_add(x: Tensor, axis, index, src: Tensor)": _scatter(torch.scatter_add, "scatter_add"),
+    "index_select(x: Tensor, axis, index)": _select, "gather(x: Tensor, axis, index)": _gather,
+    "scatter(x: Tensor, axis, index, src: Tensor)": _scatter,
+    "scatter_add(x: Tensor, axis, index, src: Tensor)": _scatter_add,
     "scatter_reduce(x: Tensor, axis, index, src: Tensor, reduce, *, include_self=True)": _scatter_reduce,
     "index_reduce(x: Tensor, axis, index, source: Tensor, reduce, *, include_self=True)": _index_reduce,
     "index_add(x: Tensor, axis, index, source: Tensor, alpha=1)": _index_add,
     "index_copy(x: Tensor, axis, index, source: Tensor)": _index_copy,
     "index_put(x: Tensor, indices, values: Tensor, accumulate=False)": _index_put,
     "masked_fill(x: Tensor, mask: Tensor, value: Tensor)": _masked_fill,
-    "masked_select(x: Tensor, mask: Tensor)": lambda x, mask: torch.masked_select(x, mask),
     "embedding(indices, weight: Tensor, padding_idx=None)": _embedding,
 })  # fmt: skip
 rows("widest", {
     "nonzero(x: Tensor, as_tuple=False)": _nonzero,
-    "isin(elements: Tensor, test_elements: Tensor, *, assume_unique=False, invert=False)": _isin,
-    "unravel_index(indices: Tensor, shape)": _unravel,
 }, gradient=False)  # fmt: skip

@@ -26,6 +26,7 @@ class Queue:
     def __init__(self, place: torch.device) -> None:
         self.place = place
         self.backend = place.type
+        self.handle: Any = None
         self.engine: Any = None
 
     def finish(self) -> None:
@@ -52,9 +53,15 @@ class DeviceHandle:
         self.platform_name, self.device_name = platform_name, device_name
         self.backend, self.device_type = backend, device_type
         self.context, self.queue = context, queue
+        queue.handle = self
 
     def __iter__(self) -> Any:
         return iter((self.context, self.queue))
+
+    def __eq__(self, other: object) -> bool:
+        return other == self if isinstance(other, _Scope) else self is other
+
+    __hash__ = object.__hash__
 
     @property
     def index(self) -> int | None:
@@ -153,7 +160,9 @@ class DeviceManager:
         if isinstance(device, DeviceHandle):
             return device
         if isinstance(device, Queue):
-            return next((one for one in handles if one.queue is device), None) or device.engine.handle
+            return device.handle  # type: ignore[no-any-return]
+        if isinstance(device, _Scope):
+            return self.default(device.selector)
         text = str(device).strip().lower() if device is not None else "auto"
         if text in ("auto", ""):
             chosen = str(config.get("DEVICE")).strip().lower()
@@ -247,8 +256,25 @@ class device:
 
     manager = manager
 
-    def __init__(self, selector: Any = "auto") -> None:
-        self.selector = selector
+    def __init__(self, selector: Any = "auto", index: int | None = None) -> None:
+        self.selector = selector if index is None else f"{selector}:{index}"
+
+    def __str__(self) -> str:
+        return self.selector.selector if isinstance(self.selector, DeviceHandle) else str(self.selector)
+
+    def __repr__(self) -> str:
+        return f"device({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, DeviceHandle):
+            try:
+                return manager.default(self.selector) is other
+            except DeviceNotFoundError:
+                return False
+        return isinstance(other, device) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
 
     def __enter__(self) -> DeviceHandle:
         _active.stack.append(_found(self.selector))
@@ -261,6 +287,9 @@ class device:
     def profile(queue: Any = None) -> DeviceProfile:
         """The profile of a queue or a handle."""
         return manager.profile(queue)
+
+
+_Scope = device  # by a name that no parameter has
 
 
 def get_active_device() -> DeviceHandle:

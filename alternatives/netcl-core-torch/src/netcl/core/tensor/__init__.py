@@ -293,7 +293,7 @@ class Tensor:
     def requires_grad(self, wanted: bool) -> None:
         if wanted:
             if not self._t.is_floating_point():
-                raise RuntimeError(f"only floating tensors have gradients, not {self.dtype}")
+                raise RuntimeError(f"only tensors of floating dtypes can require grad, not {self.dtype}")
             gradients.load()
         elif self.grad_fn is not None:
             raise RuntimeError("requires_grad is set to False on the result of an op; write detach()")
@@ -365,6 +365,19 @@ class Tensor:
             gradients._methods[0].detached(self)
         self.grad_fn, self._requires_grad, self._recorded = None, False, False
         return self
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._t.numel()
+
+    @property
+    def is_cuda(self) -> bool:
+        """True on a GPU."""
+        return self.device.device_type == "gpu"
+
+    def is_floating_point(self) -> bool:
+        """True for a floating dtype."""
+        return self._t.is_floating_point()
 
     def data_ptr(self) -> int:
         """A number for the place of the first element."""
@@ -452,10 +465,10 @@ class Tensor:
         return bool((self == value).any())
 
     def __repr__(self) -> str:
-        note = ", requires_grad=True" if self.requires_grad else ""
-        return (
-            f"Tensor({np.array2string(self.numpy(), separator=', ')}, dtype={self.dtype}, device={self.backend}{note})"
-        )
+        place = "requires_grad=True" if self.grad_fn is None else f"grad_fn={self.grad_fn!r}"
+        note = f", {place}" if self.requires_grad else ""
+        values = np.array2string(self.numpy(), separator=", ")
+        return f"{type(self).__name__}({values}, dtype={self.dtype}, device={self.backend}{note})"
 
     def __format__(self, text: str) -> str:
         return format(self.item(), text) if text and self._t.numel() == 1 else format(repr(self), text)
@@ -521,6 +534,21 @@ class Tensor:
     def cpu(self) -> Tensor:
         """This tensor on the CPU."""
         return self.to("cpu")  # type: ignore[no-any-return]
+
+    def _new(self, size: Any, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
+        queue = self.queue if device is None else engine_for(manager.default(device)).queue
+        shape = size[0] if len(size) == 1 and isinstance(size[0], (list, tuple)) else size
+        return Tensor.full(shape, value, dtype or self.dtype, queue=queue, requires_grad=requires_grad)
+
+    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+        """Zeros of ``size``, in the dtype and on the device of this tensor."""
+        return self._new(size, 0, dtype, device, requires_grad)
+
+    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+        """Ones of ``size``, in the dtype and on the device of this tensor."""
+        return self._new(size, 1, dtype, device, requires_grad)
+
+    new_empty = new_zeros
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy of its own, part of the gradient graph."""
@@ -610,6 +638,21 @@ class Tensor:
         """Sets the elements to normal numbers."""
         return self._draw("normal", generator, mean, std)
 
+    def random_(self, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Any:
+        """Sets the elements to whole numbers in [from_, to), or from 0 to the largest that the dtype has."""
+        digits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "bool": 0}
+        bits = digits.get(self.dtype, self._t.element_size() * 8 - (not self.dtype.startswith("u")))
+        if to is None and (array := self._from_host("random", generator)) is not None:
+            return in_place.copy(self, array)
+        return self._draw("randint", generator, from_, 2**bits + (bits in (24, 53)) if to is None else to)
+
+    def _from_host(self, kind: str, generator: Any, *args: Any) -> Any:
+        from netcl.core.tensor.generator import drawing_from
+        from netcl.core.tensor.host_draws import draw_on_host
+
+        with drawing_from(generator):
+            return draw_on_host(self.engine, kind, *args, self.shape, self.dtype)
+
     def exponential_(self, lambd: float = 1.0, *, generator: Any = None) -> Any:
         """Sets the elements to numbers of the exponential distribution with rate ``lambd``, above 0."""
         self._draw("uniform", generator, 0.0, 1.0)
@@ -643,6 +686,13 @@ class Tensor:
         """The product over ``dim``."""
         return self._reduced("prod", dim, keepdim, dtype, numpy_names)
 
+    def div(self, b: Any = None, *, other: Any = None, rounding_mode: str | None = None) -> Any:
+        """The quotient; with ``rounding_mode`` "floor" or "trunc" rounded."""
+        quotient = _op("div", self, other if b is None else b)
+        if rounding_mode not in (None, "floor", "trunc"):
+            raise ValueError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+        return quotient if rounding_mode is None else _op(rounding_mode, quotient)
+
     def softmax(self, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
         """exp(x) / sum(exp(x)) along ``dim`` (default: the last)."""
         chosen = axis if axis is not None else -1 if dim is None else dim
@@ -667,8 +717,7 @@ class Tensor:
         return _op("expand", self, _sequence(sizes))
 
     def __getattr__(self, name: str) -> Any:
-        row = TABLE.get(name)
-        if row is not None and not name.startswith("_"):
+        if name in TABLE and name in netcl.ops.__all__:  # a function that netcl-autograd has added
             return lambda *args, **kwargs: _op(name, self, *args, **kwargs)
         if name in _CASTS:
             return lambda: self.astype(_CASTS[name])
@@ -685,7 +734,7 @@ _CASTS = {
     "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
     "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
 }  # fmt: skip
-_SHAPED = ("unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_")
+_SHAPED = ("unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_")
 
 
 def _restructured(tensor: Tensor, name: str, args: Any, kwargs: Any) -> Tensor:
@@ -694,7 +743,7 @@ def _restructured(tensor: Tensor, name: str, args: Any, kwargs: Any) -> Tensor:
     def view(old: Tensor) -> Any:
         if name == "t_":
             return _op("transpose", old, 0, 1) if old.ndim > 1 else old
-        return _op("transpose" if name == "swapaxes_" else name[:-1], old, *args, **kwargs)
+        return _op("transpose" if name.startswith("swap") else name[:-1], old, *args, **kwargs)
 
     if gradients._methods[0] is not None:
         return gradients._methods[0].restructured(tensor, name, view)  # type: ignore[no-any-return]
@@ -752,6 +801,17 @@ for _name, _row in (("neg", "neg"), ("abs", "abs"), ("invert", "bitwise_not")):
 Tensor.__pos__ = lambda self: self  # type: ignore[attr-defined]
 
 
+def as_method(name: str) -> Any:
+    """The row ``name`` as a method: the tensor is its first argument."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _op(name, self, *args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+    method.__doc__ = f"``netcl.{name}`` of this tensor."
+    return method
+
+
 def _method(name: str, parameters: str) -> Any:
     """A method of the signature that the contract lists."""
     scope: dict[str, Any] = {"_op": _op}
@@ -773,4 +833,5 @@ for _name, _parameters in (
 ):  # fmt: skip
     setattr(Tensor, _name, _method(_name, _parameters))
 
+import netcl.ops  # noqa: E402
 from netcl.core.dispatch import TABLE, _local, call_row  # noqa: E402 - which needs Tensor

@@ -28,7 +28,9 @@ def _shape(sizes: Any) -> tuple[int, ...]:
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """A new tensor of ``data``."""
+    """A new tensor of ``data``, of the dtype that an array has."""
+    if dtype is None and isinstance(data, (np.ndarray, np.generic)):
+        dtype = str(data.dtype)
     return Tensor.from_host(engine_for(_queue(device)).queue, data, dtype, requires_grad=requires_grad)
 
 

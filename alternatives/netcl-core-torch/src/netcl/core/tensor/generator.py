@@ -1,16 +1,19 @@
-"""Generators: Philox 4x32-10 by seed and position, the same bits on every device."""
+"""Generators: Philox 4x32-10 by seed and position, the same bits on every device; on request PyTorch's on CPUs."""
 
 from __future__ import annotations
 
+import base64
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 
 from netcl.core import config
+from netcl.core.tensor.mt19937 import MT19937
 
 __all__ = ["Generator", "current", "default_generator", "drawing_from", "initial_seed", "seed"]
 
@@ -19,18 +22,33 @@ _DEFAULT_SEED = 67280421310721
 
 
 class Generator:
-    """A seed and a position of its own, for ``generator=`` of functions that draw."""
+    """A seed and a position of its own, for ``generator=`` of functions that draw; with ``numbers="mt19937"`` draws on
+    CPUs are those of ``host``, PyTorch's generator.
+    """
 
     def __init__(self, device: Any = "cpu", numbers: str = "philox") -> None:
-        if numbers not in ("philox", "mt19937"):
-            raise ValueError(f"numbers are philox or mt19937, not {numbers!r}")
-        self.device, self.numbers = device, "philox"
+        self.device = device
         self._seed, self.offset = _DEFAULT_SEED, 0
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
+        self.host: MT19937 | None = None
+        self.numbers = numbers
+
+    @property
+    def numbers(self) -> str:
+        """``philox`` or ``mt19937``."""
+        return "philox" if self.host is None else "mt19937"
+
+    @numbers.setter
+    def numbers(self, name: str) -> None:
+        if name not in ("philox", "mt19937"):
+            raise ValueError(f"numbers are philox or mt19937, not {name!r}")
+        self.host = MT19937(self._seed) if name == "mt19937" else None
 
     def manual_seed(self, seed: int) -> Generator:
         """Sets the seed, any int taken modulo 2**64, and resets the position; returns the generator."""
         self._seed, self.offset = int(seed) % 2**64, 0
+        if self.host is not None:
+            self.host.manual_seed(self._seed)
         return self
 
     def initial_seed(self) -> int:
@@ -43,14 +61,20 @@ class Generator:
         return self._seed
 
     def get_state(self) -> dict[str, Any]:
-        """{"seed", "offset"}, for ``set_state`` or for storage."""
-        return {"seed": self._seed, "offset": self.offset}
+        """{"seed", "offset"}, for ``set_state`` or for storage; with "mt19937", the state of ``host`` as text."""
+        state: dict[str, Any] = {"seed": self._seed, "offset": self.offset}
+        if self.host is not None:
+            state["mt19937"] = base64.b64encode(self.host.get_state().tobytes()).decode()
+        return state
 
     def set_state(self, new_state: Mapping[str, Any]) -> Generator:
         """Sets the seed and the position that ``get_state`` returned; TypeError for another object."""
         if not isinstance(new_state, Mapping) or not {"seed", "offset"} <= set(new_state):
             raise TypeError(f"a state of a generator is {{'seed', 'offset'}}, not {new_state!r}")
         self._seed, self.offset = int(new_state["seed"]) % 2**64, int(new_state["offset"])
+        if "mt19937" in new_state:
+            self.host = self.host or MT19937()
+            self.host.set_state(np.frombuffer(base64.b64decode(new_state["mt19937"]), np.uint8))
         return self
 
     def draw_seed(self) -> int:
@@ -61,7 +85,7 @@ class Generator:
     def words(self, count: int, place: Any) -> torch.Tensor:
         """The next ``count`` words of 32 bits, as int64."""
         blocks = -(-count // 4)
-        with self._lock:
+        with self.lock:
             start, self.offset = self.offset, self.offset + blocks
         at = torch.arange(start, start + blocks, dtype=torch.int64, device=place)
         c0, c1 = at & _MASK, at >> 32

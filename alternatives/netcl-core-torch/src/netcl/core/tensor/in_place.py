@@ -40,7 +40,7 @@ def check_copy(target: Any, source: Any, what: str = "assign") -> None:
     except RuntimeError:
         fits = False
     if not fits:
-        raise ShapeError(f"{what}: shape {source.shape} does not broadcast to {target.shape}", op=what)
+        raise ShapeError(f"{what}: shapes {source.shape} and {target.shape} of the target do not broadcast", op=what)
 
 
 def _store(target: Any, value: Any, replaces: bool) -> Any:

@@ -10,7 +10,7 @@ ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
     "arctan2": "atan2", "arctanh": "atanh", "concat": "cat", "divide": "div", "greater": "gt", "greater_equal": "ge",
     "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne", "subtract": "sub",
-    "true_divide": "div", "remainder": "mod", "movedim": "moveaxis", "fix": "trunc", "ger": "outer",
+    "true_divide": "div", "remainder": "mod", "fix": "trunc", "ger": "outer",
     "hardtanh": "hard_tanh", "hardsigmoid": "hard_sigmoid", "hardswish": "hard_swish",
 }  # fmt: skip
 FUNCTIONS: dict[str, Any] = {}

@@ -10,7 +10,7 @@ import torch
 
 from netcl.core.errors import UnsupportedError
 
-__all__ = ["Geometry", "check_writable", "root_of", "separate", "snapshot"]
+__all__ = ["Geometry", "check_writable", "mark_several", "root_of", "separate", "snapshot"]
 
 
 class Geometry(NamedTuple):
@@ -61,6 +61,14 @@ def check_writable(target: Any) -> None:
         raise UnsupportedError(
             "a write in place into an expanded tensor, whose elements share memory; write into a clone() of it"
         )
+
+
+def mark_several(results: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Notes in the graph that ``results`` are views that one function returns together; returns them."""
+    for result in results:
+        if getattr(result._view, "several", None) is False:
+            result._view.several = True
+    return results
 
 
 def root_of(tensor: Any) -> Any:

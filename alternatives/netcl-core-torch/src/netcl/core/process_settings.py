@@ -1,0 +1,14 @@
+"""Settings of the process: PyTorch's own."""
+
+from __future__ import annotations
+
+from torch import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from torch import get_deterministic_debug_mode as get_deterministic_debug_mode
+from torch import get_num_interop_threads as get_num_interop_threads
+from torch import get_num_threads as get_num_threads
+from torch import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from torch import set_deterministic_debug_mode as set_deterministic_debug_mode
+from torch import set_flush_denormal as set_flush_denormal
+from torch import set_num_interop_threads as set_num_interop_threads
+from torch import set_num_threads as set_num_threads
+from torch import use_deterministic_algorithms as use_deterministic_algorithms
