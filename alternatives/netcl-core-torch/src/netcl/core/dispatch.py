@@ -28,7 +28,6 @@ from netcl.core.errors import (
 )
 from netcl.core.expr import Space, evaluate, evaluate_each, reduce_each
 from netcl.core.grad_mode import state
-from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor, in_place
 from netcl.core.user_frame import call_site, level_outside
 
@@ -561,8 +560,3 @@ def _holes(value: Any) -> list[Any]:
     return [
         hole for one in value for hole in (_holes(one) if type(one) is list else [one] if type(one) is _Hole else [])
     ]
-
-
-def broadcasts(name: str, tensors: Any) -> None:
-    """ShapeError, which names the shapes, if tensors of PyTorch do not broadcast."""
-    broadcast_shapes([tuple(one.shape) for one in tensors], name)

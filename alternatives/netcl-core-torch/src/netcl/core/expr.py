@@ -162,7 +162,6 @@ def _rows(rule: str, arity: int, names: str, **functions: Any) -> dict[str, Prim
     return made | {name: Primitive(name, arity, function, rule) for name, function in functions.items()}
 
 
-_trunc_div = _safe(lambda a, b: torch.div(a, b, rounding_mode="trunc"))
 PRIMITIVES: dict[str, Primitive] = {
     **_rows("promote", 2, "add mul maximum minimum", sub=torch.sub, mod=_safe(torch.remainder), fmod=_safe(torch.fmod),
             floor_divide=_safe(lambda a, b: torch.div(a, b, rounding_mode="floor")), pow=_pow),
@@ -313,11 +312,10 @@ class _Parser:
         return self.applied("where", condition, first, self.choice())
 
     def applied(self, name: str, *args: Any) -> Any:
-        nodes = tuple(one if isinstance(one, Expr) or name != "where" else one for one in args)
-        if not any(isinstance(one, Expr) for one in nodes):
-            nodes = tuple(Const(float(one), "float32") for one in nodes)
+        if not any(isinstance(one, Expr) for one in args):
+            args = tuple(Const(float(one), "float32") for one in args)
         try:
-            return apply(name, *nodes)
+            return apply(name, *args)
         except (ExpressionError, DTypeError) as error:
             return self.fail(str(error))
 

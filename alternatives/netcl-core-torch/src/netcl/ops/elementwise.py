@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from netcl.core.dtypes import NAMES, TORCH, canonical
-from netcl.core.errors import DTypeError, UnsupportedError
+from netcl.core.errors import DTypeError
 from netcl.core.expr import PRIMITIVES, Load, compute, parse
 from netcl.ops.kernels import WIDER, T, as_float, broadcast_shapes, exactly, numbers, pair, rows, unified
 
@@ -81,10 +81,6 @@ def _clamp(x: T, min: Any = None, max: Any = None) -> T:
     return torch.clamp(x, *limits)
 
 
-def _mod(a: T, b: T) -> T:
-    return P["mod"](a, b)  # type: ignore[no-any-return]
-
-
 def _cast(x: T, *, dtype: str = "float32") -> T:
     made = TORCH[canonical(dtype)]
     if made == torch.bool:
@@ -142,13 +138,6 @@ def _by_text(text: str, *values: Any) -> T:
     node = parse(text, [Load(slot, NAMES[one.dtype]) for slot, one in enumerate(given)])
     (result,) = compute((node,), given, {}, _engine_of(given))
     return result.to(given[0].dtype) if result.dtype != torch.bool else result
-
-
-def _same(name: str) -> Any:
-    def refuse(*args: Any) -> Any:
-        raise UnsupportedError(f"{name} has no gradient", op=name)
-
-    return refuse
 
 
 rows("widest", {f"{name}(x: Tensor)": _float(name) for name in ["acos", "asin", "atan", "cos", "cosh", "sin", "sinh", "sqrt", "tan", "tanh", "rsqrt", "reciprocal", "sigmoid", "erf", "acosh", "asinh", "atanh", "digamma", "erfc", "erfinv", "lgamma"]})  # fmt: skip

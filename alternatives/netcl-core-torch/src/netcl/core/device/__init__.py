@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import threading
 from collections.abc import Iterable
@@ -317,6 +316,3 @@ def drivers_loaded() -> bool:
 def use_pytorch_names(enabled: bool = True) -> None:
     """Makes "cuda" the best GPU, and "cpu" the default device."""
     _names.pytorch = enabled
-
-
-_OWNER = os.getpid()
