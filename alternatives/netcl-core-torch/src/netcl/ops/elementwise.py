@@ -61,7 +61,8 @@ def _where(condition: Any, a: Any, b: Any) -> T:
     return torch.where(condition if condition.dtype == torch.bool else condition != 0, a, b)
 
 
-def _clamp(x: T, min: Any = None, max: Any = None) -> T:
+def _limits(x: T, min: Any, max: Any) -> tuple[T, Any, Any]:
+    """x with its limits, of the dtype to which they promote."""
     if x.dtype == torch.bool:
         raise DTypeError("clamp takes numbers, not bool")
     limits = [min, max]
@@ -72,13 +73,28 @@ def _clamp(x: T, min: Any = None, max: Any = None) -> T:
             else:
                 info = torch.iinfo(x.dtype)
                 limits[place] = info.min if bound < info.min else info.max if bound > info.max else int(bound)
-    if all(one is None for one in limits):
-        return x.clone()
     if any(isinstance(one, T) for one in limits):
         given = unified("clamp", x, *(one for one in limits if one is not None))
         x, rest = given[0], iter(given[1:])
         limits = [None if one is None else next(rest) for one in limits]
-    return torch.clamp(x, *limits)
+    return x, limits[0], limits[1]
+
+
+def _clamp(x: T, min: Any = None, max: Any = None) -> T:
+    x, low, high = _limits(x, min, max)
+    return x.clone() if low is None and high is None else torch.clamp(x, low, high)
+
+
+def _clamp_graph(x: T, min: Any = None, max: Any = None) -> T:
+    """A function with the gradient of clamp: at a limit it goes to x. That of PyTorch depends on its version."""
+    x, low, high = _limits(x, min, max)
+    lowest, highest = -math.inf if low is None else low, math.inf if high is None else high
+    result = torch.where((x >= lowest) & (x <= highest), x, 0)
+    if isinstance(low, T):
+        result = result + torch.where((x < low) & (low < highest), low, 0)
+    if isinstance(high, T):
+        result = result + torch.where((x > high) | (high < lowest), high, 0)
+    return result
 
 
 def _cast(x: T, *, dtype: str = "float32") -> T:
@@ -157,8 +173,8 @@ rows("widest", {"neg(x: Tensor)": numbers(torch.neg)}, saves={"x": ""})
 rows("widest", {
     "relu(x: Tensor)": numbers(lambda x: torch.relu(x) if x.dtype != torch.bool else x.clone()),
     "clone(x: Tensor)": lambda x: x.clone(memory_format=torch.contiguous_format),
-    "clamp(x: Tensor, min=None, max=None)": _clamp,
-    "clip(x: Tensor, min=None, max=None)": _clamp,
+    "clamp(x: Tensor, min=None, max=None)": (_clamp, _clamp_graph),
+    "clip(x: Tensor, min=None, max=None)": (_clamp, _clamp_graph),
     "nan_to_num(x: Tensor, nan=0.0, posinf=None, neginf=None)": _nan_to_num,
     "logit(x: Tensor, eps=None)": _logit,
     "softplus(x: Tensor, beta=1.0, threshold=20.0)": _softplus,

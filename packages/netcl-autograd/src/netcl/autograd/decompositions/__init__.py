@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import netcl.ops as ops
+from netcl.core.dispatch import Domain
 
 __all__ = ["ADDED", "MODULES", "NAMES", "complete", "functions"]
 
@@ -67,7 +68,6 @@ def complete() -> list[str]:
     """Adds to ``netcl.ops`` and the op table the functions that the core leaves out; returns their names."""
     absent = [name for name in NAMES if not hasattr(ops, name)]
     if absent:
-        from netcl.core.dispatch import Domain
         from netcl.ops.table import composite
 
         for module in MODULES:
