@@ -27,7 +27,7 @@ __kernel void split_parts(__global const float* restrict x, __global ushort* res
         float4 low = *(__global const float4*)(x + first), high = *(__global const float4*)(x + first + 4);
         for (int plane = 0; plane < PARTS; plane++) {
             const ushort4 of_low = nearest_of_four(low), of_high = nearest_of_four(high);
-            // Not as ushort8: oclgrind ends with a segmentation fault where it tracks a vector that is joined of two.
+            // Not as ushort8: oclgrind crashes when it tracks a vector that is joined of two.
             *(__global ulong2*)(planes + plane * count + first) = (ulong2)(as_ulong(of_low), as_ulong(of_high));
             low = rest_of_four(low, of_low);
             high = rest_of_four(high, of_high);
