@@ -202,7 +202,7 @@ def _dtype_or_op(name: str) -> Any:
     absent = import_module("netcl.core.tensor.absent").ABSENT_FUNCTIONS
     if name in absent:
         raise AttributeError(f"netcl has no {name!r}: {absent[name]}")
-    raise AttributeError(f"module 'netcl' has no attribute {name!r}", name=name)
+    raise AttributeError(f"module 'netcl' has no attribute {name!r}", name=name, obj=import_module("netcl"))
 
 
 def _is_installed(name: str) -> bool:
