@@ -6,6 +6,7 @@ import gc
 import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,6 +22,10 @@ MIB = 1 << 20
 
 def _address(array):
     return array.__array_interface__["data"][0]
+
+
+def _taken(regions, nbytes):
+    return regions.take(nbytes, lambda array: array)
 
 
 @pytest.fixture(params=["pocl", "intel"])
@@ -41,25 +46,23 @@ def pool(queue):
 
 def test_a_request_takes_the_smallest_region_that_fits_and_leaves_the_rest():
     regions = Regions()
-    parts = [regions.take(pages * PAGE) for pages in (4, 1, 2, 1)]
+    parts = [_taken(regions, pages * PAGE) for pages in (4, 1, 2, 1)]
     places = [_address(part) for part in parts]
     assert places == [places[0] + pages * PAGE for pages in (0, 4, 5, 7)]
     assert (regions.resident, regions.unused) == (8 * PAGE, 0)
     del parts[2], parts[0]
-    assert regions.fits(4 * PAGE)
-    assert not regions.fits(5 * PAGE)
-    assert _address(regions.take(PAGE)) == places[2], "the region of two pages, and not that of four"
+    assert _address(_taken(regions, PAGE)) == places[2], "the region of two pages, and not that of four"
     assert regions.unused == 6 * PAGE, "those that are not held are free again"
 
 
 def test_neighbours_are_merged_in_any_order():
     regions = Regions()
     for order in ([0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]):
-        parts = {number: regions.take(PAGE) for number in range(3)}
+        parts = {number: _taken(regions, PAGE) for number in range(3)}
         first = min(map(_address, parts.values()))
         for number in order:
             del parts[number]
-        whole = regions.take(3 * PAGE)
+        whole = _taken(regions, 3 * PAGE)
         assert _address(whole) == first
         assert regions.resident == 3 * PAGE
         del whole
@@ -67,37 +70,52 @@ def test_neighbours_are_merged_in_any_order():
 
 def test_growth_begins_with_the_free_region_at_the_end():
     regions = Regions()
-    first, second = regions.take(PAGE), regions.take(2 * PAGE)
+    first, second = _taken(regions, PAGE), _taken(regions, 2 * PAGE)
     end = _address(second)
     del second
-    third = regions.take(5 * PAGE)
+    third = _taken(regions, 5 * PAGE)
     assert _address(third) == end
     assert regions.resident == 6 * PAGE
     del first, third
-    assert regions.take(300 * MIB).nbytes == 300 * MIB, "a chunk of its own"
+    assert _taken(regions, 300 * MIB).nbytes == 300 * MIB, "a chunk of its own"
 
 
 def test_trimmed_regions_read_as_zeros_and_count_again_when_they_are_used():
     regions = Regions()
-    kept, part = regions.take(PAGE), regions.take(2 * PAGE)
+    kept, part = _taken(regions, PAGE), _taken(regions, 2 * PAGE)
     kept[:], part[:] = 1, 2
     del part
     regions.trim()
     regions.trim()
     assert (regions.resident, regions.unused) == (PAGE, 0)
-    again = regions.take(2 * PAGE)
+    again = _taken(regions, 2 * PAGE)
     assert not again.any()
     assert kept.all()
     assert (regions.resident, regions.unused) == (3 * PAGE, 0)
+
+
+def test_an_identity_that_another_buffer_has_is_not_taken_for_the_first():
+    regions = Regions()
+    part = _taken(regions, PAGE)
+    number = id(part)
+    place, ref = regions._places[number]
+    del part
+    assert list(regions._gone) == [(number, place)]
+    assert ref() is None
+    regions._places[number] = place, ref  # still noted when a plain buffer gets the identity
+    with mock.patch("netcl.core.memory.regions.id", lambda _: number, create=True):
+        assert not regions.give(object())
+    assert regions.unused == PAGE
+    assert not regions._places
 
 
 def test_a_call_within_another_finds_no_room():
     regions = Regions()
     with regions._alone() as alone:
         assert alone
-        assert regions.take(PAGE) is None
+        assert _taken(regions, PAGE) is None
         regions.trim()
-    assert regions.take(PAGE) is not None
+    assert _taken(regions, PAGE) is not None
 
 
 def test_random_use_never_overlaps():
@@ -109,13 +127,13 @@ def test_random_use_never_overlaps():
             assert (used[key] == key % 251).all()
             del used[key]
         else:
-            used[number] = regions.take(rng.choice((1, 2, 3, 7, 20)) * PAGE)
+            used[number] = _taken(regions, rng.choice((1, 2, 3, 7, 20)) * PAGE)
             used[number][:] = number % 251
     taken = sum(part.nbytes for part in used.values())
     assert regions.resident == taken + regions.unused
     assert regions.resident < 4 * max(taken, 1)
     used.clear()
-    regions.fits(0)
+    assert regions.unused == regions.resident
     assert regions._free == [(regions.resident, 0)], "all is one region"
 
 
@@ -139,11 +157,31 @@ def test_buffers_of_a_pool_share_memory_with_no_other(pool, queue):
 def test_unused_buffers_leave_their_regions_to_others(pool):
     pool.allocate(64 * MIB).release()
     handles = [pool.allocate(4 * MIB) for _ in range(16)]
-    assert pool._regions.resident <= 72 * MIB, "sixteen of four in the place of one of 64, and 8 more"
+    assert pool._regions.resident == 64 * MIB, "sixteen of four in the place of one of 64"
     assert pool.get_stats()["peak_bytes"] == 64 * MIB
     del handles[:]
     assert pool.allocate(60 * MIB).bucket_size == 60 * MIB
-    assert pool._regions.resident <= 72 * MIB
+    assert pool._regions.resident == 64 * MIB
+
+
+def test_a_step_that_repeats_finds_its_buffers(pool):
+    sizes = [270_000, 3 * MIB, 800_000, 2 * MIB, 5 * MIB]
+    seen = []
+    for _ in range(20):
+        step = [pool.allocate(n) for n in sizes]
+        seen.append([id(handle.buffer) for handle in step])
+        del step
+    assert seen[-1] == seen[1]
+    assert pool.stats.misses == len(sizes)
+    assert pool.stats.hit_rate > 0.9
+
+
+def test_buffers_that_never_come_back_leave_their_regions(pool):
+    for _ in range(50):
+        handle = pool.allocate(3 * MIB)
+        handle.keep = True
+        handle.release()
+    assert pool._regions.resident <= 6 * MIB
 
 
 def test_clear_gives_the_pages_to_the_system(pool, queue):
@@ -193,7 +231,7 @@ def test_threads_share_the_pool(pool):
     def work(seed):
         rng = random.Random(seed)
         for _ in range(300):
-            handles = [pool.allocate(rng.randrange(70_000, 400_000)) for _ in range(rng.randrange(1, 6))]
+            handles = [pool.allocate(rng.randrange(270_000, 400_000)) for _ in range(rng.randrange(1, 6))]
             del handles
             if rng.random() < 0.05:
                 gc.collect()

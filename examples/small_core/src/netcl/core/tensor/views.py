@@ -18,11 +18,6 @@ def separate(x):
     return x
 
 
-def snapshot(x):
-    """``x`` itself, which needs its base."""
-    return x
-
-
 def check_writable(target):
     """UnsupportedError if elements share memory with each other."""
     if any(step == 0 and size > 1 for size, step in zip(target.shape, target.stride())):

@@ -56,8 +56,7 @@ _SMALLEST_BUCKET = 64
 _REMEMBERED_SIZES = 1 << 16
 _OVERSIZE_LIMIT = 3  # a request may be served by a buffer at most this many times as large
 _LEAST_CACHED = 32 * _MIB  # unused bytes that are always kept, or an eighth of the peak use if that is more
-_LEAST_IN_REGIONS = 8 * _MIB  # the same for regions, or a 32nd: making a buffer on one clears no pages
-_REGION_FROM = (64 << 10) + 1  # bytes of a buffer that has a region, in pools with regions
+_REGION_FROM = (256 << 10) + 1  # bytes of a buffer that has a region, in pools with regions
 
 
 _new_handle = BufferHandle.__new__
@@ -74,6 +73,7 @@ class BufferPool:
     _in_order = False  # True if one queue orders all work on the buffers
     _oversize_from: float = inf  # buckets from this size on may be served by larger buffers, and be dropped for others
     _drops = False
+    _regions: Regions | None = None
 
     def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:
         if cl is None:
@@ -125,14 +125,20 @@ class BufferPool:
             if not stack and bucket >= self._oversize_from and type(key) is int:
                 key = bucket = self._larger(bucket)
                 stack = self._free.get(key)
+            buffer = None
             if stack:
                 buffer = stack.pop()[1]
                 self._cached -= bucket
+            elif self._regions is not None and bucket >= _REGION_FROM and type(key) is int:
+                buffer = self._regions.reuse(bucket)
+                self._allocated += 0 if buffer is None else bucket
+            if buffer is not None:
                 self._hits += 1
             else:
-                buffer = None
                 self._misses += 1
-                self._make_room(bucket)
+                if self._drops and bucket >= self._oversize_from:
+                    spare = max(_LEAST_CACHED, self._peak >> 3)
+                    self._evict(min(bucket, self._cached - spare), int(self._oversize_from))
             if self._allocated - self._cached > self._peak:
                 self._peak = self._allocated - self._cached
         if buffer is None:
@@ -186,7 +192,7 @@ class BufferPool:
         """The current counters."""
         with self._lock:
             self._collect()
-            unused = self._unused()
+            unused = 0 if self._regions is None else self._regions.unused
             return PoolStats(self._hits, self._misses, self._allocated + unused, self._cached + unused)
 
     def reset_peak(self) -> None:
@@ -247,6 +253,8 @@ class BufferPool:
                 self._allocated -= size
             elif event is not None and not _complete(event):
                 returned.append((key, buffer, event))
+            elif self._regions is not None and self._regions.give(buffer):
+                self._allocated -= size
             else:
                 self._clock += 1
                 stack = free.get(key)
@@ -254,7 +262,6 @@ class BufferPool:
                     stack = free[key] = []
                 stack.append((self._clock, buffer))
                 self._cached += size
-        buffer = None  # the last one's region too is free if it is dropped
         if self._cached > self._cached_limit:
             self._evict(self._cached - int(self._cached_limit))
 
@@ -281,18 +288,8 @@ class BufferPool:
         fitting = (key for key, stack in self._free.items() if stack and type(key) is int and bucket < key <= most)
         return min(fitting, default=bucket)
 
-    def _make_room(self, bucket: int) -> None:
-        """Drops unused buffers for a new one of ``bucket`` bytes; the lock is held."""
-        if self._drops and bucket >= self._oversize_from:
-            spare = max(_LEAST_CACHED, self._peak >> 3)
-            self._evict(min(bucket, self._cached - spare), int(self._oversize_from))
-
-    def _unused(self) -> int:
-        """Returns the bytes that are held without a buffer on them."""
-        return 0
-
     def _trim(self) -> None:
-        """Gives what is held without a buffer on it to the system; the lock is held."""
+        """Gives the pages of free regions to the system; the lock is held."""
 
     def _evict(self, nbytes: int, least: int = 0) -> None:
         """Drops the least recently used of the unused buffers of at least ``least`` bytes until ``nbytes`` bytes are
@@ -390,9 +387,8 @@ class PersistentBufferPool(BufferPool):
     new buffer replaces unused ones, least recently used first, until as many bytes are freed or the unused bytes are at
     most 32 MB or an eighth of the peak use.
 
-    With ``regions`` buffers of more than 64 KB have a region of these, rounded up to pages, and no other bucket serves
-    a request. Unused buffers are dropped, least recently used first, until a region fits, if growing would hold more
-    than the peak use and 8 MB or a 32nd of it.
+    With ``regions`` buffers of more than 256 KB have a region of these, rounded up to pages, and leave it to others as
+    soon as they are given back.
 
     ``max_cached_bytes`` (None: NETCL_MAX_CACHED_GB) bounds the unused buffers; the least recently used are dropped
     first. ``max_buffers_per_bucket`` bounds their number in each bucket of at least ``large_bucket_bytes``; smaller
@@ -435,25 +431,11 @@ class PersistentBufferPool(BufferPool):
         step = (1 << (nbytes.bit_length() - 1)) >> 3
         return -(-nbytes // step) * step
 
-    def _make_room(self, bucket: int) -> None:
-        regions = self._regions
-        if regions is None:
-            super()._make_room(bucket)
-        elif bucket >= _REGION_FROM:
-            most = self._peak + max(_LEAST_IN_REGIONS, self._peak >> 5)
-            cached = -1
-            while regions.resident + bucket > most and cached != self._cached and not regions.fits(bucket):
-                cached = self._cached
-                self._evict(bucket, _REGION_FROM)
-
     def _collect(self) -> None:
         super()._collect()
         regions, limit = self._regions, self._cached_limit
         if regions is not None and regions.resident > limit and self._cached + regions.unused > limit:
             self._trim()
-
-    def _unused(self) -> int:
-        return 0 if self._regions is None else self._regions.unused
 
     def _trim(self) -> None:
         if self._regions is None or not self._regions.unused or os.getpid() != self._process:
@@ -464,10 +446,11 @@ class PersistentBufferPool(BufferPool):
 
     def _new_buffer(self, bucket: int, flags: int) -> Any:
         if self._regions is not None and bucket >= _REGION_FROM and flags == self._flags:
+            flags_there = flags | cl.mem_flags.USE_HOST_PTR
             with contextlib.suppress(OSError), self._lock:
-                memory = self._regions.take(bucket)
-                if memory is not None:
-                    return cl.Buffer(self.context, flags | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
+                buffer = self._regions.take(bucket, lambda memory: cl.Buffer(self.context, flags_there, hostbuf=memory))
+                if buffer is not None:
+                    return buffer
         buffer = super()._new_buffer(bucket, flags)
         if self._huge_pages and bucket >= LARGE:
             advise_huge_pages(self.queue, buffer, bucket)

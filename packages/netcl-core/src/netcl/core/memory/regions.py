@@ -6,9 +6,10 @@ chunks of memory: a request takes the smallest free region that fits and leaves 
 given back is merged with its free neighbours. A chunk is a range of addresses whose pages exist from their first use;
 it is used from its start on, and grows only if no free region fits.
 
-A buffer is made on its region by CL_MEM_USE_HOST_PTR, which these drivers use in place. Its region is given back when
-the driver's object is gone, in whatever way. As with all buffers of an in-order queue, the next one on the region is
-used after the work that is still enqueued on the last.
+A buffer is made on its region by CL_MEM_USE_HOST_PTR, which these drivers use in place. As with all buffers of an
+in-order queue, the next one on a region is used after the work that is still enqueued on the last. Buffers that are
+given back are kept for the next request that takes the same region; one that is dropped gives its region back when the
+driver's object is gone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import mmap
 import weakref
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,6 +38,7 @@ _CHUNK_BITS = 48  # a place is the number of its chunk and, below, the offset th
 _OFFSET = (1 << _CHUNK_BITS) - 1
 # Drivers that use aligned memory of the host in place: others copy it at each map.
 _PLATFORMS = ("Intel(R) OpenCL", "Portable Computing Language")
+_MOST_KEPT = 1024  # buffers of free regions
 
 
 def has_regions(queue: Any) -> bool:
@@ -45,6 +47,15 @@ def has_regions(queue: Any) -> bool:
         return False
     device = queue.device
     return bool(device.type & cl.device_type.CPU) and device.platform.name.strip() in _PLATFORMS
+
+
+class _Place:
+    """The region of a buffer, and True while the buffer is given out."""
+
+    __slots__ = ("at", "size", "used")
+
+    def __init__(self, at: int, size: int) -> None:
+        self.at, self.size, self.used = at, size, True
 
 
 class Regions:
@@ -60,8 +71,9 @@ class Regions:
         self._size_at: dict[int, int] = {}  # by place
         self._place_to: dict[int, int] = {}  # by end
         self._clean: set[int] = set()  # places of free regions whose pages were given to the system
-        self._held: dict[int, weakref.ref[Any]] = {}
-        self._returned: deque[tuple[int, int]] = deque()
+        self._kept: dict[tuple[int, int], Any] = {}  # buffers that are not given out, by place and size
+        self._places: dict[int, tuple[_Place, weakref.ref[Any]]] = {}  # by the identity of the buffer
+        self._gone: deque[tuple[int, _Place]] = deque()  # of buffers that were dropped
         self._busy = False
         self.resident = 0  # bytes of pages that exist, at most
         self._unused = 0  # of these, those of free regions
@@ -71,44 +83,83 @@ class Regions:
         """Bytes of free regions whose pages exist."""
         with self._alone() as alone:
             if alone:
-                self._merge_returned()
+                self._take_back_gone()
             return self._unused
 
-    def fits(self, nbytes: int) -> bool:
-        """True if a free region has ``nbytes``."""
-        with self._alone() as alone:
-            if alone:
-                self._merge_returned()
-            return bool(self._free) and self._free[-1][0] >= nbytes
+    def reuse(self, nbytes: int) -> Any:
+        """Returns the buffer of ``nbytes`` bytes that was given back on the smallest free region that fits, or None."""
+        if self._busy:
+            return None
+        self._busy = True
+        try:
+            if self._gone:
+                self._take_back_gone()
+            at = bisect_left(self._free, (nbytes, 0))
+            if at == len(self._free):
+                return None
+            size, start = self._free[at]
+            buffer = self._kept.pop((start, nbytes), None)
+            if buffer is not None:
+                self._remove(start)
+                if size > nbytes:
+                    self._add(start + nbytes, size - nbytes)
+                self._places[id(buffer)][0].used = True
+            return buffer
+        finally:
+            self._busy = False
 
-    def take(self, nbytes: int) -> Array | None:
-        """Returns ``nbytes`` bytes of memory, a multiple of PAGE, which are given back when the array is gone; None
-        within another call. Raises OSError if the system grants no further chunk.
+    def take(self, nbytes: int, make: Callable[[Array], Any]) -> Any:
+        """Returns ``make`` of ``nbytes`` bytes of memory, a multiple of PAGE; None within another call.
+
+        Raises OSError if the system grants no further chunk, and the errors of ``make``.
         """
         with self._alone() as alone:
             if not alone:
                 return None
-            self._merge_returned()
+            self._take_back_gone()
             at = bisect_left(self._free, (nbytes, 0))
             if at < len(self._free):
-                size, place = self._free[at]
-                self._remove(place)
+                size, start = self._free[at]
+                self._remove(start)
                 if size > nbytes:
-                    self._add(place + nbytes, size - nbytes)
+                    self._add(start + nbytes, size - nbytes)
             else:
-                place = self._grown(nbytes)
-            chunk, offset = self._chunks[place >> _CHUNK_BITS], place & _OFFSET
-            array: Array = chunk[1][offset : offset + nbytes]
-            returned = self._returned
-            self._held[place] = weakref.ref(array, lambda _: returned.append((place, nbytes)))
-            return array
+                start = self._grown(nbytes)
+            offset = start & _OFFSET
+            array: Array = self._chunks[start >> _CHUNK_BITS][1][offset : offset + nbytes]
+            try:
+                buffer = make(array)
+            except BaseException:
+                self._merge(start, nbytes)
+                raise
+            number, place, gone = id(buffer), _Place(start, nbytes), self._gone
+            self._places[number] = place, weakref.ref(array, lambda _: gone.append((number, place)))
+            return buffer
+
+    def give(self, buffer: Any) -> bool:
+        """Makes the region of a buffer free and keeps the buffer; False if it has none, or within another call."""
+        found = self._places.get(id(buffer))
+        if found is None or found[1]() is None or self._busy:  # without its memory: of a buffer that is gone
+            return False
+        self._busy = True
+        try:
+            place = found[0]
+            place.used = False
+            self._kept[place.at, place.size] = buffer
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            self._merge(place.at, place.size)
+            return True
+        finally:
+            self._busy = False
 
     def trim(self) -> None:
         """Gives the pages of free regions to the system. Nothing that is enqueued may use them any more."""
         with self._alone() as alone:
             if not alone:
                 return
-            self._merge_returned()
+            self._kept.clear()
+            self._take_back_gone()
             for size, place in self._free:
                 if place not in self._clean:
                     self._chunks[place >> _CHUNK_BITS][0].madvise(mmap.MADV_DONTNEED, place & _OFFSET, size)
@@ -141,17 +192,24 @@ class Regions:
         self._top = place + nbytes
         return place
 
-    def _merge_returned(self) -> None:
-        while self._returned:
-            place, size = self._returned.popleft()
-            del self._held[place]
-            before = self._place_to.get(place)
-            if before is not None:
-                size += self._remove(before)
-                place = before
-            if place + size in self._size_at:
-                size += self._remove(place + size)
-            self._add(place, size)
+    def _take_back_gone(self) -> None:
+        """Makes the regions of buffers free that were dropped while they were given out."""
+        while self._gone:
+            number, place = self._gone.popleft()
+            found = self._places.get(number)
+            if found is not None and found[0] is place:  # else a new buffer has the identity already
+                del self._places[number]
+            if place.used:
+                self._merge(place.at, place.size)
+
+    def _merge(self, place: int, size: int) -> None:
+        before = self._place_to.get(place)
+        if before is not None:
+            size += self._remove(before)
+            place = before
+        if place + size in self._size_at:
+            size += self._remove(place + size)
+        self._add(place, size)
 
     def _add(self, place: int, size: int) -> None:
         insort(self._free, (size, place))

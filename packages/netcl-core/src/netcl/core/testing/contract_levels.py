@@ -188,6 +188,7 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.core.tensor.deferred": "tracing",
     "netcl.core.tensor.generator": "ops-full",
     "netcl.core.tensor.gradients": "gradient",
+    "netcl.core.tensor.views.snapshot": "gradient",
     "netcl.core.tensor.host_draws": "ops-full",
     "netcl.core.tensor.sparse": "ops-full",
     "netcl.ops": "ops-full",
