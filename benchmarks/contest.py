@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bursts import Burst, by_turns, here
-from measure import Timing, timing
-from peer_processes import Peer, driver_of
+from measure import Timing, handles, timing
+from peer_processes import PEERS, Peer, driver_of
 from replays import bytes_moved, operations, print_replay, seen_replay
 
 from netcl.core import DeviceHandle, Tensor
@@ -38,6 +40,19 @@ def captured(step: Step, given: tuple[Tensor, ...]) -> Captured:
     for _ in range(2):
         step(*given)
     return Captured(capture(step, *given), given)
+
+
+def arguments(doc: str | None, rows: Iterable[str]) -> tuple[argparse.Namespace, list[DeviceHandle]]:
+    """The options of a script whose rows are ``rows``, and the devices that they select."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--devices", help="selectors, separated by commas; all OpenCL devices when left out")
+    parser.add_argument("--peers", default=",".join(name.strip("_") for name in PEERS), help="of those installed")
+    parser.add_argument("--only", default=",".join(rows), help="rows, separated by commas")
+    parser.add_argument("--seconds", type=float, default=4.0, help="for each row and contestant")
+    parser.add_argument("--profile", action="store_true", help="list the kernels of each captured row")
+    parser.add_argument("--json", type=Path, help="a file for the numbers")
+    options = parser.parse_args()
+    return options, [each for each in handles(options.devices) if each.backend != "cpu" or options.devices]
 
 
 def heading(devices: Sequence[DeviceHandle]) -> dict[str, Peaks]:

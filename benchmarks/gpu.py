@@ -224,42 +224,22 @@ def memory() -> Iterator[Row]:
 # -- steps -------------------------------------------------------------------------------------------------------------
 
 
-class GPT:
-    """GPT-2 small from the layers of a library ``n``: 124 M parameters, 1,024 positions."""
+def gpt2(library: Any, arange: Callable[[int], Any], vocabulary: int = 50304) -> Any:
+    """GPT-2 small from the layers of a library: 124 M parameters, 1,024 positions."""
+    n, width, heads, layers = library.nn, 768, 12, 12
 
-    @staticmethod
-    def make(n: Any, functional: Any, arange: Callable[[int], Any], vocabulary: int = 50304) -> Any:
-        width, heads, layers = 768, 12, 12
+    class Model(n.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.wte, self.wpe = n.Embedding(vocabulary, width), n.Embedding(1024, width)
+            self.h = n.Sequential(*(models.attending(library, width, heads, True, "tanh") for _ in range(layers)))
+            self.ln_f = n.LayerNorm(width)
 
-        class Block(n.Module):  # type: ignore[misc, name-defined]
-            def __init__(self) -> None:
-                super().__init__()
-                self.ln_1, self.ln_2 = n.LayerNorm(width), n.LayerNorm(width)
-                self.attn, self.proj = n.Linear(width, 3 * width), n.Linear(width, width)
-                self.up, self.down = n.Linear(width, 4 * width), n.Linear(4 * width, width)
+        def forward(self, ids: Any) -> Any:
+            x = self.wte(ids) + self.wpe(arange(ids.shape[1]))
+            return n.functional.linear(self.ln_f(self.h(x)), self.wte.weight)
 
-            def forward(self, x: Any) -> Any:
-                batch, steps, _ = x.shape
-                q, k, v = (
-                    part.reshape(batch, steps, heads, width // heads).transpose(1, 2)
-                    for part in self.attn(self.ln_1(x)).chunk(3, dim=-1)
-                )
-                mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-                x = x + self.proj(mixed.transpose(1, 2).reshape(batch, steps, width))
-                return x + self.down(functional.gelu(self.up(self.ln_2(x)), approximate="tanh"))
-
-        class Model(n.Module):  # type: ignore[misc, name-defined]
-            def __init__(self) -> None:
-                super().__init__()
-                self.wte, self.wpe = n.Embedding(vocabulary, width), n.Embedding(1024, width)
-                self.h = n.Sequential(*(Block() for _ in range(layers)))
-                self.ln_f = n.LayerNorm(width)
-
-            def forward(self, ids: Any) -> Any:
-                x = self.wte(ids) + self.wpe(arange(ids.shape[1]))
-                return functional.linear(self.ln_f(self.h(x)), self.wte.weight)
-
-        return Model()
+    return Model()
 
 
 def _gpt_batch() -> tuple[Any, Any]:
@@ -275,7 +255,7 @@ def _images(count: int) -> tuple[Any, Any]:
 
 def _our_step(name: str, dtype: str, batch: tuple[Any, Any]) -> tuple[Any, tuple[Tensor, Tensor]]:
     if name == "gpt2":
-        model = GPT.make(nn, nn.functional, lambda steps: nc.arange(steps))
+        model = gpt2(nc, nc.arange)
         updates: Any = optim.AdamW(model.parameters(), lr=1e-4)
     else:
         model = models.model("resnet18", nc)
@@ -298,7 +278,7 @@ def _our_step(name: str, dtype: str, batch: tuple[Any, Any]) -> tuple[Any, tuple
 
 def _their_step(name: str, dtype: str, batch: tuple[Any, Any]) -> Work:
     if name == "gpt2":
-        model = GPT.make(torch.nn, torch.nn.functional, lambda steps: torch.arange(steps, device="cuda")).cuda()
+        model = gpt2(torch, partial(torch.arange, device="cuda")).cuda()
         updates: Any = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     else:
         model = models.model("resnet18", torch).cuda()

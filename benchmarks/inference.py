@@ -8,16 +8,15 @@ training.py.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from contest import Captured, captured, contest, heading
-from measure import handles, save
+from contest import Captured, arguments, captured, contest, heading
+from measure import save
 from models import JOBS, batch, model
-from peer_processes import PEERS, peers
+from peer_processes import peers
 
 import netcl
 from netcl.core import DeviceHandle, Tensor
@@ -70,15 +69,7 @@ def write_onnx(row: str, folder: Path) -> Path | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--devices", help="selectors, separated by commas; all OpenCL devices when left out")
-    parser.add_argument("--peers", default=",".join(name.strip("_") for name in PEERS), help="of those installed")
-    parser.add_argument("--only", default=",".join(ROWS), help="rows, separated by commas")
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each row and contestant")
-    parser.add_argument("--profile", action="store_true", help="list the kernels of each captured row")
-    parser.add_argument("--json", type=Path, help="a file for the numbers")
-    options = parser.parse_args()
-    devices = [each for each in handles(options.devices) if each.backend != "cpu" or options.devices]
+    options, devices = arguments(__doc__, ROWS)
     found = []
     peaks = heading(devices)
     with peers(options.peers, devices) as others, tempfile.TemporaryDirectory() as folder:

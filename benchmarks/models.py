@@ -163,8 +163,8 @@ def _encoder(library: Any) -> Any:
     return n.TransformerEncoder(layer, LAYERS)
 
 
-def _attending(library: Any, width: int, heads: int, causal: bool) -> Any:
-    """A block with its norms in front, as in GPT-2 and ViT."""
+def attending(library: Any, width: int, heads: int, causal: bool, approximate: str = "none") -> Any:
+    """A block with its norms in front, as in GPT-2 and ViT; ``approximate`` is gelu's."""
     n, functional = library.nn, library.nn.functional
 
     class Block(n.Module):  # type: ignore[misc, name-defined]
@@ -182,7 +182,7 @@ def _attending(library: Any, width: int, heads: int, causal: bool) -> Any:
             )
             mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
             x = x + self.proj(mixed.transpose(1, 2).reshape(count, steps, width))
-            return x + self.down(functional.gelu(self.up(self.ln_2(x))))
+            return x + self.down(functional.gelu(self.up(self.ln_2(x)), approximate=approximate))
 
     return Block()
 
@@ -195,7 +195,7 @@ def _gpt(library: Any) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.wte, self.wpe = n.Embedding(CHARACTERS, width), n.Embedding(256, width)
-            self.h = n.Sequential(*(_attending(library, width, 6, True) for _ in range(6)))
+            self.h = n.Sequential(*(attending(library, width, 6, True) for _ in range(6)))
             self.ln_f, self.head = n.LayerNorm(width), n.Linear(width, CHARACTERS, bias=False)
 
         def forward(self, ids: Any) -> Any:
@@ -212,7 +212,7 @@ def _vit(library: Any) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.patches, self.places = n.Conv2d(3, width, 16, stride=16), n.Embedding(196, width)
-            self.h = n.Sequential(*(_attending(library, width, 3, False) for _ in range(12)))
+            self.h = n.Sequential(*(attending(library, width, 3, False) for _ in range(12)))
             self.norm, self.head = n.LayerNorm(width), n.Linear(width, 1000)
 
         def forward(self, x: Any) -> Any:

@@ -9,13 +9,10 @@ its multiply-adds and the operands of its kernels take. ``--profile`` lists the 
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
-from contest import Captured, captured, contest, heading
-from measure import handles, save
+from contest import Captured, arguments, captured, contest, heading
+from measure import save
 from models import JOBS, batch, loss, model, optimizer
-from peer_processes import PEERS, peers
+from peer_processes import peers
 
 import netcl
 from netcl.core import DeviceHandle, Tensor
@@ -39,15 +36,7 @@ def netcl_step(name: str, handle: DeviceHandle) -> Captured:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--devices", help="selectors, separated by commas; all OpenCL devices when left out")
-    parser.add_argument("--peers", default=",".join(name.strip("_") for name in PEERS), help="of those installed")
-    parser.add_argument("--only", default=",".join(JOBS), help="rows, separated by commas")
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each row and contestant")
-    parser.add_argument("--profile", action="store_true", help="list the kernels of each captured step")
-    parser.add_argument("--json", type=Path, help="a file for the numbers")
-    options = parser.parse_args()
-    devices = [each for each in handles(options.devices) if each.backend != "cpu" or options.devices]
+    options, devices = arguments(__doc__, JOBS)
     found = []
     peaks = heading(devices)
     with peers(options.peers, devices) as others:

@@ -13,8 +13,8 @@ know queues that were never passed to it: give back a buffer that such a queue s
 Tensors of a training step have many sizes, and one part of the step must reuse the buffers that another has released,
 or the pool holds twice the peak use. So a PersistentBufferPool serves a request with a larger buffer if it has none of
 the right size, and before it makes one it drops the least recently used ones, down to a share that keeps the next steps
-from making them again. On CPU devices that allow it, large buffers have regions of memory that is split and merged
-(``regions.py``), and dropped buffers leave theirs to others.
+from making them again. On CPU devices that allow it large buffers have regions of memory instead, which are split for
+requests and merged as soon as their buffers are given back (``regions.py``).
 
 Drivers allocate lazily: a buffer that was made may not exist yet, and the driver's error then comes with its first use.
 Launches and transfers turn that error into ``out_of_memory`` too, after ``release_cached``.

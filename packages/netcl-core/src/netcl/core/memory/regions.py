@@ -97,12 +97,9 @@ class Regions:
             at = bisect_left(self._free, (nbytes, 0))
             if at == len(self._free):
                 return None
-            size, start = self._free[at]
-            buffer = self._kept.pop((start, nbytes), None)
+            buffer = self._kept.pop((self._free[at][1], nbytes), None)
             if buffer is not None:
-                self._remove(start)
-                if size > nbytes:
-                    self._add(start + nbytes, size - nbytes)
+                self._cut(at, nbytes)
                 self._places[id(buffer)][0].used = True
             return buffer
         finally:
@@ -118,13 +115,7 @@ class Regions:
                 return None
             self._take_back_gone()
             at = bisect_left(self._free, (nbytes, 0))
-            if at < len(self._free):
-                size, start = self._free[at]
-                self._remove(start)
-                if size > nbytes:
-                    self._add(start + nbytes, size - nbytes)
-            else:
-                start = self._grown(nbytes)
+            start = self._cut(at, nbytes) if at < len(self._free) else self._grown(nbytes)
             offset = start & _OFFSET
             array: Array = self._chunks[start >> _CHUNK_BITS][1][offset : offset + nbytes]
             try:
@@ -175,6 +166,14 @@ class Regions:
             yield not busy
         finally:
             self._busy = busy
+
+    def _cut(self, at: int, nbytes: int) -> int:
+        """Returns the place of ``nbytes`` bytes at the start of the free region number ``at``; the rest stays free."""
+        size, place = self._free[at]
+        self._remove(place)
+        if size > nbytes:
+            self._add(place + nbytes, size - nbytes)
+        return place
 
     def _grown(self, nbytes: int) -> int:
         """Returns the place of a region at the top, which begins with a free one that ends there."""

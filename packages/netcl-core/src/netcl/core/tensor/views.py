@@ -345,7 +345,7 @@ def snapshot(x: Any) -> Any:
         copy.deferred = copy.views = None
         root = storage.root
         copy.root, copy.view, copy.counted = weakref.ref(root), weakref.ref(storage), root.version
-        root.views = [*(root.views or ()), weakref.ref(copy)]
+        _follow(root, copy)
     return x._on(copy, x.shape, x.dtype)
 
 
@@ -372,15 +372,20 @@ def _view_storage(source: Any, geometry: Geometry) -> ViewStorage:
     storage.dtype = source.dtype
     storage.gather = None
     storage.given = storage.pinned = False
+    _follow(root, storage)
+    return storage
+
+
+def _follow(root: Storage, storage: Storage) -> None:
+    """Has ``storage`` invalidated by each write into ``root``, as long as it is there."""
     views = root.views
     if views is None:
         root.views = [weakref.ref(storage)]
-    else:
-        count = len(views)
-        if count >= 8 and count & (count - 1) == 0:  # from time to time, without views that are gone
-            views = root.views = [ref for ref in views if ref() is not None]
-        views.append(weakref.ref(storage))
-    return storage
+        return
+    count = len(views)
+    if count >= 8 and count & (count - 1) == 0:  # from time to time, without storages that are gone
+        views = root.views = [ref for ref in views if ref() is not None]
+    views.append(weakref.ref(storage))
 
 
 def rows_of_one(tensors: Sequence[Any]) -> tuple[Any, list[int]] | None:
