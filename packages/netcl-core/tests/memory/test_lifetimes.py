@@ -251,7 +251,8 @@ def test_ten_thousand_launches_and_copies_leave_nothing(queues):
     # A leak first fills memory that earlier work left free in the heap, and then grows each time; now and then the
     # process takes memory for something else.
     assert min(growth[-2:]) < 1 << 20, f"memory grows by {growth} bytes"
-    assert after[1:] == before[1:]
+    assert after[1] <= before[1], "threads are kept"  # a driver may end its own meanwhile
+    assert after[2] == before[2]
 
 
 def test_a_pool_that_is_cleared_drops_what_waits_for_its_markers(queues):

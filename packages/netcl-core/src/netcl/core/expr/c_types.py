@@ -206,17 +206,19 @@ def wrapped(text: str, dtype: str) -> str:
 
 
 def applied(node: Apply, args: Sequence[str], width: int) -> str:
-    """A scalar operation on the texts of its arguments, each of ``width`` lanes."""
+    """A scalar operation on the texts of its arguments, each of ``width`` lanes; ``{signed}`` of a template reads an
+    unsigned result as the type that the operation computes in.
+    """
     if node.prim.name.startswith("to_"):
         return convert(args[0], node.args[0].dtype, node.dtype, width)
-    template = node.prim.opencl
+    template, computed = node.prim.opencl, compute_type(node.args[0].dtype)
     if isinstance(template, dict):
-        computed = compute_type(node.args[0].dtype)
         kind = "float" if is_floating(node.args[0].dtype) else "int"
         if "uint" in template and computed in ("uint", "ulong"):
             kind = "uint"
         template = template["double" if computed == "double" and "double" in template else kind]
-    text = template.format(*args)
+    signed = f"({computed})" if width == 1 else f"as_{lanes(computed, width)}"
+    text = template.format(*args, signed=signed)
     return wrapped(f"({text})", node.dtype) if is_small(node.dtype) else text
 
 
