@@ -436,3 +436,11 @@ def test_opt_einsum_takes_tensors(expression, made, engine):
     found = opt_einsum.contract(expression, *map(made, arrays))
     assert isinstance(found, Tensor)
     np.testing.assert_allclose(found.numpy(), np.einsum(expression, *arrays), rtol=1e-5)
+
+
+def test_a_mask_with_axes_of_length_zero_selects_nothing():
+    x = xp.ones((3, 2))
+    for shape, found in (((0,), (0, 2)), ((0, 2), (0,)), ((3, 0), (0,)), ((0, 0), (0,))):
+        assert x[xp.zeros(shape, dtype=xp.bool)].shape == found == np.ones((3, 2))[np.zeros(shape, bool)].shape
+    with pytest.raises(IndexError, match=r"a mask of shape \(1, 0\)"):
+        x[xp.zeros((1, 0), dtype=xp.bool)]

@@ -105,7 +105,14 @@ class Array(Tensor):
         return other // self, other % self
 
     def __getitem__(self, key: Any) -> Tensor:
+        if isinstance(key, Tensor) and key.dtype == "bool" and self._is_empty_mask(key):
+            return as_array(super().__getitem__(slice(0)).reshape(0, *self.shape[key.ndim :]))  # type: ignore[no-any-return]
         return as_array(super().__getitem__(key))  # type: ignore[no-any-return]
+
+    def _is_empty_mask(self, mask: Tensor) -> bool:
+        """True if a mask has axes of length 0 where this array has more elements: it selects nothing, as in NumPy."""
+        fits = mask.ndim <= self.ndim and all(have in (length, 0) for have, length in zip(mask.shape, self.shape))
+        return fits and mask.size == 0
 
     @property
     def T(self) -> Tensor:
