@@ -34,6 +34,7 @@ from netcl.core.backend.opencl.contraction import (
     small_channels,
     unit_convolution,
     winograd,
+    winograd_gpu,
 )
 from netcl.core.backend.opencl.contraction.fused_epilogue import function_text
 from netcl.core.backend.opencl.kernels import (
@@ -129,6 +130,13 @@ def _contractions_of_cpus() -> Instances:
 
 
 def _contractions_of_gpus() -> Instances:
+    for dtype in DTYPES:
+        for tile in (2, 4):
+            for kernel in winograd_gpu._TEMPLATES:
+                yield f"winograd_gpu/{kernel}_{dtype}_{tile}", partial(winograd_gpu.program, kernel, dtype, tile)
+            for suffix, text, operands in (("", "", 1), *_finishes(dtype, 1)):
+                finished = partial(winograd_gpu.output_program, dtype, tile, text, operands)
+                yield f"winograd_gpu/output_tiles_{dtype}_{tile}{suffix}", finished
     for dtype in FLOATS:
         for edge, chunks in ((16, 1), (16, 2), (8, 4)):
             build = partial(attention._gpu_program, dtype, edge, chunks)

@@ -12,7 +12,7 @@ from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.testing import masked
-from netcl.core.tuning import measurements, selector
+from netcl.core.tuning import measurements, selector, winograd
 from netcl.core.tuning.conv_plans import conv_plan, geometry
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
@@ -91,7 +91,8 @@ def assert_named(names: list[str], kernels: tuple[str, ...] | list[str], what: A
     computing = {entry for kernel in kernels for entry in entry_points(kernel)}
     assert all(set(entry_points(kernel)) & set(names) for kernel in kernels), (what, kernels, names)
     if any(kernel.startswith("winograd") for kernel in kernels):
-        computing.add("contract")  # of the tiles
+        # Of the tiles, by any kernel of the device.
+        computing |= {"contract", "windows", "wide", "tiled", "direct", "slices", "add_parts"}
     assert set(names) - AROUND <= computing, (what, kernels, names)
 
 
@@ -170,6 +171,20 @@ def test_the_kernels_of_gpus_are_launched(handle: DeviceHandle, mask: str, monke
     assert kernels == expected[mask]
 
 
+def test_minimal_filtering_is_launched_on_gpus(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> None:
+    if handle.backend == "cpu":
+        pytest.skip("needs an OpenCL device: NumPy cannot be seen as a GPU")
+    cheap = winograd._COSTS["gpu"]._replace(launches=0)  # so that small convolutions pay
+    monkeypatch.setitem(winograd._COSTS, "gpu", cheap)
+    winograd.problem_of.cache_clear()
+    cases = [((4, 64, 28, 28), (64, 64, 3, 3), 1, 1), ((2, 64, 16, 16), (3, 64, 3, 3), 1, 1)]
+    try:
+        with masked(handle, **MASKS["large GPU"]) as seen:
+            assert check_convolutions(seen, monkeypatch, cases) == {"winograd2_gpu", "winograd4_gpu"}
+    finally:
+        winograd.problem_of.cache_clear()
+
+
 def test_a_measured_kernel_is_named_only_if_it_is_launched(
     handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,13 +254,13 @@ def test_a_dtype_whose_kernels_do_not_build_is_named_plain() -> None:
         **{**vars(chooser.profile.base), "opencl_c_version": "OpenCL C 1.2", "_device": None}
     )
     chooser.profile = chooser.profile.__class__(base, chooser.profile.family)
-    assert chooser.select_matmul_kernel(64, 64, 64).extra["kernel"] == "wide"
+    assert chooser.select_matmul_kernel(128, 64, 64).extra["kernel"] == "wide"
     without = chooser.with_plain("float32")
-    assert without.select_matmul_kernel(64, 64, 64).extra["kernel"] == "plain"
+    assert without.select_matmul_kernel(128, 64, 64).extra["kernel"] == "plain"
     assert without.select_conv2d_kernel(2, 3, 8, 9, 9, 3, 3).extra["kernel"] == "plain"
-    assert without.select_matmul_kernel(64, 64, 64, "bfloat16").extra["kernel"] == "wide"
-    assert without.with_plain("bfloat16").select_matmul_kernel(64, 64, 64, "bfloat16").extra["kernel"] == "plain"
-    assert chooser.select_matmul_kernel(64, 64, 64).extra["kernel"] == "wide"
+    assert without.select_matmul_kernel(128, 64, 64, "bfloat16").extra["kernel"] == "wide"
+    assert without.with_plain("bfloat16").select_matmul_kernel(128, 64, 64, "bfloat16").extra["kernel"] == "plain"
+    assert chooser.select_matmul_kernel(128, 64, 64).extra["kernel"] == "wide"
 
 
 def product(m: int, k: int, n: int, **options: Any) -> Contraction:
@@ -263,7 +278,8 @@ def test_the_rules_of_gpus() -> None:
         (7, 63, 9): ("direct", "direct"),
         (8, 64, 9): ("tiled", "tiled"),
         (64, 512, 64): ("windows", "tiled"),
-        (64, 511, 64): ("wide", "tiled"),
+        (64, 511, 64): ("windows", "tiled"),
+        (65, 511, 64): ("wide", "tiled"),
         (2048, 2048, 2048): ("wide", "tiled"),
         (63, 100, 64): ("tiled", "tiled"),
     }
@@ -279,6 +295,24 @@ def test_the_rules_of_gpus() -> None:
     assert implicit_gemm_tile(product(64, 512, 64)) == (64, 4)
     assert cpu_tile(Traits(True, 16, 1 << 20), "float32")[1:] == (8, 32, 384, 16)
     assert cpu_tile(Traits(True, 8, 32 * 1024), "float64", few=True)[1:] == (4, 8, 64, 4)
+
+
+def test_minimal_filtering_on_gpus_pays_from_some_size_on() -> None:
+    gpu = Traits(False, 4, 48 * 1024, 1024)
+
+    def kernels(batch: int, channels: int, filters: int, side: int) -> list[str]:
+        size = (1, side, side)
+        pads = ((0, 0), (1, 1), (1, 1))
+        g = Geometry(batch, channels, filters, 1, size, (1, 3, 3), size, (1, 1, 1), (1, 1, 1), pads)
+        kinds = ("forward", "grad_input", "grad_weight")
+        return [selector.convolution_kernels(gpu, kind, g, "float32")[0] for kind in kinds]
+
+    assert kernels(256, 64, 64, 32) == ["winograd4_gpu"] * 3
+    assert kernels(256, 512, 512, 4) == ["winograd4_gpu"] * 3
+    assert kernels(32, 512, 512, 4) == ["winograd2_gpu"] * 3
+    assert kernels(32, 16, 16, 64) == ["windows"] * 3  # transforms would take all the time
+    assert kernels(256, 3, 64, 32) == ["windows", "winograd4_gpu", "windows"]  # a direct one has few rows to the images
+    assert kernels(1, 128, 128, 16) == ["windows"] * 3
 
 
 def test_depthwise_convolutions_of_cpus() -> None:

@@ -244,6 +244,25 @@ def test_a_bias_costs_a_gpu_no_launch(on_opencl: Any) -> None:
             assert np.array_equal(found, expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("variant", ["winograd2_gpu", "winograd4_gpu"])
+def test_minimal_filtering_on_gpus_finishes_its_sums(on_opencl: Any, variant: str, dtype: str) -> None:
+    from netcl.core.backend.opencl.contraction import conv
+
+    x, weight, *others = arrays(((2, 5, 9, 7), (6, 5, 3, 3), (6, 1, 1), ()), "float32")
+    given = [on_opencl.tensor(one, dtype) for one in (x, weight)]
+    options = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1, "variant": variant}
+    plain = conv.conv(on_opencl, "forward", *given, **options)
+    log = launch_log(on_opencl.queue)
+    log.clear()
+    epilogue = epilogue_of(on_opencl, "fmax(v0 * v2 + v1, 0.0f)", others, dtype)
+    fused = conv.conv(on_opencl, "forward", *given, **options, epilogue=epilogue)
+    assert log[-1] == "output_tiles"
+    run_alone(on_opencl, epilogue, plain)
+    tolerance = {"float32": 1e-6, "bfloat16": 3e-2}[dtype]  # the separate pass rounds before and after
+    np.testing.assert_allclose(Tensor.float(fused).numpy(), Tensor.float(plain).numpy(), tolerance, tolerance)
+
+
 def test_arguments_fit_the_smallest_devices(on_opencl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # OpenCL asks for room for 1024 bytes of arguments; four operands are the most. Nothing runs here.
     sizes: dict[str, int] = {}
@@ -263,9 +282,8 @@ def test_arguments_fit_the_smallest_devices(on_opencl: Any, monkeypatch: pytest.
     x, weight, *others = arrays(((1, 2, 5, 5), (9, 2, 3, 3), (9, 1, 1), (1, 9, 3, 3), (), (9, 1, 1)), "float32")
     epilogue = epilogue_of(on_opencl, "v0 * v1 + v2 * v3 + v4", others, "float32")
     options = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
-    filtering = {"output_tiles"} if on_opencl.handle.profile.is_cpu else set()  # others have no minimal filtering
-    for variant in ("windows", "winograd2"):
+    for variant in ("windows", "winograd2", "winograd4_gpu"):
         given = (on_opencl.tensor(one, "float32") for one in (x, weight))
         conv.conv(on_opencl, "forward", *given, **options, variant=variant, epilogue=epilogue)
-    assert {"direct", "contract", "tiled", "wide", "slices", "windows"} | filtering <= sizes.keys()
+    assert {"direct", "contract", "tiled", "wide", "slices", "windows", "output_tiles"} <= sizes.keys()
     assert max(sizes.values()) <= 1024

@@ -148,6 +148,28 @@ def test_float32_in_parts(engine: Any, parted: str) -> None:
     assert least <= error.max() < most
 
 
+def test_a_recording_splits_an_operand_once_until_it_is_written(engine: Any, parted: str) -> None:
+    """The replays of three products split x, w, v and the written x."""
+    from netcl.core.backend.opencl.contraction import gemm
+
+    x, w, v = (engine.tensor(integers(shape, 1), "float32") for shape in ((70, 64), (64, 66), (64, 72)))
+    gemm.matmul(engine, x, w, variant=parted)  # what is split at once is of no use to replays
+    engine.recording = recording = engine.new_recording()
+    try:
+        found = [gemm.matmul(engine, x, one, variant=parted) for one in (w, v)]
+        x.add_(1.0)
+        found.append(gemm.matmul(engine, x, w, variant=parted))
+    finally:
+        engine.recording = None
+    assert [record.name for record in recording._records].count("split_parts") == 4
+    for _ in range(2):
+        before = x.numpy()
+        recording.replay()
+        wanted = [before @ w.numpy(), before @ v.numpy(), (before + 1) @ w.numpy()]
+        for got, value in zip(found, wanted):
+            assert np.array_equal(got.numpy(), value)
+
+
 def test_float32_in_parts_keeps_inf_and_nan(engine: Any, parted: str) -> None:
     a, b = integers((70, 72), 1), integers((72, 66), 2)
     a[3, 5], a[7, 2], b[9, 11] = np.inf, np.nan, -np.inf
@@ -240,7 +262,7 @@ def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypa
 
 
 def test_the_selector_names_the_unit() -> None:
-    c = contiguous(64, 64, 64)
+    c = contiguous(128, 64, 64)
     assert selector.product_kernel(GPU, c, None, "wgmma") == "wgmma"
     assert selector.product_kernel(GPU, c) == "wide"
     assert selector.product_kernels(GPU, c, "wgmma")[0] == "wgmma"

@@ -31,17 +31,8 @@ typedef struct {
     long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
 } operand;
 
-// Convolution with kernels of 3 x 3, stride 1, by minimal filtering (Winograd 1980; Lavin and Gray 2016): F(TILE x TILE,
-// 3 x 3), TILE 2 or 4, for CPU devices. A tile of TILE x TILE outputs becomes SIDE x SIDE = (TILE + 2)^2 products, each the
-// element of one of as many matrix products, which contract_cpu.cl computes in between.
-//
-// weight_tiles    panels of rows of G w G^T, [SIDE^2][tile of rows][column][ROWS]
-// data_tiles      B^T d B of padded images, [SIDE^2][plane][tile]; a row of tiles has `stride` elements
-// output_tiles    A^T m A, through epilogue(sum, operands...) if requested, to the images
-// gradient_tiles  A d A^T of the gradient of an output, [SIDE^2][plane][tile]
-// weight_sums     G^T u G: the gradient of the weights from its [SIDE^2][element]
-//
-// A work-item takes every `items`-th vector of tiles of its plane. Contraction of a*b+c into one rounding is allowed here.
+// The matrices of minimal filtering (Winograd 1980; Lavin and Gray 2016): F(TILE x TILE, 3 x 3), TILE 2 or 4, for the kernels
+// that transform tiles of type REALV: B^T d B of data, G w G^T of weights, A^T m A of products, and their transposes for gradients.
 
 #define SIDE (TILE + 2)
 
@@ -87,6 +78,18 @@ typedef struct {
 #define BOTH(F, columns, rows) \
     _Pragma("unroll") for (int j = 0; j < columns; j++) { F(DOWN_OUT, DOWN_IN) } \
     _Pragma("unroll") for (int i = 0; i < rows; i++) { F(ACROSS_OUT, ACROSS_IN) }
+
+// Convolution with kernels of 3 x 3, stride 1, by minimal filtering for CPU devices. A tile of TILE x TILE outputs becomes
+// SIDE x SIDE = (TILE + 2)^2 products, each the element of one of as many matrix products, which contract_cpu.cl computes in
+// between. winograd_matrices.cl has the transforms.
+//
+// weight_tiles    panels of rows of G w G^T, [SIDE^2][tile of rows][column][ROWS]
+// data_tiles      B^T d B of padded images, [SIDE^2][plane][tile]; a row of tiles has `stride` elements
+// output_tiles    A^T m A, through epilogue(sum, operands...) if requested, to the images
+// gradient_tiles  A d A^T of the gradient of an output, [SIDE^2][plane][tile]
+// weight_sums     G^T u G: the gradient of the weights from its [SIDE^2][element]
+//
+// A work-item takes every `items`-th vector of tiles of its plane. Contraction of a*b+c into one rounding is allowed here.
 
 #if VECTOR == 16
 #define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]), LOAD(p, from[4]), \

@@ -79,7 +79,8 @@ def has_broadcast(device: Traits, c: Contraction) -> bool:
 
 def contraction_kernel(device: Traits, c: Contraction) -> str:
     """``rows`` on CPU devices; elsewhere ``slices`` for a few rows, ``windows`` for few tiles with long sums, ``wide``
-    for large matrices, ``tiled``, and ``direct`` for what is too small for these.
+    for large matrices, but ``windows`` if half of its tile would be empty, ``tiled``, and ``direct`` for what is too
+    small for these.
     """
     return "rows" if device.is_cpu else _gpu_kernel(device, c)
 
@@ -91,7 +92,8 @@ def _gpu_kernel(device: Traits, c: Contraction) -> str:
     if has_implicit_gemm(device, c) and not c.partial and prod(c.k) >= _LONG and tiles.implicit_gemm_tile(c)[1] > 1:
         return "windows"
     if has_wide(device, c):
-        return "wide"
+        half_empty = c.m <= tiles.SPAN // 2 and has_implicit_gemm(device, c) and not c.partial
+        return "windows" if half_empty else "wide"
     return "tiled" if c.m >= _TILED_ROWS and device.group >= tiles.LEAST_GROUP else "direct"
 
 
@@ -233,7 +235,7 @@ def convolution_candidates(device: Traits, g: Geometry) -> tuple[str, ...]:
     """The kernels to measure for a forward convolution."""
     c = conv_plan("forward", g).parts[0].contraction
     own = ("windows",) if has_implicit_gemm(device, c) else small_channels.kernels(device, g)
-    return (*own, *contraction_kernels(device, c), *(winograd.kernels(g) if device.is_cpu else ()))
+    return (*own, *contraction_kernels(device, c), *winograd.kernels(device, g))
 
 
 def convolution_kernels(
@@ -246,7 +248,7 @@ def convolution_kernels(
     if chosen.small_channels is not None:
         return ("channels",)
     if chosen.winograd is not None:
-        return (f"winograd{chosen.winograd.tile}",)
+        return (winograd.name_of(chosen.winograd),)
     plan = conv_plan(kind, g)
     whole = [part.contraction for part in plan.parts]
     if kind == "grad_weight":

@@ -39,8 +39,7 @@ _ENTRY_POINTS = {
     "dot": ("dot_rows",),
     "stream": ("stream_rows",),
     "channels": ("channels_forward", "channels_input", "channels_weights"),
-    "winograd2": ("output_tiles", "weight_sums"),
-    "winograd4": ("output_tiles", "weight_sums"),
+    **dict.fromkeys(("winograd2", "winograd4", "winograd2_gpu", "winograd4_gpu"), ("output_tiles", "weight_sums")),
     **dict.fromkeys(UNITS, ("matrix_unit",)),
 }
 
@@ -122,10 +121,10 @@ def config_of(device: Traits, op: str, kernel: str, dtype: str) -> KernelConfig:
         edge = tiled_edge(device)
         return KernelConfig(tiled, 4 * edge, 4 * edge, edge, 4, edge * edge, (edge, edge))
     if kernel.startswith("winograd"):
+        edge, lanes = int(kernel[len("winograd")]), 1 if kernel.endswith("_gpu") else device.vector
         return KernelConfig(
-            KernelVariant.CONV2D_WINOGRAD, int(kernel[-1]), int(kernel[-1]), 1, device.vector, 1, (1, 1),
-            use_local_memory=False, vector_width=device.vector,
-        )  # fmt: skip
+            KernelVariant.CONV2D_WINOGRAD, edge, edge, 1, lanes, 1, (1, 1), use_local_memory=False, vector_width=lanes
+        )
     if kernel == "channels":
         registers = small_channels.tile_of(device, "forward", dtype)
         columns = registers.span * registers.vector

@@ -1,4 +1,4 @@
-"""The choice of Winograd convolution (minimal filtering) for 3 x 3 kernels at stride 1, on CPU devices.
+"""The choice of Winograd convolution (minimal filtering) for 3 x 3 kernels at stride 1.
 
 A tile of t x t results costs (t + 2)^2 products for each pair of channels instead of 9 t^2: 2.25 times fewer for t = 2,
 4 times fewer for t = 4.
@@ -6,6 +6,7 @@ A tile of t x t results costs (t + 2)^2 products for each pair of channels inste
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -14,11 +15,31 @@ from netcl.core import config
 from netcl.core.tuning.problems import Geometry
 from netcl.core.tuning.traits import Traits
 
-__all__ = ["DTYPES", "Problem", "chosen", "kernels", "problem_of"]
+__all__ = ["DTYPES", "Problem", "chosen", "kernels", "name_of", "problem_of"]
 
-# The cost of a transformed element, in products, measured on two drivers; of a weight's gradient twice that.
-_ELEMENT = 30
-_GAIN = 0.85  # of the products' cost without tiles: above it is not worth another rounding
+
+class _Costs(NamedTuple):
+    """The costs of a form of the kernels, in products: measured on two drivers of CPUs, and on one GPU (H200).
+
+    element: a transformed element. weights: elements of a weight's gradient, relative to those of a weight. launches:
+    of the kernels. whole: tiles of products are computed in whole, multiples of (outs, tiles of images, ins), for the
+    weights of (outs, ins, tiles of images). rows: a direct convolution with fewer ``outs`` takes as long as with whole
+    tiles. gain: the part of a direct convolution's products above which it is not worth another rounding.
+    """
+
+    element: int
+    weights: float
+    launches: int
+    whole: tuple[int, int, int]
+    rows: int
+    gain: float
+
+
+_COSTS = {
+    "cpu": _Costs(element=30, weights=2, launches=0, whole=(1, 1, 1), rows=0, gain=0.85),
+    "gpu": _Costs(element=45, weights=1.5, launches=100_000_000, whole=(64, 128, 16), rows=8, gain=0.9),
+}
+_NAME = re.compile(r"winograd([24])(_gpu)?")
 DTYPES = ("float32", "float16", "bfloat16")
 
 
@@ -32,6 +53,7 @@ class Problem(NamedTuple):
     out: tuple[int, int]
     low: tuple[int, int]
     tile: int
+    form: str  # of the kernels: for a "cpu", in vectors of tiles, or a "gpu", with a work-item for each tile
 
     @property
     def across(self) -> tuple[int, int]:
@@ -44,17 +66,27 @@ class Problem(NamedTuple):
         return (self.tile + 2) ** 2
 
 
-def _cost(p: Problem, kind: str) -> int:
+def _cost(p: Problem, kind: str) -> float:
     """Of a problem, in products."""
-    tiles, pairs = p.batch * prod(p.across), p.ins * p.outs
-    weights = 2 * pairs if kind == "grad_weight" else pairs
-    return p.products * (tiles * pairs + _ELEMENT * (tiles * (p.ins + p.outs) + weights))
+    tiles, costs = p.batch * prod(p.across), _COSTS[p.form]
+    gradient = kind == "grad_weight"
+    extents = (p.outs, p.ins, tiles) if gradient else (p.outs, tiles, p.ins)
+    whole = prod(-(-extent // multiple) * multiple for extent, multiple in zip(extents, costs.whole))
+    elements = tiles * (p.ins + p.outs) + (costs.weights if gradient else 1) * p.ins * p.outs
+    return p.products * (whole + costs.element * elements) + costs.launches
+
+
+def _pays(p: Problem, kind: str) -> bool:
+    """True if a problem costs less than the products of a direct convolution."""
+    costs = _COSTS[p.form]
+    outs = p.outs if p.outs >= costs.rows else costs.whole[0]
+    return _cost(p, kind) < costs.gain * 9 * p.batch * prod(p.out) * p.ins * outs
 
 
 @lru_cache(maxsize=512)
-def problem_of(kind: str, g: Geometry, tile: int | None) -> Problem | None:
-    """The problem of a convolution's geometry; None if minimal filtering cannot compute it, or (``tile`` None) does not
-    pay.
+def problem_of(kind: str, g: Geometry, form: str, tile: int | None) -> Problem | None:
+    """The problem of a convolution's geometry for the kernels of a ``form``; None if minimal filtering cannot compute
+    it, or (``tile`` None) does not pay.
     """
     fits = g.kernel == (1, 3, 3) and g.stride == g.dilation == (1, 1, 1) and g.groups == 1
     if not fits or g.size[0] != 1 or g.out[0] != 1:
@@ -65,20 +97,35 @@ def problem_of(kind: str, g: Geometry, tile: int | None) -> Problem | None:
         if any(side < 0 for side in (*low, *(2 - pair[1] for pair in g.padding[1:]))):
             return None
     ins, outs = (g.filters, g.channels) if kind == "grad_input" else (g.channels, g.filters)
-    problems = (Problem(g.batch, ins, outs, size, out, low, t) for t in ((tile,) if tile else (4, 2)))
-    cost, found = min((_cost(problem, kind), problem) for problem in problems)
-    return found if tile or cost < _GAIN * 9 * g.batch * prod(out) * ins * outs else None
+    problems = (Problem(g.batch, ins, outs, size, out, low, t, form) for t in ((tile,) if tile else (4, 2)))
+    _, found = min((_cost(problem, kind), problem) for problem in problems)
+    return found if tile or _pays(found, kind) else None
 
 
-def kernels(g: Geometry) -> tuple[str, ...]:
+def name_of(p: Problem) -> str:
+    """The name of the kernels of a problem."""
+    return f"winograd{p.tile}{'_gpu' if p.form == 'gpu' else ''}"
+
+
+def kernels(device: Traits, g: Geometry) -> tuple[str, ...]:
     """The kernels to measure for a forward convolution of a geometry."""
-    return tuple(f"winograd{tile}" for tile in (2, 4) if problem_of("forward", g, tile) is not None)
+    problems = (problem_of("forward", g, _form(device), tile) for tile in (2, 4))
+    return tuple(name_of(problem) for problem in problems if problem is not None)
+
+
+def _form(device: Traits) -> str:
+    return "cpu" if device.is_cpu else "gpu"
 
 
 def chosen(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Problem | None:
-    """The problem if minimal filtering computes it: ``wanted`` is winograd2 or winograd4, or None and it pays."""
-    if not device.is_cpu or dtype not in DTYPES:
+    """The problem if minimal filtering computes it: ``wanted`` is one of its names, or None and it pays. The kernels of
+    a GPU also run on CPUs, if they are asked for by name.
+    """
+    if dtype not in DTYPES:
         return None
     if wanted is None:
-        return problem_of(kind, g, None) if config.get("CONV_WINOGRAD") else None
-    return problem_of(kind, g, int(wanted[-1])) if wanted.startswith("winograd") else None
+        return problem_of(kind, g, _form(device), None) if config.get("CONV_WINOGRAD") else None
+    name = _NAME.fullmatch(wanted)
+    if name is None or not (name[2] or device.is_cpu):
+        return None
+    return problem_of(kind, g, "gpu" if name[2] else "cpu", int(name[1]))

@@ -9,7 +9,14 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
-from netcl.core.backend.opencl.contraction import cpu_tiles, implicit_gemm, small_channels, unit_convolution, winograd
+from netcl.core.backend.opencl.contraction import (
+    cpu_tiles,
+    implicit_gemm,
+    small_channels,
+    unit_convolution,
+    winograd,
+    winograd_gpu,
+)
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue, OperandLayout, fuse_epilogue
 from netcl.core.backend.opencl.contraction.padding import padded_images, resampled
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
@@ -36,6 +43,8 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 _WORKSPACE = CONV_WORKSPACE
+_winograd: dict[str, Any] = {"cpu": winograd, "gpu": winograd_gpu}
+_FILTERING_LANES = {"cpu": "rows", "gpu": "direct"}  # contractions whose epilogues have as many lanes
 _TILE, _GROUPS = 64, 512  # edge of a GPU kernel's tile, and tiles that keep a GPU busy
 
 
@@ -68,8 +77,8 @@ def conv(
     dense convolution per remainder of the position, strided pointwise convolutions use a gathered copy of the sampled
     positions. ``algo`` is a hint: ``naive`` sums each output in its own work-item, ``tiled_local`` selects the kernel
     that is tiled in local memory, ``implicit_gemm`` the device's. Tests force the ``variant``: ``rows`` (A in place),
-    ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``channels``, ``winograd2``, ``winograd4``, or a matrix
-    unit by its name.
+    ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``channels``, ``winograd2`` and ``winograd4``, with
+    ``_gpu`` for the form of GPUs, or a matrix unit by its name.
     """
     if epilogue is not None:
         check(epilogue, a.dtype)
@@ -104,14 +113,15 @@ def conv(
         small_channels.run(engine, small, a, b, out, fused)
     elif kind == "grad_weight":
         if problem is not None:
-            winograd.grad_weight(engine, problem, a, b, out)
+            _winograd[problem.form].grad_weight(engine, problem, a, b, out)
         else:
             _summed_over_images(engine, plan, a, b, out, variant)
     else:
-        fused = None if epilogue is None else _fuse(engine, plan, epilogue, out, "rows" if problem else variant)
+        form = variant if problem is None else _FILTERING_LANES[problem.form]
+        fused = None if epilogue is None else _fuse(engine, plan, epilogue, out, form)
         if problem is not None:
             fused = fused if winograd.supports_epilogue(fused) else None
-            winograd.run(engine, problem, a, b, out, fused, kind == "grad_input")
+            _winograd[problem.form].run(engine, problem, a, b, out, fused, kind == "grad_input")
         elif all(part_kernel(traits(engine), part.contraction, variant) == "windows" for part in plan.parts):
             tiles = _implicit_gemm_tiles(engine, plan, a.dtype)
             fused = fused if tiles[0].splits == 1 else None

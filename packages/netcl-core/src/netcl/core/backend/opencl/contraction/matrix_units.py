@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
 from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, epilogue_source, wide_argument
 from netcl.core.backend.opencl.templates import Traits, source, traits
+from netcl.core.backend.recording import Recording, open_here
 from netcl.core.backend.registry import engine_for
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
 from netcl.core.device.discovery import manager
@@ -133,8 +135,40 @@ def split_program(parts: int) -> str:
     return source(("matrix_unit_split",), (("PARTS", parts),))
 
 
+class _Planes(NamedTuple):
+    """The planes of an operand, and the storage and version that they were split from."""
+
+    storage: ref[Any]
+    version: int
+    parts: int
+    planes: TensorData
+
+
+# By recording, the planes that were split last, oldest first: the gradients of a product take its operands again.
+_recent: WeakKeyDictionary[Recording, list[_Planes]] = WeakKeyDictionary()
+_RECENT = 4
+
+
 def planes_of(engine: Any, x: TensorData, parts: int) -> TensorData:
-    """Returns the bfloat16 planes of a float32 operand, (parts, elements)."""
+    """Returns the bfloat16 planes of a float32 operand, (parts, elements); within a recording, whose replays write in
+    the order in which it was made, those of the last products if x has not been written since.
+    """
+    recording = open_here(engine)
+    if recording is None:
+        return _split(engine, x, parts)
+    x.buffer  # noqa: B018 (computes deferred storage, in place of which x has another one then)
+    storage, recent = x._storage, _recent.setdefault(recording, [])
+    for found in recent:
+        if found.storage() is storage and (found.version, found.parts) == (storage.version, parts):
+            return found.planes
+    planes = _split(engine, x, parts)
+    # Planes of a tensor that is gone, or was written, give their memory back.
+    kept = [each for each in recent if (own := each.storage()) is not None and own.version == each.version]
+    recent[:] = [*kept[1 - _RECENT :], _Planes(ref(storage), storage.version, parts, planes)]
+    return planes
+
+
+def _split(engine: Any, x: TensorData, parts: int) -> TensorData:
     planes: TensorData = engine.empty((parts, x.size), "bfloat16")
     items = -(-x.size // (_OF_A_SPLITTER * _SPLITTERS)) * _SPLITTERS
     engine.launch(split_program(parts), "split_parts", (items,), (_SPLITTERS,), [x, planes, np.int64(x.size)])

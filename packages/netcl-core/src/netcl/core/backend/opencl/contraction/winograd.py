@@ -46,7 +46,10 @@ def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands
         ("OPERANDS", operands),
     )  # fmt: skip
     parts = operand_parts(epilogue, operands, "REALV", "(REALV)(LOAD(e{k}, plane * g.operands[{i}].row))")
-    return filled(source(("storage", "contract_operands", "contract_winograd"), defines), parts) + epilogue
+    return (
+        filled(source(("storage", "contract_operands", "winograd_matrices", "contract_winograd"), defines), parts)
+        + epilogue
+    )
 
 
 def _blocks(p: Problem) -> Iterator[tuple[int, int]]:
