@@ -178,6 +178,8 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
             'file = "none.py"\nname = "make"\n#',
             r":2:1: file '.*none.py' of \[model\] is no Python",
         ),
+        ('layers = [["Conv2d"', 'load = ""\n#', r":2:1: load of \[model\]: .* cannot be read: this is a folder"),
+        ('layers = [["Conv2d"', 'load = "none.netcl"\n#', r":2:1: load of \[model\]: .*none.netcl: cannot be read"),
     ],
 )
 def test_a_wrong_configuration_is_told_with_its_place(

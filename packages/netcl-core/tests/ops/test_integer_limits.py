@@ -45,6 +45,18 @@ def test_the_least_integer_by_minus_one(handle, dtype):
     assert (x % -1).to_host().tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("dtype", SIGNED)
+def test_the_negative_and_the_size_of_the_least_integer(handle, dtype):
+    """They wrap, as NumPy's and PyTorch's do, also where a compiler sees that they become floats."""
+    least = np.iinfo(dtype).min
+    x = on(handle, np.array([least, 5, -5] * 9, dtype))
+    for name, found in (("neg", [least, -5, 5]), ("abs", [least, 5, 5])):
+        size = getattr(nc, name)(x)
+        assert size.to_host().tolist() == found * 9
+        assert (size * 0.5).to_host().tolist() == [np.float32(value) * 0.5 for value in found] * 9
+    assert nc.logsigmoid(x).to_host()[0] == np.float32(least)
+
+
 def test_the_least_integer_on_pocl_after_intels_runtime_was_used():
     """Intel's runtime leaves the trap of divisions on; PoCL's kernel then ended the process with SIGFPE."""
     script = """

@@ -63,7 +63,7 @@ softplus: OpFunction = elementwise(
 softsign: OpFunction = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=KINK)
 logsigmoid: OpFunction = elementwise(
     "logsigmoid",
-    "-logaddexp(-v0, 0.0f)",
+    "-logaddexp(0.0f - v0, 0.0f)",  # a float before it is negated, which the least integer cannot be
     "log(sigmoid(x)), without overflow.",
 )
 relu6: OpFunction = elementwise("relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=KINK)

@@ -206,8 +206,8 @@ def wrapped(text: str, dtype: str) -> str:
 
 
 def applied(node: Apply, args: Sequence[str], width: int) -> str:
-    """A scalar operation on the texts of its arguments, each of ``width`` lanes; ``{signed}`` of a template reads an
-    unsigned result as the type that the operation computes in.
+    """A scalar operation on the texts of its arguments, each of ``width`` lanes; of a template, ``{unsigned}`` and
+    ``{signed}`` read bits of the integers that the operation computes in as unsigned ones, and as these integers.
     """
     if node.prim.name.startswith("to_"):
         return convert(args[0], node.args[0].dtype, node.dtype, width)
@@ -217,8 +217,9 @@ def applied(node: Apply, args: Sequence[str], width: int) -> str:
         if "uint" in template and computed in ("uint", "ulong"):
             kind = "uint"
         template = template["double" if computed == "double" and "double" in template else kind]
-    signed = f"({computed})" if width == 1 else f"as_{lanes(computed, width)}"
-    text = template.format(*args, signed=signed)
+    bits = {"signed": computed, "unsigned": f"u{computed.removeprefix('u')}"}
+    casts = {name: f"({kind})" if width == 1 else f"as_{lanes(kind, width)}" for name, kind in bits.items()}
+    text = template.format(*args, **casts)
     return wrapped(f"({text})", node.dtype) if is_small(node.dtype) else text
 
 

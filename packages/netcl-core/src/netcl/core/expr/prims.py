@@ -124,8 +124,8 @@ _exact("add", 2, "{0} + {1}", np.add, lambda g, out, a, b: (g, g))
 _exact("sub", 2, "{0} - {1}", np.subtract, lambda g, out, a, b: (g, -g))
 _exact("mul", 2, "{0} * {1}", np.multiply, lambda g, out, a, b: (g * b, g * a))
 _exact("div", 2, "{0} / {1}", np.divide, lambda g, out, a, b: (g / b, -(g * out) / b), "float", cost=3)
-_exact("neg", 1, "-{0}", np.negative, lambda g, out, a: (-g,))
-# abs() has an unsigned result. -x of the least integer is undefined in C, and compilers convert it to a positive float.
+# Of the least integer, -x overflows, which is undefined in C: compilers then convert it, and |x|, to a positive float.
+_exact("neg", 1, {"float": "-{0}", "int": "{signed}(0 - {unsigned}({0}))"}, np.negative, lambda g, out, a: (-g,))
 _exact("abs", 1, {"float": "fabs({0})", "int": "{signed}(abs({0}))"}, np.abs, lambda g, out, a: (g * apply("sign", a),))
 _exact(
     "sign",

@@ -159,7 +159,10 @@ def _model(table: Table) -> nn.Module:
     elif "load" in table:
         path = table.config.path.parent / table.take("load", "str")
         table.done()
-        model = io.load_model(path)
+        try:
+            model = io.load_model(path)
+        except (io.CheckpointError, OSError) as error:
+            raise table.error(f"load of [{table.name}]: {error}", "load") from error
     elif "layers" in table:
         layers = table.take("layers", "list")
         table.done()
