@@ -14,7 +14,6 @@ import math
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -25,6 +24,7 @@ import numpy as np
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype, to_bfloat16
 from netcl.io.atomic import replacing
 from netcl.io.budget import Budget
+from netcl.io.checksum import crc32
 from netcl.io.content_hash import ContentHash
 from netcl.io.errors import CheckpointError
 from netcl.io.load_into import placeholder
@@ -297,7 +297,7 @@ class Archive:
 
     def _compare_checksum(self, key: str, raw: Array) -> None:
         member = self._members[key]
-        if zlib.crc32(raw.data, zlib.crc32(member.head)) != member.checksum:
+        if crc32(raw.data, crc32(member.head)) != member.checksum:
             raise self.refuse(f"is damaged: the array {key!r} does not have the checksum that it was saved with")
 
     def read(self, key: str) -> Array:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
 from netcl.io.background import BackgroundWorker
 from netcl.io.budget import Budget
+from netcl.io.checksum import crc32
 from netcl.io.errors import CheckpointError
 from netcl.io.load_into import load_into, placeholder
 from netcl.io.reading import Reading, opened
@@ -79,7 +79,7 @@ def save_safetensors(
     header = _header(entries, texts, "")
     with (
         replacing(path, len(header) + sum(entry.nbytes for entry in entries)) as file,
-        BackgroundWorker(lambda key, data: sums.update({key: zlib.crc32(data)}), "netcl-checksum") as worker,
+        BackgroundWorker(lambda key, data: sums.update({key: crc32(data)}), "netcl-checksum") as worker,
     ):
         file.write(header)
         for entry in entries:
@@ -119,7 +119,7 @@ def _header(entries: list[Entry], texts: Mapping[str, str], checksums: str) -> b
 def _checksum(described: Mapping[str, tuple[str, Iterable[int]]], texts: Mapping[str, str]) -> int:
     """Returns the checksum of the header: independent of the order of its entries, which other programs change."""
     plain = [sorted((name, dtype, list(shape)) for name, (dtype, shape) in described.items()), dict(texts)]
-    return zlib.crc32(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
+    return crc32(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _listed(header: int, arrays: Mapping[str, int]) -> str:
@@ -163,7 +163,7 @@ class _Arrays:
 
     def checked(self, names: Iterable[str]) -> Iterator[tuple[str, Array]]:
         """Yields names and values. Raises CheckpointError at an array that is damaged, before it is yielded."""
-        with BackgroundWorker(zlib.crc32, "netcl-checksum") as worker:
+        with BackgroundWorker(crc32, "netcl-checksum") as worker:
             read: tuple[str, Array, Future[int] | None] | None = None
             for name in names:
                 with self._state.at(f"the array {name!r}"):
@@ -179,7 +179,7 @@ class _Arrays:
 
     def _compared(self, name: str, array: Array, future: Future[int] | None) -> tuple[str, Array]:
         if self._checksums:
-            found = zlib.crc32(_bytes_of(array)) if future is None else future.result()
+            found = crc32(_bytes_of(array)) if future is None else future.result()
             if found != self._checksums[name]:
                 raise self._state.refuse(
                     f"is damaged: the array {name!r} does not have the checksum that it was saved with (if another "

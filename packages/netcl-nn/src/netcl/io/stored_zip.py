@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import struct
 import zipfile
-import zlib
 from typing import Any, BinaryIO
 
 from netcl.io.background import BackgroundWorker
 from netcl.io.budget import Meter
+from netcl.io.checksum import crc32
 
 _LOCAL = struct.Struct("<4s5H3I2H")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
@@ -41,7 +41,7 @@ class StoredZipWriter:
         self._worker.__exit__(*raised)
 
     def _add(self, member: int, data: Any) -> None:
-        self._sums[member] = zlib.crc32(data, self._sums[member])
+        self._sums[member] = crc32(data, self._sums[member])
 
     def write(self, name: str, *pieces: Any) -> None:
         """Writes one member from these byte chunks; they must not change before ``close``."""

@@ -12,7 +12,6 @@ import math
 import os
 import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +23,7 @@ from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype
 from netcl.io import pickled_arrays
 from netcl.io.budget import Budget, Meter
+from netcl.io.checksum import crc32
 from netcl.io.errors import CheckpointError
 from netcl.io.load_into import load_into, placeholder
 from netcl.io.pickles import MAX_BYTES, PickleError, read_pickle
@@ -204,7 +204,7 @@ def _checked_member(file: BinaryIO, info: zipfile.ZipInfo) -> StorageRange:
         piece = file.read(min(left, _CHUNK))
         if not piece:
             raise PickleError(f"{info.filename} is cut short")
-        checksum, left = zlib.crc32(piece, checksum), left - len(piece)
+        checksum, left = crc32(piece, checksum), left - len(piece)
     if checksum != info.CRC:
         raise PickleError(f"{info.filename} is damaged: it does not have the CRC that it was saved with")
     return StorageRange(place, info.file_size)
