@@ -179,6 +179,15 @@ def run(code, tmp_path, *options, **environment):
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=20)
 
 
+def test_an_empty_folder_of_pocl_is_unset(tmp_path):
+    try:
+        manager.default("pocl")
+    except DeviceNotFoundError:
+        pytest.skip("the OpenCL driver pocl is not installed")
+    done = run(SUM, tmp_path, NETCL_DEVICE="pocl", POCL_CACHE_DIR="")
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[2.0, 2.0, 2.0]", "")
+
+
 @pytest.mark.parametrize("driver", ["pocl", "intel"])
 @pytest.mark.parametrize(
     "environment",

@@ -11,6 +11,7 @@ import struct
 import threading
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +55,16 @@ def test_a_table_in_another_encoding_names_its_file(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes("a,b\n1,2\n".encode("utf-16"))
     with pytest.raises(ValueError, match=r"t\.csv"):
         CSVDataset(tmp_path / "t.csv")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs a list of the process's files: Linux")
+@pytest.mark.parametrize("kind", [CSVDataset, NpyDataset])
+def test_a_folder_is_refused_and_closed(kind: Any, tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(ValueError, match="no regular file"):
+            kind(tmp_path)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")

@@ -33,7 +33,7 @@ OF_TORCH = (
     "square", "reciprocal", "atan2", "hypot",
 )  # fmt: skip
 # Of small results whose terms cancel no relative error is promised.
-CANCELS = ("lgamma", "elu", "celu", "selu", "xlog1py", "addcmul", "addcdiv", "lerp", "sub", "add")
+CANCELS = ("lgamma", "logaddexp", "elu", "celu", "selu", "xlog1py", "addcmul", "addcdiv", "lerp", "sub", "add")
 
 try:
     torch: Any = importlib.import_module("torch")

@@ -30,10 +30,11 @@ def opened(
     """
     # O_NONBLOCK: opening a pipe would wait for its writer.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)  # os.fdopen would leave a folder's open
+        raise ValueError(f"{Path(path)} cannot be read: it is no regular file")
     with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{Path(path)} cannot be read: it is no regular file")
         meter = (budget or Budget()).meter(status.st_size, factor)
         try:
             yield file, meter

@@ -332,8 +332,10 @@ def _pocl_folder() -> Path:
 
 def _give_pocl_a_folder() -> None:
     """Sets POCL_CACHE_DIR to a temporary folder, with a warning, if PoCL could not make its own or another user could
-    have written code there.
+    have written code there. An empty POCL_CACHE_DIR, which PoCL takes for a folder, is unset.
     """
+    if not os.environ.get("POCL_CACHE_DIR", "unset"):
+        del os.environ["POCL_CACHE_DIR"]
     folder = _pocl_folder()
     try:
         cache_files.make_private(folder)
