@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -246,6 +249,30 @@ def test_exit_waits_for_threads_inside_the_driver(start):
     )
     output, errors = process.communicate(timeout=PATIENCE)
     assert (sorted(output.split()), process.returncode) == (["drained", "waited"], 0), errors
+
+
+@pytest.mark.parametrize(
+    ("library", "call", "expected"),
+    [
+        # As the kernel cache reads a file.
+        (shutil, "library.copyfileobj(open(reader, 'rb', closefd=False), io.BytesIO())", True),
+        (subprocess, "library.run([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=reader)", False),
+        (threading, "library.Event().wait(10)", False),
+    ],
+)
+def test_exit_waits_for_threads_in_a_library_on_the_way_into_the_driver(library, call, expected):
+    reader, writer = os.pipe()
+    scope = {"__name__": "netcl.core.example", "library": library, "reader": reader, "sys": sys, "io": io}
+    thread = threading.Thread(target=exec, args=(call, scope), daemon=True)
+    thread.start()
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while (frame := sys._current_frames()[thread.ident]).f_globals["__name__"] != library.__name__:
+            assert time.monotonic() < deadline
+        assert shutdown._in_driver(frame) == expected
+    finally:
+        os.close(writer)
+        os.close(reader)
 
 
 @posix

@@ -74,6 +74,12 @@ _POLL_S = 0.01
 _SPIN_S = 100e-6
 _EXIT_S = 10.0  # for the calls of daemon threads at exit
 _EXIT_SIGINT = 130
+# Packages whose functions core modules and pyopencl call on the way into the driver. Those in _WAITING may also wait
+# for something else; check_process then keeps the thread out of the driver after the wait.
+_HELPERS = sys.stdlib_module_names | {"numpy", "pytools", "platformdirs"}
+_WAITING = frozenset(
+    ("asyncio", "concurrent", "multiprocessing", "queue", "select", "selectors", "socket", "subprocess", "threading")
+)
 
 _queues: dict[int, Any] = {}
 _exit_callbacks: list[Callable[[], object]] = []
@@ -128,7 +134,8 @@ def _in_driver(frame: FrameType | None) -> bool:
         module = frame.f_globals.get("__name__", "")
         if module.startswith(("netcl.core.", "pyopencl")):
             return True
-        if not module.startswith(("contextlib", "functools", "numpy")):
+        package = module.partition(".")[0]
+        if package in _WAITING or package not in _HELPERS:
             return False
         frame = frame.f_back
     return False
