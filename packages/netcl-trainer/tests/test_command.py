@@ -326,6 +326,7 @@ def test_a_roofline_that_cannot_be_written_is_refused_before_the_profile(
     assert 'pip install "netcl-trainer[plot]"' in capsys.readouterr().err
 
 
+@pytest.mark.timing
 def test_the_speed_of_a_device_is_that_of_finished_products(handle: DeviceHandle) -> None:
     a = Tensor.from_host(handle.queue, np.ones((512, 512), np.float32))
     seconds = []
