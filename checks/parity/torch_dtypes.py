@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.core.dtypes import SUPPORTED, promote
 from netcl.core.errors import DTypeError
+from netcl.io import load_torch, save_torch
 
 PAIRS = list(itertools.product(SUPPORTED, SUPPORTED))
 
@@ -52,6 +54,21 @@ def test_zero_dimensional_tensors_are_weak_within_a_kind(a: str, b: str) -> None
         left, right = Tensor.ones((2,), a), Tensor.ones((), b)
         assert ops.maximum(left, right).dtype == wanted
         assert ops.maximum(right, left).dtype == wanted
+
+
+@pytest.mark.parametrize("name", SUPPORTED)
+def test_the_dtype_of_a_tensor_has_pytorchs_attributes(name: str) -> None:
+    ours, theirs = Tensor.ones((2,), name).dtype, torch.ones(2, dtype=of_torch(name)).dtype
+    for attribute in ("is_floating_point", "is_complex", "is_signed", "itemsize"):
+        assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
+
+
+def test_dtypes_in_a_file(tmp_path: Path) -> None:
+    dtypes = [*SUPPORTED]
+    save_torch([Tensor.ones((1,), name).dtype for name in dtypes], tmp_path / "ours.pt")
+    assert torch.load(tmp_path / "ours.pt") == [of_torch(name) for name in dtypes]
+    torch.save([of_torch(name) for name in dtypes], tmp_path / "theirs.pt")
+    assert load_torch(tmp_path / "theirs.pt") == dtypes
 
 
 @pytest.mark.parametrize("dtype", SUPPORTED)

@@ -18,6 +18,7 @@ import pytest
 
 from netcl import nn
 from netcl.core import Tensor
+from netcl.core.dtypes import OBJECTS
 from netcl.io import Budget, CheckpointError, load_torch, save_torch
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -72,6 +73,7 @@ def test_round(tmp_path: Path, normal) -> None:
         "a": [shared, shared, (1, None, True, -5, 2**70, 0.5, "é")],
         3: {"bfloat16": Tensor.full((2,), 1.5, "bfloat16"), "array": np.arange(3), "number": np.float32(0.25)},
         "empty": [{}, [], (), Tensor.zeros((0, 2))],
+        "dtypes": [shared.dtype, OBJECTS["bfloat16"]],
     }
     save_torch(value, path)
     found = load_torch(path)
@@ -82,6 +84,7 @@ def test_round(tmp_path: Path, normal) -> None:
     np.testing.assert_array_equal(found[3]["array"].to_host(), np.arange(3))
     assert found["empty"][:3] == [{}, [], ()]
     assert found["empty"][3].shape == (0, 2)
+    assert [one is OBJECTS[name] for one, name in zip(found["dtypes"], ("float32", "bfloat16"))] == [True, True]
 
 
 def test_storages_begin_where_they_can_be_mapped(tmp_path: Path) -> None:

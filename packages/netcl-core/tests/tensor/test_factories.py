@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 import netcl as nc
+from netcl.core import dtypes
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.runtime.capture import capture
 
@@ -73,6 +77,21 @@ def test_dtypes_and_devices_are_objects_and_names():
     assert nc.device("opencl:0:1").index == 1
     assert nc.device("cpu") == nc.device(nc.device("cpu"))
     assert nc.zeros(1, device=nc.device("cpu")).device.backend == "cpu"
+
+
+def test_the_dtype_of_a_tensor_is_an_object():
+    x, n = nc.tensor([1.0, 2.0]), nc.tensor([1, 2])
+    values = [x, n, x[0], x.reshape(2, 1), n.float(), x.bool(), x == 1, x @ x, n.sum(), *x.sort(), x.clone().add_(1)]
+    values += [x + 1 for _ in range(4)]  # the warm call makes tensors by itself
+    values += [pickle.loads(pickle.dumps(x)), copy.deepcopy(n), nc.Tensor(2), nc.tensor(np.float16([1]))]
+    values += [nc.zeros(2, dtype=np.float64), nc.rand(2), nc.randint(0, 3, (2,)), nc.arange(3)]
+    for value in values:
+        assert value.dtype is dtypes.OBJECTS[value.dtype]
+    assert (x.dtype.is_floating_point, n.dtype.is_floating_point, n.dtype.itemsize) == (True, False, 8)
+    assert nc.get_default_dtype() is nc.float32
+    assert pickle.loads(pickle.dumps(x.dtype)) is copy.deepcopy(x.dtype) is x.dtype
+    assert repr(x.dtype) == "netcl.float32"
+    assert f"{x.dtype}" == "float32"
 
 
 def test_without_replacement_positions_differ_and_follow_the_probabilities():

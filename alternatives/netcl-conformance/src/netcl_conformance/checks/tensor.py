@@ -7,7 +7,17 @@ import numpy as np
 from netcl.core import Tensor, manager
 from netcl.core.config import get, override
 from netcl.core.device import device, get_active_device
-from netcl.core.dtypes import SUPPORTED, canonical, is_floating, is_integer, itemsize, kind, numpy_dtype, promote
+from netcl.core.dtypes import (
+    OBJECTS,
+    SUPPORTED,
+    canonical,
+    is_floating,
+    is_integer,
+    itemsize,
+    kind,
+    numpy_dtype,
+    promote,
+)
 from netcl.core.errors import ConfigError, DeviceNotFoundError, DTypeError, NetclError, ShapeError
 from netcl.core.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
@@ -182,6 +192,14 @@ def dtypes_promote_as_in_pytorch() -> None:
     assert (kind("bool") == kind("int32"), kind("int32") == kind("uint8")) == (False, True)
     assert canonical(np.float32) == canonical("float32") == "float32"
     raises(DTypeError, canonical, "complex256")
+
+
+@check("tensor")
+def dtypes_are_objects() -> None:
+    zeros = Tensor.zeros(2)
+    for made, name in ((zeros, "float32"), (zeros.astype("int32"), "int32"), (zeros.reshape((2, 1)), "float32")):
+        assert made.dtype is OBJECTS[name], f"{type(made.dtype)} in place of OBJECTS[{name!r}]"
+        assert made.dtype.is_floating_point == (name == "float32")
 
 
 @check("tensor")

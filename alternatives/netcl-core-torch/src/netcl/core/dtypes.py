@@ -19,7 +19,6 @@ SUPPORTED = (
     "float64",
 )  # fmt: skip
 TORCH = {name: getattr(torch, name) for name in SUPPORTED}
-NAMES = {value: name for name, value in TORCH.items()}
 _BITS = {name: torch.empty((), dtype=value).element_size() * 8 for name, value in TORCH.items()}
 _KINDS = {name: 0 if name == "bool" else 2 if "float" in name else 1 for name in SUPPORTED}
 _OTHER = {
@@ -62,6 +61,7 @@ class DType(str):
 
 
 OBJECTS = {name: DType(name) for name in SUPPORTED}
+NAMES = {value: OBJECTS[name] for name, value in TORCH.items()}
 
 
 def canonical(dtype: Any) -> str:
@@ -87,9 +87,9 @@ def canonical(dtype: Any) -> str:
     return name
 
 
-def get_default_dtype() -> str:
+def get_default_dtype() -> DType:
     """The dtype of tensors that are made of Python floats or of sizes alone."""
-    return "float32"
+    return OBJECTS["float32"]
 
 
 def is_floating(dtype: Any) -> bool:

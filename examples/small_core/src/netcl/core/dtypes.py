@@ -78,7 +78,7 @@ def integer_range(dtype):
 
 def get_default_dtype():
     """The dtype of tensors made of Python floats."""
-    return "float32"
+    return OBJECTS["float32"]
 
 
 def promote(*dtypes):

@@ -130,9 +130,9 @@ def set_default_dtype(dtype: DTypeLike) -> None:
     _default = name
 
 
-def get_default_dtype() -> str:
+def get_default_dtype() -> DType:
     """Returns the dtype of tensors that are made of Python floats or of sizes alone."""
-    return _default
+    return OBJECTS[_default]
 
 
 class DType(str):
@@ -166,6 +166,9 @@ class DType(str):
 
     def __repr__(self) -> str:
         return f"netcl.{self}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _object, (str(self),)
 
 
 def is_dtype(name: object) -> bool:
@@ -334,3 +337,8 @@ OBJECTS.update(
         ("long", "int64"),
     )
 )  # fmt: skip
+
+
+def _object(name: str) -> DType:
+    """Returns the DType of a pickle: the one of a supported dtype."""
+    return OBJECTS[name] if name in OBJECTS else DType(name)

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype
+from netcl.core.dtypes import OBJECTS, from_bfloat16, numpy_dtype
 from netcl.io import pickled_arrays
 from netcl.io.budget import Budget, Meter
 from netcl.io.checksum import crc32
@@ -92,7 +92,7 @@ def load_torch(
     """Returns the object that ``torch.save`` wrote to ``path``: dicts, lists and tuples of plain values and tensors.
 
     Tensors are created on ``queue`` (None: the active device), as plain Tensors, also for parameters; equal views of
-    one storage are one Tensor. dtypes are returned as their names. With ``model`` the file must be its state, which is
+    one storage are one Tensor. dtypes are returned as DType. With ``model`` the file must be its state, which is
     read into it tensor by tensor, and the result is that of ``model.load_state_dict``: ``missing_keys`` and
     ``unexpected_keys``, which ``strict=False`` allows. Raises CheckpointError for a file that is
     damaged or truncated, that contains anything but tensors and plain values (nothing in it is ever executed), that has
@@ -277,7 +277,8 @@ def _device(kind: Any, index: Any = None) -> str:
 
 _NAMES: dict[str, Any] = {
     **{f"torch {name}": StorageType(dtype) for name, dtype in STORAGES.items()},
-    **{f"torch {dtype}": dtype for dtype in (*SUPPORTED, "int8", "int16", "uint16", "uint32", "uint64")},
+    **{f"torch {dtype}": dtype for dtype in ("int8", "int16", "uint16", "uint32", "uint64")},
+    **{f"torch {name}": dtype for name, dtype in OBJECTS.items()},
     "torch.storage UntypedStorage": StorageType(None),
     "torch Tensor": "Tensor",
     "torch.nn.parameter Parameter": "Parameter",
@@ -341,7 +342,7 @@ class _Tensors:
         if not isinstance(storage, Storage):
             raise PickleError("it is damaged (a tensor has no storage)")
         name = storage.dtype if storage.dtype is not None else dtype
-        if not isinstance(name, str) or name not in SUPPORTED:
+        if not isinstance(name, str) or name not in OBJECTS:
             known = name if isinstance(name, str) else "of its own"
             raise PickleError(f"a tensor has the dtype {known}, which netcl lacks")
         numbers = (offset, *shape, *strides)

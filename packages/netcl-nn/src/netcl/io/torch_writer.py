@@ -12,6 +12,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.dtypes import DType
 from netcl.io import pickled_arrays
 from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
@@ -97,7 +98,9 @@ class _Pickle:
             raise TypeError(f"{path}: nested more than {_DEPTH} levels deep")
         if isinstance(value, np.generic):
             value = value.item()
-        if value is None or isinstance(value, (bool, int, float, str)):
+        if isinstance(value, DType):
+            self._parts.append(f"ctorch\n{value}\n".encode())
+        elif value is None or isinstance(value, (bool, int, float, str)):
             self._parts.append(_plain(value))
         elif self.arrays and isinstance(value, np.ndarray):
             self._parts.append(pickled_arrays.pickled(value))

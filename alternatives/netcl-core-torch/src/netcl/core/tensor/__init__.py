@@ -12,7 +12,7 @@ import torch
 from netcl.core.backend.protocol import HostTransfer
 from netcl.core.backend.registry import engine_for, is_queue
 from netcl.core.device import DeviceHandle, manager
-from netcl.core.dtypes import NAMES, TORCH, canonical, is_floating, kind, numpy_dtype
+from netcl.core.dtypes import NAMES, TORCH, DType, canonical, is_floating, kind, numpy_dtype
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.tensor import gradients, in_place
 
@@ -243,8 +243,8 @@ class Tensor:
         return tuple(self._t.shape)
 
     @property
-    def dtype(self) -> str:
-        """The name of the dtype, a string."""
+    def dtype(self) -> DType:
+        """The dtype: its name, a string, with PyTorch's attributes."""
         return NAMES[self._t.dtype]
 
     @property

@@ -8,7 +8,7 @@ from netcl.core.backend.protocol import HostTransfer
 from netcl.core.backend.registry import engine_for, is_queue
 from netcl.core.device import manager
 from netcl.core.dispatch import call
-from netcl.core.dtypes import canonical, numpy_dtype
+from netcl.core.dtypes import OBJECTS, canonical, numpy_dtype
 from netcl.core.errors import DTypeError
 from netcl.core.layout import fitting
 
@@ -32,7 +32,7 @@ class Tensor:
     size = property(lambda self: self.array.size)
     nbytes = property(lambda self: self.array.nbytes)
     strides = property(lambda self: tuple(step // self.array.itemsize for step in self.array.strides))
-    dtype = property(lambda self: self.array.dtype.name)
+    dtype = property(lambda self: OBJECTS[self.array.dtype.name])
     engine = property(lambda self: engine_for(self.queue))
     backend = property(lambda self: self.engine.name)
     device = property(lambda self: self.engine.handle)

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.capture.call_log import Ref, is_expression, replaced, run_arguments, tensors_in
+from netcl.core.dtypes import OBJECTS
 from netcl.core.expr import Expr, Index, Reduce
 from netcl.core.expr.rewrite import walk
 from netcl.core.tensor.tensor import Tensor
@@ -35,7 +36,7 @@ class _Storages:
         if known.shape == shape and known.dtype == ref.dtype:
             return known
         other = known._alias(shape)
-        other.dtype = ref.dtype
+        other.dtype = OBJECTS[ref.dtype]
         return other
 
 

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.core import dtypes
+from netcl.core.dtypes import OBJECTS, DType
 from netcl.core.tensor.gradients import find, grad_fn_of, load
 from netcl.core.tensor.storage import Storage, Upload
 
@@ -53,7 +54,7 @@ class TensorData:
     )
     engine: Any  # a DeviceBackend, whose calls take TensorData
     shape: tuple[int, ...]
-    dtype: str
+    dtype: DType
     _storage: Storage
     _base: Any
     _requires_grad: bool
@@ -64,7 +65,7 @@ class TensorData:
         """Sets every slot; the arguments are trusted. The warm call of OpenCL repeats these lines."""
         self.engine = engine
         self.shape = shape
-        self.dtype = dtype
+        self.dtype = OBJECTS[dtype]
         self._storage = storage
         self._requires_grad = False
         self._grad = None

@@ -72,7 +72,7 @@ class Tensor(Creation["Tensor"]):
     if not TYPE_CHECKING:  # for dataclasses.fields; the types are those of the slots and properties
         buffer: Any
         shape: tuple[int, ...]
-        dtype: str
+        dtype: dtypes.DType
         context: Any
         queue: Any
         pool_handle: Any

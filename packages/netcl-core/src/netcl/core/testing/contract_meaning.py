@@ -10,11 +10,11 @@ __all__ = ["CHAPTERS", "MEANINGS"]
 
 CHAPTERS: dict[str, str] = {
     "tensor": """
-A tensor is dense, of fixed shape and dtype, on one device. `shape` is a tuple of ints, `dtype` one of the names in
-`dtypes.SUPPORTED`, `queue` an object of the device for which `is_queue` is true, `engine` the one object of the core
-that computes on that queue: two tensors are on one device if their engines are the same object. Methods accept
-selectors, handles and queues for a device. `Tensor` may be subclassed: `cls.__new__(cls)` followed by
-`gradients.make_leaf(leaf, value)` makes a leaf on the storage of another tensor, as `Parameter` does.
+A tensor is dense, of fixed shape and dtype, on one device. `shape` is a tuple of ints, `dtype` one of
+`dtypes.OBJECTS`, which is its name with attributes, `queue` an object of the device for which `is_queue` is true,
+`engine` the one object of the core that computes on that queue: two tensors are on one device if their engines are the
+same object. Methods accept selectors, handles and queues for a device. `Tensor` may be subclassed: `cls.__new__(cls)`
+followed by `gradients.make_leaf(leaf, value)` makes a leaf on the storage of another tensor, as `Parameter` does.
 
 **Host data.** `from_host(data)` copies arrays, lists and numbers to the active device; `from_host(queue, data, dtype)`
 to another one. Arrays keep their dtype, but float64 becomes float32 unless a dtype is given; Python ints are int64,
@@ -255,7 +255,7 @@ MEANINGS: dict[str, str] = {
     **_fields(
         "netcl.core.Tensor",
         {
-            "dtype": "The name of the dtype, a string.",
+            "dtype": "The dtype, a DType: its name, a string, with PyTorch's attributes.",
             "engine": "The object that computes on the tensor's device; the same object for all tensors there.",
             "shape": "The lengths of the axes, a tuple of ints.",
         },

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.queue.launch import PreparedLaunch, released
 from netcl.core.device import health
-from netcl.core.dtypes import c_type, compute_type, itemsize
+from netcl.core.dtypes import OBJECTS, c_type, compute_type, itemsize
 from netcl.core.errors import OutOfMemoryError
 from netcl.core.expr.c_types import is_small
 from netcl.core.tensor.data import TensorData
@@ -99,6 +99,7 @@ def _closed(
     name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
     nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
     bucket = engine.pool.bucket_for(nbytes)
+    dtype_object = OBJECTS[dtype]
     kernels, launched, override_pools = prepared.kernels, launcher.launched, engine.override_pools
 
     def warm(args: Sequence[Any]) -> Tensor | None:
@@ -131,7 +132,7 @@ def _closed(
         s.views = None
         t.engine = engine  # type: ignore[assignment]
         t.shape = shape
-        t.dtype = dtype
+        t.dtype = dtype_object
         t._requires_grad = False
         t._grad = None
         t._grad_fn = None
