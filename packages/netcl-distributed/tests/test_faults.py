@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from netcl.distributed import shared
+from netcl.distributed import shared, shared_folder
 
 FAULTS = Path(__file__).parent / "ranks" / "faults.py"
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for or
 
 def left_over() -> set[Path]:
     """The files of dead launchers; other tests may have living ones at the same time."""
-    found = shared._folder().glob("netcl-*-*")
+    found = shared_folder.segment_folder().glob("netcl-*-*")
     return {path for path in found if not shared._lives(int(path.name.split("-")[1])) and path.name[-4:] != "test"}
 
 
@@ -99,8 +99,8 @@ def test_no_more_restarts_than_allowed(tmp_path: Path, mark: str, launch: Callab
 
 def test_a_file_of_a_dead_run_is_removed_and_a_living_one_kept() -> None:
     dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    left = shared._folder() / f"netcl-{int(dead.stdout)}-test"
-    living = shared._folder() / f"netcl-{os.getpid()}-test"
+    left = shared_folder.segment_folder() / f"netcl-{int(dead.stdout)}-test"
+    living = shared_folder.segment_folder() / f"netcl-{os.getpid()}-test"
     try:
         for path in (left, living):
             path.write_bytes(b"left over")

@@ -12,11 +12,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import netcl.distributed as dist
-from netcl.core import config
+from netcl.core import Tensor, config
 
 
 def say(text: str) -> None:
@@ -33,12 +34,22 @@ def start_a_child() -> None:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", *sys.argv[2:]])
 
 
+def values(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Ones: an array, or, if the devices sum, a tensor that is large enough for them."""
+    return Tensor.from_host(np.ones((1 << 18, *shape), dtype)) if on_devices() else np.ones(shape, dtype)
+
+
+def on_devices() -> bool:
+    """True if tensors of a megabyte or more are summed on the devices."""
+    return bool(config.get("DIST_STAGING") == "on")
+
+
 def die_in_a_collective(group: dist.ProcessGroup, last: bool) -> None:
     if len(sys.argv) > 2:
         start_a_child()
     if last:
         threading.Timer(0.3, kill_self).start()
-    big = np.ones(1 << 20, np.float32)
+    big = values((4,), np.float32) if on_devices() else np.ones(1 << 20, np.float32)
     for _ in range(100_000):
         group.all_reduce(big)
 
@@ -58,7 +69,7 @@ def main() -> None:
     # A slow start of the others is not a fault.
     group = dist.init_process_group(timeout=90)
     last = group.rank == group.size - 1
-    x = np.ones(8, np.float32)
+    x = values((8,), np.float32)
     group.all_reduce(x)
     group.timeout = float(config.get("DIST_TIMEOUT_S"))
     if fault in ("kill", "stay"):
@@ -76,7 +87,7 @@ def main() -> None:
     if last and fault == "other":
         group.broadcast(x)
     if last and fault == "shape":
-        x = np.ones(9, np.float32)
+        x = values((9,), np.float32)
     if last and fault == "dtype":
         x = np.ones(8, np.int32)
     group.all_reduce(x)

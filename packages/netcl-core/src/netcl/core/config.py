@@ -109,6 +109,12 @@ _ROWS = (
         "WATCHDOG_S", "float", 30.0, "seconds after which a kernel that hangs is named in a warning; 0: off", 0, 1e9
     ),
     Variable("DIST_TIMEOUT_S", "float", 30.0, "timeout of collectives, in seconds", 0, 1e9),
+    Variable(
+        "DIST_STAGING",
+        "auto on off",
+        "auto",
+        "gradients pass between ranks by page-locked memory and are summed on the devices; auto: if all are GPUs",
+    ),
     Variable("SIGINT", "bool", True, "installs the handler that ends a process stuck in a kernel"),
     Variable("PROGRESS", "bool", True, "shows on a terminal that kernels are built for the first time"),
     Variable("SEED", "int", None, "seed of every generator; unset: fresh each process", 0, 2**64 - 1),

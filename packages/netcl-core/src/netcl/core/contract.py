@@ -23,6 +23,7 @@ LEVELS: frozenset[str] = frozenset(
         "several-devices",
         "tracing",
         "capture",
+        "staging",
         "profiling",
         "pools",
         "front",

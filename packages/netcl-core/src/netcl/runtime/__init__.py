@@ -1,8 +1,8 @@
-"""Services that the layers above share: the program cache, captured steps, graphs and streams."""
+"""Services that the layers above share: the program cache, captured steps, graphs, staging memory and streams."""
 
 from __future__ import annotations
 
-__all__ = ["cache", "capture", "graph", "stream"]
+__all__ = ["cache", "capture", "graph", "staging", "stream"]
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
 from netcl.distributed.work import Work
 
-__all__ = ["Buckets", "Span"]
+__all__ = ["Buckets", "Span", "packed"]
 
 
 class Span(NamedTuple):
@@ -22,6 +22,20 @@ class Span(NamedTuple):
     name: str
     begun: float
     ended: float
+
+
+def packed(params: Sequence[Tensor], nbytes: int) -> list[list[int]]:
+    """Returns the indices of the parameters, last first, in buckets of one dtype and at most ``nbytes``."""
+    buckets: list[list[int]] = []
+    bytes_left, dtype = 0, ""
+    for place in range(len(params) - 1, -1, -1):
+        param = params[place]
+        if not buckets or param.dtype != dtype or param.nbytes > bytes_left:
+            buckets.append([])
+            bytes_left, dtype = nbytes, param.dtype
+        buckets[-1].append(place)
+        bytes_left -= param.nbytes
+    return buckets
 
 
 class _Bucket:
@@ -55,7 +69,7 @@ class Buckets:
         self._local, self._thread = local, thread
         self._group = group if local is None or local.rank == 0 else None
         self._compression = compression
-        self._groups = self._packed(nbytes)
+        self._groups = packed(params, nbytes)
         self._bucket_of = {place: at for at, places in enumerate(self._groups) for place in places}
         # Kept from step to step: allocating new memory from the system costs as much as filling it.
         self._flats = [
@@ -64,19 +78,6 @@ class Buckets:
         ]
         self.spans: list[Span] = []
         self.begin()
-
-    def _packed(self, nbytes: int) -> list[list[int]]:
-        """Returns the indices of the parameters, last first, in buckets."""
-        buckets: list[list[int]] = []
-        bytes_left, dtype = 0, ""
-        for place in range(len(self._params) - 1, -1, -1):
-            param = self._params[place]
-            if not buckets or param.dtype != dtype or param.nbytes > bytes_left:
-                buckets.append([])
-                bytes_left, dtype = nbytes, param.dtype
-            buckets[-1].append(place)
-            bytes_left -= param.nbytes
-        return buckets
 
     def begin(self) -> None:
         """Drops the gradients of the last backward pass."""

@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError
-from netcl.distributed.reductions import Array, check_op, even_bounds
+from netcl.distributed.reductions import REDUCED, Array, check_op, even_bounds
 from netcl.distributed.work import CommThread, Work
+
+if TYPE_CHECKING:
+    from netcl.core.device import DeviceHandle
+    from netcl.distributed.staged_exchange import StagedExchange
 
 __all__ = ["ProcessGroup", "Signature", "Value", "mismatch"]
 
 Value: TypeAlias = Tensor | Array
+_ON_DEVICES_FROM = 1 << 20  # bytes: smaller tensors cost more on the way than the host needs for them
 
 
 class Signature(NamedTuple):
@@ -111,6 +116,16 @@ class ProcessGroup(ABC):
     def all_reduce(self, x: Value, op: str = "sum", *, async_op: bool = False) -> Any:
         """Replaces ``x``, in place, by the ``op`` (sum, mean, max, min, prod) of the ``x`` of all ranks."""
         check_op(op)
+        signature = self._signed("all_reduce", x, reduce=op)
+        exchange = self._exchange_for(x, op)
+        if exchange is not None and isinstance(x, Tensor):
+            ready = exchange.mark()
+
+            def reduced() -> Value:
+                self._barrier()  # compares the signatures
+                return exchange.reduce(x, op, ready)
+
+            return self._issue(signature._replace(op="all_reduce on devices"), reduced, async_op)
         host = _Host(x)
 
         def work() -> Value:
@@ -119,7 +134,7 @@ class ProcessGroup(ABC):
             self._reduce_range(values.reshape(-1), out.reshape(-1), op, 0, values.size)
             return host.write(out)
 
-        return self._issue(self._signed("all_reduce", x, reduce=op), work, async_op)
+        return self._issue(signature, work, async_op)
 
     def reduce(self, x: Value, root: int = 0, op: str = "sum", *, async_op: bool = False) -> Any:
         """Like ``all_reduce``, but only the ``x`` of rank ``root`` is replaced."""
@@ -257,7 +272,21 @@ class ProcessGroup(ABC):
         """Ends the thread of the group and releases its resources; does not wait for the other ranks."""
         self.comm.close()
 
+    def exchange(self, handle: DeviceHandle) -> StagedExchange | None:
+        """Returns this rank's StagedExchange for tensors of the queue of ``handle``, which sums on the devices; None if
+        the transport has no memory that the devices of all ranks read, if one of them shares the host's memory
+        (NETCL_DIST_STAGING), or if there is not enough of it. All ranks call it together the first time; a group has
+        one exchange.
+        """
+        return None
+
     # -- execution of a collective -------------------------------------------------------------------------------------
+
+    def _exchange_for(self, x: Value, op: str) -> StagedExchange | None:
+        """Returns the exchange if a tensor is better summed on the devices than on the host."""
+        if not isinstance(x, Tensor) or x.nbytes < _ON_DEVICES_FROM or x.dtype not in REDUCED:
+            return None
+        return self.exchange(Tensor.empty((0,), queue=x.queue).device) if op in ("sum", "mean") else None
 
     def _gathered(self, name: str, x: Value, root: int, async_op: bool) -> Any:
         host = _Host(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,9 @@ from netcl.core.device import device
 from netcl.distributed.backoff import Deadline
 from netcl.distributed.current import active_group
 from netcl.distributed.reductions import Array
-from netcl.distributed.shared_buffer import ABORT_CODE, DONE, FAILED, HEAD, RANK_WORDS, SharedBuffer, SharedBufferGroup
+from netcl.distributed.shared_buffer import ABORT_CODE, DONE, FAILED, HEAD, RANK_WORDS, SharedBuffer
+from netcl.distributed.shared_buffer_group import SharedBufferGroup
+from netcl.distributed.staging_segment import SLOT_BYTES, SLOTS, StagingSegment, segment_bytes
 
 __all__ = ["LocalGroup", "local_groups", "run_on_devices"]
 
@@ -33,6 +36,7 @@ class _ThreadState:
         )
         self.texts: list[list[str]] = [["", "", ""] for _ in range(size)]
         self.reason = ""
+        self.memory: mmap.mmap | None = None  # for exchanges between devices
         self.changed: threading.Condition = threading.Condition()
 
 
@@ -73,7 +77,14 @@ class LocalGroup(SharedBufferGroup):
     """A rank that is a thread of this process; see ``local_groups``."""
 
     def __init__(self, state: _ThreadState, rank: int, size: int, timeout: float) -> None:
+        self._state = state
         super().__init__(_ThreadBuffer(state, rank, size), timeout)
+
+    def _new_segment(self) -> StagingSegment | None:
+        with self._state.changed:
+            if self._state.memory is None:
+                self._state.memory = mmap.mmap(-1, segment_bytes(self.size, SLOTS, SLOT_BYTES))
+        return StagingSegment(self._state.memory, self.size, SLOTS, SLOT_BYTES)
 
     def _reduce_range(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
         if self.size > 1:

@@ -127,7 +127,7 @@ class ParallelCall:
             raise RuntimeError("DataParallel: backward a second time through one call; call the model again")
         given = [self._given(at, grads) for at in range(len(self._replicas))]
 
-        def run(at: int) -> list[Array | None] | None:
+        def run(at: int) -> Sequence[Array | Tensor | None] | None:
             replica, (roots, parts) = self._replicas[at], given[at]
             begun = time.perf_counter()
             if replica.buckets is not None:
@@ -153,7 +153,9 @@ class ParallelCall:
         else:
             params = self._replica_set.params
             found = [
-                None if total is None else Tensor.from_host(param.queue, total, param.dtype)
+                total
+                if total is None or isinstance(total, Tensor)
+                else Tensor.from_host(param.queue, total, param.dtype)
                 for param, total in zip(params, sums)
             ]
         for replica in self._replicas:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["OPS", "Array", "check_op", "even_bounds", "reduce_in_order"]
+__all__ = ["OPS", "REDUCED", "Array", "check_op", "even_bounds", "reduce_in_order"]
 
 Array = np.ndarray[Any, Any]
 
@@ -18,6 +18,10 @@ OPS: dict[str, Callable[..., Any]] = {
     "min": np.minimum,
     "prod": np.multiply,
 }
+
+
+# Dtypes that devices sum as ``reduce_in_order`` does: in the dtype itself, halves in float32 and rounded once.
+REDUCED = ("float32", "float64", "float16", "bfloat16", "int32", "int64")
 
 
 def check_op(op: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor, dispatch
 from netcl.core.device import DeviceHandle, device
 from netcl.distributed.buckets import Buckets
@@ -20,6 +21,9 @@ from netcl.distributed.reductions import Array
 from netcl.distributed.replicas import Replica, tensors_of
 from netcl.distributed.sync_batchnorm import SyncBatchNorm
 from netcl.ops.random import get_rng_state, set_rng_state
+
+if TYPE_CHECKING or "staging" in LEVELS:
+    from netcl.distributed.staged_buckets import StagedBuckets
 
 __all__ = ["ReplicaSet"]
 
@@ -45,17 +49,20 @@ class ReplicaSet:
         self.module: Any = module
         self.params: list[Tensor] = params
         self.group: ProcessGroup | None = group
+        # The first replica on the module's device shares its tensors.
+        queues = [handle.queue for handle in handles]
+        home = queues.index(self.params[0].queue) if self.params[0].queue in queues else -1
         self.counts: list[int] = [len(handles)]
+        homes = [home]
         if group is not None:
             _equalize(module, group)
-            self.counts = [int(count) for count in group.all_gather(np.array([len(handles)]))]
+            facts = np.asarray(group.all_gather(np.array([[len(handles), home]])))
+            self.counts, homes = facts[:, 0].tolist(), facts[:, 1].tolist()
         self.synchronizes: bool = bool(_synchronized(module))
         self.one_device_per_rank: bool = max(self.counts) == 1
         self.balancer = LoadBalancer(len(self.counts) if self.one_device_per_rank else len(handles), weights)
         self._bucket_bytes, self._compression = bucket_bytes, compression
-        # The first replica on the module's device shares its tensors.
-        queues = [handle.queue for handle in handles]
-        home = queues.index(self.params[0].queue) if self.params[0].queue in queues else -1
+        self._at_home = self.one_device_per_rank and min(homes) == 0
         self.replicas: list[Replica] = [Replica(module, handle, at == home) for at, handle in enumerate(handles)]
         self._connect()
 
@@ -78,7 +85,11 @@ class ReplicaSet:
                 if layer.normalize.group is group and not self.one_device_per_rank:
                     layer.normalize = SyncBatchNorm()
             local = member if member.size > 1 else None
-            if local is not None or group is not None:
+            # One device on each rank, which is the module's: the same condition on all ranks.
+            exchange = group.exchange(replica.handle) if group is not None and self._at_home else None
+            if group is not None and exchange is not None:
+                replica.buckets = StagedBuckets(replica.params, exchange, group, self._bucket_bytes, self._compression)
+            elif local is not None or group is not None:
                 replica.buckets = Buckets(replica.params, local, group, self._bucket_bytes, self._compression)
 
     def changed(self) -> list[list[tuple[Tensor, Array]]]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl.core import Tensor
 from netcl.core.device import DeviceHandle
 from netcl.distributed.buckets import Buckets, Span
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.local import LocalGroup
+
+if TYPE_CHECKING:
+    from netcl.distributed.staged_buckets import StagedBuckets
 
 __all__ = ["Replica", "tensors_of"]
 
@@ -34,7 +37,7 @@ class Replica:
         self.params: list[Tensor] = [param for param in self.module.parameters() if param.requires_grad]
         self.member: LocalGroup
         self.ranks: ProcessGroup
-        self.buckets: Buckets | None = None
+        self.buckets: Buckets | StagedBuckets | None = None
         self.spans: list[Span] = []
         self._seen: dict[str, tuple[int, int]] = {}
         for place, param in enumerate(self.params):

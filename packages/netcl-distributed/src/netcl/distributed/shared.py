@@ -9,7 +9,6 @@ import errno
 import mmap
 import os
 import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +21,17 @@ from netcl.core import config
 from netcl.core.errors import format_bytes
 from netcl.distributed.backoff import Deadline, sleep_with_backoff, yield_processor
 from netcl.distributed.reductions import Array
-from netcl.distributed.shared_buffer import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, SharedBuffer, SharedBufferGroup
+from netcl.distributed.shared_buffer import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, SharedBuffer
+from netcl.distributed.shared_buffer_group import SharedBufferGroup
+from netcl.distributed.shared_folder import PREFIX, segment_folder, segment_prefix
+from netcl.distributed.staging_segment import (
+    SLOT_BYTES,
+    SLOTS,
+    StagingSegment,
+    create_segment,
+    open_segment,
+    segment_bytes,
+)
 
 __all__ = ["WINDOW", "MappedBuffer", "SharedGroup", "attach", "create", "join", "sweep"]
 
@@ -32,14 +41,9 @@ _MAGIC = 0x6E6574636C310000
 _MAGIC_WORD, _SIZE, _WINDOW_BYTES = 2, 3, 4
 _WORD = 8
 _TEXT = 512
-_PREFIX = "netcl-"
 _SPINS, _YIELD_S = 400, 1e-3
+_LEAST_SLOT = 1 << 18
 _MAIN = threading.main_thread().ident
-
-
-def _folder() -> Path:
-    memory = Path("/dev/shm")
-    return memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
 
 
 def _layout(size: int, window: int) -> tuple[int, int, int]:
@@ -144,6 +148,25 @@ class SharedGroup(SharedBufferGroup):
 
     buffer: MappedBuffer
 
+    def _new_segment(self) -> StagingSegment | None:
+        slot_bytes = SLOT_BYTES
+        while slot_bytes >= _LEAST_SLOT:
+            path = create_segment(segment_bytes(self.size, SLOTS, slot_bytes)) if self.rank == 0 else None
+            text = b"" if path is None else str(path).encode()
+            name = np.frombuffer(text.ljust(_TEXT, b"\0"), np.uint8).copy()
+            self._broadcast_range(name if self.rank == 0 else None, name, 0, 0, name.size)
+            found = name.tobytes().rstrip(b"\0").decode()
+            try:
+                if found:
+                    memory = open_segment(found)
+                    self._barrier()  # all ranks have opened it
+                    return StagingSegment(memory, self.size, SLOTS, slot_bytes)
+            finally:
+                if path is not None:
+                    path.unlink(missing_ok=True)
+            slot_bytes //= 2
+        return None
+
 
 def create(size: int, window: int = WINDOW) -> Path:
     """Creates the file of a group of ``size`` ranks and returns its path; raises MemoryError if there is not enough
@@ -152,7 +175,7 @@ def create(size: int, window: int = WINDOW) -> Path:
     Its name contains the id of this process, by which ``sweep`` distinguishes files of dead runs.
     """
     _, _, total = _layout(size, window)
-    path = _folder() / f"{_PREFIX}{os.getpid()}-{token_hex(4)}"
+    path = segment_folder() / f"{segment_prefix()}{token_hex(4)}"
     try:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         with open(os.open(path, flags, 0o600), "r+b") as file:  # no moment in which others may open it
@@ -178,8 +201,8 @@ def create(size: int, window: int = WINDOW) -> Path:
 def sweep() -> list[Path]:
     """Removes the files of runs whose launcher is dead, and returns their paths."""
     removed = []
-    for path in _folder().glob(f"{_PREFIX}*-*"):
-        number = path.name[len(_PREFIX) :].partition("-")[0]
+    for path in segment_folder().glob(f"{PREFIX}*-*"):
+        number = path.name[len(PREFIX) :].partition("-")[0]
         if number.isdigit() and not _lives(int(number)):
             # Another launcher may sweep concurrently; another user's file belongs to that user.
             with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Collectives over a shared buffer: each rank writes into its own window, and all ranks read after a barrier.
+"""SharedBuffer: memory of all ranks; each writes into its own window, and all read after a barrier.
 
 Every rank has a window of two halves (double buffering). Data written before barrier k is in half k % 2, and is read
 between the barriers k and k + 1; so one barrier between writing and reading suffices, and no data is overwritten while
@@ -12,13 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from zlib import crc32
 
-import numpy as np
-
 from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
 from netcl.distributed.backoff import Deadline
 from netcl.distributed.errors import RankFailedError
-from netcl.distributed.group import ProcessGroup, Signature, mismatch
-from netcl.distributed.reductions import Array, even_bounds, reduce_in_order
+from netcl.distributed.reductions import Array
 
 __all__ = [
     "ABORT_CODE",
@@ -27,9 +24,9 @@ __all__ = [
     "DONE",
     "FAILED",
     "HEAD",
+    "MISMATCHED",
     "RANK_WORDS",
     "SharedBuffer",
-    "SharedBufferGroup",
 ]
 
 # Words of the buffer: the abort code and rank, then per rank the number of barriers it has reached, a flag that it has
@@ -142,15 +139,26 @@ class SharedBuffer(ABC):
         in_time = self.until(ended, Deadline(self.timeout))
         if ready():
             return
+        self.report_missing(missing(), not in_time)
+
+    def report_missing(self, missing: Sequence[int], too_late: bool) -> None:
+        """Aborts the group, and raises the error, if one of the ranks that this one waits for has ended, or if it is
+        ``too_late`` for any of them. Raises the error of an earlier abort.
+        """
         self.check()
-        late = missing()
-        gone = [rank for rank in late if self.word(rank, DONE)]
+        gone = [rank for rank in missing if self.word(rank, DONE)]
         if gone:
             self.abort(FAILED, gone[0], f"rank {gone[0]} has ended, the others wait for it in a collective")
-        elif not in_time:
-            names = ", ".join(f"rank {rank}" for rank in late)
-            self.abort(LATE, late[0], f"{names} did not come within {self.timeout:g} s; rank {self.rank} waited")
+        elif too_late and missing:
+            names = ", ".join(f"rank {rank}" for rank in missing)
+            self.abort(LATE, missing[0], f"{names} did not come within {self.timeout:g} s; rank {self.rank} waited")
         self.check()
+
+    def report_error(self, error: BaseException) -> None:
+        """Aborts the group for an error of this rank, if it has not been aborted."""
+        code = MISMATCHED if isinstance(error, CollectiveMismatchError) else FAILED
+        text = str(error) if code == MISMATCHED else f"rank {self.rank} raised {type(error).__name__}: {error}"
+        self.abort(code, self.rank, text)
 
     def abort(self, code: int, rank: int, reason: str) -> None:
         """Aborts the group for all ranks; the first reason is kept."""
@@ -218,94 +226,3 @@ class SharedBuffer(ABC):
             raise CollectiveMismatchError(reason, op="recv")
         out[...] = self.area(source, 2)[: out.size]
         self.set_word(source, MESSAGES_RECEIVED, self.word(source, MESSAGES_SENT))
-
-
-class SharedBufferGroup(ProcessGroup):
-    """A group whose ranks exchange data by a shared buffer."""
-
-    def __init__(self, buffer: SharedBuffer, timeout: float) -> None:
-        self.buffer = buffer
-        super().__init__(buffer.rank, buffer.size, timeout)
-        self._unread = False  # signatures that have not been compared yet
-
-    @property
-    def timeout(self) -> float:
-        """Seconds that this rank waits for the others in a collective; may be set."""
-        return self.buffer.timeout
-
-    @timeout.setter
-    def timeout(self, seconds: float) -> None:
-        self.buffer.timeout = seconds
-
-    def _announce(self, signature: Signature) -> None:
-        self._unread = True
-        self.buffer.post_signature(signature.text)
-
-    def _barrier(self) -> None:
-        self.buffer.barrier()
-        if self._unread:
-            self._unread = False
-            if not self.buffer.signatures_match():
-                error = mismatch(self.buffer.signatures())
-                self.buffer.abort(MISMATCHED, 0, str(error))
-                raise error
-
-    def _reduce_range(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
-        buffer, dtype, me = self.buffer, source.dtype, self.rank
-        step = buffer.window // dtype.itemsize
-        for start in range(0, max(source.size, 1), step):
-            stop = min(start + step, source.size)
-            bounds = even_bounds(start, stop, self.size)
-            mine, end = bounds[me], bounds[me + 1]
-            # Each rank reduces its part of the chunk; no other rank reads this rank's values of that part.
-            shown = buffer.own(dtype)
-            shown[: mine - start] = source[start:mine]
-            shown[end - start : stop - start] = source[end:stop]
-            self._barrier()
-            parts = [
-                source[mine:end] if rank == me else buffer.read(rank, dtype)[mine - start : end - start]
-                for rank in range(self.size)
-            ]
-            reduce_in_order(parts, op, buffer.own(dtype)[mine - start : end - start])
-            self._barrier()
-            for rank in range(self.size):
-                first, last = max(bounds[rank], low), min(bounds[rank + 1], high)
-                if first < last:
-                    out[first - low : last - low] = buffer.read(rank, dtype)[first - start : last - start]
-
-    def _concatenate(self, own: Array, counts: Sequence[int]) -> Array:
-        buffer, dtype = self.buffer, own.dtype
-        out = np.empty(sum(counts), dtype)
-        places = np.cumsum([0, *counts])
-        step = buffer.window // dtype.itemsize
-        for start in range(0, max(*counts, 1), step):
-            piece = own[start : start + step]
-            buffer.own(dtype)[: piece.size] = piece
-            self._barrier()
-            for place, count, rank in zip(places, counts, range(self.size)):
-                stop = min(start + step, count)
-                if start < stop:
-                    out[place + start : place + stop] = buffer.read(rank, dtype)[: stop - start]
-        return out
-
-    def _broadcast_range(self, source: Array | None, out: Array, root: int, low: int, total: int) -> None:
-        buffer, dtype = self.buffer, out.dtype
-        step = buffer.window // dtype.itemsize
-        for start in range(0, max(total, 1), step):
-            stop = min(start + step, total)
-            if source is not None:
-                buffer.own(dtype)[: stop - start] = source[start:stop]
-            self._barrier()
-            first, last = max(start, low), min(stop, low + out.size)
-            if first < last:
-                out[first - low : last - low] = buffer.read(root, dtype)[first - start : last - start]
-
-    def _send(self, values: Array, to: int, text: str) -> None:
-        content = values.view(np.uint8)
-        for start in range(0, max(content.size, 1), self.buffer.window):
-            self.buffer.send_message(to, text, content[start : start + self.buffer.window])
-
-    def _recv(self, out: Array, source: int, text: str) -> None:
-        content = out.view(np.uint8)
-        for start in range(0, max(content.size, 1), self.buffer.window):
-            self.buffer.receive_message(source, text, content[start : start + self.buffer.window])

@@ -56,6 +56,7 @@ class KernelModules:
     recurrence: ModuleType
     attention: ModuleType
     sparse: ModuleType
+    host_call: ModuleType
 
 
 def forwarded(call: F, module: str) -> F:
@@ -142,6 +143,7 @@ class ForwardedCalls:
     sparse_pairs = forwarded(DeviceBackend.sparse_pairs, "sparse")
     random = forwarded(DeviceBackend.random, "random")
     copy = forwarded(DeviceBackend.copy, "copy")
+    host_call = forwarded(DeviceBackend.host_call, "host_call")
 
     def kernel(self, name: str) -> Callable[..., Any]:
         """The function that computes the call ``name``; it takes the engine first."""

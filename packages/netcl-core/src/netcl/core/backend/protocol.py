@@ -392,6 +392,19 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def host_call(
+        self,
+        action: Callable[[Sequence[TensorData], Sequence[TensorData]], object],
+        reads: Sequence[TensorData],
+        *,
+        out: Sequence[TensorData],
+    ) -> None:
+        """Calls ``action(reads, out)`` in the order of the engine's calls: at once, or in its position in each replay
+        if this thread records. The action enqueues work that reads the values of ``reads`` and writes ``out`` and
+        returns without waiting for the device; it makes no computing call of this engine.
+        """
+        ...
+
     def copy(
         self,
         source: TensorData,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Arguments that a call writes into; it reads all others.
 _WRITTEN = ("out",)
+# Calls with effects beyond their results.
+_KEPT = ("host_call",)
 
 
 class Ref(NamedTuple):
@@ -176,7 +178,8 @@ class CallLog(Interceptor):
         finally:
             self._inside = False
         count, self._launches = self._launches, len(self._recording)
-        kept, self._marked = self._recording.marked != self._marked, self._recording.marked
+        kept = name in _KEPT or self._recording.marked != self._marked
+        self._marked = self._recording.marked
         if self._launches == count:  # nothing to compute, or the first content of something persistent
             return results
         written = [ref.number for key in _WRITTEN for ref in tensors_in(named.get(key))]

@@ -34,13 +34,15 @@ class _InMemory(dict[Any, Any]):
 
 _replaced = False
 _lock = threading.Lock()
+_naming = threading.Lock()
 
 
 def new_kernel(program: Any, name: str) -> Any:
     """Returns a new cl.Kernel of a built program; raises cl.Error if the program has no such kernel."""
     if not _replaced:
         _replace_cache()
-    return cl.Kernel(program, name)
+    with _naming:  # two threads that name generated code at once choose one name, of which pytools warns
+        return cl.Kernel(program, name)
 
 
 def raw_program(*args: Any) -> Any:

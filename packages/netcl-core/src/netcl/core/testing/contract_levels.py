@@ -45,6 +45,10 @@ LEVELS: dict[str, Level] = {
     ),
     "tracing": Level("regions of deferred calls, which jit fuses to one program", "jit calls its function eagerly"),
     "capture": Level("steps that are recorded once and replayed", "a training step runs eagerly"),
+    "staging": Level(
+        "page-locked memory that devices exchange tensors by, and host calls in captured steps",
+        "gradients pass between ranks over arrays of the host",
+    ),
     "profiling": Level("times and bytes by kernel", "Profiler callbacks measure wall time only"),
     "pools": Level("memory pools: their sizes, and emptying them", "memory reports are empty"),
     "opencl-kernels": Level("kernels written in OpenCL C", "KernelSpec raises UnsupportedError"),
@@ -199,6 +203,7 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.ops.table.expression": "expressions",
     "netcl.profiling": "profiling",
     "netcl.runtime": "capture",
+    "netcl.runtime.staging": "staging",
     **{f"netcl.ops.{name}": "ops-basic" for name in BASIC},
 }
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend import one_by_one
+from netcl.core.backend import host_call, one_by_one
 from netcl.core.backend.cpu import (
     attention,
     conv,
@@ -65,6 +65,7 @@ class CPUBackend(ForwardedCalls):
         recurrence,
         attention,
         sparse,
+        host_call,
     )
 
     def __init__(self, queue: Any = None) -> None:

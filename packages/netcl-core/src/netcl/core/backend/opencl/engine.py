@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.core.backend import host_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.interceptors import push_interceptor
 from netcl.core.backend.opencl.contraction import conv, gemm
@@ -86,6 +87,7 @@ class OpenCLBackend(ForwardedCalls):
         recurrence,
         attention,
         sparse,
+        host_call,
     )
 
     def __init__(self, queue: Any = None) -> None:

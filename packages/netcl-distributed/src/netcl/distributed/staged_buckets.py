@@ -1,0 +1,149 @@
+"""StagedBuckets: gradients that leave for the other ranks in buckets during the backward pass and are summed on the
+devices; a captured step repeats it without Python for each gradient.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from netcl.core import Tensor
+from netcl.core.dispatch import evaluate, evaluate_each
+from netcl.core.expr import Const, Expr, Load, cast
+from netcl.distributed.buckets import Span, packed
+from netcl.distributed.group import ProcessGroup
+from netcl.distributed.staged_exchange import Reduction, StagedExchange
+from netcl.runtime.staging import Pending, host_call, order_after, packed_tensors
+
+_AHEAD = 2  # buckets that the host may be ahead of the device
+_PAUSE_S = 5e-5
+
+
+class _Bucket:
+    """Room for the gradients of the parameters ``places``: one tensor, and a part of it for each gradient."""
+
+    def __init__(self, params: Sequence[Tensor], places: Sequence[int], dtype: str, queue: Any) -> None:
+        self.places = tuple(places)
+        self.flat, self.parts = packed_tensors([params[place].shape for place in places], dtype, queue)
+
+
+@lru_cache(maxsize=16)
+def _converted(source: str, target: str) -> tuple[Expr, ...]:
+    return (Load(0, source) if source == target else cast(Load(0, source), target),)
+
+
+class StagedBuckets:
+    """The gradients of ``params``, summed over the ranks of ``group`` by ``exchange``.
+
+    Adjacent parameters of one dtype share a bucket of at most ``nbytes``, whose gradients are copied into one tensor by
+    multi-tensor apply when all are known. It leaves when the bucket before has left, and has the sums later.
+    ``compression`` (float16 or bfloat16): float32 gradients are rounded to it on the way, and summed in float32. A
+    parameter without a gradient counts as zero if another rank has one.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        exchange: StagedExchange,
+        group: ProcessGroup,
+        nbytes: int,
+        compression: str | None,
+    ) -> None:
+        self._params, self._exchange, self._group = params, exchange, group
+        self._buckets = [
+            _Bucket(params, places, self._on_the_way(str(params[places[0]].dtype), compression), exchange.queue)
+            for places in packed(params, nbytes)
+        ]
+        self._bucket_of = {place: at for at, bucket in enumerate(self._buckets) for place in bucket.places}
+        # Written by every host call, so that a captured step keeps their order.
+        self._order = Tensor.zeros((1,), queue=exchange.queue, persistent=True)
+        self._reductions: list[Reduction] = []
+        self._left: list[float] = []
+        self._marks: deque[Pending] = deque()
+        self.spans: list[Span] = []
+        self.begin()
+
+    @staticmethod
+    def _on_the_way(dtype: str, compression: str | None) -> str:
+        return compression if compression is not None and dtype == "float32" else dtype
+
+    def begin(self) -> None:
+        """Drops the gradients of the last backward pass."""
+        self._missing = [len(bucket.places) for bucket in self._buckets]
+        self._given: dict[int, Tensor] = {}
+        self._next = 0
+
+    def add(self, place: int, grad: Tensor) -> None:
+        """Adds the gradient of parameter number ``place``; sends the buckets that are complete with it."""
+        self._given[place] = grad
+        self._missing[self._bucket_of[place]] -= 1
+        while self._next < len(self._buckets) and not self._missing[self._next]:
+            self._send()
+
+    def finish(self) -> list[Tensor | None]:
+        """Sends the remaining buckets and returns the sums, None for a parameter without a gradient on any rank. Later
+        work of the queue runs after the sums; this thread does not wait for the device.
+        """
+        while self._next < len(self._buckets):
+            self._send()
+        used = np.array([place in self._given for place in range(len(self._params))], np.int32)
+        self._group.all_reduce(used, "max")
+        parts = [part for bucket in self._buckets for part in bucket.parts]
+        host_call(self._arrive, (), (*parts, self._order))
+        sums: list[Tensor | None] = [None] * len(self._params)
+        for bucket in self._buckets:
+            wanted = [(place, part) for place, part in zip(bucket.places, bucket.parts) if used[place]]
+            dtypes = str(bucket.flat.dtype), str(self._params[bucket.places[0]].dtype)
+            for (place, _), (total,) in zip(wanted, _each(_converted(*dtypes), [(part,) for _, part in wanted])):
+                sums[place] = total
+        self._given = {}
+        return sums
+
+    def _send(self) -> None:
+        """Fills the next bucket, and lets it leave."""
+        bucket = self._buckets[self._next]
+        self._next += 1
+        dtypes = str(self._params[bucket.places[0]].dtype), str(bucket.flat.dtype)
+        there = [(self._given[place], part) for place, part in zip(bucket.places, bucket.parts) if place in self._given]
+        _each(_converted(*dtypes), [(grad,) for grad, _ in there], [(part,) for _, part in there])
+        for place, part in zip(bucket.places, bucket.parts):
+            if place not in self._given:
+                evaluate((Const(0.0, bucket.flat.dtype),), (), shapes=(part.shape,), out=(part,))
+        host_call(partial(self._leave, bucket, self._next == 1), (), (*bucket.parts, self._order))
+
+    def _leave(self, bucket: _Bucket, first: bool, reads: Any, out: Any) -> None:
+        if first:
+            self._reductions, self._left = [], []
+        ready = self._exchange.mark()
+        self._left.append(time.perf_counter())
+        self._reductions.append(self._exchange.all_reduce(bucket.flat, "sum", ready))
+        # A replay would otherwise run ahead until the driver's queue is full. The driver then makes the launch wait,
+        # with the interpreter held, so that the exchange stops for as long.
+        self._marks.append(ready)
+        while len(self._marks) > _AHEAD:
+            oldest = self._marks.popleft()
+            while not oldest.done():
+                time.sleep(_PAUSE_S)
+
+    def _arrive(self, reads: Any, out: Any) -> None:
+        self.spans = []
+        for at, (reduction, left) in enumerate(zip(self._reductions, self._left)):
+            order_after(self._exchange.queue, reduction.enqueued())
+            self.spans.append(Span(f"bucket {at}", left, reduction.ended))
+        self._reductions = []
+
+
+def _each(
+    outputs: tuple[Expr, ...], inputs: list[tuple[Tensor]], out: list[tuple[Tensor]] | None = None
+) -> list[tuple[Any, ...]]:
+    if not inputs:
+        return []
+    return evaluate_each(outputs, inputs) if out is None else evaluate_each(outputs, inputs, out=out)
+
+
+__all__ = ["StagedBuckets"]

@@ -1,0 +1,376 @@
+"""StagedExchange: sums device tensors over the ranks of a host by reduce-scatter and all-gather, on the devices.
+
+The memory of the host only carries: each rank copies the elements that others reduce into page-locked memory of its
+own, adds the elements of its part that others have put there, on its device and in rank order, and copies the sum back
+into memory, from which the others read it. With two ranks each element crosses each bus twice, once in each direction.
+
+A tensor passes in pieces, several in flight, each in a slot of the segment. A thread follows the pieces: it polls the
+events of the device's copies and the words of the other ranks, and enqueues the next copies of a piece when both allow
+it. Kernels, copies of either direction and sums are on queues of their own, so that all of them overlap.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from netcl import ops
+from netcl.core import Tensor
+from netcl.distributed.backoff import Deadline
+from netcl.distributed.group import mismatch
+from netcl.distributed.reductions import even_bounds
+from netcl.distributed.shared_buffer import SharedBuffer
+from netcl.distributed.staging_segment import SENT, SUMMED, TAKEN, StagingSegment
+from netcl.runtime.staging import Pending, Staging, host_call, mark, order_after
+
+__all__ = ["Reduction", "StagedExchange"]
+
+_HALVES = ("float16", "bfloat16")
+_ALIGNED = 64  # elements: the copies of the parts begin at addresses that a bus carries in whole lines
+# Between polls, while a thread waits for the exchange, and while it computes and needs the interpreter.
+_PAUSE_S, _BUSY_PAUSE_S = 2e-5, 2e-4
+# A thread that waits for the interpreter gets it after this time. By default it is 5 ms: a thread that replays a
+# captured step holds the interpreter also while the driver makes it wait, and each poll of the exchange took 5 ms.
+_SWITCH_S = 1e-4
+
+
+class _ShortSwitches:
+    """The interval after which threads of the interpreter take turns: short while an exchange is under way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before = 0.0
+
+    def begin(self) -> None:
+        """Makes the interval short."""
+        with self._lock:
+            if not self._users:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._before, _SWITCH_S))
+            self._users += 1
+
+    def end(self) -> None:
+        """Restores the interval after the last exchange."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                sys.setswitchinterval(self._before)
+
+
+_short_switches = _ShortSwitches()
+
+
+class Reduction:
+    """A sum under way. ``enqueued()`` waits for the host's part of it, ``wait()`` for the device's too; ``ended`` is
+    the time, in seconds of perf_counter, at which the host's part ended; ``awaited`` is True once a thread waits for
+    it.
+    """
+
+    def __init__(self, pieces: int) -> None:
+        self._left = pieces
+        self._enqueued = threading.Event()
+        self._error: BaseException | None = None
+        self._last: list[Pending] = []
+        self.ended: float = 0.0
+        self.awaited: bool = False
+
+    def enqueued(self) -> list[Pending]:
+        """Returns the last work of the sum, once it has been enqueued: the tensor has its values after it. Raises the
+        error of the exchange, such as RankFailedError.
+        """
+        self.awaited = True
+        self._enqueued.wait()
+        if self._error is not None:
+            raise self._error
+        return self._last
+
+    def wait(self) -> None:
+        """Waits until the tensor has the sum; raises what ``enqueued`` raises."""
+        for pending in self.enqueued():
+            pending.wait()
+
+    def piece_enqueued(self, last: Sequence[Pending]) -> None:
+        """Adds the last work of one piece."""
+        self._last += last
+        self._left -= 1
+        if self._left <= 0:
+            self.ended = time.perf_counter()
+            self._enqueued.set()
+
+    def fail(self, error: BaseException) -> None:
+        """Ends the sum with an error."""
+        self._error = error
+        self._enqueued.set()
+
+
+class _Piece:
+    """Elements ``first`` to ``last`` of a tensor, which are summed in slot ``number % slots``."""
+
+    def __init__(
+        self, number: int, reduction: Reduction, tensor: Tensor, first: int, last: int, op: str, ready: Pending
+    ) -> None:
+        self.number = number
+        self.reduction = reduction
+        self.tensor = tensor
+        self.first, self.last = first, last
+        self.op = op
+        self.ready = ready
+        self.stage = 0
+        self.pending: list[Pending] = []
+        self.kept: list[Any] = []
+
+    @property
+    def text(self) -> str:
+        """The description that has to be the same on all ranks."""
+        return (
+            f"#{self.number} all_reduce of elements {self.first} to {self.last} of a tensor of {self.tensor.size}, "
+            f"dtype {self.tensor.dtype}, op={self.op}"
+        )
+
+    def ended(self) -> bool:
+        """Returns True if the copies that were enqueued last have ended."""
+        while self.pending and self.pending[-1].done():
+            self.pending.pop()
+        return not self.pending
+
+
+class StagedExchange:
+    """One rank of an exchange over ``segment``, for tensors of the device of ``queue``; ``buffer`` has the words and
+    the errors of the group. All ranks call ``all_reduce`` for the same tensors in the same order.
+    """
+
+    def __init__(self, buffer: SharedBuffer, segment: StagingSegment, queue: Any) -> None:
+        self._buffer, self._segment = buffer, segment
+        self._rank, self._size = buffer.rank, buffer.size
+        self.queue: Any = queue
+        self._staging = Staging(queue, segment.memory)
+        self._number = 0
+        self._calls: SimpleQueue[_Piece | None] = SimpleQueue()
+        self._active: deque[_Piece] = deque()
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._stages = (self._begin, self._sent, self._summed, self._stored, self._gathered, self._taken)
+        # By stage: the word of the other ranks that it waits for.
+        self._awaited = {0: TAKEN, 2: SENT, 4: SUMMED}
+
+    def all_reduce(self, tensor: Tensor, op: str = "sum", ready: Pending | None = None) -> Reduction:
+        """Begins to replace ``tensor`` by the ``op`` (sum, mean) of the tensors of all ranks, after ``ready`` (None:
+        the work enqueued so far on its queue). Neither read nor write it before ``order_after(queue,
+        reduction.enqueued())``. Raises the error that ended the exchange earlier.
+        """
+        if self._error is not None:
+            raise self._error
+        work = mark(tensor.queue) if ready is None else ready
+        width = self._segment.slot_bytes // (tensor.nbytes // tensor.size) if tensor.size else 1
+        starts = range(0, tensor.size, width)
+        reduction = Reduction(max(len(starts), 1))
+        if not tensor.size:
+            reduction.piece_enqueued(())
+        if self._thread is None:
+            # A daemon: an exchange that waits for a dead rank must not delay the end of the process.
+            self._thread = threading.Thread(target=self._run, name=f"netcl-exchange-{self._rank}", daemon=True)
+            self._thread.start()
+        for start in starts:
+            self._number += 1
+            piece = _Piece(self._number, reduction, tensor, start, min(start + width, tensor.size), op, work)
+            self._calls.put(piece)
+        return reduction
+
+    def mark(self) -> Pending:
+        """Returns the work enqueued so far on the queue of the tensors."""
+        return mark(self.queue)
+
+    def reduce(self, tensor: Tensor, op: str, ready: Pending) -> Tensor:
+        """Replaces ``tensor`` as ``all_reduce`` does and returns it; later work of its queue runs after the sum."""
+        reduction = self.all_reduce(tensor, op, ready)
+        host_call(lambda reads, out: order_after(tensor.queue, reduction.enqueued()), (), (tensor,))
+        return tensor
+
+    def close(self) -> None:
+        """Ends the thread and gives the page-locked memory back."""
+        if self._thread is not None:
+            self._calls.put(None)
+            self._thread.join()
+            self._thread = None
+        if self._staging.array.size:
+            self._staging.close()
+            self._segment.close()
+
+    # -- the thread ----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (piece := self._calls.get()) is not None:
+            self._active.append(piece)
+            del piece
+            _short_switches.begin()
+            try:
+                self._follow()
+            except BaseException as error:  # noqa: BLE001 - raised by all that wait for the exchange
+                self._fail(error)
+            finally:
+                _short_switches.end()
+
+    def _follow(self) -> None:
+        """Advances pieces until none is left."""
+        deadline = None
+        while self._active:
+            advanced = self._step()
+            try:
+                piece = self._calls.get_nowait()
+            except Empty:
+                if advanced:
+                    deadline = None
+                else:
+                    deadline = deadline or Deadline(self._buffer.timeout)
+                    self._look(deadline)
+                    time.sleep(_PAUSE_S if self._active[0].reduction.awaited else _BUSY_PAUSE_S)
+                continue
+            if piece is None:  # closed: the pieces under way are dropped
+                self._calls.put(None)
+                return
+            self._active.append(piece)
+
+    def _step(self) -> bool:
+        """Advances all pieces as far as they get; True if one did."""
+        advanced = False
+        newest = self._active[0].number + self._segment.slots
+        for piece in list(self._active):
+            if piece.number >= newest:  # it waits for a slot
+                break
+            while piece.stage < len(self._stages) and self._stages[piece.stage](piece):
+                piece.stage += 1
+                advanced = True
+            if piece.stage == len(self._stages):
+                self._active.remove(piece)
+        return advanced
+
+    def _look(self, deadline: Deadline) -> None:
+        """Raises the error of the group if another rank has ended or is late."""
+        self._buffer.check()
+        oldest = self._active[0]
+        which = self._awaited.get(oldest.stage)
+        if which is None:  # it waits for this device
+            return
+        slot = oldest.number % self._segment.slots
+        number = oldest.number - (self._segment.slots if which == TAKEN else 0)
+        late = [rank for rank in self._segment.behind(slot, which, number) if rank != self._rank]
+        self._buffer.report_missing(late, deadline.expired() if late else False)
+
+    def _fail(self, error: BaseException) -> None:
+        self._error = error
+        self._buffer.report_error(error)
+        for piece in self._active:
+            piece.reduction.fail(error)
+        self._active.clear()
+        while True:
+            try:
+                waiting = self._calls.get_nowait()
+            except Empty:
+                return
+            if waiting is None:
+                self._calls.put(None)
+                return
+            waiting.reduction.fail(error)
+
+    # -- the stages of a piece; each returns False if it cannot begin yet ----------------------------------------------
+
+    def _bounds(self, piece: _Piece) -> list[int]:
+        """Returns the ``size + 1`` bounds of the parts that the ranks reduce."""
+        lines = -(-(piece.last - piece.first) // _ALIGNED)
+        return [min(piece.first + _ALIGNED * at, piece.last) for at in even_bounds(0, lines, self._size)]
+
+    def _begin(self, piece: _Piece) -> bool:
+        """Copies the elements that others reduce into the slot, when all ranks have read its last sums."""
+        segment, slot = self._segment, piece.number % self._segment.slots
+        if segment.behind(slot, TAKEN, piece.number - segment.slots):
+            return False
+        segment.sign(self._rank, slot, piece.text)
+        size = piece.tensor.nbytes // piece.tensor.size
+        at = segment.elements(self._rank, slot)
+        bounds = self._bounds(piece)
+        for rank, (low, high) in enumerate(zip(bounds, bounds[1:])):
+            if rank != self._rank and low < high:
+                place = at + (low - piece.first) * size
+                piece.pending.append(self._staging.download(piece.tensor, low, high - low, place, [piece.ready]))
+        return True
+
+    def _sent(self, piece: _Piece) -> bool:
+        if not piece.ended():
+            return False
+        self._segment.report(self._rank, piece.number % self._segment.slots, SENT, piece.number)
+        return True
+
+    def _summed(self, piece: _Piece) -> bool:
+        """Adds the elements of this rank's part, when all ranks have sent theirs, and copies the sum into the slot."""
+        segment, slot = self._segment, piece.number % self._segment.slots
+        if segment.behind(slot, SENT, piece.number):
+            return False
+        texts = segment.signatures(slot)
+        if texts is not None:
+            raise mismatch(texts)
+        low, high = self._bounds(piece)[self._rank :][:2]
+        if low < high:
+            total = self._sum(piece, low, high)
+            done = mark(self._staging.stream.queue)
+            moved = self._staging.move(total, 0, high - low, piece.tensor, low, [piece.ready])
+            piece.pending = [self._staging.download(total, 0, high - low, segment.sum(self._rank, slot), [done])]
+            piece.kept = [total, moved]
+        return True
+
+    def _sum(self, piece: _Piece, low: int, high: int) -> Tensor:
+        """Returns the reduced elements ``low`` to ``high``, on the stream of the staging memory."""
+        staging, tensor, segment = self._staging, piece.tensor, self._segment
+        slot, size = piece.number % segment.slots, tensor.nbytes // tensor.size
+        parts: list[Tensor] = []
+        arrived: list[Pending] = []
+        with staging.stream:
+            for rank in range(self._size):
+                part = Tensor.empty((high - low,), tensor.dtype)
+                if rank == self._rank:
+                    arrived.append(staging.move(tensor, low, high - low, part, 0, [piece.ready]))
+                else:
+                    place = segment.elements(rank, slot) + (low - piece.first) * size
+                    arrived.append(staging.upload(part, 0, high - low, place, [mark(staging.stream.queue)]))
+                parts.append(part)
+            order_after(staging.stream.queue, arrived)
+            wide = [ops.cast(part, dtype="float32") for part in parts] if tensor.dtype in _HALVES else parts
+            total = wide[0]
+            for part in wide[1:]:
+                total = ops.add(total, part)
+            if piece.op == "mean":
+                total = ops.div(total, float(self._size))
+            found: Tensor = ops.cast(total, dtype=str(tensor.dtype)) if tensor.dtype in _HALVES else total
+        piece.kept = parts
+        return found
+
+    def _stored(self, piece: _Piece) -> bool:
+        if not piece.ended():
+            return False
+        self._segment.report(self._rank, piece.number % self._segment.slots, SUMMED, piece.number)
+        return True
+
+    def _gathered(self, piece: _Piece) -> bool:
+        """Reads the sums of the other ranks, when all are in the slot."""
+        segment, slot = self._segment, piece.number % self._segment.slots
+        if segment.behind(slot, SUMMED, piece.number):
+            return False
+        bounds = self._bounds(piece)
+        for rank, (low, high) in enumerate(zip(bounds, bounds[1:])):
+            if rank != self._rank and low < high:
+                piece.pending.append(
+                    self._staging.upload(piece.tensor, low, high - low, segment.sum(rank, slot), [piece.ready])
+                )
+        piece.reduction.piece_enqueued([*piece.pending, *piece.kept[1:]])
+        return True
+
+    def _taken(self, piece: _Piece) -> bool:
+        if not piece.ended():
+            return False
+        self._segment.report(self._rank, piece.number % self._segment.slots, TAKEN, piece.number)
+        return True
