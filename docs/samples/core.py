@@ -266,6 +266,22 @@ from netcl.runtime import graph
 
 graph.GraphOp.__name__
 
+# %% netcl.runtime.staging.Staging
+from netcl.runtime.staging import Staging, mark
+
+x = nc.arange(6.0)
+memory = Staging(x.queue, 64)
+memory.download(x, 2, 3, at=0, after=[mark(x.queue)]).wait()
+print(memory.array[:12].view("float32"))
+memory.close()
+
+# %% netcl.runtime.staging.Pending
+from netcl.runtime.staging import mark
+
+work = mark(nc.ones(3).queue)
+work.wait()
+print(work.done())
+
 # %% netcl.runtime.stream.Scheduler
 from netcl.runtime import stream
 

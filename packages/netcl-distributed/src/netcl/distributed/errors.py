@@ -1,12 +1,13 @@
-"""RankFailedError, the error class of netcl.distributed."""
+"""RankFailedError, and the error of ranks that call different collectives."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from netcl.core.errors import NetclError
+from netcl.core.errors import CollectiveMismatchError, NetclError
 
-__all__ = ["RankFailedError"]
+__all__ = ["RankFailedError", "mismatch"]
 
 
 class RankFailedError(NetclError, RuntimeError):
@@ -18,3 +19,12 @@ class RankFailedError(NetclError, RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.rank, self.args[0]), dict(self.__dict__)
+
+
+def mismatch(texts: Sequence[str]) -> CollectiveMismatchError:
+    """Returns the error of ranks that called different collectives, with the call of each rank."""
+    calls = "; ".join(f"rank {rank} called {text}" for rank, text in enumerate(texts))
+    return CollectiveMismatchError(
+        f"the ranks do not call the same collective: {calls}. Every rank must make the same calls in the same order, "
+        "with equal shapes and dtypes"
+    )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from netcl.core.device import DeviceHandle
     from netcl.distributed.staged_exchange import StagedExchange
 
-__all__ = ["ProcessGroup", "Signature", "Value", "mismatch"]
+__all__ = ["ProcessGroup", "Signature", "Value"]
 
 Value: TypeAlias = Tensor | Array
 _ON_DEVICES_FROM = 1 << 20  # bytes: smaller tensors cost more on the way than the host needs for them
@@ -45,15 +45,6 @@ class Signature(NamedTuple):
         if self.root >= 0:
             words.append(f"root={self.root}")
         return " ".join(words)
-
-
-def mismatch(texts: Sequence[str]) -> CollectiveMismatchError:
-    """Returns the error of ranks that called different collectives, with the call of each rank."""
-    calls = "; ".join(f"rank {rank} called {text}" for rank, text in enumerate(texts))
-    return CollectiveMismatchError(
-        f"the ranks do not call the same collective: {calls}. Every rank must make the same calls in the same order, "
-        "with equal shapes and dtypes"
-    )
 
 
 class _Host:

@@ -18,8 +18,8 @@ import numpy as np
 
 from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
 from netcl.distributed.backoff import Deadline, sleep_with_backoff, yield_processor
-from netcl.distributed.errors import RankFailedError
-from netcl.distributed.group import ProcessGroup, Signature, mismatch
+from netcl.distributed.errors import RankFailedError, mismatch
+from netcl.distributed.group import ProcessGroup, Signature
 from netcl.distributed.reductions import Array, even_bounds, reduce_in_order
 
 __all__ = ["MPIGroup"]

@@ -17,7 +17,8 @@ import numpy as np
 from netcl.autograd.levels import LEVELS
 from netcl.core import config
 from netcl.core.errors import OutOfMemoryError
-from netcl.distributed.group import ProcessGroup, Signature, mismatch
+from netcl.distributed.errors import mismatch
+from netcl.distributed.group import ProcessGroup, Signature
 from netcl.distributed.reductions import Array, even_bounds, reduce_in_order
 from netcl.distributed.shared_buffer import MISMATCHED, SharedBuffer
 from netcl.distributed.staging_segment import StagingSegment

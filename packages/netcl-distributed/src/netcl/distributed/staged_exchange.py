@@ -22,7 +22,7 @@ from typing import Any
 from netcl import ops
 from netcl.core import Tensor
 from netcl.distributed.backoff import Deadline
-from netcl.distributed.group import mismatch
+from netcl.distributed.errors import mismatch
 from netcl.distributed.reductions import even_bounds
 from netcl.distributed.shared_buffer import SharedBuffer
 from netcl.distributed.staging_segment import SENT, SUMMED, TAKEN, StagingSegment
