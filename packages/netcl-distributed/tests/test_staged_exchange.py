@@ -16,12 +16,19 @@ import pytest
 from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.device import device
 from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
-from netcl.distributed import RankFailedError, run_on_devices
+from netcl.distributed import RankFailedError, run_on_devices, staged_exchange
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.staging_segment import StagingSegment, segment_bytes
 
 RANKS = Path(__file__).parent / "ranks"
 COUNT = 3_000_017
+
+
+@pytest.fixture(params=["gathering", "reducing"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways of an exchange, for groups that take the first."""
+    monkeypatch.setattr(staged_exchange, "_GATHERING_RANKS", 3 if request.param == "gathering" else 0)
+    return str(request.param)
 
 
 @pytest.fixture
@@ -45,7 +52,7 @@ def summed(handles: list[DeviceHandle], way: str, op: str, dtype: str) -> list[A
         return run_on_devices(rank, handles)
 
 
-@pytest.mark.usefixtures("small_slots")
+@pytest.mark.usefixtures("small_slots", "way")
 @pytest.mark.parametrize(
     ("op", "dtype"),
     [("sum", "float32"), ("mean", "float32"), ("sum", "bfloat16"), ("mean", "float16"), ("sum", "int32")],
@@ -55,7 +62,7 @@ def test_the_devices_give_the_bits_of_the_host(handles: list[DeviceHandle], op: 
         np.testing.assert_array_equal(host, devices)
 
 
-@pytest.mark.usefixtures("small_slots")
+@pytest.mark.usefixtures("small_slots", "way")
 def test_sums_follow_each_other_while_the_queue_computes(handles: list[DeviceHandle]) -> None:
     def rank(group: ProcessGroup) -> Any:
         x = Tensor.from_host(np.arange(600_000, dtype=np.float32))
@@ -65,8 +72,8 @@ def test_sums_follow_each_other_while_the_queue_computes(handles: list[DeviceHan
         for turn in range(6):
             y = x * float(turn + 1)
             under_way.append((y, exchange.all_reduce(y)))
-        for _, reduction in under_way:
-            reduction.wait()
+        for _, delivery in under_way:
+            delivery.wait()
         return [y.numpy() for y, _ in under_way]
 
     with config.override(DIST_STAGING="on"):
@@ -76,7 +83,7 @@ def test_sums_follow_each_other_while_the_queue_computes(handles: list[DeviceHan
                 np.testing.assert_allclose(total, expected, rtol=1e-6)
 
 
-def test_small_tensors_arrays_and_other_reductions_stay_on_the_host() -> None:
+def test_small_tensors_arrays_and_other_deliverys_stay_on_the_host() -> None:
     def rank(group: ProcessGroup) -> None:
         small = Tensor.from_host(np.ones(10, np.float32))
         assert float(group.all_reduce(small).sum()) == 20
@@ -88,16 +95,28 @@ def test_small_tensors_arrays_and_other_reductions_stay_on_the_host() -> None:
         run_on_devices(rank, ["cpu", "cpu"])
 
 
-def test_one_rank_that_uses_the_host_makes_all_use_it() -> None:
+def test_one_driver_that_refuses_the_memory_makes_all_use_the_host(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = staged_exchange.StagedExchange
+
+    def refusing(buffer: Any, segment: Any, queue: Any) -> Any:
+        if buffer.rank == 0:
+            raise RuntimeError("no memory can be locked")
+        return made(buffer, segment, queue)
+
     def rank(group: ProcessGroup) -> bool:
-        with config.override(DIST_STAGING="on" if group.rank else "off"):
-            x = Tensor.from_host(np.ones(1 << 19, np.float32))
-            group.all_reduce(x)
-            return group.exchange(x.device) is None and float(x.sum()) == 1 << 20
+        x = Tensor.from_host(np.ones(1 << 19, np.float32))
+        group.all_reduce(x)
+        return group.exchange(x.device) is None and float(x.sum()) == 1 << 20
 
-    assert run_on_devices(rank, ["cpu", "cpu"]) == [True, True]
+    monkeypatch.setattr(sys.modules["netcl.distributed.shared_buffer_group"], "StagedExchange", refusing)
+    with config.override(DIST_STAGING="on"):
+        assert run_on_devices(rank, ["cpu", "cpu"]) == [True, True]
+    assert "no memory can be locked" in caplog.text
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("fault", ["raise", "late", "other"])
 def test_threads_say_what_is_wrong_with_a_rank(fault: str) -> None:
     errors = {"raise": RankFailedError, "late": CollectiveTimeoutError, "other": CollectiveMismatchError}

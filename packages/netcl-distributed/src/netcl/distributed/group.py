@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from netcl.core import Tensor
+from netcl.core.dtypes import is_floating
 from netcl.core.errors import CollectiveMismatchError, ShapeError
 from netcl.distributed.reductions import REDUCED, Array, check_op, even_bounds
 from netcl.distributed.work import CommThread, Work
@@ -277,7 +278,8 @@ class ProcessGroup(ABC):
         """Returns the exchange if a tensor is better summed on the devices than on the host."""
         if not isinstance(x, Tensor) or x.nbytes < _ON_DEVICES_FROM or x.dtype not in REDUCED:
             return None
-        return self.exchange(Tensor.empty((0,), queue=x.queue).device) if op in ("sum", "mean") else None
+        suits = op == "sum" or (op == "mean" and is_floating(str(x.dtype)))
+        return self.exchange(Tensor.empty((0,), queue=x.queue).device) if suits else None
 
     def _gathered(self, name: str, x: Value, root: int, async_op: bool) -> Any:
         host = _Host(x)

@@ -176,7 +176,7 @@ class ParallelCall:
         for output, grad in zip(shard.outputs if shard is not None else (), grads):
             if grad is None or not output.requires_grad:
                 continue
-            part = grad[start : start + count] if grad.shape else grad
+            part = grad[start : start + count] if grad.shape and count != self._count else grad
             part = part.to(replica.handle.queue) if len(self._replicas) > 1 else part
             factor = (self._count if grad.shape else count) / self._total
             with device(replica.handle):

@@ -7,17 +7,18 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate, evaluate_each
-from netcl.core.expr import Const, Expr, Load, cast
+from netcl.core.expr import Const, Expr
 from netcl.distributed.buckets import Span, packed
+from netcl.distributed.device_sums import sum_of_ranks
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.staged_exchange import Reduction, StagedExchange
+from netcl.distributed.staged_exchange import Delivery, StagedExchange
 from netcl.runtime.staging import Pending, host_call, order_after, packed_tensors
 
 _AHEAD = 2  # buckets that the host may be ahead of the device
@@ -25,16 +26,22 @@ _PAUSE_S = 5e-5
 
 
 class _Bucket:
-    """Room for the gradients of the parameters ``places``: one tensor, and a part of it for each gradient."""
+    """Room for the gradients of the parameters ``places``: one tensor, and a part of it for each gradient. ``others``
+    and ``other_parts`` are the same for the gradients of each of ``ranks`` other ranks.
+    """
 
-    def __init__(self, params: Sequence[Tensor], places: Sequence[int], dtype: str, queue: Any) -> None:
+    def __init__(self, params: Sequence[Tensor], places: Sequence[int], dtype: str, queue: Any, ranks: int) -> None:
         self.places = tuple(places)
-        self.flat, self.parts = packed_tensors([params[place].shape for place in places], dtype, queue)
+        shapes = [params[place].shape for place in places]
+        self.flat, self.parts = packed_tensors(shapes, dtype, queue)
+        room = [packed_tensors(shapes, dtype, queue) for _ in range(ranks)]
+        self.others = [flat for flat, _ in room]
+        self.other_parts = [parts for _, parts in room]
 
-
-@lru_cache(maxsize=16)
-def _converted(source: str, target: str) -> tuple[Expr, ...]:
-    return (Load(0, source) if source == target else cast(Load(0, source), target),)
+    @property
+    def written(self) -> list[Tensor]:
+        """The parts that an exchange writes."""
+        return [part for parts in (self.parts, *self.other_parts) for part in parts]
 
 
 class StagedBuckets:
@@ -55,14 +62,15 @@ class StagedBuckets:
         compression: str | None,
     ) -> None:
         self._params, self._exchange, self._group = params, exchange, group
+        ranks = group.size - 1 if exchange.gathers else 0
         self._buckets = [
-            _Bucket(params, places, self._on_the_way(str(params[places[0]].dtype), compression), exchange.queue)
+            _Bucket(params, places, self._on_the_way(str(params[places[0]].dtype), compression), exchange.queue, ranks)
             for places in packed(params, nbytes)
         ]
         self._bucket_of = {place: at for at, bucket in enumerate(self._buckets) for place in bucket.places}
         # Written by every host call, so that a captured step keeps their order.
         self._order = Tensor.zeros((1,), queue=exchange.queue, persistent=True)
-        self._reductions: list[Reduction] = []
+        self._deliveries: list[Delivery] = []
         self._left: list[float] = []
         self._marks: deque[Pending] = deque()
         self.spans: list[Span] = []
@@ -93,14 +101,18 @@ class StagedBuckets:
             self._send()
         used = np.array([place in self._given for place in range(len(self._params))], np.int32)
         self._group.all_reduce(used, "max")
-        parts = [part for bucket in self._buckets for part in bucket.parts]
-        host_call(self._arrive, (), (*parts, self._order))
+        written = [part for bucket in self._buckets for part in bucket.written]
+        host_call(self._arrive, (), (*written, self._order))
         sums: list[Tensor | None] = [None] * len(self._params)
         for bucket in self._buckets:
-            wanted = [(place, part) for place, part in zip(bucket.places, bucket.parts) if used[place]]
+            at = [number for number, place in enumerate(bucket.places) if used[place]]
+            ranks = self._exchange.in_rank_order(bucket.parts, bucket.other_parts)
             dtypes = str(bucket.flat.dtype), str(self._params[bucket.places[0]].dtype)
-            for (place, _), (total,) in zip(wanted, _each(_converted(*dtypes), [(part,) for _, part in wanted])):
-                sums[place] = total
+            # The parts of the tensor have the sums themselves if the exchange does not gather.
+            outputs = sum_of_ranks(len(bucket.others) + 1, dtypes[0], target=dtypes[1])
+            parts = [bucket.parts] if not bucket.others else ranks
+            for number, (total,) in zip(at, _each(outputs, [tuple(each[n] for each in parts) for n in at])):
+                sums[bucket.places[number]] = total
         self._given = {}
         return sums
 
@@ -110,18 +122,23 @@ class StagedBuckets:
         self._next += 1
         dtypes = str(self._params[bucket.places[0]].dtype), str(bucket.flat.dtype)
         there = [(self._given[place], part) for place, part in zip(bucket.places, bucket.parts) if place in self._given]
-        _each(_converted(*dtypes), [(grad,) for grad, _ in there], [(part,) for _, part in there])
+        _each(sum_of_ranks(1, dtypes[0], target=dtypes[1]), [(grad,) for grad, _ in there], [(p,) for _, p in there])
         for place, part in zip(bucket.places, bucket.parts):
             if place not in self._given:
                 evaluate((Const(0.0, bucket.flat.dtype),), (), shapes=(part.shape,), out=(part,))
-        host_call(partial(self._leave, bucket, self._next == 1), (), (*bucket.parts, self._order))
+        host_call(partial(self._leave, bucket, self._next == 1), (), (*bucket.written, self._order))
 
     def _leave(self, bucket: _Bucket, first: bool, reads: Any, out: Any) -> None:
         if first:
-            self._reductions, self._left = [], []
+            self._deliveries, self._left = [], []
         ready = self._exchange.mark()
         self._left.append(time.perf_counter())
-        self._reductions.append(self._exchange.all_reduce(bucket.flat, "sum", ready))
+        exchange = self._exchange
+        self._deliveries.append(
+            exchange.all_gather(bucket.flat, bucket.others, ready)
+            if exchange.gathers
+            else exchange.all_reduce(bucket.flat, "sum", ready)
+        )
         # A replay would otherwise run ahead until the driver's queue is full. The driver then makes the launch wait,
         # with the interpreter held, so that the exchange stops for as long.
         self._marks.append(ready)
@@ -132,14 +149,14 @@ class StagedBuckets:
 
     def _arrive(self, reads: Any, out: Any) -> None:
         self.spans = []
-        for at, (reduction, left) in enumerate(zip(self._reductions, self._left)):
-            order_after(self._exchange.queue, reduction.enqueued())
-            self.spans.append(Span(f"bucket {at}", left, reduction.ended))
-        self._reductions = []
+        for at, (delivery, left) in enumerate(zip(self._deliveries, self._left)):
+            order_after(self._exchange.queue, delivery.enqueued())
+            self.spans.append(Span(f"bucket {at}", left, delivery.ended))
+        self._deliveries = []
 
 
 def _each(
-    outputs: tuple[Expr, ...], inputs: list[tuple[Tensor]], out: list[tuple[Tensor]] | None = None
+    outputs: tuple[Expr, ...], inputs: list[tuple[Tensor, ...]], out: list[tuple[Tensor, ...]] | None = None
 ) -> list[tuple[Any, ...]]:
     if not inputs:
         return []

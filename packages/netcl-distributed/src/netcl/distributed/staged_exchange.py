@@ -1,8 +1,10 @@
-"""StagedExchange: sums device tensors over the ranks of a host by reduce-scatter and all-gather, on the devices.
+"""StagedExchange: passes device tensors between the ranks of a host, and sums them on the devices in rank order.
 
-The memory of the host only carries: each rank copies the elements that others reduce into page-locked memory of its
-own, adds the elements of its part that others have put there, on its device and in rank order, and copies the sum back
-into memory, from which the others read it. With two ranks each element crosses each bus twice, once in each direction.
+The memory of the host only carries. Up to three ranks read the tensors of all others (all-gather) and sum them when
+they use them: with two ranks each element crosses each bus twice, once in each direction, as little as possible. More
+ranks sum by reduce-scatter and all-gather: each copies the elements that others reduce into page-locked memory of its
+own, adds the elements of its part that others have put there, and copies the sum back into memory, from which the
+others read it. That crosses the bus less often, but its kernels wait for those of the step, a millisecond or more each.
 
 A tensor passes in pieces, several in flight, each in a slot of the segment. A thread follows the pieces: it polls the
 events of the device's copies and the words of the other ranks, and enqueues the next copies of a piece when both allow
@@ -15,22 +17,25 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from netcl import ops
 from netcl.core import Tensor
+from netcl.core.dispatch import evaluate
 from netcl.distributed.backoff import Deadline
+from netcl.distributed.device_sums import sum_of_ranks
 from netcl.distributed.errors import mismatch
 from netcl.distributed.reductions import even_bounds
 from netcl.distributed.shared_buffer import SharedBuffer
 from netcl.distributed.staging_segment import SENT, SUMMED, TAKEN, StagingSegment
 from netcl.runtime.staging import Pending, Staging, host_call, mark, order_after
 
-__all__ = ["Reduction", "StagedExchange"]
+__all__ = ["Delivery", "StagedExchange"]
 
-_HALVES = ("float16", "bfloat16")
+T = TypeVar("T")
+
+_GATHERING_RANKS = 3
 _ALIGNED = 64  # elements: the copies of the parts begin at addresses that a bus carries in whole lines
 # Between polls, while a thread waits for the exchange, and while it computes and needs the interpreter.
 _PAUSE_S, _BUSY_PAUSE_S = 2e-5, 2e-4
@@ -66,8 +71,8 @@ class _ShortSwitches:
 _short_switches = _ShortSwitches()
 
 
-class Reduction:
-    """A sum under way. ``enqueued()`` waits for the host's part of it, ``wait()`` for the device's too; ``ended`` is
+class Delivery:
+    """Tensors under way. ``enqueued()`` waits for the host's part of it, ``wait()`` for the device's too; ``ended`` is
     the time, in seconds of perf_counter, at which the host's part ended; ``awaited`` is True once a thread waits for
     it.
     """
@@ -81,7 +86,7 @@ class Reduction:
         self.awaited: bool = False
 
     def enqueued(self) -> list[Pending]:
-        """Returns the last work of the sum, once it has been enqueued: the tensor has its values after it. Raises the
+        """Returns the last work of it, once it has been enqueued: the tensors have their values after it. Raises the
         error of the exchange, such as RankFailedError.
         """
         self.awaited = True
@@ -91,7 +96,7 @@ class Reduction:
         return self._last
 
     def wait(self) -> None:
-        """Waits until the tensor has the sum; raises what ``enqueued`` raises."""
+        """Waits until the tensors have their values; raises what ``enqueued`` raises."""
         for pending in self.enqueued():
             pending.wait()
 
@@ -104,19 +109,42 @@ class Reduction:
             self._enqueued.set()
 
     def fail(self, error: BaseException) -> None:
-        """Ends the sum with an error."""
+        """Ends it with an error."""
         self._error = error
         self._enqueued.set()
 
 
+class _Way(NamedTuple):
+    """The stages of a piece, each a function that returns False if it cannot begin yet; and, by stage, the word of the
+    other ranks that it waits for.
+    """
+
+    name: str
+    stages: tuple[Callable[[_Piece], bool], ...]
+    awaited: dict[int, int]
+
+
 class _Piece:
-    """Elements ``first`` to ``last`` of a tensor, which are summed in slot ``number % slots``."""
+    """Elements ``first`` to ``last`` of a tensor, which pass in slot ``number % slots``; ``others`` receive those of
+    the other ranks, or the tensor itself receives the sum.
+    """
 
     def __init__(
-        self, number: int, reduction: Reduction, tensor: Tensor, first: int, last: int, op: str, ready: Pending
+        self,
+        way: _Way,
+        number: int,
+        delivery: Delivery,
+        tensor: Tensor,
+        first: int,
+        last: int,
+        op: str,
+        ready: Pending,
+        others: Sequence[Tensor] = (),
     ) -> None:
+        self.way = way
         self.number = number
-        self.reduction = reduction
+        self.others = others
+        self.delivery = delivery
         self.tensor = tensor
         self.first, self.last = first, last
         self.op = op
@@ -129,8 +157,8 @@ class _Piece:
     def text(self) -> str:
         """The description that has to be the same on all ranks."""
         return (
-            f"#{self.number} all_reduce of elements {self.first} to {self.last} of a tensor of {self.tensor.size}, "
-            f"dtype {self.tensor.dtype}, op={self.op}"
+            f"#{self.number} {self.way.name} of elements {self.first} to {self.last} of a tensor of "
+            f"{self.tensor.size}, dtype {self.tensor.dtype}, op={self.op}"
         )
 
     def ended(self) -> bool:
@@ -142,7 +170,7 @@ class _Piece:
 
 class StagedExchange:
     """One rank of an exchange over ``segment``, for tensors of the device of ``queue``; ``buffer`` has the words and
-    the errors of the group. All ranks call ``all_reduce`` for the same tensors in the same order.
+    the errors of the group. All ranks make the same calls for tensors of the same sizes in the same order.
     """
 
     def __init__(self, buffer: SharedBuffer, segment: StagingSegment, queue: Any) -> None:
@@ -155,41 +183,71 @@ class StagedExchange:
         self._active: deque[_Piece] = deque()
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
-        self._stages = (self._begin, self._sent, self._summed, self._stored, self._gathered, self._taken)
-        # By stage: the word of the other ranks that it waits for.
-        self._awaited = {0: TAKEN, 2: SENT, 4: SUMMED}
+        self._reducing = _Way(
+            "all_reduce",
+            (self._scatter, self._sent, self._reduce, self._stored, self._gather_sums, self._taken),
+            {0: TAKEN, 2: SENT, 4: SUMMED},
+        )
+        self._gathering = _Way("all_gather", (self._send, self._sent, self._gather, self._taken), {0: TAKEN, 2: SENT})
 
-    def all_reduce(self, tensor: Tensor, op: str = "sum", ready: Pending | None = None) -> Reduction:
+    @property
+    def gathers(self) -> bool:
+        """True if each rank should read the tensors of all others by ``all_gather`` and sum them itself."""
+        return self._size <= _GATHERING_RANKS
+
+    def all_reduce(self, tensor: Tensor, op: str = "sum", ready: Pending | None = None) -> Delivery:
         """Begins to replace ``tensor`` by the ``op`` (sum, mean) of the tensors of all ranks, after ``ready`` (None:
         the work enqueued so far on its queue). Neither read nor write it before ``order_after(queue,
-        reduction.enqueued())``. Raises the error that ended the exchange earlier.
+        delivery.enqueued())``. Raises the error that ended the exchange earlier.
         """
+        return self._begin(self._reducing, tensor, op, ready, ())
+
+    def all_gather(self, tensor: Tensor, others: Sequence[Tensor], ready: Pending | None = None) -> Delivery:
+        """Begins to copy the tensors of the other ranks, in rank order, into ``others``, which have the size and the
+        dtype of ``tensor``, after ``ready``; like ``all_reduce`` otherwise.
+        """
+        return self._begin(self._gathering, tensor, "", ready, others)
+
+    def _begin(self, way: _Way, tensor: Tensor, op: str, ready: Pending | None, others: Sequence[Tensor]) -> Delivery:
         if self._error is not None:
             raise self._error
         work = mark(tensor.queue) if ready is None else ready
         width = self._segment.slot_bytes // (tensor.nbytes // tensor.size) if tensor.size else 1
         starts = range(0, tensor.size, width)
-        reduction = Reduction(max(len(starts), 1))
+        delivery = Delivery(max(len(starts), 1))
         if not tensor.size:
-            reduction.piece_enqueued(())
+            delivery.piece_enqueued(())
         if self._thread is None:
             # A daemon: an exchange that waits for a dead rank must not delay the end of the process.
             self._thread = threading.Thread(target=self._run, name=f"netcl-exchange-{self._rank}", daemon=True)
             self._thread.start()
         for start in starts:
             self._number += 1
-            piece = _Piece(self._number, reduction, tensor, start, min(start + width, tensor.size), op, work)
-            self._calls.put(piece)
-        return reduction
+            last = min(start + width, tensor.size)
+            self._calls.put(_Piece(way, self._number, delivery, tensor, start, last, op, work, others))
+        return delivery
 
     def mark(self) -> Pending:
         """Returns the work enqueued so far on the queue of the tensors."""
         return mark(self.queue)
 
+    def in_rank_order(self, own: T, others: Sequence[T]) -> list[T]:
+        """Returns what belongs to each rank: ``own``, and ``others`` before and after it."""
+        return [*others[: self._rank], own, *others[self._rank :]]
+
     def reduce(self, tensor: Tensor, op: str, ready: Pending) -> Tensor:
-        """Replaces ``tensor`` as ``all_reduce`` does and returns it; later work of its queue runs after the sum."""
-        reduction = self.all_reduce(tensor, op, ready)
-        host_call(lambda reads, out: order_after(tensor.queue, reduction.enqueued()), (), (tensor,))
+        """Replaces ``tensor`` by the ``op`` (sum, mean) of those of all ranks, and returns it; later work of its queue
+        runs after that. ``ready`` is the work that computes it.
+        """
+        if not self.gathers:
+            delivery = self.all_reduce(tensor, op, ready)
+            host_call(lambda reads, out: order_after(self.queue, delivery.enqueued()), (), (tensor,))
+            return tensor
+        others = [Tensor.empty(tensor.shape, tensor.dtype, queue=self.queue) for _ in range(self._size - 1)]
+        delivery = self.all_gather(tensor, others, mark(self.queue))
+        host_call(lambda reads, out: order_after(self.queue, delivery.enqueued()), (), others)
+        outputs = sum_of_ranks(self._size, str(tensor.dtype), op)
+        evaluate(outputs, self.in_rank_order(tensor, others), out=(tensor,))
         return tensor
 
     def close(self) -> None:
@@ -229,7 +287,7 @@ class StagedExchange:
                 else:
                     deadline = deadline or Deadline(self._buffer.timeout)
                     self._look(deadline)
-                    time.sleep(_PAUSE_S if self._active[0].reduction.awaited else _BUSY_PAUSE_S)
+                    time.sleep(_PAUSE_S if self._active[0].delivery.awaited else _BUSY_PAUSE_S)
                 continue
             if piece is None:  # closed: the pieces under way are dropped
                 self._calls.put(None)
@@ -243,10 +301,11 @@ class StagedExchange:
         for piece in list(self._active):
             if piece.number >= newest:  # it waits for a slot
                 break
-            while piece.stage < len(self._stages) and self._stages[piece.stage](piece):
+            stages = piece.way.stages
+            while piece.stage < len(stages) and stages[piece.stage](piece):
                 piece.stage += 1
                 advanced = True
-            if piece.stage == len(self._stages):
+            if piece.stage == len(stages):
                 self._active.remove(piece)
         return advanced
 
@@ -254,7 +313,7 @@ class StagedExchange:
         """Raises the error of the group if another rank has ended or is late."""
         self._buffer.check()
         oldest = self._active[0]
-        which = self._awaited.get(oldest.stage)
+        which = oldest.way.awaited.get(oldest.stage)
         if which is None:  # it waits for this device
             return
         slot = oldest.number % self._segment.slots
@@ -266,7 +325,7 @@ class StagedExchange:
         self._error = error
         self._buffer.report_error(error)
         for piece in self._active:
-            piece.reduction.fail(error)
+            piece.delivery.fail(error)
         self._active.clear()
         while True:
             try:
@@ -276,23 +335,75 @@ class StagedExchange:
             if waiting is None:
                 self._calls.put(None)
                 return
-            waiting.reduction.fail(error)
+            waiting.delivery.fail(error)
 
     # -- the stages of a piece; each returns False if it cannot begin yet ----------------------------------------------
+
+    def _has_slot(self, piece: _Piece) -> bool:
+        """Returns True, and publishes the description of the piece, if all ranks have read what was in its slot."""
+        segment, slot = self._segment, piece.number % self._segment.slots
+        if segment.behind(slot, TAKEN, piece.number - segment.slots):
+            return False
+        segment.sign(self._rank, slot, piece.text)
+        return True
+
+    def _send(self, piece: _Piece) -> bool:
+        """Copies the elements into the slot."""
+        if not self._has_slot(piece):
+            return False
+        place = self._segment.elements(self._rank, piece.number % self._segment.slots)
+        count = piece.last - piece.first
+        piece.pending = [self._staging.download(piece.tensor, piece.first, count, place, [piece.ready])]
+        return True
+
+    def _sent(self, piece: _Piece) -> bool:
+        return self._report(piece, SENT)
+
+    def _gather(self, piece: _Piece) -> bool:
+        """Reads the elements of the other ranks, when all have sent theirs."""
+        if not self._all_sent(piece):
+            return False
+        segment, count = self._segment, piece.last - piece.first
+        ranks = [rank for rank in range(self._size) if rank != self._rank]
+        for rank, other in zip(ranks, piece.others):
+            place = segment.elements(rank, piece.number % segment.slots)
+            piece.pending.append(self._staging.upload(other, piece.first, count, place, [piece.ready]))
+        piece.delivery.piece_enqueued([*piece.pending])
+        return True
+
+    def _taken(self, piece: _Piece) -> bool:
+        return self._report(piece, TAKEN)
+
+    def _all_sent(self, piece: _Piece) -> bool:
+        """Returns True if all ranks have sent their elements; raises CollectiveMismatchError if the pieces differ."""
+        segment, slot = self._segment, piece.number % self._segment.slots
+        if segment.behind(slot, SENT, piece.number):
+            return False
+        texts = segment.signatures(slot)
+        if texts is not None:
+            raise mismatch(texts)
+        return True
+
+    def _report(self, piece: _Piece, which: int) -> bool:
+        """Reports to the other ranks that the copies of a piece have ended, if they have."""
+        if not piece.ended():
+            return False
+        self._segment.report(self._rank, piece.number % self._segment.slots, which, piece.number)
+        return True
+
+    # -- the stages of a sum by reduce-scatter -------------------------------------------------------------------------
 
     def _bounds(self, piece: _Piece) -> list[int]:
         """Returns the ``size + 1`` bounds of the parts that the ranks reduce."""
         lines = -(-(piece.last - piece.first) // _ALIGNED)
         return [min(piece.first + _ALIGNED * at, piece.last) for at in even_bounds(0, lines, self._size)]
 
-    def _begin(self, piece: _Piece) -> bool:
-        """Copies the elements that others reduce into the slot, when all ranks have read its last sums."""
-        segment, slot = self._segment, piece.number % self._segment.slots
-        if segment.behind(slot, TAKEN, piece.number - segment.slots):
+    def _scatter(self, piece: _Piece) -> bool:
+        """Copies the elements that others reduce into the slot."""
+        if not self._has_slot(piece):
             return False
-        segment.sign(self._rank, slot, piece.text)
         size = piece.tensor.nbytes // piece.tensor.size
-        at = segment.elements(self._rank, slot)
+        at = self._segment.elements(self._rank, piece.number % self._segment.slots)
         bounds = self._bounds(piece)
         for rank, (low, high) in enumerate(zip(bounds, bounds[1:])):
             if rank != self._rank and low < high:
@@ -300,26 +411,17 @@ class StagedExchange:
                 piece.pending.append(self._staging.download(piece.tensor, low, high - low, place, [piece.ready]))
         return True
 
-    def _sent(self, piece: _Piece) -> bool:
-        if not piece.ended():
-            return False
-        self._segment.report(self._rank, piece.number % self._segment.slots, SENT, piece.number)
-        return True
-
-    def _summed(self, piece: _Piece) -> bool:
+    def _reduce(self, piece: _Piece) -> bool:
         """Adds the elements of this rank's part, when all ranks have sent theirs, and copies the sum into the slot."""
-        segment, slot = self._segment, piece.number % self._segment.slots
-        if segment.behind(slot, SENT, piece.number):
+        if not self._all_sent(piece):
             return False
-        texts = segment.signatures(slot)
-        if texts is not None:
-            raise mismatch(texts)
         low, high = self._bounds(piece)[self._rank :][:2]
         if low < high:
             total = self._sum(piece, low, high)
             done = mark(self._staging.stream.queue)
             moved = self._staging.move(total, 0, high - low, piece.tensor, low, [piece.ready])
-            piece.pending = [self._staging.download(total, 0, high - low, segment.sum(self._rank, slot), [done])]
+            place = self._segment.sum(self._rank, piece.number % self._segment.slots)
+            piece.pending = [self._staging.download(total, 0, high - low, place, [done])]
             piece.kept = [total, moved]
         return True
 
@@ -339,23 +441,13 @@ class StagedExchange:
                     arrived.append(staging.upload(part, 0, high - low, place, [mark(staging.stream.queue)]))
                 parts.append(part)
             order_after(staging.stream.queue, arrived)
-            wide = [ops.cast(part, dtype="float32") for part in parts] if tensor.dtype in _HALVES else parts
-            total = wide[0]
-            for part in wide[1:]:
-                total = ops.add(total, part)
-            if piece.op == "mean":
-                total = ops.div(total, float(self._size))
-            found: Tensor = ops.cast(total, dtype=str(tensor.dtype)) if tensor.dtype in _HALVES else total
-        piece.kept = parts
+            found: Tensor = evaluate(sum_of_ranks(self._size, str(tensor.dtype), piece.op), parts)[0]
         return found
 
     def _stored(self, piece: _Piece) -> bool:
-        if not piece.ended():
-            return False
-        self._segment.report(self._rank, piece.number % self._segment.slots, SUMMED, piece.number)
-        return True
+        return self._report(piece, SUMMED)
 
-    def _gathered(self, piece: _Piece) -> bool:
+    def _gather_sums(self, piece: _Piece) -> bool:
         """Reads the sums of the other ranks, when all are in the slot."""
         segment, slot = self._segment, piece.number % self._segment.slots
         if segment.behind(slot, SUMMED, piece.number):
@@ -363,14 +455,7 @@ class StagedExchange:
         bounds = self._bounds(piece)
         for rank, (low, high) in enumerate(zip(bounds, bounds[1:])):
             if rank != self._rank and low < high:
-                piece.pending.append(
-                    self._staging.upload(piece.tensor, low, high - low, segment.sum(rank, slot), [piece.ready])
-                )
-        piece.reduction.piece_enqueued([*piece.pending, *piece.kept[1:]])
-        return True
-
-    def _taken(self, piece: _Piece) -> bool:
-        if not piece.ended():
-            return False
-        self._segment.report(self._rank, piece.number % self._segment.slots, TAKEN, piece.number)
+                place = segment.sum(rank, slot)
+                piece.pending.append(self._staging.upload(piece.tensor, low, high - low, place, [piece.ready]))
+        piece.delivery.piece_enqueued([*piece.pending, *piece.kept[1:]])
         return True
