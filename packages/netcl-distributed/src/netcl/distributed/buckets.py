@@ -11,6 +11,7 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
+from netcl.distributed.wire import compress, decompress
 from netcl.distributed.work import Work
 
 __all__ = ["Buckets", "Span", "packed"]
@@ -50,8 +51,8 @@ class Buckets:
 
     Adjacent parameters of one dtype share a bucket of at most ``nbytes``. A bucket is sent when all of its gradients
     are known and the previous one has been sent, so that all ranks send them in one order. A parameter without a
-    gradient counts as zero if another rank has one. ``compression="float16"`` sends float32 gradients as half numbers,
-    summed in float32. With several devices, the first one receives the sums.
+    gradient counts as zero if another rank has one. ``compression`` "float16" or "bfloat16" sends float32 gradients in
+    that dtype, summed in float32. With several devices, the first one receives the sums.
     """
 
     def __init__(
@@ -131,9 +132,9 @@ class Buckets:
             flat[start:stop] = 0 if transfer is None else transfer.wait().reshape(-1)
             start = stop
         if self._compression is not None and flat.dtype == np.float32:
-            short = flat.astype(self._compression)
+            short = compress(flat, self._compression)
             self._reduce(short, "sum")
-            flat[...] = short
+            decompress(short, flat)
         else:
             self._reduce(flat, "sum")
         self.spans.append(Span(f"bucket {at}", begun, time.perf_counter()))

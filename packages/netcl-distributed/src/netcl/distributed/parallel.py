@@ -14,6 +14,7 @@ from netcl.distributed.data_parallel import DeviceManager, shard_sizes, split
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.parallel_call import ParallelCall, ParallelFunction
 from netcl.distributed.replica_set import ReplicaSet
+from netcl.distributed.wire import check_compression
 
 __all__ = ["DataParallel"]
 
@@ -30,9 +31,14 @@ class DataParallel:
 
     The loss must be a mean over the samples of the call, as netcl's losses are by default: the gradients of the ranks
     are weighted by their numbers of samples. They are reduced in buckets of ``bucket_mb`` MiB while the backward pass
-    continues. ``compression="float16"`` sends them as half numbers. ``weights``: the fractions of the batch for the
-    devices, or for the ranks if each has one device; None: in proportion to the speed measured in the steps before
-    (equal with NETCL_DETERMINISTIC).
+    continues. ``weights``: the fractions of the batch for the devices, or for the ranks if each has one device; None:
+    in proportion to the speed measured in the steps before (equal with NETCL_DETERMINISTIC).
+
+    ``compression`` "float16" or "bfloat16" sends float32 gradients in that dtype, half of the bytes: each rank's addend
+    is rounded, they are summed in float32, and the sum is rounded once. To first order the error of an element is
+    at most u (sum of the addends' magnitudes + magnitude of the sum), with u = 2**-11 for float16, 2**-8 for bfloat16;
+    several devices in each of several processes round once more. bfloat16 has the range of float32; float16 overflows
+    above 65504 and rounds in steps of 2**-24 below 2**-14.
 
     All other attributes are the module's: ``parameters()``, ``state_dict()`` without a prefix, ``train()`` and so on.
     An output without axes, such as a loss, is joined as the mean over all samples. BatchNorm layers use the statistics
@@ -50,8 +56,7 @@ class DataParallel:
         weights: Sequence[float] | None = None,
         compression: str | None = None,
     ) -> None:
-        if compression not in (None, "float16"):
-            raise ValueError(f"compression is None or 'float16', not {compression!r}")
+        check_compression(compression)
         if not bucket_mb > 0:
             raise ValueError(f"bucket_mb is above 0, not {bucket_mb}")
         ranks = group or current_group()
