@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import netcl.autograd as ag
@@ -89,6 +90,23 @@ class DataParallel:
     def spans(self) -> list[Span]:
         """The time spans of the buckets of the last backward pass, and of the pass itself; seconds of perf_counter."""
         return [span for replica in self._replica_set.replicas for span in replica.spans]
+
+    def no_sync(self) -> AbstractContextManager[None]:
+        """A block for gradient accumulation: gradients of calls inside it stay on their rank, and are sent, in sum with
+        its own, by the first backward pass of a call outside of it.
+
+        The call of the model has to be in the block, too. Without a group of several ranks nothing changes. In the
+        block, ``grad`` is that of this rank, times its fraction of the samples; a gradient from before the block is on
+        rank 0 alone until the next reduced pass.
+
+            >>> from netcl import nn
+            >>> from netcl.core import Tensor
+            >>> model = DataParallel(nn.Linear(2, 1))
+            >>> with model.no_sync():
+            ...     model(Tensor.ones((4, 2))).mean().backward()
+            >>> model(Tensor.ones((4, 2))).mean().backward()
+        """
+        return self._replica_set.local.no_sync()
 
     def shard(self, *arrays: Any) -> Any:
         """Returns this rank's part of each array or tensor of a batch that all ranks hold: by the weights of the ranks,

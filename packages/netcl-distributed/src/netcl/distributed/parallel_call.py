@@ -54,6 +54,7 @@ class ParallelCall:
         self._measures = measures and replica_set.balancer.measures
         self._seconds = [0.0] * len(self._replicas)
         self._start, self._counts = 0, [self._count]
+        self._syncs = replica_set.local.synchronizes
         # Without gradients the ranks need not agree: a rank may evaluate alone.
         if replica_set.group is not None and ag.is_grad_enabled():
             self._counts = [int(count) for count in replica_set.group.all_gather(np.array([self._count], np.int64))]
@@ -126,12 +127,14 @@ class ParallelCall:
         if not self._shards:
             raise RuntimeError("DataParallel: backward a second time through one call; call the model again")
         given = [self._given(at, grads) for at in range(len(self._replicas))]
+        carried = self._replica_set.local.take() if self._syncs else {}
+        if not self._syncs:
+            self._replica_set.local.begin()
 
         def run(at: int) -> Sequence[Array | Tensor | None] | None:
             replica, (roots, parts) = self._replicas[at], given[at]
             begun = time.perf_counter()
-            if replica.buckets is not None:
-                replica.buckets.begin()
+            replica.begin(self._syncs, {} if at else carried)
             for param in replica.params:
                 param.grad = None
             if roots:
@@ -140,11 +143,7 @@ class ParallelCall:
             if self._measures:
                 replica.handle.queue.finish()
                 self._seconds[at] += time.perf_counter() - begun
-            if replica.buckets is None:
-                return None
-            sums = replica.buckets.finish()
-            replica.spans = [*replica.buckets.spans, Span("backward", begun, ended)]
-            return sums
+            return replica.finish(Span("backward", begun, ended))
 
         sums = self._replica_set.run_on_all(run)[0]
         inputs = self._input_grads()

@@ -17,6 +17,7 @@ from netcl.distributed.group import ProcessGroup
 from netcl.distributed.hierarchical import HierarchicalGroup
 from netcl.distributed.load_balancing import LoadBalancer
 from netcl.distributed.local import local_groups
+from netcl.distributed.no_sync import LocalGradients
 from netcl.distributed.reductions import Array
 from netcl.distributed.replicas import Replica, tensors_of
 from netcl.distributed.sync_batchnorm import SyncBatchNorm
@@ -49,6 +50,7 @@ class ReplicaSet:
         self.module: Any = module
         self.params: list[Tensor] = params
         self.group: ProcessGroup | None = group
+        self.local = LocalGradients(params, group)
         # The first replica on the module's device shares its tensors.
         queues = [handle.queue for handle in handles]
         home = queues.index(self.params[0].queue) if self.params[0].queue in queues else -1
@@ -91,6 +93,13 @@ class ReplicaSet:
                 replica.buckets = StagedBuckets(replica.params, exchange, group, self._bucket_bytes, self._compression)
             elif local is not None or group is not None:
                 replica.buckets = Buckets(replica.params, local, group, self._bucket_bytes, self._compression)
+            replica.own_buckets = replica.buckets
+            if group is not None:
+                replica.own_buckets = (
+                    None
+                    if local is None
+                    else Buckets(replica.params, local, None, self._bucket_bytes, self._compression)
+                )
 
     def changed(self) -> list[list[tuple[Tensor, Array]]]:
         """Returns the tensors that each replica must overwrite, with the module's values that have changed; each is

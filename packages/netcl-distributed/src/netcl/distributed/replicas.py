@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from netcl import ops
 from netcl.core import Tensor
 from netcl.core.device import DeviceHandle
 from netcl.distributed.buckets import Buckets, Span
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.local import LocalGroup
+from netcl.distributed.reductions import Array
 
 if TYPE_CHECKING:
     from netcl.distributed.staged_buckets import StagedBuckets
@@ -38,6 +40,9 @@ class Replica:
         self.member: LocalGroup
         self.ranks: ProcessGroup
         self.buckets: Buckets | StagedBuckets | None = None
+        self.own_buckets: Buckets | StagedBuckets | None = None  # for gradients that stay on this rank
+        self.taking: Buckets | StagedBuckets | None = None  # those of the pass that is running
+        self.carried: dict[int, Tensor] = {}  # gradients of earlier passes that this pass sends too
         self.spans: list[Span] = []
         self._seen: dict[str, tuple[int, int]] = {}
         for place, param in enumerate(self.params):
@@ -45,10 +50,31 @@ class Replica:
 
     def _taker(self, place: int) -> Callable[[Tensor], None]:
         def take(grad: Tensor) -> None:
-            if self.buckets is not None:
-                self.buckets.add(place, grad)
+            if self.taking is not None:
+                kept = self.carried.pop(place, None)
+                self.taking.add(place, grad if kept is None else ops.add(grad, kept.to(grad.queue)))
 
         return take
+
+    def begin(self, syncs: bool, carried: dict[int, Tensor]) -> None:
+        """Prepares a backward pass; ``syncs``: its gradients, and the carried ones, are summed over the ranks."""
+        self.taking = self.buckets if syncs else self.own_buckets
+        self.carried = dict(carried)
+        if self.taking is not None:
+            self.taking.begin()
+
+    def finish(self, span: Span) -> Sequence[Array | Tensor | None] | None:
+        """Returns the sums of the pass, or None if its gradients are those of this device; ``span`` is that of the
+        pass.
+        """
+        if self.taking is None:
+            return None
+        for place, grad in self.carried.items():  # without a gradient in this pass
+            self.taking.add(place, grad.to(self.handle.queue))
+        self.carried = {}
+        sums = self.taking.finish()
+        self.spans = [*self.taking.spans, span]
+        return sums
 
     def changed(self) -> list[tuple[Tensor, Tensor]]:
         """Copies the training modes of the module; returns pairs (own tensor, tensor of the module) of the
