@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import netcl.autograd as ag
+from netcl.autograd.backward import queue_callback
 from netcl.core import Tensor, dispatch
 from netcl.core.errors import NonFiniteError, ShapeError, UnsupportedError
 
@@ -259,6 +260,47 @@ def test_hooks_after_accumulation() -> None:
     assert seen == [[2, 2], [4, 4]]
     with pytest.raises(RuntimeError, match="takes a leaf"):
         (w * 2).register_post_accumulate_grad_hook(seen.append)
+
+
+def test_hooks_after_accumulation_are_called_in_checkpoints() -> None:
+    w, v = _vector(1, 2), _vector(3, 4)
+    seen: list[Any] = []
+    for one in (w, v):
+        one.register_post_accumulate_grad_hook(lambda leaf: seen.append((leaf is w, leaf.grad.tolist())))
+    ag.checkpoint(lambda x: x * v, w).sum().backward()
+    assert seen == [(False, [1, 2]), (True, [3, 4])]
+    ag.grad(ag.checkpoint(lambda x: x * v, w).sum(), w)
+    assert len(seen) == 2
+
+
+def test_a_queued_callback_is_called_once_at_the_end_of_the_outermost_pass() -> None:
+    w, v = _vector(1, 2), _vector(3, 4)
+    seen: list[Any] = []
+
+    def after(one: Any) -> None:
+        if not seen or seen[-1] != "queued":
+            seen.append("queued")
+            queue_callback(lambda: seen.append((None if v.grad is None else v.grad.tolist(), ag.is_grad_enabled())))
+
+    hook = w.register_post_accumulate_grad_hook(after)
+    (ag.checkpoint(lambda x: x * 2, w) + ag.checkpoint(lambda x: x * v, w)).sum().backward()
+    assert seen == ["queued", ([1, 2], True)]
+    (w * 2).sum().backward()
+    assert seen[2:] == ["queued", ([1, 2], True)]
+
+    def broken(grad: Any) -> None:
+        raise ValueError("too bad")
+
+    other = v.register_hook(broken)
+    with pytest.raises(ValueError, match="too bad"):
+        ((w * 2).sum() + (v * v * v).sum()).backward()
+    other.remove()
+    left = len(seen)
+    (v * 2).sum().backward()
+    assert len(seen) == left
+    hook.remove()
+    with pytest.raises(RuntimeError, match="no backward pass is running"):
+        queue_callback(lambda: None)
 
 
 def test_a_leaf_that_is_frozen_after_the_op_gets_no_gradient() -> None:

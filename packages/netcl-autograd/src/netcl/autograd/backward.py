@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -18,6 +19,28 @@ from netcl.core import Tensor, dispatch
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
 
 Sink = Callable[[Tensor, Tensor], None]
+
+
+class _Passes(threading.local):
+    """The backward passes that run in this thread, and the functions that are called after them."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.callbacks: list[Callable[[], None]] = []
+
+
+_passes = _Passes()
+
+
+def queue_callback(callback: Callable[[], None]) -> None:
+    """Calls ``callback()`` once, at the end of the backward pass that is running in this thread; of nested passes, as
+    checkpointing has them, the outermost one. It is not called if that pass raises.
+
+    Raises RuntimeError if no pass is running: hooks on gradients call this function.
+    """
+    if not _passes.depth:
+        raise RuntimeError("queue_callback: no backward pass is running in this thread; call it from a gradient's hook")
+    _passes.callbacks.append(callback)
 
 
 class BackwardPass(GradContext):
@@ -36,17 +59,25 @@ class BackwardPass(GradContext):
         super().__init__(create_graph=create_graph, sink=sink)
         self.retain = retain
         self.watched: Mapping[Edge, Callable[[Tensor], None]] | dict[Edge, Callable[[Tensor], None]] = watched or {}
-        self.accumulates: bool = sink is None
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
         """Propagates ``grads`` of ``roots`` to the leaves; ``only`` limits the pass to what leads to these edges."""
         outer = state.enabled, state.tape, state.trace
         edges = [edge_of(root) for root in roots]
         state.enabled, state.tape, state.trace = self.create_graph, None, None
+        _passes.depth += 1
+        ended: list[Callable[[], None]] = []
         try:
             self._run(edges, grads, only)
+            if _passes.depth == 1:
+                ended = _passes.callbacks
         finally:
             state.enabled, state.tape, state.trace = outer
+            _passes.depth -= 1
+            if not _passes.depth:
+                _passes.callbacks = []
+        for callback in ended:
+            callback()
 
     def _run(self, roots: list[Edge], given: Sequence[Tensor], only: Iterable[Edge] | None) -> None:
         nodes, uses = _reachable(roots, only)

@@ -77,6 +77,7 @@ def _run_again(context: GradContext, node: GradNode, grads: list[Tensor | None],
             context.sink(leaf, grad)
 
     inner = BackwardPass(retain=False, create_graph=False, sink=sink)
+    inner.accumulates = context.accumulates
     inner.run([r for r, _ in pairs], [g for _, g in pairs])
     for grad in grads:
         if grad is not None:

@@ -37,6 +37,7 @@ class GradContext:
     def __init__(self, *, create_graph: bool, sink: Callable[[Tensor, Tensor], None] | None = None) -> None:
         self.create_graph = create_graph
         self._sink = sink
+        self.accumulates: bool = sink is None  # into ``leaf.grad``, after which its hooks are called
         self._borrowed: set[int] = set()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:

@@ -28,10 +28,27 @@ with _Checked():
         shard_sizes,
         sync_grads,
     )
+    from netcl.distributed.distributed_c10d import (
+        ReduceOp,
+        all_gather_into_tensor,
+        get_backend,
+        irecv,
+        is_available,
+        is_initialized,
+        isend,
+        new_group,
+        reduce_scatter_tensor,
+    )
     from netcl.distributed.errors import RankFailedError
     from netcl.distributed.group import ProcessGroup
     from netcl.distributed.init_group import destroy_process_group, init_process_group
     from netcl.distributed.local import local_groups, run_on_devices
+    from netcl.distributed.objects import (
+        all_gather_object,
+        broadcast_object_list,
+        gather_object,
+        scatter_object_list,
+    )
     from netcl.distributed.parallel import DataParallel
     from netcl.distributed.step import data_parallel_step
     from netcl.distributed.sync_batchnorm import SyncBatchNorm, convert_sync_batchnorm
@@ -42,31 +59,44 @@ __all__ = [
     "DeviceManager",
     "ProcessGroup",
     "RankFailedError",
+    "ReduceOp",
     "SyncBatchNorm",
     "Work",
     "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
     "all_reduce",
     "barrier",
     "broadcast",
+    "broadcast_object_list",
     "broadcast_params",
     "convert_sync_batchnorm",
     "current_group",
     "data_parallel_step",
     "destroy_process_group",
     "gather",
+    "gather_object",
+    "get_backend",
     "get_local_rank",
     "get_rank",
     "get_world_size",
     "init_process_group",
+    "irecv",
+    "is_available",
+    "is_initialized",
+    "isend",
     "local_groups",
+    "new_group",
     "on_root",
     "prepare_replicas",
     "recv",
     "reduce",
     "reduce_scatter",
+    "reduce_scatter_tensor",
     "replicate_params",
     "run_on_devices",
     "scatter",
+    "scatter_object_list",
     "send",
     "shard_batch",
     "shard_sizes",

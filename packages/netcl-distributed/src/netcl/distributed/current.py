@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from netcl.core import config
 
@@ -14,15 +15,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "active_group",
+    "backends",
     "current_group",
     "default_group",
     "get_local_rank",
     "get_rank",
     "get_world_size",
+    "members",
     "set_default_group",
 ]
 
 _default: ProcessGroup | None = None
+# Per group: the name of its transport, or the backend that was asked for; the ranks of the default group that are in
+# it, if these are not all.
+backends: WeakKeyDictionary[ProcessGroup, str] = WeakKeyDictionary()
+members: WeakKeyDictionary[ProcessGroup, tuple[int, ...]] = WeakKeyDictionary()
 
 
 class _Thread(threading.local):
@@ -58,15 +65,20 @@ def active_group(group: ProcessGroup) -> Iterator[None]:
         _thread.group = outer
 
 
-def get_rank() -> int:
-    """Returns the rank of this thread or process; without a group, that set by the launcher, or 0."""
-    group = current_group()
+def get_rank(group: ProcessGroup | None = None) -> int:
+    """Returns the rank of this thread or process in ``group`` (None: the current one); without a group, that set by the
+    launcher, or 0.
+    """
+    group = group or current_group()
     return int(config.get("RANK") or 0) if group is None else group.rank
 
 
-def get_world_size() -> int:
-    """Returns the number of ranks; without a group, that set by the launcher, or 1."""
-    group = current_group()
+def get_world_size(group: ProcessGroup | None = None) -> int:
+    """Returns the number of ranks of ``group`` (None: the current one).
+
+    Without a group it is that set by the launcher, or 1.
+    """
+    group = group or current_group()
     return int(config.get("WORLD_SIZE") or 1) if group is None else group.size
 
 

@@ -1,11 +1,15 @@
 """The launcher: starts a script once per rank, watches the processes, and ends or restarts them all when one fails.
 
     python -m netcl.distributed.run -n 2 train.py [arguments of the script]
+    python -m netcl.distributed.run -n 2 -m netcl.torch train.py [arguments of the script]
 
 Each rank has NETCL_RANK, NETCL_WORLD_SIZE, NETCL_LOCAL_RANK and NETCL_RENDEZVOUS in its environment, with --devices
-also NETCL_DEVICE. If a rank dies or raises, the collectives of all others raise RankFailedError; ranks that do not end
-then are ended. With --max-restarts the whole group is started again, for scripts that continue from their last
-checkpoint.
+also NETCL_DEVICE, and the variables that scripts started by torchrun read: RANK, WORLD_SIZE, LOCAL_RANK,
+LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Options of torchrun for one host are
+accepted.
+
+If a rank dies or raises, the collectives of all others raise RankFailedError; ranks that do not end then are ended.
+With --max-restarts the whole group is started again, for scripts that continue from their last checkpoint.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -33,22 +38,58 @@ _GRACE_S = 5.0  # for the others to notice, save their state and end
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parses the command line; the arguments after the script belong to the script."""
     parser = argparse.ArgumentParser(prog="python -m netcl.distributed.run", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("-n", type=int, required=True, metavar="N", help="number of processes")
+    parser.add_argument(
+        "-n",
+        *_both("--nproc-per-node"),
+        dest="n",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="number of processes, or cpu for one for each processor; default 1",
+    )
     parser.add_argument("--devices", default="", metavar="A,B", help="NETCL_DEVICE of the ranks, in turn")
     parser.add_argument(
-        "--max-restarts", type=int, default=0, help="how often the group is started again after a fault"
+        *_both("--max-restarts"), type=int, default=0, help="how often the group is started again after a fault"
     )
     parser.add_argument("--timeout", type=float, help="seconds a collective waits for the others; default 30")
     parser.add_argument("--window", type=int, default=WINDOW, help="bytes of shared memory for half a rank's window")
-    parser.add_argument("-m", dest="module", action="store_true", help="the script is the name of a module")
+    parser.add_argument(
+        *_both("--master-port"), type=int, metavar="PORT", help="MASTER_PORT of the ranks; default: a free port"
+    )
+    for name in ("--nnodes", "--node-rank", "--master-addr", "--rdzv-backend", "--rdzv-endpoint", "--rdzv-id"):
+        parser.add_argument(*_both(name), help=argparse.SUPPRESS)
+    parser.add_argument("--standalone", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("-m", "--module", dest="module", action="store_true", help="the script is the name of a module")
     parser.add_argument("script", help="the script to run in each process")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     options = parser.parse_args(arguments)
     if options.n < 1:
         parser.error(f"-n is at least 1, not {options.n}")
+    if options.nnodes not in (None, "1", "1:1") or options.node_rank not in (None, "0"):
+        parser.error("this starts the ranks of one host; write mpiexec -n 8 python -m mpi4py train.py for several")
     if options.max_restarts < 0 or options.window < 4096 or options.window % 64:
         parser.error("--max-restarts is at least 0, --window at least 4096 and a multiple of 64")
     return options
+
+
+def _both(name: str) -> tuple[str, ...]:
+    """Returns an option in both spellings of torchrun: --nproc-per-node and --nproc_per_node."""
+    return name, "--" + name[2:].replace("-", "_")
+
+
+def _count(text: str) -> int:
+    """Returns the number of processes of an option."""
+    if text in ("cpu", "auto"):
+        return os.cpu_count() or 1
+    if text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of processes, and not cpu")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 class _Stopped(Exception):
@@ -68,6 +109,8 @@ class _Group:
         self.buffer = MappedBuffer(self.path, 0)
         devices = [name for name in options.devices.split(",") if name]
         self.processes: list[subprocess.Popen[bytes]] = []
+        # No rank of this launcher listens there: scripts read it.
+        self._port = options.master_port or int(os.environ.get("MASTER_PORT") or 0) or _free_port()
         self.code = 0  # of the rank that failed first
         try:
             for rank in range(self.size):
@@ -84,6 +127,9 @@ class _Group:
         if options.timeout is not None:
             given["DIST_TIMEOUT_S"] = options.timeout
         names = {f"NETCL_{name}": str(value) for name, value in given.items()}
+        told = {"RANK": rank, "WORLD_SIZE": self.size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": self.size}
+        told.update(GROUP_RANK=0, GROUP_WORLD_SIZE=1, MASTER_ADDR="127.0.0.1", MASTER_PORT=self._port)
+        names.update((name, str(value)) for name, value in told.items())
         script = ["-m", options.script] if options.module else [options.script]
         command = [sys.executable, "-m", "netcl.distributed.replica", *script, *options.arguments]
         # A session of its own, so that processes started by the script can be ended with it. The pipe shows that this
