@@ -1,0 +1,95 @@
+"""Reducer: averages the gradients of a model over the ranks while its backward pass continues, whatever its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from netcl.autograd.backward import queue_callback
+from netcl.core import Tensor
+from netcl.distributed.buckets import Buckets
+from netcl.distributed.group import ProcessGroup
+from netcl.distributed.wire import check_compression
+
+__all__ = ["Reducer"]
+
+
+class Reducer:
+    """Replaces ``grad`` of ``params`` by its mean over the ranks of ``group`` at the end of each backward pass, as
+    DistributedDataParallel of PyTorch does.
+
+    Each rank calls its own model with its own inputs, and each rank counts the same. A bucket of ``nbytes`` is sent
+    when all of its gradients are known. A parameter without a gradient counts as zero if another rank has one; if none
+    has, its ``grad`` is not changed. ``at_end``: all buckets are sent at the end of the pass, so that a parameter may
+    get its gradient in several parts, as layers in several checkpoints do.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        group: ProcessGroup,
+        nbytes: int,
+        compression: str | None = None,
+        at_end: bool = False,
+    ) -> None:
+        check_compression(compression)
+        self._params, self._group, self._at_end = list(params), group, at_end
+        self._buckets = Buckets(self._params, None, group, nbytes, compression)
+        self._known: set[int] = set()
+        self._running = False
+        self.synchronizes: bool = True  # False inside ``no_sync``
+        self.active: bool = True  # as ``synchronizes`` was at the last call of the model
+        self._hooks = [
+            param.register_post_accumulate_grad_hook(partial(self._take, place))
+            for place, param in enumerate(self._params)
+        ]
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A block in which gradients accumulate in ``grad`` of each rank; the first pass after it reduces the sums."""
+        outer, self.synchronizes = self.synchronizes, False
+        try:
+            yield
+        finally:
+            self.synchronizes = outer
+
+    def prepare(self) -> None:
+        """Decides for the backward passes of the model's next call."""
+        self.active = self.synchronizes
+        self._running = False  # also if a pass has raised before its end
+
+    def _take(self, place: int, param: Tensor) -> None:
+        if not self.active or param.grad is None:
+            return
+        if not self._running:
+            self._running = True
+            self._known = set()
+            self._buckets.begin()
+            queue_callback(self._finish)
+        if self._at_end:
+            return
+        if place in self._known:
+            raise RuntimeError(
+                f"DistributedDataParallel: parameter {place} of shape {param.shape} got its gradient twice in one "
+                "backward pass, as a layer in several checkpoints does; write static_graph=True, which sends the "
+                "gradients at the end of the pass"
+            )
+        self._known.add(place)
+        self._buckets.add(place, param.grad)
+
+    def _finish(self) -> None:
+        self._running = False
+        for place, param in enumerate(self._params):
+            # With ``at_end``, or without a gradient in this pass and with one of an earlier pass.
+            if place not in self._known and param.grad is not None:
+                self._buckets.add(place, param.grad)
+        for param, total in zip(self._params, self._buckets.finish()):
+            if total is not None:
+                dtype = param.dtype if param.grad is None else param.grad.dtype
+                param.grad = Tensor.from_host(param.queue, total / self._group.size, dtype)
+
+    def remove(self) -> None:
+        """Ends the reduction: later backward passes leave the gradients of this rank in ``grad``."""
+        for hook in self._hooks:
+            hook.remove()
