@@ -111,6 +111,18 @@ def test_programs_for_pytorch_run(name: str, root: Path, tmp_path: Path) -> None
     assert np.isfinite(losses).all()
 
 
+def test_a_program_for_torchrun_runs_in_two_processes(root: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "netcl.distributed.run", "-n", "2", "-m", "netcl.torch"]
+    options = ("--steps", "60", "--samples", "768")
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NETCL_DEVICE": "cpu"}
+    program = str(root / "examples/torch/ddp.py")
+    done = subprocess.run([*command, program, *options], capture_output=True, text=True, timeout=110, env=env)
+    assert done.returncode == 0, done.stderr
+    found = re.fullmatch(r"step 50: loss \S+\naccuracy (\S+) %\n", done.stdout)
+    assert found is not None, done.stdout
+    assert float(found[1]) > 60  # guessing is right in 33 %
+
+
 @pytest.mark.deep
 @pytest.mark.timeout(600)
 def test_resnet_on_images_of_its_own_and_on_binaries(root: Path, tmp_path: Path) -> None:
@@ -137,5 +149,5 @@ def test_every_example_is_run_somewhere(root: Path) -> None:
     assert jobs == {*JOBS, "two_devices"}
     assert all(f"(jobs/{name}.py)" in page for name in jobs)
     programs = {path.stem for path in (root / "examples/torch").glob("*.py")}
-    assert programs == set(PROGRAMS)
+    assert programs == {*PROGRAMS, "ddp"}
     assert all(f"(torch/{name}.py)" in page for name in programs)

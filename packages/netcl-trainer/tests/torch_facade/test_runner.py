@@ -383,3 +383,4 @@ def test_spawned_processes_are_of_the_same_torch(tmp_path):
         "2",
     ]
     assert "start the script with python -m netcl.distributed.run -n 2" in lines[4]
+    assert "MASTER_PORT" in lines[4]

@@ -28,6 +28,7 @@ _LAYERS = (f"{_OWN}.layers", "netcl.nn")
 _OPTIMIZERS = ("netcl.optim",)
 _DATA = (f"{_OWN}.data", f"{_OWN}.loader", "netcl.data")
 _COLLATE = {name: f"{_OWN}.data:{name}" for name in ("default_collate", "default_convert")}
+_C10D = "netcl.distributed.distributed_c10d"
 _GRADIENTS = (f"{_OWN}.gradients", "netcl.autograd")
 _PRECISION = (f"{_OWN}.precision", "netcl.amp")
 _LINEAR = {"NonDynamicallyQuantizableLinear": "netcl.nn:Linear"}
@@ -132,7 +133,18 @@ PARTS: dict[str, Part] = {
     "torch.backends.mps": _settings("Gpus"),
     "torch.backends.openmp": _settings("Absent"),
     "torch.backends.opt_einsum": _settings("OptEinsum"),
-    "torch.distributed": Part((*_own("programs.distributed"), "netcl.distributed")),
+    "torch.distributed": Part((*_own("programs.distributed"), _C10D, "netcl.distributed")),
+    "torch.distributed.algorithms": Part(),
+    "torch.distributed.algorithms.ddp_comm_hooks": Part(),
+    "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": Part(_own("programs.comm_hooks")),
+    "torch.distributed.algorithms.model_averaging": Part(),
+    "torch.distributed.algorithms.model_averaging.averagers": Part(
+        (), {"PeriodicModelAverager": "netcl.distributed.optim:PeriodicModelAverager"}
+    ),
+    "torch.distributed.elastic": Part(),
+    "torch.distributed.elastic.multiprocessing": Part(),
+    "torch.distributed.elastic.multiprocessing.errors": Part((), {"record": f"{_OWN}.programs.distributed:record"}),
+    "torch.distributed.optim": Part(("netcl.distributed.optim",)),
     "torch.distributions": Part(("netcl.distributions",)),
     "torch.fft": Part(),
     "torch.fx": Part((), {"wrap": f"{_OWN}.programs.jit:wrap"}),

@@ -302,6 +302,13 @@ class DistributedSampler(data.DistributedSampler):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        if num_replicas is None or rank is None:
+            from netcl import distributed
+
+            # Without a group, the numbers of the launcher.
+            if distributed.is_initialized():
+                num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+                rank = distributed.get_rank() if rank is None else rank
         super().__init__(dataset, num_replicas, rank, shuffle=shuffle, seed=seed, drop_last=drop_last)
         self._epoch = 0
 
