@@ -39,7 +39,7 @@ def main():
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", help="default: the GPU of the local rank, else cpu")
-    parser.add_argument("--log", type=Path, help="a file for the loss of each step")
+    parser.add_argument("--losses", type=Path, help="a file for the loss of each step")
     args = parser.parse_args()
 
     if "WORLD_SIZE" in os.environ:
@@ -82,8 +82,8 @@ def main():
     with torch.no_grad():
         right = (ddp_model(points).argmax(dim=1) == arms).float().mean()
     if rank == 0:
-        if args.log:
-            args.log.write_text("\n".join(map(repr, losses)) + "\n")
+        if args.losses:
+            args.losses.write_text("\n".join(map(repr, losses)) + "\n")
         print(f"accuracy {100 * right.item():.2f} %")
     dist.barrier()
     dist.destroy_process_group()

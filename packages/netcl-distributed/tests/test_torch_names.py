@@ -121,6 +121,32 @@ def test_arrays_and_other_dtypes_are_written_too() -> None:
     dist.run_on_devices(rank, ["cpu", "cpu"])
 
 
+def test_functions_of_netcl_take_pytorchs_keywords() -> None:
+    def rank(group: Any) -> None:
+        x = tensor([float(group.rank)])
+        assert dist.broadcast(x, src=1) is x
+        assert x.tolist() == [1.0]
+        x = tensor([1.0 + group.rank])
+        dist.reduce(x, dst=1)
+        assert x.tolist() == ([3.0] if group.rank else [1.0])
+        parts = [tensor([0.0]), tensor([0.0])]
+        assert dist.all_gather(parts, tensor([float(group.rank)])) is None
+        assert [part.item() for part in parts] == [0.0, 1.0]
+        assert dist.all_gather(tensor([float(group.rank)])).tolist() == [0.0, 1.0]
+        if group.rank:
+            dist.send(tensor([7.0]), dst=0)
+        else:
+            got = tensor([0.0])
+            assert dist.recv(got, src=1) is got
+            assert got.item() == 7.0
+        with pytest.raises(TypeError, match="give the other rank, as to or as dst"):
+            dist.send(x)
+        with pytest.raises(TypeError, match="as source or as src"):
+            dist.recv(x, 0, src=0)
+
+    dist.run_on_devices(rank, ["cpu", "cpu"])
+
+
 def test_handles_end_with_the_collective() -> None:
     def rank(group: Any) -> None:
         x, parts = tensor([1.0, 2.0]), [tensor(0.0), tensor(0.0)]
@@ -256,6 +282,8 @@ def test_values_of_all_ranks() -> None:
         out: list[Any] = [None]
         dist.scatter_object_list(out, ["a", "b", "c"] if me == 2 else None, src=2)
         assert out == ["abc"[me]]
+        dist.broadcast_object_list(items, group=group, group_src=2)
+        assert items == ["from 1", {"x": [1]}]
 
     dist.run_on_devices(rank, ["cpu"] * 3)
 
@@ -331,8 +359,9 @@ def test_parts_of_a_group() -> None:
             c10d.broadcast(x, 1 - group.rank, mine)
         with pytest.raises(ValueError, match="not a member"):
             c10d.all_reduce(x, group=other)
+        assert dist.new_group([1, 0]) is group
         with pytest.raises(UnsupportedError, match="all ranks in their order, or one of them"):
-            dist.new_group([1, 0])
+            dist.new_group([1, 0], sort_ranks=False)
 
     dist.run_on_devices(rank, ["cpu", "cpu"])
 
@@ -489,6 +518,7 @@ def test_the_launcher_refuses_several_hosts_and_counts(capsys: pytest.CaptureFix
     assert run.parse(["--nproc-per-node", "cpu", "x.py"]).n == os.cpu_count()
     assert run.parse(["x.py"]).n == 1
     assert run.parse(["--master-port", "29500", "-m", "x", "-m"]).master_port == 29500
+    assert run.parse(["x.py", "--master", "1", "--n", "2"]).arguments == ["--master", "1", "--n", "2"]
 
 
 def test_a_script_of_the_launcher_joins_by_pytorchs_arguments(tmp_path: Path, launch: Callable[..., Any]) -> None:
@@ -500,7 +530,7 @@ def test_a_script_of_the_launcher_joins_by_pytorchs_arguments(tmp_path: Path, la
         "dist.init_process_group('gloo', 'env://', rank=rank, world_size=size)\n"
         "x = np.ones(3) * rank\n"
         "dist.all_reduce(x, op=dist.ReduceOp.SUM)\n"
-        "print(dist.get_backend(), x.tolist(), flush=True)\n"
+        "os.write(1, f'{dist.get_backend()} {x.tolist()}\\n'.encode())\n"  # one write, which no other rank divides
         "dist.destroy_process_group()\n"
         "dist.init_process_group('gloo', rank=rank, world_size=3)\n"
     )

@@ -336,7 +336,7 @@ LAUNCHER = ("-m", "netcl.distributed.run")
 
 
 def test_a_script_for_torchrun_runs_unchanged_and_equals_one_process(tmp_path):
-    options = ("--steps", "12", "--samples", "256", "--log")
+    options = ("--steps", "12", "--samples", "256", "--losses")
     runs = {}
     for name, command in {
         "alone": ("-m", "netcl.torch", str(EXAMPLE)),

@@ -11,6 +11,7 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError
+from netcl.distributed import distributed_c10d
 from netcl.distributed.current import current_group
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.group import ProcessGroup, Value
@@ -117,10 +118,14 @@ def reduce(
     root: int = 0,
     op: str = "sum",
     *,
+    dst: int | None = None,
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Writes the ``op`` of all tensors into the one of rank ``root``, and returns that tensor."""
+    """Writes the ``op`` of all tensors into the one of rank ``root``, or ``dst`` as PyTorch names it, and returns that
+    tensor.
+    """
+    root = root if dst is None else dst
     if isinstance(tensors, (Tensor, np.ndarray)):
         return _group(group).reduce(tensors, root, op, async_op=async_op)
     listed = _as_list(tensors, "reduce")
@@ -152,9 +157,17 @@ def reduce_scatter(
 
 
 def broadcast(
-    tensors: Value | Sequence[Tensor], root: int = 0, *, group: ProcessGroup | None = None, async_op: bool = False
+    tensors: Value | Sequence[Tensor],
+    root: int = 0,
+    *,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
 ) -> Any:
-    """Writes the tensor of rank ``root`` into all the others, in place; returns its argument."""
+    """Writes the tensor of rank ``root``, or ``src`` as PyTorch names it, into all the others, in place; returns its
+    argument.
+    """
+    root = root if src is None else src
     if isinstance(tensors, (Tensor, np.ndarray)):
         return _group(group).broadcast(tensors, root, async_op=async_op)
     listed = _as_list(tensors, "broadcast")
@@ -213,8 +226,20 @@ def gather(
     return Tensor.from_host(listed[root].queue, _joined(listed), listed[root].dtype)
 
 
-def all_gather(tensors: Value | Sequence[Tensor], *, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
-    """Concatenates all tensors along axis 0, as a new tensor on each device."""
+def all_gather(
+    tensors: Value | Sequence[Any],
+    tensor: Value | None = None,
+    *,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
+    """Concatenates all tensors along axis 0, as a new tensor on each device.
+
+    With two arguments, as in PyTorch, writes ``tensor`` of rank r into ``tensors[r]`` and returns None or a handle.
+    """
+    if tensor is not None:
+        targets: Any = tensors
+        return distributed_c10d.all_gather(targets, tensor, _group(group), async_op)
     if isinstance(tensors, (Tensor, np.ndarray)):
         return _group(group).all_gather(tensors, async_op=async_op)
     listed = _as_list(tensors, "all_gather")
@@ -249,14 +274,36 @@ def on_root(fn: Callable[[], R], root: int = 0, *, group: ProcessGroup | None = 
     return result
 
 
-def send(x: Value, to: int, *, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
-    """Sends ``x`` to rank ``to``, which calls ``recv`` with the same shape and dtype."""
-    return _group(group).send(x, to, async_op=async_op)
+def send(
+    x: Value,
+    to: int | None = None,
+    *,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
+    """Sends ``x`` to rank ``to``, or ``dst`` as PyTorch names it, which calls ``recv`` with the same shape and
+    dtype.
+    """
+    return _group(group).send(x, _other("send", "to", to, "dst", dst), async_op=async_op)
 
 
-def recv(x: Value, source: int, *, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
-    """Writes the values sent by rank ``source`` into ``x``, and returns it."""
-    return _group(group).recv(x, source, async_op=async_op)
+def recv(
+    x: Value,
+    source: int | None = None,
+    *,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
+    """Writes the values sent by rank ``source``, or ``src`` as PyTorch names it, into ``x``, and returns it."""
+    return _group(group).recv(x, _other("recv", "source", source, "src", src), async_op=async_op)
+
+
+def _other(op: str, name: str, rank: int | None, other_name: str, other: int | None) -> int:
+    if (rank is None) == (other is None):
+        raise TypeError(f"{op}: give the other rank, as {name} or as {other_name}")
+    return int(other if rank is None else rank)  # type: ignore[arg-type]
 
 
 def _joined(tensors: Sequence[Tensor]) -> Array:

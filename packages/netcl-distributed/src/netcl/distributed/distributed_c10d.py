@@ -27,6 +27,7 @@ __all__ = [
     "ReduceOp",
     "all_gather",
     "all_gather_into_tensor",
+    "all_gather_single",
     "all_reduce",
     "barrier",
     "batch_isend_irecv",
@@ -50,7 +51,9 @@ __all__ = [
     "recv",
     "reduce",
     "reduce_scatter",
+    "reduce_scatter_single",
     "reduce_scatter_tensor",
+    "root_of",
     "scatter",
     "send",
 ]
@@ -185,13 +188,16 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: Any = None,
+    sort_ranks: bool = True,
 ) -> Any:
     """Returns the group of all ranks, or a group of one rank, which the others see as NON_GROUP_MEMBER.
 
-    Raises UnsupportedError for another part of the ranks, and for an order of its own.
+    Raises UnsupportedError for another part of the ranks, and with ``sort_ranks=False`` for another order.
     """
     whole = group_of(None)
     wanted = list(range(whole.size)) if ranks is None else [int(rank) for rank in ranks]
+    if sort_ranks:
+        wanted.sort()
     if wanted == list(range(whole.size)):
         return whole
     if len(wanted) != 1 or not 0 <= wanted[0] < whole.size:
@@ -261,7 +267,7 @@ def _handle(result: Any, async_op: bool) -> PendingWork | None:
     return PendingWork.of(result) if async_op else None
 
 
-def _root(ranks: ProcessGroup, given: Any, rank: int | None, group_rank: int | None, name: str) -> int:
+def root_of(ranks: ProcessGroup, given: Any, rank: int | None, group_rank: int | None, name: str) -> int:
     """Returns the rank in the group that PyTorch's pair of arguments names."""
     if rank is not None and group_rank is not None:
         raise ValueError(f"give {name} or group_{name}, not both")
@@ -288,7 +294,7 @@ def reduce(
 ) -> Any:
     """Writes the reduction over all ranks into ``tensor`` of rank ``dst``."""
     ranks = group_of(group)
-    root = _root(ranks, group, dst, group_dst, "dst")
+    root = root_of(ranks, group, dst, group_dst, "dst")
     return _handle(ranks.reduce(tensor, root, op, async_op=async_op), async_op)
 
 
@@ -297,7 +303,7 @@ def broadcast(
 ) -> Any:
     """Writes ``tensor`` of rank ``src`` into that of each rank."""
     ranks = group_of(group)
-    root = _root(ranks, group, src, group_src, "src")
+    root = root_of(ranks, group, src, group_src, "src")
     return _handle(ranks.broadcast(tensor, root, async_op=async_op), async_op)
 
 
@@ -333,6 +339,9 @@ def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: Any = N
     return _issued(ranks, work, "all_gather_into_tensor", async_op)
 
 
+all_gather_single = all_gather_into_tensor
+
+
 def reduce_scatter(
     output: Any, input_list: Sequence[Any], op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Any:
@@ -360,6 +369,9 @@ def reduce_scatter_tensor(
     return _reduce_scattered(output, [input], ranks, op, "reduce_scatter_tensor", async_op)
 
 
+reduce_scatter_single = reduce_scatter_tensor
+
+
 def _reduce_scattered(
     output: Any, parts: Sequence[Any], ranks: ProcessGroup, op: str, name: str, async_op: bool
 ) -> PendingWork | None:
@@ -385,7 +397,7 @@ def gather(
     Raises ValueError if rank ``dst`` gives no list or another rank gives one.
     """
     ranks = group_of(group)
-    root = _root(ranks, group, dst, group_dst, "dst")
+    root = root_of(ranks, group, dst, group_dst, "dst")
     targets, flat = _list_of_root(gather_list, ranks, root, "gather", "gather_list"), _flat(tensor)
 
     def work() -> None:
@@ -409,7 +421,7 @@ def scatter(
     Raises ValueError if rank ``src`` gives no list or another rank gives one.
     """
     ranks = group_of(group)
-    root = _root(ranks, group, src, group_src, "src")
+    root = root_of(ranks, group, src, group_src, "src")
     parts = _list_of_root(scatter_list, ranks, root, "scatter", "scatter_list")
     whole = None if parts is None else _joined([_flat(part) for part in parts])
     out = _empty(tensor)
@@ -421,8 +433,8 @@ def scatter(
     return _issued(ranks, work, "scatter", async_op)
 
 
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
-    """Returns when all ranks have called it."""
+def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Any:
+    """Returns when all ranks have called it; the limit of time is that of the group."""
     ranks = group_of(group)
     return _handle(ranks.barrier(async_op=async_op), async_op)
 
@@ -476,7 +488,7 @@ def _message(
     if other is None and group_other is None:
         raise UnsupportedError(f"{op}: name the other rank by {name}; a receive from any rank is not in netcl")
     ranks = group_of(group)
-    rank = _root(ranks, group, other, group_other, name)
+    rank = root_of(ranks, group, other, group_other, name)
     call = ranks.recv if receives else ranks.send
     made = _lanes_of(ranks).run(rank if receives else -1, lambda: call(tensor, rank), op, async_op)
     return made, rank

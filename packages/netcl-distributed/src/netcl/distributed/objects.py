@@ -9,6 +9,7 @@ import numpy as np
 
 from netcl.core.errors import ShapeError
 from netcl.distributed.collectives import _group
+from netcl.distributed.distributed_c10d import root_of
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.plain_values import decode, encode
 
@@ -52,52 +53,63 @@ def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | No
 
 
 def gather_object(
-    obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: ProcessGroup | None = None
+    obj: Any,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    group_dst: int | None = None,
 ) -> None:
-    """Writes the ``obj`` of rank r into ``object_gather_list[r]`` of rank ``dst``; the others give no list.
+    """Writes the ``obj`` of rank r into ``object_gather_list[r]`` of rank ``dst`` (0); the others give no list.
 
     The objects are those of ``all_gather_object``. Raises ValueError if rank ``dst`` gives no list or another rank
     gives one.
     """
     ranks = _group(group)
-    if (object_gather_list is not None) != (ranks.rank == dst):
+    root = root_of(ranks, group, dst, group_dst, "dst")
+    if (object_gather_list is not None) != (ranks.rank == root):
         raise ValueError(
-            f"gather_object: rank {dst}, and no other, gives object_gather_list; this is rank {ranks.rank}"
+            f"gather_object: rank {root}, and no other, gives object_gather_list; this is rank {ranks.rank}"
         )
     if object_gather_list is not None:
         _check_length(object_gather_list, ranks.size, "gather_object")
-    found = gathered_objects(obj, ranks, dst, op="gather_object")
+    found = gathered_objects(obj, ranks, root, op="gather_object")
     if object_gather_list is not None:
         object_gather_list[:] = found or []
 
 
 def broadcast_object_list(
-    object_list: list[Any], src: int = 0, group: ProcessGroup | None = None, device: Any = None
+    object_list: list[Any],
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    device: Any = None,
+    group_src: int | None = None,
 ) -> None:
-    """Writes the objects of rank ``src`` into the list of each rank, which has the same length everywhere.
+    """Writes the objects of rank ``src`` (0) into the list of each rank, which has the same length everywhere.
 
     The objects are those of ``all_gather_object``. ``device`` is accepted and not used: bytes travel by the host.
     Raises CollectiveMismatchError if the lengths differ.
     """
     ranks = _group(group)
-    data = encode(list(object_list), "broadcast_object_list") if ranks.rank == src else np.empty(0, np.uint8)
+    root = root_of(ranks, group, src, group_src, "src")
+    data = encode(list(object_list), "broadcast_object_list") if ranks.rank == root else np.empty(0, np.uint8)
     # The length of the list is a part of the shape, which all ranks compare.
     head = np.zeros((1, max(len(object_list), 1)), np.int64)
     head[0, 0] = data.size
-    ranks.broadcast(head, src)
-    body = data.copy() if ranks.rank == src else np.empty(int(head[0, 0]), np.uint8)
-    ranks.broadcast(body, src)
-    if ranks.rank != src:
+    ranks.broadcast(head, root)
+    body = data.copy() if ranks.rank == root else np.empty(int(head[0, 0]), np.uint8)
+    ranks.broadcast(body, root)
+    if ranks.rank != root:
         object_list[:] = decode(body)
 
 
 def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: Sequence[Any] | None = None,
-    src: int = 0,
+    src: int | None = None,
     group: ProcessGroup | None = None,
+    group_src: int | None = None,
 ) -> None:
-    """Writes item r of the input list of rank ``src`` into the first item of the output list of rank r.
+    """Writes item r of the input list of rank ``src`` (0) into the first item of the output list of rank r.
 
     The objects are those of ``all_gather_object``. Raises ValueError if the output list is empty, or rank ``src`` has
     not one object for each rank.
@@ -105,12 +117,13 @@ def scatter_object_list(
     ranks = _group(group)
     if not scatter_object_output_list:
         raise ValueError("scatter_object_list: the output list needs an item, which is replaced; it is empty")
-    given = list(scatter_object_input_list or []) if ranks.rank == src else [None] * ranks.size
+    root = root_of(ranks, group, src, group_src, "src")
+    given = list(scatter_object_input_list or []) if ranks.rank == root else [None] * ranks.size
     if len(given) != ranks.size:
         raise ValueError(
-            f"scatter_object_list: rank {src} gives {len(given)} objects, the group has {ranks.size} ranks"
+            f"scatter_object_list: rank {root} gives {len(given)} objects, the group has {ranks.size} ranks"
         )
-    broadcast_object_list(given, src, ranks)
+    broadcast_object_list(given, group=ranks, group_src=root)
     scatter_object_output_list[0] = given[ranks.rank]
 
 

@@ -37,7 +37,11 @@ _GRACE_S = 5.0  # for the others to notice, save their state and end
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parses the command line; the arguments after the script belong to the script."""
-    parser = argparse.ArgumentParser(prog="python -m netcl.distributed.run", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m netcl.distributed.run",
+        description=(__doc__ or "").split("\n")[0],
+        allow_abbrev=False,  # an option of the script is no abbreviation of one of these
+    )
     parser.add_argument(
         "-n",
         *_both("--nproc-per-node"),

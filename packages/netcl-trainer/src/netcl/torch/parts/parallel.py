@@ -88,11 +88,12 @@ class DistributedDataParallel(Module):
     are the means over the ranks.
 
     The constructor copies the parameters and buffers of rank 0 to all ranks (``init_sync``), and a call of the model in
-    training those buffers that change (``broadcast_buffers``). The gradients are reduced in buckets of
+    training its buffers (``broadcast_buffers``, ``forward_sync_buffers``). The gradients are reduced in buckets of
     ``bucket_cap_mb`` MiB (25) while the backward pass continues. A parameter without a gradient counts as zero if
     another rank has one, with or without ``find_unused_parameters``. ``static_graph=True`` sends all buckets at the end
-    of the pass: a parameter may get its gradient in several parts then. ``gradient_as_bucket_view`` and ``dim`` change
-    nothing. With ``device_ids=[device]`` the tensors of a call are moved to the model's device.
+    of the pass: a parameter may get its gradient in several parts then. ``gradient_as_bucket_view``, ``dim``,
+    ``bucket_cap_mb_list`` and ``batched_grad_copy`` change nothing. With ``device_ids=[device]`` the tensors of a call
+    are moved to the model's device.
 
     Raises ValueError without a process group or for several ``device_ids``, RuntimeError if no parameter requires grad,
     and UnsupportedError for ``mixed_precision``, ``device_mesh``, ``join()`` and hooks of one's own.
@@ -104,7 +105,7 @@ class DistributedDataParallel(Module):
         device_ids: Sequence[Any] | None = None,
         output_device: Any = None,
         dim: int = 0,
-        broadcast_buffers: bool = True,
+        broadcast_buffers: bool | None = None,
         init_sync: bool = True,
         process_group: Any = None,
         bucket_cap_mb: float | None = None,
@@ -117,6 +118,9 @@ class DistributedDataParallel(Module):
         mixed_precision: Any = None,
         device_mesh: Any = None,
         skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: Sequence[float] | None = None,
+        batched_grad_copy: bool = False,
+        forward_sync_buffers: bool | None = None,
     ) -> None:
         super().__init__()
         from netcl.distributed.distributed_c10d import group_of
@@ -142,7 +146,8 @@ class DistributedDataParallel(Module):
         self.device_ids: list[Any] | None = None if device_ids is None else list(device_ids)
         self.output_device: Any = output_device
         self.dim: int = dim
-        self.broadcast_buffers: bool = broadcast_buffers
+        given = forward_sync_buffers if broadcast_buffers is None else broadcast_buffers
+        self.broadcast_buffers: bool = True if given is None else given
         self.find_unused_parameters: bool = find_unused_parameters
         self.gradient_as_bucket_view: bool = gradient_as_bucket_view
         self.static_graph: bool = static_graph
