@@ -132,6 +132,25 @@ def test_gradients_stay_on_their_rank_inside_no_sync():
     assert (found[0][0][0] != found[1][0][0]).any()
 
 
+def test_passes_of_several_calls_and_of_the_module_itself():
+    def rank(group):
+        model = DDP(Heads())
+        losses = [model(part(number, group)).mean() for number in (0, 1)]
+        for loss in losses:
+            loss.backward()
+        both = gradients(model)
+        model.zero_grad()
+        model.module(part(2, group)).mean().backward()
+        return both, gradients(model)
+
+    with device("cpu"):
+        wanted = whole([0, 1])
+        found = run_on_devices(rank, ["cpu", "cpu"])
+        for both, _ in found:
+            compare(both, wanted)
+    assert (found[0][1][0] != found[1][1][0]).any()
+
+
 def test_models_begin_as_that_of_rank_0_and_generators_stay_apart():
     def rank(group):
         torch.manual_seed(group.rank)

@@ -39,7 +39,7 @@ class Reducer:
         self._known: set[int] = set()
         self._running = False
         self.synchronizes: bool = True  # False inside ``no_sync``
-        self.active: bool = True  # as ``synchronizes`` was at the last call of the model
+        self._expected = 0  # backward passes of calls outside of ``no_sync``
         self._hooks = [
             param.register_post_accumulate_grad_hook(partial(self._take, place))
             for place, param in enumerate(self._params)
@@ -55,12 +55,14 @@ class Reducer:
             self.synchronizes = outer
 
     def prepare(self) -> None:
-        """Decides for the backward passes of the model's next call."""
-        self.active = self.synchronizes
+        """Expects the backward pass of a call of the model, unless it is inside ``no_sync``; a pass of the module
+        itself, which has not called this function, leaves its gradients on this rank.
+        """
+        self._expected = self._expected + 1 if self.synchronizes else 0
         self._running = False  # also if a pass has raised before its end
 
     def _take(self, place: int, param: Tensor) -> None:
-        if not self.active or param.grad is None:
+        if not self._expected or param.grad is None:
             return
         if not self._running:
             self._running = True
@@ -80,6 +82,7 @@ class Reducer:
 
     def _finish(self) -> None:
         self._running = False
+        self._expected = max(self._expected - 1, 0)
         for place, param in enumerate(self._params):
             # With ``at_end``, or without a gradient in this pass and with one of an earlier pass.
             if place not in self._known and param.grad is not None:

@@ -28,6 +28,8 @@ def init_process_group(
     """Makes this process a rank of a group: see ``netcl.distributed.init_process_group``, whose launcher is
     ``python -m netcl.distributed.run -n 2 -m netcl.torch script.py``.
     """
+    if distributed.is_initialized():
+        raise ValueError("this process is in a group already; destroy_process_group() ends it")
     distributed.init_process_group(
         backend=backend,
         timeout=timeout,
