@@ -55,6 +55,31 @@ def passed(model: Any, number: int, second: bool = True) -> None:
     model(Tensor.from_host(model.shard(X[number])), second).mean().backward()
 
 
+def test_gradients_summed_on_devices_accumulate_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETCL_DIST_STAGING", "on")
+    handle = manager.default()
+    assert handle is not None
+
+    def rank(group: Any) -> Any:
+        model = dist.DataParallel(Heads(), weights=[1.0, 1.0])
+        assert type(model._replica_set.replicas[0].buckets).__name__ == "StagedBuckets"
+        passed(model, 0)
+        with model.no_sync():
+            passed(model, 1)
+        passed(model, 2, second=False)
+        found = values(model)
+        model.zero_grad()
+        passed(model, 3, second=False)  # without a gradient on any rank
+        return found, values(model)
+
+    with device("cpu"):
+        wanted = whole([0, 1, 2], [True, True, False])
+        last = whole([3], [False])
+    for got, after in dist.run_on_devices(rank, manager.split(handle, 2)):
+        compare(got, wanted)
+        compare(after, last)
+
+
 @pytest.mark.parametrize("weights", [None, [1.0, 3.0]])
 def test_micro_batches_sum_to_the_gradients_of_one_device(weights: list[float] | None) -> None:
     sent: list[int] = []

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate, evaluate_each
-from netcl.core.expr import Const, Expr
+from netcl.core.dispatch import evaluate_each
+from netcl.core.expr import Expr
 from netcl.distributed.buckets import Span, packed
 from netcl.distributed.device_sums import sum_of_ranks
 from netcl.distributed.group import ProcessGroup
@@ -125,7 +125,7 @@ class StagedBuckets:
         _each(sum_of_ranks(1, dtypes[0], target=dtypes[1]), [(grad,) for grad, _ in there], [(p,) for _, p in there])
         for place, part in zip(bucket.places, bucket.parts):
             if place not in self._given:
-                evaluate((Const(0.0, bucket.flat.dtype),), (), shapes=(part.shape,), out=(part,))
+                part.engine.fill(part, 0)
         host_call(partial(self._leave, bucket, self._next == 1), (), (*bucket.written, self._order))
 
     def _leave(self, bucket: _Bucket, first: bool, reads: Any, out: Any) -> None:
