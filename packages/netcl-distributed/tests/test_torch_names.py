@@ -21,8 +21,9 @@ import netcl.distributed as dist
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError, ShapeError, UnsupportedError
-from netcl.distributed import RankFailedError, ReduceOp, run, shared
+from netcl.distributed import RankFailedError, ReduceOp, run
 from netcl.distributed import distributed_c10d as c10d
+from netcl.distributed.shared_folder import segment_folder
 
 MEETING = Path(__file__).parent / "ranks" / "meeting.py"
 
@@ -401,7 +402,7 @@ def test_rank_0_waits_for_ranks_and_refuses_others() -> None:
         taken.listen()
         with pytest.raises(RuntimeError, match="used by another program"):
             dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=0, world_size=2, timeout=5)
-    assert not list(shared._folder().glob(f"netcl-{os.getpid()}-*"))
+    assert not list(segment_folder().glob(f"netcl-{os.getpid()}-*"))
 
 
 @pytest.mark.parametrize(
@@ -436,7 +437,7 @@ def test_processes_without_a_launcher_meet_at_a_port(deed: str, seen: str | None
         assert (seen or "") in "".join(text.splitlines()[1:])
         assert len(text.splitlines()) == (1 if seen is None else 2)
     limit = time.monotonic() + 10
-    while (left := list(shared._folder().glob(f"netcl-{processes[1].pid}-*"))) and time.monotonic() < limit:
+    while (left := list(segment_folder().glob(f"netcl-{processes[1].pid}-*"))) and time.monotonic() < limit:
         time.sleep(0.05)
     assert left == []
 

@@ -14,7 +14,7 @@ import netcl.autograd as ag
 import netcl.distributed as dist
 from netcl import optim
 from netcl.amp import GradScaler
-from netcl.core import DeviceHandle, Tensor
+from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.device import device
 from netcl.core.errors import CollectiveMismatchError, ShapeError, UnsupportedError
 from netcl.distributed import RankFailedError
@@ -246,6 +246,27 @@ def test_sharded_gradients_are_means_on_their_owner_alone(size: int, bucket_mb: 
         found = dist.run_on_devices(rank, ["cpu"] * size)
         assert [got for got, _ in found] == [bits(params)] * size
         assert np.sum([held for _, held in found], axis=0).tolist() == [1] * len(SHAPES)
+
+
+def test_sharded_gradients_of_devices_that_exchange_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETCL_DIST_STAGING", "on")
+    handle = manager.default()
+    assert handle is not None
+    rng = np.random.default_rng(4)
+    grads = rng.standard_normal((2, 400_000)).astype(np.float32)
+
+    def rank(group: Any) -> Any:
+        params = [ag.Parameter(Tensor.zeros((400_000,))), ag.Parameter(Tensor.zeros((3,)))]
+        optimizer = ZeroRedundancyOptimizer(params, optim.SGD, lr=1.0, shard_gradients=True)
+        loss = (params[0] * Tensor.from_host(grads[group.rank])).sum() + params[1].sum()
+        loss.backward()
+        optimizer.step()
+        return [p.numpy() for p in params], [p.grad for p in params]
+
+    for values, left in dist.run_on_devices(rank, manager.split(handle, 2)):
+        assert values[0].tobytes() == (-(grads[0] + grads[1]) / np.float32(2)).tobytes()
+        assert values[1].tolist() == [-1.0] * 3
+        assert left == [None, None]
 
 
 def test_sharded_gradients_accumulate_inside_and_outside_of_no_sync() -> None:

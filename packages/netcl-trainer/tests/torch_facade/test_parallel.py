@@ -65,16 +65,20 @@ def whole(numbers, second=True):
 def places():
     halves = manager.default()
     assert halves is not None
-    return {"numpy": ["cpu", "cpu"], "three": ["cpu"] * 3, "driver": manager.split(halves, 2)}
+    split = manager.split(halves, 2)
+    return {"numpy": ["cpu", "cpu"], "three": ["cpu"] * 3, "driver": split, "staged": split}
 
 
-@pytest.mark.parametrize("kind", ["numpy", "three", "driver"])
+@pytest.mark.parametrize("kind", ["numpy", "three", "driver", "staged"])
 @pytest.mark.parametrize("options", [{}, {"bucket_cap_mb": 1e-5}, {"static_graph": True}])
-def test_gradients_are_those_of_the_whole_batch(kind, options):
+def test_gradients_are_those_of_the_whole_batch(kind, options, monkeypatch):
     handles = places()[kind]
+    if kind == "staged":
+        monkeypatch.setenv("NETCL_DIST_STAGING", "on")
 
     def rank(group):
         model = DDP(Heads(), find_unused_parameters=True, **options)
+        assert (type(model._reducer._buckets).__name__ == "StagedBuckets") == (kind == "staged")
         model(part(0, group)).mean().backward()
         model(part(1, group), second=False).mean().backward()
         return gradients(model)

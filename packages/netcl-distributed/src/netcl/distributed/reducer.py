@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from netcl.autograd.backward import queue_callback
+from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
 from netcl.distributed.buckets import Buckets
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.wire import check_compression
+
+if TYPE_CHECKING or "staging" in LEVELS:
+    from netcl.distributed.staged_buckets import StagedBuckets
+if TYPE_CHECKING:
+    from netcl.distributed.staged_exchange import StagedExchange
 
 __all__ = ["Reducer"]
 
@@ -35,7 +44,12 @@ class Reducer:
     ) -> None:
         check_compression(compression)
         self._params, self._group, self._at_end = list(params), group, at_end
-        self._buckets = Buckets(self._params, None, group, nbytes, compression)
+        exchange = self._exchange()
+        self._buckets: Buckets | StagedBuckets = (
+            Buckets(self._params, None, group, nbytes, compression)
+            if exchange is None
+            else StagedBuckets(self._params, exchange, group, nbytes, compression)
+        )
         self._known: set[int] = set()
         self._running = False
         self.synchronizes: bool = True  # False inside ``no_sync``
@@ -44,6 +58,12 @@ class Reducer:
             param.register_post_accumulate_grad_hook(partial(self._take, place))
             for place, param in enumerate(self._params)
         ]
+
+    def _exchange(self) -> StagedExchange | None:
+        """Returns the exchange between the devices of the ranks, if each has its parameters on one device."""
+        queues = {id(param.queue) for param in self._params}
+        fits = self._group.all_gather(np.array([len(queues) == 1], np.int32))
+        return self._group.exchange(self._params[0].device) if fits.all() else None
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -90,7 +110,8 @@ class Reducer:
         for param, total in zip(self._params, self._buckets.finish()):
             if total is not None:
                 dtype = param.dtype if param.grad is None else param.grad.dtype
-                param.grad = Tensor.from_host(param.queue, total / self._group.size, dtype)
+                mean = total / self._group.size
+                param.grad = mean if isinstance(mean, Tensor) else Tensor.from_host(param.queue, mean, dtype)
 
     def remove(self) -> None:
         """Ends the reduction: later backward passes leave the gradients of this rank in ``grad``."""

@@ -88,7 +88,13 @@ class GradientShards:
             param, grad = self._params[place], self._grads.pop(place, None)
             parts.append(Tensor.zeros(param.shape, param.dtype, queue=param.queue) if grad is None else grad)
         flat = flatten_tensors(parts, self._params[bucket.places[0]])
-        self._sent.append((bucket, flat, self._group.reduce(flat, bucket.owner, "mean", async_op=True)))
+        # Devices that exchange tensors themselves have no sum for one rank alone; the others drop theirs.
+        work = (
+            self._group.reduce(flat, bucket.owner, "mean", async_op=True)
+            if self._group._exchange_for(flat, "mean") is None
+            else self._group.all_reduce(flat, "mean", async_op=True)
+        )
+        self._sent.append((bucket, flat, work))
 
     def _flush(self) -> None:
         """Sends the remaining buckets, waits for all, and adds the means to the held ones."""
