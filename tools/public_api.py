@@ -27,6 +27,7 @@ MODULES = {
         *(["netcl"] if name == "netcl-core" else []),
         *(f"netcl.{sub}" for sub in subs if sub != "torch"),  # netcl.torch has PyTorch's names: docs/reference/torch.md
         *(["netcl.core.errors", "netcl.ops.table", "netcl.core.kernels.primitives"] if name == "netcl-core" else []),
+        *(["netcl.distributed.distributed_c10d", "netcl.distributed.optim"] if name == "netcl-distributed" else []),
     ]
     for name, subs in OWNED.items()
 }

@@ -33,10 +33,94 @@ from netcl.distributed import DeviceManager
 
 DeviceManager.__doc__.splitlines()[0]
 
+# %% netcl.distributed.distributed_c10d.GroupMember
+from netcl.distributed import run_on_devices
+from netcl.distributed.distributed_c10d import GroupMember, new_group
+
+
+def parts(group):
+    return new_group([0]) is GroupMember.NON_GROUP_MEMBER
+
+
+run_on_devices(parts, ["cpu", "cpu"])
+
+# %% netcl.distributed.distributed_c10d.P2POp
+from netcl.distributed import run_on_devices
+from netcl.distributed.distributed_c10d import P2POp, batch_isend_irecv, irecv, isend
+
+
+def swap(group):
+    got = np.empty(1)
+    for message in batch_isend_irecv(
+        [P2POp(isend, np.full(1, float(group.rank)), 1 - group.rank), P2POp(irecv, got, 1 - group.rank)]
+    ):
+        message.wait()
+    return got.tolist()
+
+
+run_on_devices(swap, ["cpu", "cpu"])
+
+# %% netcl.distributed.distributed_c10d.PendingWork
+from netcl.distributed import distributed_c10d as c10d
+from netcl.distributed import run_on_devices
+
+
+def later(group):
+    x = nc.ones(2)
+    handle = c10d.all_reduce(x, async_op=True)
+    return handle.wait(), x.tolist()
+
+
+run_on_devices(later, ["cpu", "cpu"])
+
+# %% netcl.distributed.distributed_c10d.group
+from netcl.distributed.distributed_c10d import group
+
+group.WORLD is None  # before init_process_group
+
+# %% netcl.distributed.optim.DiLoCo
+from netcl.distributed.optim import DiLoCo
+
+slow = DiLoCo(optim.AdamW(model.parameters(), lr=0.01), sync_every=50)
+model(nc.ones(2, 1, 8, 8)).sum().backward()
+slow.step()
+slow.local_steps
+
+# %% netcl.distributed.optim.PeriodicModelAverager
+from netcl.distributed.optim import PeriodicModelAverager
+
+averager = PeriodicModelAverager(period=4, warmup_steps=100)
+averager.average_parameters(model.parameters())
+averager.step
+
+# %% netcl.distributed.optim.PostLocalSGDOptimizer
+from netcl.distributed.optim import PeriodicModelAverager, PostLocalSGDOptimizer
+
+local = PostLocalSGDOptimizer(optim.SGD(model.parameters(), lr=0.1), PeriodicModelAverager(period=4))
+local.step()
+local.state_dict()["step"]
+
+# %% netcl.distributed.optim.ZeroRedundancyOptimizer
+from netcl.distributed import run_on_devices
+from netcl.distributed.optim import ZeroRedundancyOptimizer
+
+
+def owned(group):
+    sharded = ZeroRedundancyOptimizer(nn.Linear(4, 2).parameters(), optim.Adam, lr=0.01)
+    return [p.shape for p in sharded.optim.param_groups[0]["params"]]
+
+
+run_on_devices(owned, ["cpu", "cpu"])
+
 # %% netcl.distributed.ProcessGroup
 from netcl.distributed import run_on_devices
 
 run_on_devices(lambda group: (group.rank, group.size), ["cpu", "cpu"])
+
+# %% netcl.distributed.ReduceOp
+from netcl.distributed import ReduceOp, all_reduce
+
+all_reduce(np.ones(2), op=ReduceOp.SUM)
 
 # %% netcl.distributed.SyncBatchNorm
 from netcl.distributed import convert_sync_batchnorm

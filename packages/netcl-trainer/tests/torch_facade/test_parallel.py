@@ -189,6 +189,33 @@ def test_buffers_of_rank_0_are_copied_at_each_call(broadcast):
     assert zero[1] == one[1] == 5
 
 
+@pytest.mark.parametrize("synchronized", [True, False])
+def test_layers_of_sync_batch_norm_use_the_statistics_of_all_ranks(synchronized):
+    def made():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))
+
+    def trained(module, model, group):
+        for number in range(2):
+            (model(part(number, group)) ** 2).mean().backward()
+        return gradients(module) + [module[1].running_mean.numpy(), module[1].running_var.numpy()]
+
+    def rank(group):
+        module = made()
+        if synchronized:
+            module = nn.SyncBatchNorm.convert_sync_batchnorm(module)
+        return trained(module, DDP(module), group)
+
+    with device("cpu"):
+        module = made()
+        wanted = trained(module, module, None)
+        for got in run_on_devices(rank, ["cpu", "cpu"]):
+            if synchronized:
+                compare(got, wanted, 1e-4, 1e-5)
+            else:
+                assert abs(got[0] - wanted[0]).max() > 1e-3
+
+
 def test_inputs_of_any_form_and_length_are_passed_on():
     class Mixed(nn.Module):
         def __init__(self):

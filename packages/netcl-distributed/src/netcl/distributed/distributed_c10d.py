@@ -41,7 +41,6 @@ __all__ = [
     "get_rank",
     "get_world_size",
     "group",
-    "group_of",
     "irecv",
     "is_available",
     "is_initialized",
@@ -53,7 +52,6 @@ __all__ = [
     "reduce_scatter",
     "reduce_scatter_single",
     "reduce_scatter_tensor",
-    "root_of",
     "scatter",
     "send",
 ]

@@ -11,7 +11,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.core.errors import UnsupportedError
-from netcl.nn import Module
+from netcl.nn import Module, SyncBatchNorm
 
 
 class DataParallel(Module):
@@ -93,7 +93,8 @@ class DistributedDataParallel(Module):
     another rank has one, with or without ``find_unused_parameters``. ``static_graph=True`` sends all buckets at the end
     of the pass: a parameter may get its gradient in several parts then. ``gradient_as_bucket_view``, ``dim``,
     ``bucket_cap_mb_list`` and ``batched_grad_copy`` change nothing. With ``device_ids=[device]`` the tensors of a call
-    are moved to the model's device.
+    are moved to the model's device. Layers of ``nn.SyncBatchNorm`` use the statistics of all ranks, others those of
+    this one.
 
     Raises ValueError without a process group or for several ``device_ids``, RuntimeError if no parameter requires grad,
     and UnsupportedError for ``mixed_precision``, ``device_mesh``, ``join()`` and hooks of one's own.
@@ -123,6 +124,7 @@ class DistributedDataParallel(Module):
         forward_sync_buffers: bool | None = None,
     ) -> None:
         super().__init__()
+        from netcl import distributed
         from netcl.distributed.distributed_c10d import group_of
 
         for name, value in (
@@ -154,6 +156,10 @@ class DistributedDataParallel(Module):
         self.bucket_cap_mb: float = 25.0 if bucket_cap_mb is None else float(bucket_cap_mb)
         self._compression: str | None = None
         self._reducer: Any = None
+        for layer in module.modules() if self.process_group.size > 1 else ():
+            if isinstance(layer, SyncBatchNorm):
+                # An attribute of the layer in place of the function that it calls.
+                object.__setattr__(layer, "normalize", distributed.SyncBatchNorm(self.process_group))
         if init_sync:
             self._copy_of_rank_0([*module.parameters(), *module.buffers()])
         self._connect()
