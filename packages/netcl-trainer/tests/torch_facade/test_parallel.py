@@ -192,8 +192,11 @@ def test_buffers_of_rank_0_are_copied_at_each_call(broadcast):
 @pytest.mark.parametrize("synchronized", [True, False])
 def test_layers_of_sync_batch_norm_use_the_statistics_of_all_ranks(synchronized):
     def made():
-        torch.manual_seed(0)
-        return nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))
+        module = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))
+        rng = np.random.default_rng(2)  # the generator of torch is that of all threads
+        for p in module.parameters():
+            p.write(rng.standard_normal(p.shape).astype(np.float32))
+        return module
 
     def trained(module, model, group):
         for number in range(2):
