@@ -94,6 +94,18 @@ def test_training_equals_one_device_and_threads_bit_for_bit(size: int, tmp_path:
                     assert all(values[key].tobytes() == got[key].tobytes() for key in got)
 
 
+def test_optimizer_state_in_parts_has_the_bits_of_the_shared_transport(
+    tmp_path: Path, mpiexec: Run, launch: Callable[..., Any]
+) -> None:
+    done = mpiexec(3, "sharded.py", str(tmp_path / "mpi.npz"))
+    assert done.returncode == 0, done.stderr
+    done = launch(3, RANKS / "sharded.py", str(tmp_path / "shared.npz"))
+    assert done.returncode == 0, done.stderr
+    found, wanted = (dict(np.load(tmp_path / f"{name}.npz")) for name in ("mpi", "shared"))
+    assert list(found) == list(wanted)
+    assert all(found[name].tobytes() == wanted[name].tobytes() for name in wanted)
+
+
 @pytest.mark.parametrize(
     ("fault", "seen"),
     [

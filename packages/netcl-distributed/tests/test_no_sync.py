@@ -55,6 +55,7 @@ def passed(model: Any, number: int, second: bool = True) -> None:
     model(Tensor.from_host(model.shard(X[number])), second).mean().backward()
 
 
+@pytest.mark.level("staging")
 def test_gradients_summed_on_devices_accumulate_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NETCL_DIST_STAGING", "on")
     handle = manager.default()

@@ -248,6 +248,7 @@ def test_sharded_gradients_are_means_on_their_owner_alone(size: int, bucket_mb: 
         assert np.sum([held for _, held in found], axis=0).tolist() == [1] * len(SHAPES)
 
 
+@pytest.mark.level("staging")
 def test_sharded_gradients_of_devices_that_exchange_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NETCL_DIST_STAGING", "on")
     handle = manager.default()

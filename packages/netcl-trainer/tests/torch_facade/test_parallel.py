@@ -69,7 +69,9 @@ def places():
     return {"numpy": ["cpu", "cpu"], "three": ["cpu"] * 3, "driver": split, "staged": split}
 
 
-@pytest.mark.parametrize("kind", ["numpy", "three", "driver", "staged"])
+@pytest.mark.parametrize(
+    "kind", ["numpy", "three", "driver", pytest.param("staged", marks=pytest.mark.level("staging"))]
+)
 @pytest.mark.parametrize("options", [{}, {"bucket_cap_mb": 1e-5}, {"static_graph": True}])
 def test_gradients_are_those_of_the_whole_batch(kind, options, monkeypatch):
     handles = places()[kind]
