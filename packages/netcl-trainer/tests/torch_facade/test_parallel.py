@@ -444,6 +444,56 @@ def test_a_rank_of_the_launcher_that_ends_is_named(tmp_path):
     assert done.stdout == "0 RankFailedError 1\n", done.stderr
 
 
+CAPTURED = """
+    import sys
+    import numpy as np
+    import torch
+    import torch.distributed as dist
+    from netcl.core import Tensor
+    from netcl.runtime.capture import capture
+    from torch.nn.parallel import DistributedDataParallel
+
+    def train(captured):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 3))
+        ddp = DistributedDataParallel(model, bucket_cap_mb=1e-4)
+        optimizer = torch.optim.AdamW(ddp.parameters(), lr=0.01)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = ddp(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        rng, replay = np.random.default_rng(dist.get_rank()), None
+        for number in range(6):
+            x = Tensor.from_host(rng.standard_normal((4, 8)).astype(np.float32))
+            if captured and number >= 2:
+                replay = replay or capture(step, x).replay
+                replay(x)
+            else:
+                step(x)
+        return [value for p in model.parameters() for value in p.flatten().tolist()]
+
+    dist.init_process_group()
+    eager, replayed = train(False), train(True)
+    if dist.get_rank() == 0:
+        print(eager == replayed, len(eager), flush=True)
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.level("staging")
+@pytest.mark.level("capture")
+def test_a_captured_step_has_the_bits_of_eager_ones(tmp_path):
+    (tmp_path / "captured.py").write_text(textwrap.dedent(CAPTURED))
+    command = (*LAUNCHER, "-n", "2", "-m", "netcl.torch", str(tmp_path / "captured.py"))
+    done = launched(*command, env={"NETCL_DIST_STAGING": "on", "NETCL_DEVICE": "pocl"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True 195\n"
+
+
 SPAWNED = """
     import os, sys
     import torch
