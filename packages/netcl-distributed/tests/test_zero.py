@@ -159,6 +159,69 @@ def test_a_state_continues_on_another_number_of_ranks(before: int, after: int) -
         assert results == [(bits(params), 0.05)] * max(after, 1)
 
 
+class Own(optim.Optimizer):
+    """An optimizer written as for PyTorch: a step of its own, with state that it fills itself."""
+
+    def __init__(self, params: Any, lr: float = 0.1) -> None:
+        super().__init__(params, {"lr": lr})
+
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    state = self.state[p]
+                    state["count"] = state.get("count", 0) + 1
+                    state["sum"] = state.get("sum", 0.0) + p.grad.numpy()
+                    p.write(p.numpy() - group["lr"] * state["sum"])
+
+
+def test_an_optimizer_with_a_step_of_its_own() -> None:
+    def rank(group: Any) -> Any:
+        params = parameters()
+        optimizer = ZeroRedundancyOptimizer(params, Own, lr=0.2)
+        steps(optimizer, params, range(2))
+        optimizer.consolidate_state_dict(None)
+        state = optimizer.state_dict()
+        again = ZeroRedundancyOptimizer(params, Own, lr=0.2)
+        again.load_state_dict(state)
+        steps(again, params, range(2, 4))
+        return bits(params), [entry["count"] for entry in state["state"].values()]
+
+    with device("cpu"):
+        params = parameters()
+        steps(Own(params, lr=0.2), params, range(4))
+        assert dist.run_on_devices(rank, ["cpu", "cpu"]) == [(bits(params), [2] * len(SHAPES))] * 2
+
+
+@pytest.mark.parametrize("shards", [False, True])
+def test_a_rank_may_own_nothing(shards: bool) -> None:
+    def rank(group: Any) -> Any:
+        p = ag.Parameter(np.ones(4, np.float32))
+        optimizer = ZeroRedundancyOptimizer([p], optim.Adam, lr=0.1, shard_gradients=shards)
+        for _ in range(2):
+            (p * p).sum().backward()
+            norm = optimizer.clip_grad_norm(100.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        optimizer.consolidate_state_dict(None)
+        return p.tolist(), len(optimizer.state), list(optimizer.state_dict()["state"]), norm.item()
+
+    with device("cpu"):
+        p = ag.Parameter(np.ones(4, np.float32))
+        plain = optim.Adam([p], lr=0.1)
+        for _ in range(2):
+            (p * p).sum().backward()
+            norm = plain.clip_grad_norm(100.0).item()
+            plain.step()
+            plain.zero_grad()
+        found = dist.run_on_devices(rank, ["cpu"] * 3)
+    assert [count for _, count, _, _ in found] == [1, 0, 0]
+    for values, _, index, ours in found:
+        assert values == pytest.approx(p.tolist(), rel=1e-6)
+        assert index == [0]
+        assert ours == pytest.approx(norm, rel=1e-6)
+
+
 def test_groups_schedules_and_added_groups_reach_the_ranks() -> None:
     def trained(made: Callable[..., Any]) -> list[bytes]:
         params = parameters()
