@@ -82,6 +82,27 @@ def test_parameters_and_state_have_the_bits_of_the_optimizer_without_ranks(name:
             assert state == state_bits(plain.state_dict())
 
 
+@pytest.mark.parametrize(("bucket_mb", "collectives"), [(16, 2), (1e-4, 3), (1e-5, 4)])
+def test_new_values_are_gathered_in_rounds_for_each_dtype(bucket_mb: float, collectives: int) -> None:
+    dtypes = ("float32", "float32", "bfloat16")
+    counts = []
+
+    def rank(group: Any) -> Any:
+        params = parameters(dtypes)
+        optimizer = ZeroRedundancyOptimizer(params, optim.Adam, lr=0.1, bucket_mb=bucket_mb)
+        steps(optimizer, params, range(1))
+        before = group._sequence
+        steps(optimizer, params, range(1, 2))
+        counts.append(group._sequence - before)
+        return bits(params)
+
+    with device("cpu"):
+        params = parameters(dtypes)
+        steps(optim.Adam(params, lr=0.1), params, range(2))
+        assert dist.run_on_devices(rank, ["cpu", "cpu"]) == [bits(params)] * 2
+    assert counts == [collectives] * 2
+
+
 @pytest.mark.parametrize("kind", [optim.LAMB, optim.Adafactor, optim.RMSprop])
 def test_norms_of_whole_parameters_are_those_of_the_optimizer_without_ranks(kind: Any) -> None:
     def rank(group: Any) -> Any:

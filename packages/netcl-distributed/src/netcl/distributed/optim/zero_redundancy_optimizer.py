@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,15 +27,15 @@ class ZeroRedundancyOptimizer(Optimizer):
     """An optimizer whose state is divided among the ranks of a group (Rajbhandari et al. 2020, ZeRO stage 1).
 
     Each rank updates the parameters that it owns with an ``optimizer_class(own, **defaults)``, and then the new values
-    of all are gathered, in one collective for each dtype. A parameter belongs to one rank as a whole, the largest first
-    to the rank that has the fewest elements, so norms of single parameters (LAMB, Adafactor) are exact. The result
-    equals that of ``optimizer_class`` to the bit for updates that are computed by element, such as SGD, Adam and AdamW.
-    ``optim`` is the optimizer of this rank.
+    of all are gathered, ``bucket_mb`` MiB of each rank in one collective. A parameter belongs to one rank as a whole,
+    the largest first to the rank that has the fewest elements, so norms of single parameters (LAMB, Adafactor) are
+    exact. The result equals that of ``optimizer_class`` to the bit for updates that are computed by element, such as
+    SGD, Adam and AdamW. ``optim`` is the optimizer of this rank.
 
     The gradients have to be equal on all ranks when ``step`` is called: a model in ``DataParallel`` or
     ``DistributedDataParallel`` has such gradients. With ``shard_gradients=True`` (stage 2) the model is not wrapped:
     each rank calls ``loss.backward()`` of its own part of the batch, all parts of one size, and the gradients are
-    averaged while the pass continues, in buckets of ``bucket_mb`` MiB; a rank keeps the means of the parameters that it
+    averaged while the pass continues, in buckets of that size; a rank keeps the means of the parameters that it
     owns, ``grad`` of others is None. ``step()`` completes them, and so does ``reduce_gradients()``, which is needed
     before ``GradScaler.step`` or a look at ``grad``; ``step`` drops them at its end. The constructor then copies the
     parameters of rank 0 to all ranks. ``no_sync()`` is the block for gradient accumulation.
@@ -181,19 +182,22 @@ class ZeroRedundancyOptimizer(Optimizer):
         return loss
 
     def _gather(self) -> None:
-        """Writes the values of each parameter's owner into the parameter on all other ranks."""
+        """Writes the values of each parameter's owner into the parameter on all other ranks, in rounds, so that the
+        values on the way need ``bucket_bytes`` of memory for each rank, or a parameter's if that is more.
+        """
         if self.group.size == 1:
             return
         for same in by_dtype(self._trained()):
-            parts: list[list[Tensor]] = [[] for _ in range(self.group.size)]
+            owned: list[list[Tensor]] = [[] for _ in range(self.group.size)]
             for p in same:
-                parts[self._owners[id(p)]].append(p)
-            joined = self.group.all_gather(flatten_tensors(parts[self.group.rank], same[0]))
-            start = 0
-            for rank, part in enumerate(parts):
-                if rank != self.group.rank:
-                    unflatten_into(joined, part, start)
-                start += sum(p.size for p in part)
+                owned[self._owners[id(p)]].append(p)
+            for parts in zip_longest(*(_rounds(part, self._bucket_bytes) for part in owned), fillvalue=[]):
+                joined = self.group.all_gather(flatten_tensors(parts[self.group.rank], same[0]))
+                start = 0
+                for rank, part in enumerate(parts):
+                    if rank != self.group.rank:
+                        unflatten_into(joined, part, start)
+                    start += sum(p.size for p in part)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients, or fills them with zeros; sharded gradients are always dropped."""
@@ -305,3 +309,16 @@ class ZeroRedundancyOptimizer(Optimizer):
         raise TypeError(
             "a ZeroRedundancyOptimizer is not copied or pickled: its state is on several ranks; save state_dict()"
         )
+
+
+def _rounds(params: Sequence[Tensor], nbytes: int) -> list[list[Tensor]]:
+    """Returns the parameters in lists of at most ``nbytes``, or of one parameter."""
+    rounds: list[list[Tensor]] = []
+    left = 0
+    for p in params:
+        if not rounds or p.nbytes > left:
+            rounds.append([])
+            left = nbytes
+        rounds[-1].append(p)
+        left -= p.nbytes
+    return rounds
