@@ -21,8 +21,8 @@ import numpy as np
 import netcl as nc
 import netcl.distributed as dist
 from netcl import nn, optim
-from netcl.core import Tensor
-from netcl.core.device import get_active_device
+from netcl.core import Tensor, manager
+from netcl.core.device import device, get_active_device
 from netcl.runtime.capture import capture
 
 Work = Callable[[], Any]
@@ -116,6 +116,39 @@ def ours(options: argparse.Namespace) -> None:
         dist.destroy_process_group()
 
 
+def one_process(options: argparse.Namespace) -> None:
+    """The rows of one process with a thread for each device; the batch is as many times as large."""
+    handles = [manager.default(name) for name in options.devices.split(",")]
+    count = len(handles)
+    for name in options.rows.split(","):
+        if name.startswith("all_reduce"):
+            continue
+        with device(handles[0]):
+            model: Any = gpu.gpt2(nc, nc.arange) if name == "gpt2" else gpu.models.model("resnet18", nc)
+            updates: Any = (
+                optim.AdamW(model.parameters(), lr=1e-4)
+                if name == "gpt2"
+                else optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+            )
+            whole = dist.DataParallel(model, handles, bucket_mb=options.bucket_mb)
+        x, y = (np.concatenate([array] * count) for array in batch_of(name))
+
+        def loss(found: Tensor, y: Tensor) -> Tensor:
+            return nn.functional.cross_entropy(found.reshape(-1, found.shape[-1]), y.reshape(-1))
+
+        step = dist.TrainStep(whole, loss, updates)
+        with nc.autocast(options.dtype == "bfloat16", "bfloat16"):
+            for _ in range(4):
+                found = step(x, y)
+            assert np.isfinite(float(found))
+            wait = lambda: [handle.queue.finish() for handle in handles]  # noqa: E731
+            values = seconds_of(lambda: step(x, y), wait, lambda: None, options.steps)  # noqa: B023
+        words = {"row": f"{name} {options.dtype}", "who": "netcl, one process", "ranks": count}
+        figures = {"seconds": statistics.median(values), "all": values, "weights": whole.weights}
+        print(json.dumps({**words, **figures, "device": handles[0].device_name}), flush=True)
+        step.close()
+
+
 def theirs(options: argparse.Namespace) -> None:
     """The rows by PyTorch's DistributedDataParallel over NCCL."""
     import torch
@@ -173,8 +206,9 @@ def main() -> None:
     parser.add_argument("--bucket-mb", type=float, default=16)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--pytorch", action="store_true")
+    parser.add_argument("--devices", default="", help="one process with these devices, such as gpu:0,gpu:1")
     options = parser.parse_args()
-    (theirs if options.pytorch else ours)(options)
+    (theirs if options.pytorch else one_process if options.devices else ours)(options)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ except ImportError:
 __all__ = ["Pending", "Staging", "host_call", "mark", "order_after", "packed_tensors"]
 
 Array = np.ndarray[Any, Any]
+_PART = 4096  # bytes at which the parts of packed tensors begin; drivers require up to 512
 
 
 class Pending:
@@ -250,7 +251,8 @@ def packed_tensors(
     """
     engine: Any = engine_for(queue)
     size = itemsize(dtype)
-    line = 64 if engine.name != "cl" else max(64, int(engine.queue.device.mem_base_addr_align) // 8)
+    # The same on all devices, as far as they allow it, so that the flat tensors of two devices have the same size.
+    line = _PART if engine.name != "cl" else max(_PART, int(engine.queue.device.mem_base_addr_align) // 8)
     counts = [math.prod(shape) for shape in shapes]
     starts = [0]
     for count in counts:

@@ -52,15 +52,18 @@ with _Checked():
     from netcl.distributed.parallel import DataParallel
     from netcl.distributed.step import data_parallel_step
     from netcl.distributed.sync_batchnorm import SyncBatchNorm, convert_sync_batchnorm
+    from netcl.distributed.train_step import MeanLoss, TrainStep
     from netcl.distributed.work import Work
 
 __all__ = [
     "DataParallel",
     "DeviceManager",
+    "MeanLoss",
     "ProcessGroup",
     "RankFailedError",
     "ReduceOp",
     "SyncBatchNorm",
+    "TrainStep",
     "Work",
     "all_gather",
     "all_gather_into_tensor",

@@ -264,11 +264,11 @@ class ProcessGroup(ABC):
         """Ends the thread of the group and releases its resources; does not wait for the other ranks."""
         self.comm.close()
 
-    def exchange(self, handle: DeviceHandle) -> StagedExchange | None:
+    def exchange(self, handle: DeviceHandle, always: bool = False) -> StagedExchange | None:
         """Returns this rank's StagedExchange for tensors of the queue of ``handle``, which sums on the devices; None if
         the transport has no memory that the devices of all ranks read, if one of them shares the host's memory
         (NETCL_DIST_STAGING), or if there is not enough of it. All ranks call it together the first time; a group has
-        one exchange.
+        one exchange. ``always``: on other devices too.
         """
         return None
 

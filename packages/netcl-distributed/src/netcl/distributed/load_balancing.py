@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from zlib import crc32
 
-from netcl.core import config
+from netcl.core import DeviceHandle, config
 from netcl.distributed.data_parallel import shard_sizes
 
-__all__ = ["LoadBalancer"]
+__all__ = ["LoadBalancer", "alike", "kind_of"]
 
 # The first steps build kernels, so their times do not measure the speed.
 _WARM_UP = 2
@@ -18,15 +19,26 @@ _AT_MOST = 2.0
 _WORTH = 0.05
 
 
+def kind_of(handle: DeviceHandle) -> int:
+    """Returns a number that is equal for devices of one kind: driver, name and compute units."""
+    kind = handle.platform_name, handle.device_name, getattr(handle.profile, "compute_units", 0)
+    return crc32(repr(kind).encode())
+
+
+def alike(handles: Sequence[DeviceHandle]) -> bool:
+    """Returns True if all devices are of one kind: they are as fast, so that measurements could only unbalance them."""
+    return len(set(map(kind_of, handles))) == 1
+
+
 class LoadBalancer:
     """``weights``: the fraction of the batch for each device, equal at first, then as measured; fixed if they are
-    given, or if NETCL_DETERMINISTIC requires the same bits in each run.
+    given, if the devices are of one kind (``equal``), or if NETCL_DETERMINISTIC requires the same bits in each run.
     """
 
-    def __init__(self, count: int, weights: Sequence[float] | None = None) -> None:
+    def __init__(self, count: int, weights: Sequence[float] | None = None, equal: bool = False) -> None:
         if weights is not None and (len(weights) != count or min(weights) < 0 or not sum(weights) > 0):
             raise ValueError(f"weights are {count} numbers, not negative and not all zero; got {list(weights)}")
-        self._fixed = weights is not None
+        self._fixed = equal or weights is not None
         self.weights: list[float] = [1.0 / count] * count if weights is None else [w / sum(weights) for w in weights]
         self.rates: list[float | None] = [None] * count  # samples per second
         self._seen = 0

@@ -15,7 +15,7 @@ from netcl.distributed.buckets import Buckets
 from netcl.distributed.current import active_group
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.hierarchical import HierarchicalGroup
-from netcl.distributed.load_balancing import LoadBalancer
+from netcl.distributed.load_balancing import LoadBalancer, alike, kind_of
 from netcl.distributed.local import local_groups
 from netcl.distributed.no_sync import LocalGradients
 from netcl.distributed.reductions import Array
@@ -55,15 +55,18 @@ class ReplicaSet:
         queues = [handle.queue for handle in handles]
         home = queues.index(self.params[0].queue) if self.params[0].queue in queues else -1
         self.counts: list[int] = [len(handles)]
-        homes = [home]
+        homes, equal = [home], alike(handles)
         if group is not None:
             _equalize(module, group)
-            facts = np.asarray(group.all_gather(np.array([[len(handles), home]])))
-            self.counts, homes = facts[:, 0].tolist(), facts[:, 1].tolist()
+            facts = np.asarray(group.all_gather(np.array([[len(handles), home, kind_of(handles[0])]])))
+            self.counts, homes, kinds = facts.T.tolist()
+            equal = len(set(kinds)) == 1
         self.synchronizes: bool = bool(_synchronized(module))
         self.one_device_per_rank: bool = max(self.counts) == 1
-        self.balancer = LoadBalancer(len(self.counts) if self.one_device_per_rank else len(handles), weights)
-        self._bucket_bytes, self._compression = bucket_bytes, compression
+        devices = len(self.counts) if self.one_device_per_rank else len(handles)
+        self.balancer = LoadBalancer(devices, weights, equal if self.one_device_per_rank else alike(handles))
+        self.bucket_bytes: int = bucket_bytes
+        self._compression = compression
         self._at_home = self.one_device_per_rank and min(homes) == 0
         self.replicas: list[Replica] = [Replica(module, handle, at == home) for at, handle in enumerate(handles)]
         self._connect()
@@ -90,15 +93,15 @@ class ReplicaSet:
             # One device on each rank, which is the module's: the same condition on all ranks.
             exchange = group.exchange(replica.handle) if group is not None and self._at_home else None
             if group is not None and exchange is not None:
-                replica.buckets = StagedBuckets(replica.params, exchange, group, self._bucket_bytes, self._compression)
+                replica.buckets = StagedBuckets(replica.params, exchange, group, self.bucket_bytes, self._compression)
             elif local is not None or group is not None:
-                replica.buckets = Buckets(replica.params, local, group, self._bucket_bytes, self._compression)
+                replica.buckets = Buckets(replica.params, local, group, self.bucket_bytes, self._compression)
             replica.own_buckets = replica.buckets
             if group is not None:
                 replica.own_buckets = (
                     None
                     if local is None
-                    else Buckets(replica.params, local, None, self._bucket_bytes, self._compression)
+                    else Buckets(replica.params, local, None, self.bucket_bytes, self._compression)
                 )
 
     def changed(self) -> list[list[tuple[Tensor, Array]]]:

@@ -50,16 +50,16 @@ class SharedBufferGroup(ProcessGroup):
     def timeout(self, seconds: float) -> None:
         self.buffer.timeout = seconds
 
-    def exchange(self, handle: DeviceHandle) -> StagedExchange | None:
+    def exchange(self, handle: DeviceHandle, always: bool = False) -> StagedExchange | None:
         if self.size > 1 and not self._exchange_is_known:
-            made = self._issue(Signature(0, "exchange"), partial(self._new_exchange, handle), False)
+            made = self._issue(Signature(0, "exchange"), partial(self._new_exchange, handle, always), False)
             self._exchange, self._exchange_is_known = made, True
         exchange = self._exchange
         return exchange if exchange is not None and exchange.queue == handle.queue else None
 
-    def _new_exchange(self, handle: DeviceHandle) -> StagedExchange | None:
+    def _new_exchange(self, handle: DeviceHandle, always: bool) -> StagedExchange | None:
         staged = config.get("DIST_STAGING")
-        wanted = staged == "on" or (staged == "auto" and handle.device_type == "gpu")
+        wanted = staged == "on" or (staged == "auto" and (always or handle.device_type == "gpu"))
         wanted = wanted and "staging" in LEVELS
         if not self._all(wanted):
             return None

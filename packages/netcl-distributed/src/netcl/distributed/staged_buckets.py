@@ -18,6 +18,7 @@ from netcl.core.expr import Expr
 from netcl.distributed.buckets import Span, packed
 from netcl.distributed.device_sums import sum_of_ranks
 from netcl.distributed.group import ProcessGroup
+from netcl.distributed.reductions import Array
 from netcl.distributed.staged_exchange import Delivery, StagedExchange
 from netcl.runtime.staging import Pending, host_call, order_after, packed_tensors
 
@@ -50,7 +51,8 @@ class StagedBuckets:
     Adjacent parameters of one dtype share a bucket of at most ``nbytes``, whose gradients are copied into one tensor by
     multi-tensor apply when all are known. It leaves when the bucket before has left, and has the sums later.
     ``compression`` (float16 or bfloat16): float32 gradients are rounded to it on the way, and summed in float32. A
-    parameter without a gradient counts as zero if another rank has one.
+    parameter without a gradient counts as zero if another rank has one; the ranks agree on which have one after each
+    backward pass, unless ``use_is_known`` is set: then as in the last one.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class StagedBuckets:
         self._deliveries: list[Delivery] = []
         self._left: list[float] = []
         self._marks: deque[Pending] = deque()
+        self._use: Array | None = None
+        self.use_is_known: bool = False
         self.spans: list[Span] = []
         self.begin()
 
@@ -99,8 +103,11 @@ class StagedBuckets:
         """
         while self._next < len(self._buckets):
             self._send()
-        used = np.array([place in self._given for place in range(len(self._params))], np.int32)
-        self._group.all_reduce(used, "max")
+        used = self._use
+        if used is None or not self.use_is_known:
+            used = np.array([place in self._given for place in range(len(self._params))], np.int32)
+            self._group.all_reduce(used, "max")
+            self._use = used
         written = [part for bucket in self._buckets for part in bucket.written]
         host_call(self._arrive, (), (*written, self._order))
         sums: list[Tensor | None] = [None] * len(self._params)

@@ -1,0 +1,312 @@
+"""TrainStep: whole training steps on all devices of a DataParallel model, each captured and replayed on its device."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from netcl.autograd.levels import LEVELS
+from netcl.core import Tensor, dispatch
+from netcl.core.device import device
+from netcl.core.errors import CaptureError, ShapeError
+from netcl.core.user_frame import level_outside
+from netcl.distributed.buckets import Buckets, Span
+from netcl.distributed.current import active_group
+from netcl.distributed.load_balancing import alike
+from netcl.distributed.masks import SampleMasks, advance
+from netcl.distributed.parallel import DataParallel
+from netcl.distributed.replicas import Replica
+from netcl.ops.random import tell
+
+if TYPE_CHECKING or "staging" in LEVELS:
+    from netcl.distributed.staged_buckets import StagedBuckets
+if TYPE_CHECKING or "capture" in LEVELS:
+    from netcl.runtime.capture import CapturedStep, capture
+
+__all__ = ["MeanLoss", "TrainStep"]
+
+_EAGER, _REPLAYED = 0, 1
+_EAGER_STEPS = 2
+_capturing = threading.Lock()  # a capture rewinds the generator of random numbers, which is the process's
+
+
+class MeanLoss:
+    """The mean loss of a step: a tensor for each device, joined when it is read.
+
+    >>> MeanLoss([Tensor.from_host(np.float32(1.0)), Tensor.from_host(np.float32(4.0))], [2, 1]).item()
+    2.0
+    """
+
+    def __init__(self, losses: Sequence[Tensor], sizes: Sequence[int]) -> None:
+        self.losses: list[Tensor] = list(losses)
+        self.sizes: list[int] = list(sizes)
+
+    def item(self) -> float:
+        """Returns the mean over the samples of this process; waits for the devices."""
+        return float(sum(loss.item() * size for loss, size in zip(self.losses, self.sizes)) / sum(self.sizes))
+
+    def __float__(self) -> float:
+        return self.item()
+
+    def __repr__(self) -> str:
+        return f"MeanLoss({self.item()})"
+
+
+class TrainStep:
+    """``step(*inputs, target)``: forward pass, loss, backward pass, sums of gradients and the optimizer's step, on
+    every device of ``model`` at once. It equals one step on one device with the whole batch, to rounding.
+
+    Each device keeps its replica of the parameters and of the optimizer's state, and has a thread and queues of its
+    own, so that only its part of the batch and the gradients pass between devices: outputs stay on their devices. The
+    model and ``optimizer`` given are those of the model's own device. After two steps with batches of one shape the
+    step is captured and replayed without Python for each operation (``capture=False``: never; nor is a step that draws
+    random numbers on several devices of one process). In a group each rank calls it with its own part of the batch.
+
+    ``loss_fn(output, target)`` returns the mean over its samples. ``inputs`` and ``target`` are arrays of the host, or
+    tensors. Returns a MeanLoss of this process's samples. Values of the optimizer's groups, such as lr, may change
+    between steps. Devices of different kinds may round differently: there, replicas take the parameters of the model's
+    own device after each step. Raises ShapeError if a device gets no sample.
+
+    >>> from netcl import nn, optim
+    >>> model = nn.Linear(4, 2)
+    >>> parallel = DataParallel(model, devices=["cpu", "cpu"])
+    >>> step = TrainStep(parallel, nn.functional.mse_loss, optim.SGD(model.parameters()))
+    >>> float(step(np.ones((6, 4), np.float32), np.ones((6, 2), np.float32))) > 0
+    True
+    """
+
+    def __init__(
+        self, model: DataParallel, loss_fn: Callable[[Any, Any], Tensor], optimizer: Any, *, capture: bool = True
+    ) -> None:
+        if not isinstance(model, DataParallel):
+            raise TypeError(f"TrainStep takes a DataParallel model, not {type(model).__name__}; wrap the module first")
+        self.model: DataParallel = model
+        self.optimizer: Any = optimizer
+        self._set = model._replica_set
+        replicas = self._set.replicas
+        if model.group is not None and (len(replicas) > 1 or not self._set.one_device_per_rank):
+            raise ValueError(
+                "TrainStep: each rank of a group has one device; start a process for each device "
+                "(python -m netcl.distributed.run -n N --devices ...)"
+            )
+        if not any(replica.shares for replica in replicas):
+            raise ValueError(
+                "TrainStep: the module's own device must be one of the model's devices; move it there first"
+            )
+        self._alike = alike([replica.handle for replica in replicas])
+        self._threads = [
+            ThreadPoolExecutor(1, f"netcl-device-{at}") for at in range(len(replicas) if len(replicas) > 1 else 0)
+        ]
+        self._draws = False
+        captures = capture and "capture" in LEVELS
+        self._ranks = self._on_all(lambda at: _Rank(self.model, replicas[at], loss_fn, optimizer, captures))
+
+    def __call__(self, *batch: Any) -> MeanLoss:
+        """Takes a step; the last of ``batch`` is the target."""
+        if len(batch) < 2:
+            raise TypeError("TrainStep: a step takes inputs and a target")
+        counts = {array.shape[0] if array.shape else -1 for array in batch}
+        if len(counts) != 1 or -1 in counts:
+            raise ShapeError(f"TrainStep: inputs and target need one length on axis 0: {[a.shape for a in batch]}")
+        (count,) = counts
+        sizes = self._set.balancer.sizes(count) if len(self._ranks) > 1 else [count]
+        if not all(sizes):
+            raise ShapeError(
+                f"TrainStep: {count} samples are too few for {len(sizes)} devices, which would get {sizes}"
+            )
+        starts = [sum(sizes[:at]) for at in range(len(sizes))]
+        self._follow()
+        if not self._alike:
+            changed = self._set.changed()
+        keys = [tuple((part.shape[1:], str(part.dtype)) for part in batch) + (size,) for size in sizes]
+        repeats = not self._draws and all(rank.replays(key) for rank, key in zip(self._ranks, keys))
+        before, total, replays = self._agreed(count, repeats)
+        offset = tell()
+
+        def run(at: int) -> Tensor:
+            if not self._alike:
+                for ours, values in changed[at]:
+                    ours.write(values)
+            fields = [_on_device(part, starts[at], sizes[at], count, self._ranks[at].queue) for part in batch]
+            shard = _Shard(before + starts[at], sizes[at], total, offset)
+            loss: Tensor = self._ranks[at].step(keys[at], fields, shard, replays)
+            return loss
+
+        losses = self._on_all(run)
+        if len(self._ranks) > 1:
+            drawn = max(rank.drawn for rank in self._ranks)
+            # The generator is one for all devices: their captures and replays would each advance it.
+            self._draws = self._draws or drawn > 0 or tell() != offset
+            advance(drawn)
+        return MeanLoss(losses, sizes)
+
+    def close(self) -> None:
+        """Ends the threads of the devices."""
+        for thread in self._threads:
+            thread.shutdown()
+
+    def _follow(self) -> None:
+        """Gives the copies of the optimizer the values of its groups."""
+        for rank in self._ranks:
+            if rank.optimizer is not self.optimizer:
+                for ours, theirs in zip(rank.optimizer.param_groups, self.optimizer.param_groups):
+                    ours.update(
+                        {name: value for name, value in theirs.items() if name != "params" and ours[name] != value}
+                    )
+
+    def _agreed(self, count: int, replays: bool) -> tuple[int, int, bool]:
+        """Returns the numbers of samples of the ranks before this one and of all, and True if all of them replay this
+        step: in a replay no rank makes the collectives of Python that others would wait for.
+        """
+        group = self.model.group
+        if group is None:
+            return 0, count, replays
+        facts = np.asarray(group.all_gather(np.array([[count, int(replays)]], np.int64)))
+        counts = facts[:, 0].tolist()
+        self._ranks[0].expects(tuple(counts))
+        return sum(counts[: group.rank]), sum(counts), bool(facts[:, 1].all())
+
+    def _on_all(self, work: Callable[[int], Any]) -> list[Any]:
+        """Runs ``work(at)`` for each device in its thread, with its device and group; raises the first error after all
+        have ended.
+        """
+        snapshot, replicas, errors = dispatch.snapshot(), self._set.replicas, []
+
+        def run(at: int) -> Any:
+            replica = replicas[at]
+            try:
+                with snapshot.active(), device(replica.handle), active_group(replica.ranks):
+                    return work(at)
+            except BaseException as error:  # noqa: BLE001 - raised again once all threads have ended
+                errors.append(error)
+                if len(replicas) > 1:
+                    replica.member.fail(error)
+                return None
+
+        results = (
+            [future.result() for future in [thread.submit(run, at) for at, thread in enumerate(self._threads)]]
+            if self._threads
+            else [run(0)]
+        )
+        if errors:
+            raise errors[0]
+        return results
+
+
+class _Shard(NamedTuple):
+    """The samples ``start`` to ``start + size`` of the ``total`` of a step, whose masks begin at ``offset`` of the
+    generator.
+    """
+
+    start: int
+    size: int
+    total: int
+    offset: int
+
+
+class _Rank:
+    """The step of one device; ``drawn`` counts the numbers that masks of the last eager step took of the generator."""
+
+    def __init__(self, model: DataParallel, replica: Replica, loss_fn: Any, optimizer: Any, captures: bool) -> None:
+        self.module, self.loss_fn = replica.module, loss_fn
+        self.queue: Any = replica.handle.queue
+        self._replica = replica
+        own = [param for param in model.module.parameters() if param.requires_grad]
+        # The module's own device updates the parameters given; the replica there shares their storage.
+        self.params: list[Tensor] = own if replica.shares else replica.params
+        memo = {id(theirs): ours for theirs, ours in zip(own, replica.params)}
+        self.optimizer: Any = optimizer if replica.shares else copy.deepcopy(optimizer, memo)
+        self.buckets: Any = replica.buckets
+        if model.group is None and len(model._replica_set.replicas) > 1:
+            exchange = replica.member.exchange(replica.handle, always=True)
+            self.buckets = replica.buckets = (
+                Buckets(replica.params, None, replica.member, model._replica_set.bucket_bytes, None)
+                if exchange is None
+                else StagedBuckets(replica.params, exchange, replica.member, model._replica_set.bucket_bytes, None)
+            )
+        self._captures = captures and not isinstance(self.buckets, Buckets)
+        self._captured: dict[Hashable, CapturedStep] = {}
+        self._eager_steps: dict[Hashable, int] = {}
+        self._alone = len(model._replica_set.replicas) == 1
+        self._shard = _Shard(0, 1, 1, 0)
+        self._counts: Hashable = ()
+        self.drawn: int = 0
+
+    def expects(self, counts: Hashable) -> None:
+        """Takes the numbers of samples of all ranks: a captured step is for one of these."""
+        self._counts = counts
+
+    def replays(self, key: Hashable) -> bool:
+        """Returns True if the next step for ``key`` could be captured or replayed."""
+        return self._captures and self._eager_steps.get(key, 0) >= _EAGER_STEPS
+
+    def step(self, key: Hashable, fields: Sequence[Tensor], shard: _Shard, replays: bool) -> Tensor:
+        """Takes a step on the samples ``fields``, which are ``shard`` of all samples of the step."""
+        for ours, theirs in zip(self._replica.module.modules(), self._replica.source.modules()):
+            ours.training = theirs.training
+        self._shard = shard
+        if not replays or not self._captures:
+            self._eager_steps[key] = self._eager_steps.get(key, 0) + 1
+            return self._compute(*fields)
+        place = key, self._counts
+        try:
+            if place not in self._captured:
+                with _capturing:
+                    self._captured[place] = self._capture(fields)
+        except CaptureError as error:
+            self._captures = False
+            warnings.warn(f"{error}; training goes on op by op", UserWarning, stacklevel=level_outside())
+            return self._compute(*fields)
+        try:
+            loss: Tensor = self._captured[place].replay(*fields)
+        except CaptureError:  # the state that it depends on has changed, on all ranks
+            self._captured.clear()
+            self._eager_steps.clear()
+            return self._compute(*fields)
+        return loss
+
+    def _capture(self, fields: Sequence[Tensor]) -> CapturedStep:
+        if self.buckets is None:
+            return capture(self._compute, *fields)
+        # The devices capture one after the other, so that they cannot agree on anything meanwhile.
+        self.buckets.use_is_known = True
+        try:
+            return capture(self._compute, *fields)
+        finally:
+            self.buckets.use_is_known = False
+
+    def _compute(self, *fields: Tensor) -> Tensor:
+        *inputs, target = fields
+        for param in self._replica.params:
+            param.grad = None
+        self.optimizer.zero_grad()
+        self._replica.begin(True, {})
+        shard = self._shard
+        with SampleMasks(shard.start, shard.size, shard.total, tell() if self._alone else shard.offset) as masks:
+            loss: Tensor = self.loss_fn(self.module(*inputs), target)
+        self.drawn = masks.drawn
+        if self._alone:
+            advance(masks.drawn)
+        begun = time.perf_counter()
+        (loss if shard.size == shard.total else loss * (shard.size / shard.total)).backward()
+        sums: Sequence[Any] | None = self._replica.finish(Span("backward", begun, time.perf_counter()))
+        if sums is None:  # one device: the gradients are the sums
+            sums = [param.grad for param in self._replica.params]
+        for param, total in zip(self.params, sums):
+            given = total is None or isinstance(total, Tensor)
+            param.grad = total if given else Tensor.from_host(self.queue, total, param.dtype)
+        self.optimizer.step()
+        return loss.detach()
+
+
+def _on_device(part: Any, start: int, size: int, count: int, queue: Any) -> Tensor:
+    """Returns samples ``start`` to ``start + size`` of an array or tensor of ``count`` on a device."""
+    mine = part if size == count else part[start : start + size]
+    return mine.to(queue) if isinstance(mine, Tensor) else Tensor.from_host(queue, np.ascontiguousarray(mine))
