@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
+
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.distributed.buckets import Span
+from netcl.distributed.buckets import Buckets, Span
 from netcl.distributed.current import current_group
 from netcl.distributed.data_parallel import DeviceManager, shard_sizes, split
 from netcl.distributed.group import ProcessGroup
@@ -107,6 +109,24 @@ class DataParallel:
             >>> model(Tensor.ones((4, 2))).mean().backward()
         """
         return self._replica_set.local.no_sync()
+
+    @property
+    def capturable(self) -> bool:
+        """True if a step with this model can be captured: on one device of this process, with gradients that do not
+        pass over arrays of the host. Steps on several devices are captured by ``TrainStep``.
+        """
+        replicas = self._replica_set.replicas
+        return len(replicas) == 1 and not isinstance(replicas[0].buckets, Buckets)
+
+    def agree(self, count: int, repeats: bool) -> tuple[tuple[int, ...], bool]:
+        """Returns the numbers of samples of all ranks, of which this one has ``count``, and True if ``repeats`` is True
+        on all of them. All ranks call it before a step that some may replay: a captured step is for these numbers, and
+        repeats no collective of Python, so that all ranks replay it or none.
+        """
+        if self.group is None:
+            return (count,), repeats
+        facts = np.asarray(self.group.all_gather(np.array([[count, int(repeats)]], np.int64)))
+        return tuple(facts[:, 0].tolist()), bool(facts[:, 1].all())
 
     def shard(self, *arrays: Any) -> Any:
         """Returns this rank's part of each array or tensor of a batch that all ranks hold: by the weights of the ranks,

@@ -165,13 +165,10 @@ class TrainStep:
         """Returns the numbers of samples of the ranks before this one and of all, and True if all of them replay this
         step: in a replay no rank makes the collectives of Python that others would wait for.
         """
-        group = self.model.group
-        if group is None:
-            return 0, count, replays
-        facts = np.asarray(group.all_gather(np.array([[count, int(replays)]], np.int64)))
-        counts = facts[:, 0].tolist()
-        self._ranks[0].expects(tuple(counts))
-        return sum(counts[: group.rank]), sum(counts), bool(facts[:, 1].all())
+        counts, agreed = self.model.agree(count, replays)
+        rank = 0 if self.model.group is None else self.model.group.rank
+        self._ranks[0].expects(counts)
+        return sum(counts[:rank]), sum(counts), agreed
 
     def _on_all(self, work: Callable[[int], Any]) -> list[Any]:
         """Runs ``work(at)`` for each device in its thread, with its device and group; raises the first error after all

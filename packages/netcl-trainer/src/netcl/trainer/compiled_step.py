@@ -12,6 +12,7 @@ from netcl.autograd.levels import LEVELS, without
 from netcl.core import Tensor, config
 from netcl.core.errors import CaptureError
 from netcl.core.user_frame import level_outside
+from netcl.distributed import DataParallel
 from netcl.trainer.batches import Batch, describe, on_device
 from netcl.trainer.step import TrainingStep
 from netcl.trainer.training_state import TrainingState
@@ -22,7 +23,9 @@ if TYPE_CHECKING or "capture" in LEVELS:
 __all__ = ["CompiledStep"]
 
 # Shapes and dtypes of a batch, and two flags: the batch is the first, and the last, of its accumulation group.
-Key = tuple[Hashable, bool, bool]
+Shape = tuple[Hashable, bool, bool]
+# The same, and the numbers of samples of all ranks.
+Key = tuple[Hashable, bool, bool, Hashable]
 
 _EAGER_STEPS = 2
 # Each captured step has its own intermediate buffers; after this number of batch shapes, steps run eagerly.
@@ -41,9 +44,10 @@ class CompiledStep:
     def __init__(self, step: TrainingStep, queue: Any, enabled: bool) -> None:
         self.step: TrainingStep = step
         self.queue: Any = queue
+        enabled = enabled and not (isinstance(step.model, DataParallel) and not step.model.capturable)
         self.enabled: bool = enabled and not without("capture", "training steps run eagerly")
         self.replays: int = 0
-        self._eager_steps: dict[Key, int] = {}
+        self._eager_steps: dict[Shape, int] = {}
         self._captured: dict[Key, CapturedStep] = {}
         self._since_check = 0
 
@@ -57,18 +61,23 @@ class CompiledStep:
         self.step.finish()
 
     def _run(self, batch: Batch, first: bool, last: bool) -> None:
-        if not self.enabled:
-            self._eager(batch, first, last)
-            return
-        key = (describe(batch.fields), first, last)
+        shape = (describe(batch.fields), first, last)
+        eager = self._eager_steps.get(shape, 0) < _EAGER_STEPS
+        counts, repeats = self._agreed(len(batch), self.enabled and not eager)
+        key = (*shape, counts)
         captured = self._captured.get(key)
-        if captured is not None:
-            self._replay(batch, key, captured)
-        elif self._eager_steps.get(key, 0) < _EAGER_STEPS or len(self._captured) >= _CAPTURES_MAX:
-            self._eager_steps[key] = self._eager_steps.get(key, 0) + 1
+        if not repeats or (captured is None and len(self._captured) >= _CAPTURES_MAX):
+            self._eager_steps[shape] = self._eager_steps.get(shape, 0) + 1
             self._eager(batch, first, last)
+        elif captured is not None:
+            self._replay(batch, key, captured)
         else:
             self._capture(batch, key)
+
+    def _agreed(self, count: int, repeats: bool) -> tuple[Hashable, bool]:
+        """Returns the numbers of samples of all ranks of the model, and True if all of them capture or replay."""
+        model = self.step.model
+        return model.agree(count, repeats) if isinstance(model, DataParallel) else (count, repeats)
 
     def _replay(self, batch: Batch, key: Key, captured: CapturedStep) -> None:
         every = config.get("CHECK_CAPTURE")
@@ -83,8 +92,8 @@ class CompiledStep:
             # The state that the captures depend on has changed. Capture again after an eager step, which may have to
             # create new optimizer states.
             self.forget()
-            self._eager_steps[key] = 1
-            self._eager(batch, *key[1:])
+            self._eager_steps[key[:3]] = 1
+            self._eager(batch, *key[1:3])
 
     def forget(self) -> None:
         """Drops all captures."""
@@ -98,7 +107,7 @@ class CompiledStep:
         self.step(*self._tensors(batch), first=first, last=last)
 
     def _capture(self, batch: Batch, key: Key) -> None:
-        _, first, last = key
+        _, first, last, _ = key
         try:
             step = partial(self.step, first=first, last=last)
             captured = self._captured[key] = capture(step, *self._tensors(batch), watch=self.step.capture_key)
@@ -117,7 +126,7 @@ class CompiledStep:
         replayed = state.read()
         state.write(before)
         ops.set_rng_state(randomness)
-        self._eager(batch, *key[1:])
+        self._eager(batch, *key[1:3])
         difference = state.read().first_difference(replayed)
         if difference is not None:
             self._stay_eager(
