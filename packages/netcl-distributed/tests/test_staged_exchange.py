@@ -83,6 +83,21 @@ def test_sums_follow_each_other_while_the_queue_computes(handles: list[DeviceHan
                 np.testing.assert_allclose(total, expected, rtol=1e-6)
 
 
+def test_tensors_of_different_lengths_are_gathered_on_the_devices(handles: list[DeviceHandle]) -> None:
+    def rank(group: ProcessGroup) -> Any:
+        assert group.exchange(Tensor.empty((0,)).device) is not None
+        x = Tensor.from_host(np.full((1000 * group.rank, 7), group.rank, np.float32))
+        total = Tensor.from_host(np.full((3, 2), group.rank, np.int32))
+        return group.all_gather(x).numpy(), group.all_gather(total, async_op=True).wait().numpy()
+
+    with config.override(DIST_STAGING="on"):
+        for rows, same in run_on_devices(rank, handles):
+            ranks = range(len(handles))
+            expected = np.concatenate([np.full((1000 * number, 7), number) for number in ranks])
+            np.testing.assert_array_equal(rows, expected)
+            np.testing.assert_array_equal(same, np.repeat(list(ranks), 3)[:, None].repeat(2, 1))
+
+
 def test_small_tensors_arrays_and_other_deliverys_stay_on_the_host() -> None:
     def rank(group: ProcessGroup) -> None:
         small = Tensor.from_host(np.ones(10, np.float32))

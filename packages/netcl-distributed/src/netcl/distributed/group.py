@@ -111,11 +111,10 @@ class ProcessGroup(ABC):
         signature = self._signed("all_reduce", x, reduce=op)
         exchange = self._exchange_for(x, op)
         if exchange is not None and isinstance(x, Tensor):
-            ready = exchange.mark()
 
             def reduced() -> Value:
                 self._barrier()  # compares the signatures
-                return exchange.reduce(x, op, ready)
+                return exchange.reduce(x, op)
 
             return self._issue(signature._replace(op="all_reduce on devices"), reduced, async_op)
         host = _Host(x)
@@ -281,7 +280,19 @@ class ProcessGroup(ABC):
         suits = op == "sum" or (op == "mean" and is_floating(str(x.dtype)))
         return self.exchange(Tensor.empty((0,), queue=x.queue).device) if suits else None
 
+    def made_exchange(self, x: Value) -> StagedExchange | None:
+        """Returns the exchange that ``exchange`` has made, if it passes ``x`` on to all ranks; never makes one."""
+        return None
+
     def _gathered(self, name: str, x: Value, root: int, async_op: bool) -> Any:
+        exchange = self.made_exchange(x) if root < 0 else None
+        if exchange is not None and isinstance(x, Tensor):
+
+            def gathered() -> Tensor:
+                rows = self._concatenate(np.array([_rows(x)], np.int64), [1] * self.size)
+                return exchange.gather(x, [int(count) for count in rows])
+
+            return self._issue(self._signed(f"{name} on devices", x, rows="*"), gathered, async_op)
         host = _Host(x)
 
         def work() -> Value | None:
@@ -361,7 +372,7 @@ class ProcessGroup(ABC):
         """Receives into ``out`` the values with the same header."""
 
 
-def _rows(values: Array) -> int:
+def _rows(values: Value) -> int:
     return int(values.shape[0]) if values.shape else 1
 
 

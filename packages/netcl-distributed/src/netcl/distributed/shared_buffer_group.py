@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from netcl.autograd.levels import LEVELS
-from netcl.core import config
+from netcl.core import Tensor, config
 from netcl.core.errors import OutOfMemoryError
 from netcl.distributed.errors import mismatch
-from netcl.distributed.group import ProcessGroup, Signature
-from netcl.distributed.reductions import Array, even_bounds, reduce_in_order
+from netcl.distributed.group import ProcessGroup, Signature, Value
+from netcl.distributed.reductions import REDUCED, Array, even_bounds, reduce_in_order
 from netcl.distributed.shared_buffer import MISMATCHED, SharedBuffer
 from netcl.distributed.staging_segment import StagingSegment
 
@@ -56,6 +56,12 @@ class SharedBufferGroup(ProcessGroup):
             self._exchange, self._exchange_is_known = made, True
         exchange = self._exchange
         return exchange if exchange is not None and exchange.queue == handle.queue else None
+
+    def made_exchange(self, x: Value) -> StagedExchange | None:
+        exchange = self._exchange
+        if exchange is None or not isinstance(x, Tensor) or x.ndim == 0 or x.dtype not in REDUCED:
+            return None
+        return exchange if exchange.gathers and exchange.queue == x.queue else None
 
     def _new_exchange(self, handle: DeviceHandle, always: bool) -> StagedExchange | None:
         staged = config.get("DIST_STAGING")

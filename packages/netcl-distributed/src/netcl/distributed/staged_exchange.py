@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
+from netcl import ops
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
 from netcl.distributed.backoff import Deadline
@@ -235,20 +236,37 @@ class StagedExchange:
         """Returns what belongs to each rank: ``own``, and ``others`` before and after it."""
         return [*others[: self._rank], own, *others[self._rank :]]
 
-    def reduce(self, tensor: Tensor, op: str, ready: Pending) -> Tensor:
+    def reduce(self, tensor: Tensor, op: str) -> Tensor:
         """Replaces ``tensor`` by the ``op`` (sum, mean) of those of all ranks, and returns it; later work of its queue
-        runs after that. ``ready`` is the work that computes it.
+        runs after that.
         """
         if not self.gathers:
-            delivery = self.all_reduce(tensor, op, ready)
+            delivery = self.all_reduce(tensor, op)
             host_call(lambda reads, out: order_after(self.queue, delivery.enqueued()), (), (tensor,))
             return tensor
-        others = [Tensor.empty(tensor.shape, tensor.dtype, queue=self.queue) for _ in range(self._size - 1)]
-        delivery = self.all_gather(tensor, others, mark(self.queue))
-        host_call(lambda reads, out: order_after(self.queue, delivery.enqueued()), (), others)
+        others = self._gathered(tensor)
         outputs = sum_of_ranks(self._size, str(tensor.dtype), op)
         evaluate(outputs, self.in_rank_order(tensor, others), out=(tensor,))
         return tensor
+
+    def _gathered(self, tensor: Tensor) -> list[Tensor]:
+        """Returns the tensors of the other ranks; later work of the queue runs after they have their values."""
+        others = [Tensor.empty(tensor.shape, tensor.dtype, queue=self.queue) for _ in range(self._size - 1)]
+        # After the work that used their memory before.
+        delivery = self.all_gather(tensor, others, mark(self.queue))
+        host_call(lambda reads, out: order_after(self.queue, delivery.enqueued()), (), others)
+        return others
+
+    def gather(self, x: Tensor, rows: Sequence[int]) -> Tensor:
+        """Returns the tensors of all ranks, of which each has its number of ``rows``, joined along axis 0; later work
+        of its queue runs after that.
+        """
+        shape = (max(rows), *x.shape[1:])
+        padding = [(0, max(rows) - x.shape[0]), *((0, 0) for _ in x.shape[1:])]
+        own = x if x.shape == shape else ops.pad(x, padding)
+        parts = self.in_rank_order(own, self._gathered(own))
+        joined: Tensor = ops.cat([part if count == max(rows) else part[:count] for part, count in zip(parts, rows)])
+        return joined
 
     def close(self) -> None:
         """Ends the thread and gives the page-locked memory back."""
