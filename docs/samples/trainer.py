@@ -28,6 +28,25 @@ from netcl.distributed import DataParallel
 parts = nc.manager.split(nc.manager.default("cpu"), 2)
 DataParallel(nn.Linear(4, 2), devices=parts)(nc.ones(8, 4, device="cpu")).shape
 
+# %% netcl.distributed.MeanLoss
+from netcl.distributed import MeanLoss
+
+MeanLoss([nc.tensor(1.0), nc.tensor(4.0)], [2, 1]).item()  # of two samples on one device, and one on another
+
+# %% netcl.distributed.TrainStep
+import numpy as np
+
+from netcl.distributed import DataParallel, TrainStep
+from netcl.optim import SGD
+
+model = nn.Linear(4, 2).to("cpu")
+parallel = DataParallel(model, devices=nc.manager.split(nc.manager.default("cpu"), 2))
+step = TrainStep(parallel, nn.functional.mse_loss, SGD(model.parameters(), lr=0.1))
+for _ in range(4):  # two eager steps, then a captured one
+    loss = step(np.ones((6, 4), np.float32), np.ones((6, 2), np.float32))
+print(loss.item() > 0)
+step.close()
+
 # %% netcl.distributed.DeviceManager
 from netcl.distributed import DeviceManager
 
