@@ -8,6 +8,8 @@ import io
 import os
 import pickle
 import struct
+import subprocess
+import sys
 import threading
 import tracemalloc
 from pathlib import Path
@@ -130,6 +132,31 @@ def test_the_header_decides_how_much_is_inflated(tmp_path: Path) -> None:
     assert peak < 10 << 20
 
 
+def test_what_is_inflated_is_not_kept_twice(tmp_path: Path) -> None:
+    """GzipFile returns a second copy of all that is read by one call: 200 MB of pixels took 386."""
+    root = mnist(tmp_path, struct.pack(">4B3I", 0, 0, 8, 3, 2, 5000, 3200) + bytes(32_000_000))
+    tracemalloc.start()
+    MNIST(root)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40_000_000
+
+
+@pytest.mark.parametrize("folder", [".", "MNIST/raw"])
+def test_labels_are_charged_as_int64(folder: str, tmp_path: Path) -> None:
+    """Images without pixels may be as many as the labels, of which 400 KB made 1.7 GB."""
+    place = tmp_path / folder
+    place.mkdir(parents=True, exist_ok=True)
+    count = 40_000_000
+    (place / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(struct.pack(">4B3I", 0, 0, 8, 3, count, 0, 0)))
+    (place / "train-labels-idx1-ubyte.gz").write_bytes(
+        gzip.compress(struct.pack(">4BI", 0, 0, 8, 1, count) + bytes(count), 1)
+    )
+    read = MNIST if folder == "." else datasets.MNIST
+    with pytest.raises(ValueError, match=r"labels-idx1-ubyte\.gz.* takes 320,000,000 bytes.*pass budget="):
+        read(tmp_path)
+
+
 def test_a_header_beyond_the_budget_is_refused(tmp_path: Path) -> None:
     root = mnist(tmp_path, struct.pack(">4B3I", 0, 0, 8, 3, 2**32 - 1, 2**32 - 1, 1))
     with pytest.raises(ValueError, match=r"images-idx3-ubyte\.gz.*pass budget="):
@@ -164,6 +191,17 @@ def test_a_list_of_twice_a_list_of_twice_lists(tmp_path: Path) -> None:
     lists = b"(lq\x00" + b"".join(b"(h%ch%cl" % (at, at) + b"q%c" % (at + 1) for at in range(60))
     with pytest.raises(ValueError, match="test_batch"):
         CIFAR10(cifar(tmp_path, b"\x80\x02}X\x04\0\0\0data" + lists + b"s."), train=False)
+
+
+def test_an_array_is_not_made_of_a_number(tmp_path: Path) -> None:
+    """bytes() of a number is that many zeros: a folder of 400 KB took 3.4 GB."""
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\nK\x00\x85U\x01btR(K\x01K\x02M\x00\x0c\x86"
+        b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR\x89J" + struct.pack("<i", 2 * 3072) + b"tb"
+    )
+    labels = b"X\x06\0\0\0labels](K\x00K\x00e"
+    with pytest.raises(ValueError, match=r"test_batch.*an array is made of bytes, not of int"):
+        CIFAR10(cifar(tmp_path, b"\x80\x02}(X\x04\0\0\0data" + array + labels + b"u."), train=False)
 
 
 def test_labels_of_another_kind_name_their_file(tmp_path: Path) -> None:
@@ -213,6 +251,87 @@ def test_pixels_in_a_budget(tmp_path: Path) -> None:
     (tmp_path / "cats" / "one.png").write_bytes(b"\x89PNG and no more")
     with pytest.raises(ValueError, match=r"one\.png cannot be read"):
         datasets.ImageFolder(tmp_path)[0]
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Any:
+    """Returns a function that writes a file of a folder of images, and returns what reads it as each class does."""
+    pytest.importorskip("PIL.Image", reason="needs Pillow")
+    (tmp_path / "cats").mkdir()
+
+    def written(name: str, data: bytes) -> list[Any]:
+        (tmp_path / "cats" / name).write_bytes(data)
+        return [lambda: netcl.data.ImageFolder(tmp_path)[0], lambda: datasets.ImageFolder(tmp_path)[0]]
+
+    return written
+
+
+def encoded(image: Any, kind: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def test_few_bytes_of_many_pixels_are_refused(pictures: Any) -> None:
+    """A PNG of 34 KB took 600 MB."""
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow")
+    for read in pictures("one.png", encoded(image.new("L", (5900, 5900)), "PNG")):
+        with pytest.raises(ValueError, match=r"one\.png.*5900 x 5900 pixels takes.*pass budget="):
+            read()
+
+
+def test_pixels_are_not_kept_twice(pictures: Any) -> None:
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow")
+    read, _ = pictures("one.png", encoded(image.new("RGB", (3000, 2000), (1, 2, 3)), "PNG"))
+    tracemalloc.start()
+    pixels, _ = read()
+    peak = tracemalloc.get_traced_memory()[1]  # without the pixels in Pillow's own memory
+    tracemalloc.stop()
+    assert peak < 28_000_000
+    assert pixels.shape == (3, 2000, 3000)
+    np.testing.assert_array_equal(pixels, np.broadcast_to(np.array([1, 2, 3], np.uint8)[:, None, None], pixels.shape))
+
+
+def test_scans_of_a_jpeg_are_counted(pictures: Any) -> None:
+    """Each scan is a pass over all pixels: one of 54 bytes, repeated in a file of 700 KB, took minutes."""
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow")
+    good = encoded(image.new("RGB", (1000, 1000)), "JPEG", progressive=True)
+    for read in pictures("one.jpg", good):
+        read()
+    last = good.rindex(b"\xff\xda")
+    scan = good[good.rindex(b"\xff\xc4", 0, last) : -2]
+    for read in pictures("one.jpg", good[:-2] + scan * 2000 + good[-2:]):
+        with pytest.raises(ValueError, match=r"one\.jpg.*1000 x 1000 pixels takes too long"):
+            read()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a script as a program: POSIX")
+def test_no_other_program_decodes_an_image(pictures: Any, tmp_path: Path) -> None:
+    """Pillow gives EPS, which is a program, to Ghostscript, whatever the name of the file ends in."""
+    pictures("one.png", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "gs").write_text(f"#!/bin/sh\necho ran >> '{tools / 'log'}'\n")
+    (tools / "gs").chmod(0o755)
+    program = (
+        "from netcl.data import ImageFolder\n"
+        "try:\n    ImageFolder('classes')[0]\n"
+        "except ValueError as error:\n    print(error)\n"
+    )
+    (tmp_path / "classes").mkdir()
+    (tmp_path / "cats").rename(tmp_path / "classes" / "cats")
+    path = f"{tools}{os.pathsep}{os.environ.get('PATH', '')}"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        timeout=120,
+        check=True,
+    )
+    assert "one.png cannot be read, it is no image" in done.stdout
+    assert not (tools / "log").exists()
 
 
 def test_binary_records_take_a_budget(tmp_path: Path) -> None:

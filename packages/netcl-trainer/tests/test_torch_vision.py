@@ -357,6 +357,25 @@ def test_image_files_are_written_and_read(tmp_path):
         write_png(whole, tmp_path / "e.png")
 
 
+def test_image_files_are_read_within_a_budget(tmp_path):
+    from PIL import Image
+
+    from netcl.data import Budget
+    from netcl.torch_vision.io import decode_image, read_file, read_image
+
+    Image.new("L", (5900, 5900)).save(tmp_path / "wide.png")
+    with pytest.raises(ValueError, match=r"wide\.png.*5900 x 5900 pixels takes"):
+        read_image(tmp_path / "wide.png")
+    with pytest.raises(ValueError, match=r"a file of .* bytes cannot be read.*5900 x 5900 pixels takes"):
+        decode_image(read_file(tmp_path / "wide.png"))
+    assert read_image(tmp_path / "wide.png", budget=Budget(bytes=1 << 30)).shape == (1, 5900, 5900)
+    (tmp_path / "broken.png").write_bytes(b"\x89PNG and no more")
+    with pytest.raises(ValueError, match=r"broken\.png cannot be read"):
+        read_image(tmp_path / "broken.png")
+    with pytest.raises(ValueError, match="mode must be one of UNCHANGED"):
+        read_image(tmp_path / "wide.png", "sepia")
+
+
 def test_a_cameras_orientation_is_applied_if_asked(tmp_path):
     from PIL import Image
 

@@ -49,8 +49,10 @@ class _Array:
         _, shape, kind, by_columns, data = state
         if not isinstance(kind, _DType):
             raise pickle.UnpicklingError("an array needs a dtype")
-        # Python 2 wrote bytes as text.
-        values = data.encode("latin1") if isinstance(data, str) else bytes(data)
+        # Python 2 wrote bytes as text. Of a number, bytes() makes as many zeros.
+        values = data.encode("latin1") if isinstance(data, str) else data
+        if not isinstance(values, (bytes, bytearray)):
+            raise pickle.UnpicklingError(f"an array is made of bytes, not of {type(values).__name__}")
         # A view: many arrays of one text take no more memory than the text.
         self.array = np.frombuffer(values, kind.dtype).reshape(shape, order="F" if by_columns else "C")
 

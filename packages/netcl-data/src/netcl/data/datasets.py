@@ -15,7 +15,6 @@ Example:
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -28,8 +27,8 @@ import numpy.typing as npt
 from netcl.data.array_pickles import read_array_pickle
 from netcl.data.budget import Budget
 from netcl.data.dataset import Dataset
+from netcl.data.image_files import opened_image
 from netcl.data.readers import read_idx
-from netcl.data.reading import COMPRESSED, opened
 from netcl.data.transforms.functional import to_pil_image
 from netcl.data.transforms.images import Image, pillow
 
@@ -217,7 +216,7 @@ class MNIST(VisionDataset):
         self.train: bool = train
         part = "train" if train else "t10k"
         self.data: Any = self.stored(read_idx(self._file(f"{part}-images-idx3-ubyte"), 3, budget))
-        self.targets: Any = self.stored(read_idx(self._file(f"{part}-labels-idx1-ubyte"), 1, budget).astype(np.int64))
+        self.targets: Any = self.stored(read_idx(self._file(f"{part}-labels-idx1-ubyte"), 1, budget, np.int64))
         if len(self.data) != len(self.targets):
             raise ValueError(f"{self.raw_folder} holds {len(self.data)} images and {len(self.targets)} labels")
 
@@ -428,11 +427,8 @@ def default_loader(path: str, *, budget: Budget | None = None) -> Any:
         ImportError: Pillow is missing. ValueError: the file is no whole image, or has more pixels than ``budget``
             allows for its size.
     """
-    image = pillow("ImageFolder")
-    with opened(path, budget, COMPRESSED, "image") as (file, meter), image.open(file) as source:
-        # As stored, at most four values of a pixel, and as RGB.
-        meter.spend(math.prod(source.size) * 7, f"an image of {source.size[0]} x {source.size[1]} pixels")
-        return source.convert("RGB")
+    with opened_image(path, "ImageFolder", budget) as image:
+        return image.convert("RGB")
 
 
 class DatasetFolder(VisionDataset):

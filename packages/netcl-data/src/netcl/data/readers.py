@@ -18,8 +18,10 @@ import numpy.typing as npt
 
 from netcl.data.budget import Budget
 from netcl.data.dataset import ArrayDataset, Dataset, Indices
+from netcl.data.image_files import opened_image, rgb_planes
 from netcl.data.reading import COMPRESSED, opened
 from netcl.data.sample_random import check_seed, sample_keys
+from netcl.data.transforms.images import pillow
 
 __all__ = ["CIFAR10", "CIFAR100", "MNIST", "CSVDataset", "ImageFolder", "NpyDataset", "example_digits"]
 
@@ -27,6 +29,8 @@ PathLike = str | os.PathLike[str]
 
 _DIGITS = Path(__file__).with_name("_digits.npz")
 _DIGITS_COUNT = 1797
+# Bytes that are read at once from a file that may be compressed.
+_PIECE = 1 << 20
 
 
 def example_digits(n: int = _DIGITS_COUNT, seed: int = 0) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
@@ -64,15 +68,19 @@ def _find(root: PathLike, folders: Sequence[str], names: Sequence[str], what: st
     )
 
 
-def read_idx(path: Path, dimensions: int, budget: Budget | None = None) -> npt.NDArray[np.uint8]:
-    """Reads an IDX file of unsigned bytes (magic 0, 0, 8, rank; sizes as big-endian int32), plain or gzip.
+def read_idx(
+    path: Path, dimensions: int, budget: Budget | None = None, dtype: npt.DTypeLike = np.uint8
+) -> npt.NDArray[Any]:
+    """Reads an IDX file of unsigned bytes (magic 0, 0, 8, rank; sizes as big-endian int32), plain or gzip, into an
+    array of ``dtype``.
 
     The sizes decide how much is inflated, and ``budget`` limits them.
 
     Raises:
         ValueError: the magic or the rank is wrong, or the length does not match the sizes.
     """
-    with opened(path, budget, COMPRESSED if path.suffix == ".gz" else 2, "IDX file") as (file, meter):
+    width = np.dtype(dtype).itemsize
+    with opened(path, budget, COMPRESSED if path.suffix == ".gz" else 2 * width, "IDX file") as (file, meter):
         source: Any = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
         head = source.read(4 + 4 * dimensions)
         if len(head) != 4 + 4 * dimensions or head[:4] != bytes([0, 0, 8, dimensions]):
@@ -81,10 +89,12 @@ def read_idx(path: Path, dimensions: int, budget: Budget | None = None) -> npt.N
             )
         shape = [int(size) for size in np.frombuffer(head, ">u4", dimensions, 4)]
         count = math.prod(shape)
-        meter.spend(count, f"an array of shape {shape}")
-        data, filled = np.empty(count, np.uint8), 0
-        while filled < count and (read := source.readinto(data[filled:].data)):
-            filled += read
+        meter.spend(count * width, f"an array of shape {shape}")
+        data, filled = np.empty(count, dtype), 0
+        # In pieces: GzipFile keeps a second copy of all that one call reads.
+        while filled < count and (piece := source.read(min(_PIECE, count - filled))):
+            data[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
+            filled += len(piece)
         if filled < count or source.read(1):
             got = filled if filled < count else f"{count + 1} or more"
             raise ValueError(f"{path} should hold {count} values for shape {shape}, got {got}")
@@ -105,10 +115,10 @@ class MNIST(ArrayDataset):
     def __init__(self, root: PathLike, train: bool = True, *, budget: Budget | None = None) -> None:
         part = "train" if train else "t10k"
         images = read_idx(self._find(root, f"{part}-images", "idx3-ubyte"), 3, budget)
-        labels = read_idx(self._find(root, f"{part}-labels", "idx1-ubyte"), 1, budget)
+        labels = read_idx(self._find(root, f"{part}-labels", "idx1-ubyte"), 1, budget, np.int64)
         if len(images) != len(labels):
             raise ValueError(f"MNIST in {root}: {len(images)} images and {len(labels)} labels")
-        super().__init__(images[:, None], labels.astype(np.int64))
+        super().__init__(images[:, None], labels)
 
     @staticmethod
     def _find(root: PathLike, stem: str, kind: str) -> Path:
@@ -198,7 +208,7 @@ class ImageFolder(Dataset[tuple[Any, int]]):
         extensions: Sequence[str] = EXTENSIONS,
         budget: Budget | None = None,
     ) -> None:
-        _pillow()
+        pillow("ImageFolder")
         base = Path(root)
         self.budget: Budget | None = budget
         self.transform: Callable[..., Any] | None = transform
@@ -219,23 +229,13 @@ class ImageFolder(Dataset[tuple[Any, int]]):
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         path, label = self.samples[index]
-        with opened(path, self.budget, COMPRESSED, "image") as (file, meter), _pillow().open(file) as source:
-            # As stored, at most four values of a pixel, and as RGB.
-            meter.spend(math.prod(source.size) * 7, f"an image of {source.size[0]} x {source.size[1]} pixels")
-            image = source.convert("RGB")
-            if self.size is not None:
+        with opened_image(path, "ImageFolder", self.budget) as image:
+            if self.size is None:
+                array = rgb_planes(image)
+            else:
                 height, width = self.size
-                image = image.resize((width, height))
-        array = np.ascontiguousarray(np.asarray(image, np.uint8).transpose(2, 0, 1))
+                array = rgb_planes(image.convert("RGB").resize((width, height)))
         return (array if self.transform is None else self.transform(array)), label
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("ImageFolder reads images by Pillow: pip install netcl-data[image]") from error
-    return Image
 
 
 class NpyDataset(Dataset[Any]):

@@ -12,8 +12,9 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.data import Budget
+from netcl.data.image_files import opened_image
 from netcl.data.transforms.functional import pil_to_tensor
-from netcl.data.transforms.images import pillow
 from netcl.torch_vision.refused import Refusals
 from netcl.torch_vision.tensors import tensor_of
 from netcl.torch_vision.transforms.functional import to_pil_image
@@ -62,20 +63,29 @@ def write_file(filename: PathLike, data: Tensor) -> None:
 
 
 def decode_image(
-    input: Any, mode: ImageReadMode | str = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
+    input: Any,
+    mode: ImageReadMode | str = ImageReadMode.UNCHANGED,
+    apply_exif_orientation: bool = False,
+    *,
+    budget: Budget | None = None,
 ) -> Tensor:
     """Returns an image as a uint8 tensor (C, H, W), from a path or from a uint8 tensor (n,) of the bytes of a file.
 
+    ``budget`` (``netcl.data.Budget``), which torchvision does not have, limits the memory and time that it may take.
+
     Raises:
-        ImportError: Pillow is missing. OSError: the bytes are no image.
+        ImportError: Pillow is missing. OSError: the file cannot be opened. ValueError: the bytes are no image, or the
+            image has more pixels than ``budget`` allows.
     """
-    source = io.BytesIO(input.detach().to_host().tobytes()) if isinstance(input, Tensor) else input
-    wanted = mode if isinstance(mode, str) else mode.name
-    with pillow("torchvision.io").open(source) as opened:
+    source = input.detach().to_host().tobytes() if isinstance(input, Tensor) else input
+    wanted = (mode if isinstance(mode, str) else mode.name).upper()
+    if wanted != "UNCHANGED" and wanted not in _MODES:
+        raise ValueError(f"mode must be one of UNCHANGED, {', '.join(_MODES)}, got {mode!r}")
+    with opened_image(source, "torchvision.io", budget) as opened:
         turned = _TURNS.get(opened.getexif().get(_ORIENTATION)) if apply_exif_orientation else None
         picture: Any = opened if turned is None else opened.transpose(turned)
-        if wanted.upper() != "UNCHANGED":
-            picture = picture.convert(_MODES[wanted.upper()])
+        if wanted != "UNCHANGED":
+            picture = picture.convert(_MODES[wanted])
         elif picture.mode == "P":
             picture = picture.convert("RGB")
         elif picture.mode == "1":
@@ -84,10 +94,14 @@ def decode_image(
 
 
 def read_image(
-    path: PathLike, mode: ImageReadMode | str = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
+    path: PathLike,
+    mode: ImageReadMode | str = ImageReadMode.UNCHANGED,
+    apply_exif_orientation: bool = False,
+    *,
+    budget: Budget | None = None,
 ) -> Tensor:
     """Returns the image of a file as a uint8 tensor (C, H, W); see decode_image."""
-    return decode_image(os.fspath(path), mode, apply_exif_orientation)
+    return decode_image(os.fspath(path), mode, apply_exif_orientation, budget=budget)
 
 
 decode_png = decode_image
