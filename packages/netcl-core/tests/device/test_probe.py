@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 
 import numpy as np
@@ -51,6 +52,19 @@ def test_a_child_that_aborts_is_a_no(own_cache, caplog):
     assert "ended the process" in caplog.text
     (path,) = own_cache.glob("aborts-*.json")
     assert stored(path)["right"] is False
+
+
+@pytest.mark.parametrize("end", ["os.abort()", "os._exit(0)", "time.sleep(60)"])
+def test_temporary_folders_of_a_child_are_removed_however_it_ends(own_cache, tmp_path, monkeypatch, end):
+    place = tmp_path / "temporary"
+    place.mkdir()
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(name, str(place))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    script = f"import os, tempfile, time\nopen(os.path.join(tempfile.mkdtemp(), 'a'), 'w').close()\n{end}"
+    right, _ = child_probe.run_in_child(script, 2.0)
+    assert right is (end == "os._exit(0)")
+    assert not list(place.iterdir())
 
 
 def test_a_child_that_hangs_is_ended_and_is_a_no(own_cache, caplog):

@@ -16,8 +16,10 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -134,19 +136,24 @@ def run_in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | N
     driver.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    try:
-        child = subprocess.run(
-            [sys.executable, "-c", _PRELUDE + script, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=timeout,
-            env=environment,
-        )
-    except subprocess.TimeoutExpired:
-        return False, timeout_reason(timeout)
-    except (OSError, ValueError) as error:  # sys.executable is no interpreter, as in a program that embeds Python
-        return None, str(error)
+    with ExitStack() as stack:
+        # A child that a driver ends, or that ends by os._exit, does not remove its temporary folders.
+        with suppress(OSError):  # without a folder for temporary files the child may still do without
+            made = tempfile.TemporaryDirectory(prefix="netcl-probe-", ignore_cleanup_errors=True)
+            environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), stack.enter_context(made)))
+        try:
+            child = subprocess.run(
+                [sys.executable, "-c", _PRELUDE + script, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=timeout,
+                env=environment,
+            )
+        except subprocess.TimeoutExpired:
+            return False, timeout_reason(timeout)
+        except (OSError, ValueError) as error:  # sys.executable is no interpreter, as in a program that embeds Python
+            return None, str(error)
     code = child.returncode
     if code == RIGHT:
         return True, "right"
