@@ -122,6 +122,56 @@ def test_no_member_of_an_archive_is_inflated(tmp_path: Path) -> None:
         load_torch(tmp_path / "m.pt")
 
 
+def pickled(tmp_path: Path, program: bytes, storage: bytes = b"") -> Path:
+    with zipfile.ZipFile(tmp_path / "m.pt", "w") as made:
+        made.writestr("a/data.pkl", program)
+        made.writestr("a/data/0", storage)
+    return tmp_path / "m.pt"
+
+
+def test_what_a_pickle_makes_is_charged(tmp_path: Path) -> None:
+    """An instruction of one byte made an empty list: 30 MB became 380."""
+    path = pickled(tmp_path, b"\x80\x02(" + b"]" * 300_000 + b"t.")
+    assert len(load_torch(path)) == 300_000
+    with pytest.raises(CheckpointError, match=r"what its pickle makes takes .*pass budget="):
+        load_torch(path, budget=Budget(bytes=8 << 20))
+    with pytest.raises(CheckpointError, match="running its pickle takes too long"):
+        load_torch(path, budget=Budget(seconds=0.1))
+
+
+def test_tensors_without_elements_of_their_own_are_charged(tmp_path: Path) -> None:
+    """A file of 2 MB had 100,000 tensors, which took 4 s."""
+    count = 5000
+    storage = b"(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuM\x88\x13tQq\x01"
+    begin = b"\x80\x02(ctorch._utils\n_rebuild_tensor_v2\nq\x00" + storage + b"K\x01\x85q\x02"
+    each = b"".join(b"h\x00(h\x01M" + at.to_bytes(2, "little") + b"h\x02h\x02\x89NtR" for at in range(count))
+    path = pickled(tmp_path, begin + each + b"t.", bytes(4 * count))
+    assert len(load_torch(path)) == count + 3
+    with pytest.raises(CheckpointError, match="making its tensors takes too long"):
+        load_torch(path, budget=Budget(seconds=0.1))
+
+
+def test_members_of_an_archive_are_charged(tmp_path: Path) -> None:
+    """A file of 50 MB had 100,000 arrays of one element, which took 5 s."""
+    from netcl.core import Tensor
+
+    save_params([Tensor.ones((1,))] * 2000, tmp_path / "p.netcl")
+    assert len(load_params(None, None, tmp_path / "p.netcl")) == 2000
+    with pytest.raises(CheckpointError, match="reading the members of the archive takes too long"):
+        load_params(None, None, tmp_path / "p.netcl", budget=Budget(seconds=0.02))
+
+
+@pytest.mark.parametrize("value", [[], {}, 1])
+def test_values_of_a_description_are_charged(value: Any, tmp_path: Path) -> None:
+    """150 MB of empty lists became 600."""
+    path = tmp_path / "m.netcl"
+    meta = {"format": "netcl.single-file", "version": 3, "config": {"type": "ReLU", "arguments": {}}}
+    write_archive(path, {**meta, "more": [value] * 200_000}, [])
+    assert isinstance(load_model(path), nn.ReLU)
+    with pytest.raises(CheckpointError, match=r"the description takes .*pass budget="):
+        load_model(path, budget=Budget(bytes=1 << 20))
+
+
 # -- safetensors -----------------------------------------------------------------------------------------------------
 
 
@@ -175,6 +225,14 @@ def test_a_fault_of_a_read_is_named_with_its_array(fault: str, tmp_path: Path, m
         load_safetensors(path, model)
     for name, tensor in model.state_dict().items():
         np.testing.assert_array_equal(tensor.to_host(), before[name])
+
+
+def test_lengths_of_a_shape_are_charged(tmp_path: Path) -> None:
+    """20 MB of them took 400."""
+    text = b'{"x":{"dtype":"F32","shape":[' + b",".join([b"0"] * 500_000) + b'],"data_offsets":[0,0]}}'
+    (tmp_path / "x").write_bytes(len(text).to_bytes(8, "little") + text)
+    with pytest.raises(CheckpointError, match=r"the header takes .*pass budget="):
+        load_safetensors(tmp_path / "x", budget=Budget(bytes=1 << 20))
 
 
 def test_files_without_checksums_are_read(tmp_path: Path) -> None:
@@ -273,9 +331,12 @@ def test_a_name_with_thousands_of_dots_is_refused(tmp_path: Path) -> None:
         import_onnx(tmp_path / "m.onnx")
 
 
-def test_millions_of_empty_messages_are_counted_before_they_are_made(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1 << 21, 900_000])
+def test_millions_of_empty_messages_are_counted_before_they_are_made(count: int, tmp_path: Path) -> None:
+    """A million in 2 MB took 325 MB, as they were charged as items alone."""
     pytest.importorskip("onnx")
-    nodes = b"\x0a\x00" * (1 << 21)
-    (tmp_path / "m.onnx").write_bytes(b"\x08\x08\x3a\x80\x80\x80\x02" + nodes)
-    with pytest.raises(CheckpointError, match="Budget"):
+    nodes = b"\x0a\x00" * count
+    length = bytes(((2 * count) >> 7 * at) & 0x7F | (0x80 if at < 3 else 0) for at in range(4))
+    (tmp_path / "m.onnx").write_bytes(b"\x08\x08\x3a" + length + nodes)
+    with pytest.raises(CheckpointError, match=r"messages.*Budget"):
         import_onnx(tmp_path / "m.onnx")

@@ -19,6 +19,9 @@ __all__ = ["read_array_pickle"]
 
 # The one in Python, of which the types say little.
 _UNPICKLER: Any = pickle._Unpickler
+# An instruction of one byte may make an empty list.
+_INSTRUCTION_MEMORY, _INSTRUCTION_SECONDS = 80, 8e-7
+_AT_ONCE = 1024  # instructions that are charged together
 _NUMBERS = re.compile(r"[<>|=]?[biuf][1248]")
 
 
@@ -64,6 +67,23 @@ _NAMES: dict[str, Any] = {
 }
 
 
+class _Program(io.BytesIO):
+    """The bytes of a pickle; its instructions, which are read byte by byte, are charged to a meter."""
+
+    def __init__(self, data: bytes, meter: Meter) -> None:
+        super().__init__(data)
+        self._meter, self._read = meter, 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size == 1:
+            self._read += 1
+            if not self._read % _AT_ONCE:
+                self._meter.count(_AT_ONCE, "the instructions of the pickle")
+                self._meter.spend(_AT_ONCE * _INSTRUCTION_MEMORY, "what the pickle makes")
+                self._meter.take(_AT_ONCE * _INSTRUCTION_SECONDS, "running the pickle")
+        return super().read(size)
+
+
 class _Reader(_UNPICKLER):  # type: ignore[misc]
     """An unpickler that finds the names of NumPy's arrays only, as classes of this module.
 
@@ -73,7 +93,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_UNPICKLER.dispatch)
 
     def __init__(self, data: bytes, meter: Meter) -> None:
-        super().__init__(io.BytesIO(data), encoding="latin1")
+        super().__init__(_Program(data, meter), encoding="latin1")
         self.meter = meter
 
     def find_class(self, module: str, name: str) -> Any:
@@ -112,6 +132,9 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
     def _dict(self) -> None:
         self._with_keys(_UNPICKLER.load_dict, self.stack[::2])
 
+    def _frame(self) -> None:
+        self.read(8)  # its length: what is in a frame is read from the file itself
+
     def _refused(self) -> None:
         raise pickle.UnpicklingError("it holds a set")
 
@@ -119,6 +142,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
     dispatch[pickle.SETITEM[0]] = _setitem
     dispatch[pickle.SETITEMS[0]] = _setitems
     dispatch[pickle.DICT[0]] = _dict
+    dispatch[pickle.FRAME[0]] = _frame
     dispatch[pickle.ADDITEMS[0]] = dispatch[pickle.FROZENSET[0]] = _refused
 
 

@@ -21,6 +21,9 @@ from netcl.io.budget import Budget, Meter
 # A state of 100,000 tensors takes about 25 MB and two million instructions.
 MAX_BYTES = 64 << 20
 _MAX_WORK = 64 << 20
+# An instruction of one byte may make an empty list.
+_INSTRUCTION_MEMORY, _INSTRUCTION_SECONDS = 80, 7e-7
+_AT_ONCE = 1024  # instructions that are charged together
 # Types allowed as keys. A tuple of tuples of ... would take exponential time to hash.
 _KEYS = (str, int, float, bytes, type(None))
 
@@ -114,9 +117,8 @@ def read_pickle(
 
     ``names`` maps "module name" to a function, which is run by a call of the name, or to any other value, by which the
     name is replaced; ``persistent(id)`` returns the value of a persistent id; ``array(value, state)`` fills
-    an array of NumPy that a function has made. ``meter`` counts the instructions. Raises PickleError for anything else,
-    and lets errors of these functions pass.
-    Attributes that a pickle assigns to a dictionary are dropped.
+    an array of NumPy that a function has made. ``meter`` is charged for the instructions. Raises PickleError for anything
+    else, and lets errors of these functions pass. Attributes that a pickle assigns to a dictionary are dropped.
     """
     start = file.tell()
     data = file.read(MAX_BYTES + 1)
@@ -127,8 +129,10 @@ def read_pickle(
         # Warnings of pickletools, about backslashes in the names of a damaged file.
         warnings.simplefilter("ignore", DeprecationWarning)
         for steps, (opcode, argument, _) in enumerate(pickletools.genops(source)):
-            if not steps % 1024:
-                meter.count(1024, "the instructions of its pickle")
+            if not steps % _AT_ONCE:
+                meter.count(_AT_ONCE, "the instructions of its pickle")
+                meter.spend(_AT_ONCE * _INSTRUCTION_MEMORY, "what its pickle makes")
+                meter.take(_AT_ONCE * _INSTRUCTION_SECONDS, "running its pickle")
             if opcode.name == "STOP":
                 break
             machine.run(opcode.name, argument)

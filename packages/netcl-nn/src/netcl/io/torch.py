@@ -55,6 +55,8 @@ Make = Callable[[tuple[int, ...], str, Callable[[], Array]], Any]
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 _CHUNK = 1 << 20
+# Of a tensor without elements.
+_TENSOR_MEMORY, _TENSOR_SECONDS = 1000, 4e-5
 
 
 @dataclass(frozen=True)
@@ -350,6 +352,8 @@ class _Tensors:
             raise PickleError("it is damaged (a tensor has no proper shape)")
         key = (storage.key, name, offset, tuple(shape), tuple(strides), requires_grad is True)
         if key not in self.made:
+            self.meter.spend(_TENSOR_MEMORY, "its tensors")
+            self.meter.take(_TENSOR_SECONDS, "making its tensors")
             stored = np.dtype(numpy_dtype(name)).newbyteorder(self.order)
             values = self._view(storage, stored, *key[2:5])
             read = (lambda: from_bfloat16(values())) if name == "bfloat16" else values

@@ -44,6 +44,7 @@ _KEPT_INPUTS: Mapping[str, frozenset[int]] = {
     "Slice": frozenset((1, 2, 3, 4)),
 }
 _STATISTICS = {"BatchNormalization": (3, 4)}
+_SECONDS_PER_INITIALIZER = 1e-5
 
 
 def import_onnx(path: str | os.PathLike[str], *, device: Any = None, budget: Budget | None = None) -> ONNXModel:
@@ -84,6 +85,7 @@ def _weights(onnx: Any, proto: Any, meter: Meter) -> tuple[list[list[Any]], list
     weights, values, rest = [], [], []
     for tensor in proto.graph.initializer:
         with meter.at(f"the initializer {tensor.name[:200]!r}"):
+            meter.take(_SECONDS_PER_INITIALIZER, "reading its initializers")
             array, dtype = _array(onnx, tensor)
         places = used.get(tensor.name, [])
         kept = any(at in _KEPT_INPUTS.get(op, ()) for op, at in places)
