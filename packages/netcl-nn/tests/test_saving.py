@@ -12,6 +12,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import zipfile
@@ -177,7 +178,7 @@ def test_a_rename_that_fails_after_it_happened(tmp_path: Path, monkeypatch: Any)
 
 
 @POSIX
-def test_a_folder_that_may_not_be_read_cannot_be_synced(tmp_path: Path) -> None:
+def test_a_folder_that_may_not_be_read_cannot_be_synced() -> None:
     code = (
         "import os, sys\n"
         "from netcl import nn\n"
@@ -191,16 +192,18 @@ def test_a_folder_that_may_not_be_read_cannot_be_synced(tmp_path: Path) -> None:
         "save_model(model, sys.argv[1])\n"
         "print(type(load_model(sys.argv[1])).__name__)\n"
     )
-    folder = tmp_path / "drop"
-    folder.mkdir()
-    folder.chmod(0o333)
-    for parent in (tmp_path, *tmp_path.parents):
-        if not parent.stat().st_mode & 0o001:
-            parent.chmod(0o711)
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder / "m")], capture_output=True, text=True, timeout=100, check=False
-    )
-    folder.chmod(0o755)
+    # Not in tmp_path: each pytest that starts closes the folder of this user's pytests to others.
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "drop"
+        folder.mkdir()
+        folder.chmod(0o333)
+        for parent in folder.parents:
+            if not parent.stat().st_mode & 0o001:
+                parent.chmod(0o711)
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(folder / "m")], capture_output=True, text=True, timeout=100, check=False
+        )
+        folder.chmod(0o755)
     assert done.stdout == "Linear\n", done.stderr
 
 

@@ -129,6 +129,9 @@ def models(run: Run) -> None:
             ),
             "a graph that is no base64": lambda rng: described(here, layer("ONNXModel", graph="~~~~", weights=[])),
             "a directory of many members": lambda rng: many_members(rng.choice((1000, 400_000))),
+            "a description of many values": lambda rng: described(
+                here, layer("ReLU"), more=[rng.choice(([], {}, 1, "a"))] * rng.choice((10**5, 2 * 10**6))
+            ),
             "no archive but a directory's end": lambda rng: b"PK\5\6" + b"\0" * 8 + b"\xff" * 8 + b"\0\0",
         },
     )
@@ -187,9 +190,19 @@ def states(run: Run) -> None:
             "a tower of pairs": lambda rng: archive([("a/data.pkl", tower)]),
             "a program of many marks": lambda rng: archive([("a/data.pkl", doubling)]),
             "a long program": lambda rng: archive([("a/data.pkl", b"\x80\x02](" + b"N" * 3_000_000 + b"e.")]),
+            "many empty lists": lambda rng: archive([("a/data.pkl", b"\x80\x02(" + b"]" * 8_000_000 + b"t.")]),
+            "many tensors of an element": lambda rng: elements(rng.choice((1000, 100_000))),
             "a directory of many members": lambda rng: many_members(400_000),
         },
     )
+
+
+def elements(count: int) -> bytes:
+    """Returns a file with a tensor for each element of one storage."""
+    kind = b"(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuJ" + struct.pack("<i", count) + b"tQ"
+    begin = b"\x80\x02(ctorch._utils\n_rebuild_tensor_v2\nq\x00" + kind + b"q\x01K\x01\x85q\x02"
+    each = b"".join(b"h\x00(h\x01J" + struct.pack("<i", at) + b"h\x02h\x02\x89NtR" for at in range(count))
+    return archive([("a/data.pkl", begin + each + b"t."), ("a/data/0", bytes(4 * count))])
 
 
 # -- safetensors -----------------------------------------------------------------------------------------------------
@@ -215,6 +228,11 @@ def headers(run: Run) -> None:
         {
             "many empty tensors": lambda rng: entries(rng.choice((1000, 100_000))),
             "deep metadata": lambda rng: header('{"__metadata__":' * 1 + "[" * 100_000 + "]" * 100_000 + "}"),
+            "a shape of many lengths": lambda rng: header(
+                '{"a":{"dtype":"F32","shape":['
+                + ",".join("0" * rng.choice((10**5, 5 * 10**6)))
+                + '],"data_offsets":[0,0]}}'
+            ),
             "a header longer than the file": lambda rng: header("{}", huge(rng)),
             "a shape beyond numbers": lambda rng: header(
                 json.dumps({"a": {"dtype": "F32", "shape": [2**62, 2**62, 0], "data_offsets": [0, 0]}})
@@ -300,7 +318,8 @@ def graphs(run: Run) -> None:
             "data elsewhere, Constant": lambda rng: external("constant"),
             "data elsewhere, sparse": lambda rng: external("sparse"),
             "data elsewhere, subgraph": lambda rng: external("subgraph"),
-            "empty nodes": lambda rng: b"\x08\x08\x3a\x80\x80\x80\x02" + b"\x0a\x00" * (1 << 21),
+            "empty nodes": lambda rng: b"\x08\x08" + graph_of(b"\x0a\x00" * rng.choice((10**5, 9 * 10**5, 1 << 21))),
+            "small nodes": lambda rng: model([helper.make_node("Relu", ["x"], [str(at)]) for at in range(50_000)], {}),
             "names of dots": lambda rng: model([], {"a." * rng.choice((1000, 30000)): np.ones(4, np.float32)}),
             "deep graphs": lambda rng: b"\x3a\x00" * 3 + deep(rng.choice((50, 5000))),
         },
@@ -314,6 +333,10 @@ def deep(depth: int) -> bytes:
         for tag in (b"\x32", b"\x2a", b"\x0a"):  # attribute.g, node.attribute, graph.node
             data = tag + length(len(data)) + data
     return b"\x3a" + length(len(data)) + data
+
+
+def graph_of(contents: bytes) -> bytes:
+    return b"\x3a" + length(len(contents)) + contents
 
 
 def length(number: int) -> bytes:

@@ -20,7 +20,7 @@ __all__ = ["read_array_pickle"]
 # The one in Python, of which the types say little.
 _UNPICKLER: Any = pickle._Unpickler
 # An instruction of one byte may make an empty list.
-_INSTRUCTION_MEMORY, _INSTRUCTION_SECONDS = 80, 8e-7
+_INSTRUCTION_MEMORY, _INSTRUCTION_SECONDS = 80, 1.2e-6
 _AT_ONCE = 1024  # instructions that are charged together
 _NUMBERS = re.compile(r"[<>|=]?[biuf][1248]")
 

@@ -22,7 +22,7 @@ from netcl.io.budget import Budget, Meter
 MAX_BYTES = 64 << 20
 _MAX_WORK = 64 << 20
 # An instruction of one byte may make an empty list.
-_INSTRUCTION_MEMORY, _INSTRUCTION_SECONDS = 80, 7e-7
+_INSTRUCTION_MEMORY, _INSTRUCTION_SECONDS = 80, 1.2e-6
 _AT_ONCE = 1024  # instructions that are charged together
 # Types allowed as keys. A tuple of tuples of ... would take exponential time to hash.
 _KEYS = (str, int, float, bytes, type(None))
@@ -117,8 +117,9 @@ def read_pickle(
 
     ``names`` maps "module name" to a function, which is run by a call of the name, or to any other value, by which the
     name is replaced; ``persistent(id)`` returns the value of a persistent id; ``array(value, state)`` fills
-    an array of NumPy that a function has made. ``meter`` is charged for the instructions. Raises PickleError for anything
-    else, and lets errors of these functions pass. Attributes that a pickle assigns to a dictionary are dropped.
+    an array of NumPy that a function has made. ``meter`` is charged for the instructions. Raises PickleError for
+    anything else, and lets errors of these functions pass. Attributes that a pickle assigns to a dictionary are
+    dropped.
     """
     start = file.tell()
     data = file.read(MAX_BYTES + 1)
