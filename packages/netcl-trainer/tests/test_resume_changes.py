@@ -187,6 +187,19 @@ def test_device_driver_and_versions_are_reported(broken: Path, monkeypatch: Any)
     assert facts["driver"].startswith("NumPy ")
 
 
+@pytest.mark.parametrize("name", ["device", "driver", "optimizer_options", "grad_clip", "precision", "ema", "ranks"])
+def test_other_facts_are_reported_and_the_run_goes_on(broken: Path, name: str) -> None:
+    path, one = broken / "last.netcl", trainer(broken)
+    rest = load_checkpoint(path, one.model, optimizer=one.optimizer, scheduler=one.scheduler, loader=(had := loader()))
+    rest["extra"]["facts"][name] = {"weight_decay": 0.5} if name == "optimizer_options" else "another"
+    parts = {"optimizer": one.optimizer, "scheduler": one.scheduler, "loader": had}
+    save_checkpoint(one.model, path, **parts, epoch=rest["epoch"], step=rest["step"], extra=rest["extra"])
+    used = "that of the checkpoint is used" if name == "optimizer_options" else "the new one is used"
+    with pytest.warns(UserWarning, match=rf"{name}: .* in the checkpoint, .* now.* \({used}\)"):
+        history = trainer(broken).fit(loader(), epochs=4, log_every=0, resume="auto")
+    assert [row["epoch"] for row in history] == [1, 2, 3, 4]
+
+
 def test_a_file_of_an_older_netcl_is_resumed_and_reported_once(broken: Path) -> None:
     path = broken / "last.netcl"
     one = trainer(broken)
