@@ -308,6 +308,40 @@ def test_fork_leaves_the_parent_unharmed_and_names_the_error_in_the_child(start)
 
 
 @posix
+def test_no_event_is_released_in_a_child_whatever_holds_it(start):
+    """The collector stops tracking tuples and dictionaries that hold events alone: those were not found."""
+    process = start(
+        """
+        import gc, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # fork in a process with threads
+        def marker():
+            return cl.enqueue_marker(queue)
+        class Holder:
+            pass
+        holder = Holder()
+        holder.event = marker()
+        held = [(marker(), 1), ((marker(),), 2), {"event": marker()}, marker(), holder]
+        def forked():
+            local = marker()
+            gc.collect()
+            gc.collect()  # a tuple in a tuple
+            assert not any(map(gc.is_tracked, held[:3]))
+            events = [lambda: held[0][0], lambda: held[1][0][0], lambda: held[2]["event"], lambda: held[3],
+                      lambda: holder.event, lambda: local]
+            before = [sys.getrefcount(event()) for event in events]
+            child = os.fork()
+            if child == 0:
+                # One reference more, for good: the destructor of the event never calls the driver.
+                os._exit(sum(sys.getrefcount(event()) > count for event, count in zip(events, before)))
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        forked()
+        """
+    )
+    output, errors = process.communicate(timeout=PATIENCE)
+    assert (output, process.returncode) == ("6\n", 0), errors
+
+
+@posix
 def test_fork_before_the_first_queue_is_no_fork_of_a_device():
     script = """
 import os

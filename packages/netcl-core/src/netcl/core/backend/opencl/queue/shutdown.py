@@ -35,7 +35,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -72,7 +72,7 @@ __all__ = [
 GRACE_S = 3.0
 _POLL_S = 0.01
 _SPIN_S = 100e-6
-_EXIT_S = 10.0  # for the calls of daemon threads at exit
+_EXIT_S = 60.0  # for the calls of daemon threads at exit, which may build kernels on a loaded machine
 _EXIT_SIGINT = 130
 # Packages whose functions core modules and pyopencl call on the way into the driver. Those in _WAITING may also wait
 # for something else; check_process then keeps the thread out of the driver after the wait.
@@ -413,8 +413,25 @@ def _before_fork() -> None:
     _snapshot.extend(_queues.values())
     objects = gc.get_objects()
     _snapshot.extend(item for item in objects if isinstance(item, kinds))
-    # The collector does not track events; it knows what holds them.
-    _snapshot.extend(item for item in gc.get_referents(*objects) if isinstance(item, cl.Event))
+    _snapshot.extend(_events(objects))
+
+
+def _events(objects: list[Any]) -> Iterator[Any]:
+    """Yields the events that ``objects`` and the frames of this thread hold. The collector does not track events, nor
+    tuples and dictionaries that hold nothing else of its own; it knows what they hold.
+    """
+    found = gc.get_referents(*objects)
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        found.extend(frame.f_locals.values())
+        frame = frame.f_back
+    seen: set[int] = set()
+    while found:
+        yield from (item for item in found if isinstance(item, cl.Event))
+        untracked = {id(item): item for item in found if type(item) in (tuple, dict) and not gc.is_tracked(item)}
+        inner = [item for key, item in untracked.items() if key not in seen]
+        seen.update(untracked)
+        found = gc.get_referents(*inner)
 
 
 def _after_fork_in_child() -> None:
