@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
+import json
 import os
 import sys
 import tempfile
@@ -268,9 +269,10 @@ def draw_memory(runs: dict[str, list[Held]], path: str) -> None:
     figure.savefig(path)
 
 
-def soak_training(selectors: Sequence[str], steps: int, samples: int, figure: str) -> bool:
-    """Trains on each device for ``steps`` steps and prints what grew; returns whether all was flat."""
+def soak_training(selectors: Sequence[str], steps: int, samples: int, figure: str, file: Path | None) -> bool:
+    """Trains on each device for ``steps`` steps and prints what grew; returns True if nothing did."""
     held: dict[str, list[Held]] = {}
+    rows = []
     flat = True
     for selector in selectors:
         start = time.perf_counter()
@@ -280,6 +282,11 @@ def soak_training(selectors: Sequence[str], steps: int, samples: int, figure: st
         verdict = f"GROWS: {', '.join(faults)}" if faults else "flat"
         print(f"{selector}: {held[selector][-1].step} training steps: {seconds:.0f} s, {verdict}  {cells}", flush=True)
         flat &= not faults
+        per_step, half = slope(held[selector][len(held[selector]) // 5 :])
+        numbers = {"seconds": round(seconds), "bytes_a_step": per_step, "half_of_95_percent": half, "grows": faults}
+        rows.append({"device": selector, **numbers, "held": [row._asdict() for row in held[selector]]})
+        if file is not None:  # after each device: the run takes long
+            file.write_text(json.dumps(rows), encoding="utf-8")
     if figure:
         draw_memory(held, figure)
     return flat
@@ -292,10 +299,12 @@ def main() -> None:
     parser.add_argument("--training", type=int, default=0, metavar="STEPS", help="train for STEPS steps on each device")
     parser.add_argument("--samples", type=int, default=500, help="looks at the memory in a training run")
     parser.add_argument("--figure", default="", help="draw the memory of the training runs (.png, .svg)")
+    parser.add_argument("--json", type=Path, help="a file for the numbers of the training runs")
     options = parser.parse_args()
     if options.training:
         selectors = (options.devices or "cpu,pocl,intel").split(",")
-        sys.exit(0 if soak_training(selectors, options.training, options.samples, options.figure) else 1)
+        flat = soak_training(selectors, options.training, options.samples, options.figure, options.json)
+        sys.exit(0 if flat else 1)
     failed = False
     for selector in (options.devices or "pocl,intel").split(","):
         print(selector)
