@@ -20,6 +20,10 @@ def crash(run: Run) -> None:
         if run.case == 3:
             os.abort()
 
+@attack("planted.slow", least=50.0, weight=99.0)
+def slow(run: Run) -> None:
+    run.fail("a slice has no time for this")
+
 @attack("planted.draws")
 def draws(run: Run) -> None:
     for rng in run.cases():
@@ -59,6 +63,13 @@ def test_a_case_is_repeated_by_its_seed_and_number(planted: Path) -> None:
     drawn = [line for line in first.splitlines() if "drew" in line]
     assert drawn
     assert drawn[0] in again
+
+
+def test_a_slice_has_the_attacks_that_need_little(planted: Path) -> None:
+    done = run(planted, "--seed", "5", "--seconds", "2").stdout
+    assert "left out: needs 50 s" in done
+    assert "drew" in done
+    assert "no time for this" not in done
 
 
 def test_the_file_of_a_failure_is_kept(planted: Path) -> None:

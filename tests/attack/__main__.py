@@ -28,6 +28,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # Seconds that a process may take to import, and to end after its deadline, before it counts as hanging.
 GRACE = 60.0
+# Seconds of an attack that needs no least time.
+LEAST = 0.2
 
 
 def load_attacks() -> None:
@@ -39,6 +41,21 @@ def load_attacks() -> None:
 def selected(patterns: list[str]) -> list[Attack]:
     """Returns the attacks whose names begin with one of ``patterns``; all without patterns."""
     return [one for name, one in sorted(ATTACKS.items()) if not patterns or name.startswith(tuple(patterns))]
+
+
+def shares(ready: list[Attack], total: float) -> dict[str, float]:
+    """Returns the seconds of each attack: the least that it needs, beginning with those that need little, and its
+    weight's part of the rest. One that is not named is left out.
+    """
+    found: dict[str, float] = {}
+    left = total
+    for one in sorted(ready, key=lambda one: (one.least, one.name)):
+        least = max(one.least, LEAST)
+        if least <= left:
+            found[one.name] = least
+            left -= least
+    weights = sum(one.weight for one in ready if one.name in found)
+    return {one.name: found[one.name] + left * one.weight / weights for one in ready if one.name in found}
 
 
 def run_here(one: Attack, options: argparse.Namespace) -> None:
@@ -127,7 +144,10 @@ def main() -> int:
     options.seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     total = options.minutes * 60 + options.seconds or 20.0
     ready = [one for one in chosen if not one.needs()]
-    share = total / sum(one.weight for one in ready) if ready else 0.0
+    seconds = shares(ready, total)
+    if options.only or options.case is not None:  # what is named is not left out
+        share = total / sum(one.weight for one in ready) if ready else 0.0
+        seconds = {one.name: share * one.weight for one in ready}
     print(f"seed {options.seed}, {total:.0f} s for {len(ready)} attacks")
     failed = 0
     largest: dict[str, tuple[float, str]] = {}
@@ -135,11 +155,11 @@ def main() -> int:
     for one in chosen:
         if one.needs():
             print(f"{one.name:28} left out: needs {one.needs()}")
-        elif share * one.weight < one.least and options.case is None and not options.only:
-            print(f"{one.name:28} left out: needs {one.least:.0f} s")
+        elif one.name not in seconds:
+            print(f"{one.name:28} left out: needs {one.least:g} s")
         else:
             started = time.monotonic()
-            report = run_apart(one, share * one.weight, options)
+            report = run_apart(one, seconds[one.name], options)
             counts = ", ".join(f"{number} {what}" for what, number in sorted(report["counts"].items()))
             most = "".join(f", at most {value:.2f} {unit}" for unit, value in sorted(report["largest"].items()))
             print(f"{one.name:28} {time.monotonic() - started:6.1f} s  {counts}{most}", flush=True)

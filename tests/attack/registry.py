@@ -30,8 +30,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Attack:
-    """A registered attack: ``weight`` is its share of the time, ``least`` the seconds below which it is useless and
-    left out; ``needs()`` returns the name of missing hardware or of a missing package, or an empty text.
+    """A registered attack: ``least`` is the time that it needs, without which it is left out, and ``weight`` its part
+    of the time that is left when all have their least; ``needs()`` returns the name of missing hardware or of a missing
+    package, or an empty text.
     """
 
     name: str
