@@ -43,9 +43,10 @@ def described(path: Path, config: Any) -> Path:
     ("name", "arguments"),
     [
         ("LSTM", {"input_size": 2, "hidden_size": 2, "num_layers": 10**7}),
+        ("GPT", {"vocab_size": 8, "block_size": 8, "n_layer": 10**9, "n_head": 1, "n_embd": 8}),
         (
             "TransformerEncoder",
-            {"encoder_layer": {"module": {"type": "ReLU", "arguments": {}}}, "num_layers": 10**7},
+            {"encoder_layer": {"module": {"type": "ReLU", "arguments": {}}}, "num_layers": 10**9},
         ),
     ],
 )
