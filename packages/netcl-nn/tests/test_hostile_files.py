@@ -55,6 +55,20 @@ def test_layers_are_counted_as_elements_are(name: str, arguments: dict[str, Any]
         load_model(described(tmp_path / "m.netcl", {"type": name, "arguments": arguments}))
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "wrong"),
+    [
+        ("VisionTransformer", {"dim": 10**6, "mlp_ratio": "a" * 1000}, "mlp_ratio is a number, not a str"),
+        ("VisionTransformer", {"dim": 10**6, "mlp_ratio": [1] * 1000}, "mlp_ratio is a number, not a list"),
+        ("Linear", {"*": [[3] * 1000, 2]}, "in_features is a number, not a list"),
+    ],
+)
+def test_a_text_or_a_list_is_no_number(name: str, arguments: dict[str, Any], wrong: str, tmp_path: Path) -> None:
+    """A constructor multiplied it by another number of the file, and so made gigabytes of it."""
+    with pytest.raises(CheckpointError, match=wrong):
+        load_model(described(tmp_path / "m.netcl", {"type": name, "arguments": arguments}))
+
+
 def test_a_larger_budget_reads_more(tmp_path: Path) -> None:
     model = nn.Sequential(*(nn.ReLU() for _ in range(50)))
     save_model(model, tmp_path / "m.netcl")

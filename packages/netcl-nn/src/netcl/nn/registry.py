@@ -6,6 +6,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -163,11 +164,32 @@ def _decode_module(config: Any, seen: list[Module | None]) -> Module:
     at = len(seen)
     seen.append(None)
     values = {key: _decode(value, seen) for key, value in arguments.items()}
+    _check_numbers(entry.cls, values)
     module = entry.cls(*values.pop("*", ()), **values)
     seen[at] = module
     for one in config.get("normalised", ()):
         reparameterize.reapply(module, one)
     return module
+
+
+@lru_cache(maxsize=1024)
+def _numbers_of(cls: Any) -> tuple[list[str], set[str]]:
+    """Returns the parameters of a constructor that may be positional, and those that are annotated as numbers alone."""
+    parameters = inspect.signature(cls).parameters.values()
+    single = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    kinds = {one.name: {kind.strip() for kind in str(one.annotation).split("|")} for one in single}
+    numbers = {name for name, allowed in kinds.items() if allowed <= {"int", "float", "bool", "None"}}
+    return [one.name for one in single if one.kind != one.KEYWORD_ONLY], numbers
+
+
+def _check_numbers(cls: Any, values: Mapping[str, Any]) -> None:
+    """Raises ValueError for a list or a text in place of a number: a constructor may multiply it by another number, and
+    so make billions of its items.
+    """
+    positional, numbers = _numbers_of(cls)
+    for name, value in (*zip(positional, values.get("*", ())), *values.items()):
+        if name in numbers and value is not None and not isinstance(value, (bool, int, float)):
+            raise ValueError(f"{cls.__name__}: {name} is a number, not a {type(value).__name__}")
 
 
 def _decode(value: Any, seen: list[Module | None]) -> Any:
