@@ -174,7 +174,7 @@ def _decode_module(config: Any, seen: list[Module | None]) -> Module:
 
 @lru_cache(maxsize=1024)
 def _numbers_of(cls: Any) -> tuple[list[str], set[str]]:
-    """Returns the parameters of a constructor that may be positional, and those that are annotated as numbers alone."""
+    """Returns the positional parameters of a constructor, and all parameters that are annotated as numbers alone."""
     parameters = inspect.signature(cls).parameters.values()
     single = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     kinds = {one.name: {kind.strip() for kind in str(one.annotation).split("|")} for one in single}
