@@ -46,6 +46,14 @@ def test_a_target_beyond_int64_is_an_error(tmp_path: Path) -> None:
         CSVDataset(table(tmp_path, f"a,b\n1,1\n1,{2**63}\n"), target="b")
 
 
+@pytest.mark.parametrize("target", [None, "b"])
+def test_a_number_beyond_float32_is_an_error(target: str | None, tmp_path: Path) -> None:
+    """It became infinite, with a warning of NumPy that named no file."""
+    with pytest.raises(ValueError, match=r"t\.csv, line 3, column 'b': '-1e39' does not fit into float32"):
+        CSVDataset(table(tmp_path, "a,b\n1,0.5\n1,-1e39\n"), target=target)
+    assert np.isinf(CSVDataset(table(tmp_path, "a,b\n1,inf\n1,-Infinity\n"))[1][1])
+
+
 def test_a_cell_may_be_longer_than_the_limit_of_the_module_csv(tmp_path: Path) -> None:
     before = csv.field_size_limit()
     cell = " " * 200_000 + "7"

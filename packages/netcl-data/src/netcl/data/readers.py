@@ -288,8 +288,8 @@ class CSVDataset(ArrayDataset):
     in alphabetical order of ``classes``. Empty lines are skipped.
 
     Raises:
-        ValueError: there are no rows, their lengths differ, the column does not exist, or a cell is not a number or a
-            target beyond int64 (with line and column).
+        ValueError: there are no rows, their lengths differ, the column does not exist, or a cell is not a number, beyond
+            float32 or, as a target, beyond int64 (with line and column).
     """
 
     def __init__(
@@ -334,12 +334,9 @@ class CSVDataset(ArrayDataset):
 
     def _number(self, cell: str, path: PathLike, line: int, column: int) -> float:
         try:
-            # Python reads 1_000 as a thousand, and no other reader of tables does.
-            if "_" not in cell:
-                return float(cell)
-        except ValueError:
-            pass
-        raise ValueError(f"{path}, line {line}, column {self.columns[column]!r}: {cell[:80]!r} is no number")
+            return _float32(cell)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {line}, column {self.columns[column]!r}: {error}") from None
 
     def _targets(self, cells: Sequence[tuple[int, str]], path: PathLike, column: str) -> npt.NDArray[Any]:
         for line, cell in cells:
@@ -351,10 +348,33 @@ class CSVDataset(ArrayDataset):
                     raise ValueError(f"{path}, line {line}, column {column!r}: {cell[:80]!r} does not fit into int64")
             return np.array([int(cell) for _, cell in cells], np.int64)
         if all(_is_number(cell) for _, cell in cells):
-            return np.array([float(cell) for _, cell in cells], np.float32)
+            numbers = np.empty(len(cells), np.float32)
+            for at, (line, cell) in enumerate(cells):
+                try:
+                    numbers[at] = _float32(cell)
+                except ValueError as error:
+                    raise ValueError(f"{path}, line {line}, column {column!r}: {error}") from None
+            return numbers
         self.classes = sorted({cell for _, cell in cells})
         ids = {name: number for number, name in enumerate(self.classes)}
         return np.array([ids[cell] for _, cell in cells], np.int64)
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def _float32(cell: str) -> float:
+    """Returns the number in a cell; raises ValueError if it is none, or beyond float32."""
+    try:
+        # Python reads 1_000 as a thousand, and no other reader of tables does.
+        number = None if "_" in cell else float(cell)
+    except ValueError:
+        number = None
+    if number is None:
+        raise ValueError(f"{cell[:80]!r} is no number")
+    if abs(number) > _LARGEST and "inf" not in cell.lower():
+        raise ValueError(f"{cell[:80]!r} does not fit into float32")
+    return number
 
 
 def _is_number(cell: str, kind: Callable[[str], float] = float) -> bool:
