@@ -288,8 +288,8 @@ class CSVDataset(ArrayDataset):
     in alphabetical order of ``classes``. Empty lines are skipped.
 
     Raises:
-        ValueError: there are no rows, their lengths differ, the column does not exist, or a cell is not a number, beyond
-            float32 or, as a target, beyond int64 (with line and column).
+        ValueError: there are no rows, their lengths differ, the column does not exist, or a cell is not a number, is
+            beyond float32 or, as a target, beyond int64 (with line and column).
     """
 
     def __init__(
