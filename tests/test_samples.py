@@ -8,11 +8,15 @@ import pytest
 from docs_site.coverage import wanted
 from docs_site.samples import FOLDER, read, run, samples
 
+from netcl.core.tensor.generator import default_generator
+
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.py")), ids=lambda file: file.stem)
 def test_samples_run(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NETCL_DEVICE", "cpu")
+    # `netcl run` gives the process PyTorch's random numbers.
+    monkeypatch.setattr(default_generator, "numbers", default_generator.numbers)
     cells = read(file)
     assert cells
     for sample in cells:

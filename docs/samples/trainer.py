@@ -40,7 +40,7 @@ from netcl.distributed import DataParallel, TrainStep
 from netcl.optim import SGD
 
 model = nn.Linear(4, 2).to("cpu")
-parallel = DataParallel(model, devices=nc.manager.split(nc.manager.default("cpu"), 2))
+parallel = DataParallel(model, devices=["cpu", "cpu"])
 step = TrainStep(parallel, nn.functional.mse_loss, SGD(model.parameters(), lr=0.1))
 for _ in range(4):  # two eager steps, then a captured one
     loss = step(np.ones((6, 4), np.float32), np.ones((6, 2), np.float32))
