@@ -112,6 +112,7 @@ _OTHERS = {
     "type": "Any",
     "svd": "tuple[Tensor, Tensor, Tensor]",
     "nanmedian": "Any",
+    "unique": "Tensor | tuple[Tensor, ...]",
     **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr", "sparse_mask"), "SparseTensor"),
 }
 
@@ -286,7 +287,11 @@ def method_stub() -> str:
         annotations = {key: str(p.annotation).strip("'") for key, p in signature.parameters.items()}
         result = str(signature.return_annotation).strip("'")
         result = "Self" if name.endswith("_") else _OTHERS.get(name, _result(result))
-        typed[name] = [(_parameters(signature, annotations), result)], function.__doc__
+        parameters = _parameters(signature, annotations)
+        typed[name] = (
+            list(_forms(name, parameters, result)) if name in _FLAGS else [(parameters, result)],
+            function.__doc__,
+        )
     for name, function_name in (("ndimension", "dim"), ("nelement", "numel")):
         typed[name] = typed[function_name]
     lines = [f"    @property\n    def {name}(self) -> builtins.bool: ..." for name in methods.NEVER]

@@ -719,8 +719,8 @@ def rad2deg(input: Tensor) -> Tensor:
     """Radians as degrees."""
 def ravel(input: Tensor) -> Tensor:
     """The elements in one axis."""
-def repeat_interleave(input: Tensor, repeats: Any, dim: builtins.int | None = None) -> Tensor:
-    """Every element ``repeats`` times in a row along ``dim``; None flattens. ``repeats``: an int or one for each element."""
+def repeat_interleave(input: Tensor, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
+    """Every element ``repeats`` times in a row along ``dim``; None flattens. ``repeats``: an int or one for each element. ``output_size``, the length of the result, is not needed."""
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself: there are no complex dtypes."""
 def resolve_neg(input: Tensor) -> Tensor:

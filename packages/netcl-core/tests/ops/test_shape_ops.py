@@ -152,3 +152,24 @@ def test_build_matmul_kernel(handle):
     np.testing.assert_allclose(out.numpy(), a @ b, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match="tile must be positive"):
         ops.build_matmul_kernel(handle.context, tile=0)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16", "float32"])
+def test_triangles_keep_the_dtype(engine, dtype):
+    square = ones(3, 3, dtype=dtype)
+    assert ops.tril(square).dtype == ops.triu(square, 1).dtype == dtype
+    assert ops.tril(square).tolist() == np.tri(3).tolist()
+
+
+def test_positions_and_windows_take_a_selector_of_a_device():
+    assert ops.tril_indices(2, 2, device="cpu").tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert ops.hann_window(4, device="cpu").shape == (4,)
+
+
+def test_attention_refuses_a_mask_of_integers(engine):
+    x = ones(1, 1, 3, 4)
+    hidden = ops.tril(ones(3, 3, dtype="bool"))
+    causal = ops.scaled_dot_product_attention(x, x, x, is_causal=True)
+    assert ops.scaled_dot_product_attention(x, x, x, hidden).tolist() == causal.tolist()
+    with pytest.raises(DTypeError, match="bool or floating, not int64"):
+        ops.scaled_dot_product_attention(x, x, x, ones(3, 3, dtype="int64"))

@@ -84,7 +84,6 @@ def test_copies_and_pickles_have_the_values(engine, dtype):
     [
         (lambda x: x.max((0, 1)), "write amax"),
         (lambda x: x.sum(dim=0, axis=1), "dim or axis"),
-        (lambda x: x.std(False), "unbiased=False"),
         (lambda x: x.repeat(2), "one for each axis"),
         (lambda x: x.view("float64"), r"x.to\(dtype\)"),
         (lambda x: x[None].t(), "more than two axes"),
@@ -97,3 +96,37 @@ def test_copies_and_pickles_have_the_values(engine, dtype):
 def test_bad_input_is_named(x, call, error):
     with pytest.raises((TypeError, ShapeError, DTypeError, IndexError), match=error):
         call(x)
+
+
+def test_forms_of_pytorch_that_rows_lack(x, engine):
+    whole = Tensor.from_host(engine.queue, np.array([[1, 2], [1, 2], [0, 1]], np.int64))
+    rows, inverse, counts = whole.unique(return_inverse=True, return_counts=True, dim=0)
+    assert [rows.tolist(), inverse.tolist(), counts.tolist()] == [[[0, 1], [1, 2]], [1, 1, 0], [1, 2]]
+    assert x.std(False).item() == pytest.approx(VALUES.std(), rel=1e-5)
+    assert x.var(True).item() == pytest.approx(VALUES.var(ddof=1), rel=1e-5)
+    assert x.norm("fro").item() == pytest.approx(np.linalg.norm(VALUES), rel=1e-5)
+    assert x.norm("nuc").item() == pytest.approx(np.linalg.norm(VALUES, "nuc"), rel=1e-4)
+    assert x.norm(1, dim=1, keepdim=True).shape == (3, 1)
+    assert x.transpose(dim0=0, dim1=1).shape == (4, 3)
+    assert x.repeat_interleave(2, output_size=24).shape == (24,)
+    np.testing.assert_array_equal(x.numpy(force=True), VALUES)
+    with pytest.raises(ValueError, match="'fro' or 'nuc'"):
+        x.norm("two")
+
+
+def test_scatter_adds_or_multiplies(engine):
+    index = Tensor.from_host(engine.queue, np.array([[1], [2]], np.int64))
+    ones = Tensor.ones((2, 3), queue=engine.queue)
+    assert ones.scatter(1, index, 2.0, reduce="add").tolist() == [[1, 3, 1], [1, 1, 3]]
+    assert ones.scatter(1, index, value=4.0, reduce="multiply").tolist() == [[1, 4, 1], [1, 1, 4]]
+    with pytest.raises(ValueError, match="'add' or 'multiply'"):
+        ones.scatter(1, index, 2.0, reduce="mean")
+
+
+def test_shapes_are_sizes(x):
+    assert isinstance(x.shape, Size)
+    assert x.shape.numel() == 12
+    assert (x + 1).shape.numel() == (x @ x.mT + 0).shape.numel() + 3
+    assert type(x.shape[1:]) is tuple
+    assert repr(x.shape) == "(3, 4)"
+    assert pickle.loads(pickle.dumps(x.shape)) == (3, 4)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from netcl.core import naming
 from netcl.core.errors import DTypeError
 
 __all__ = [
@@ -81,8 +82,9 @@ _WEAK_KIND: dict[object, int] = {bool: 0, int: 1, float: 2}
 
 def _unsupported(dtype: object) -> DTypeError:
     name = dtype.name if isinstance(dtype, np.dtype) else dtype
+    reason = "; there are no complex dtypes" if "complex" in str(name) else ""
     return DTypeError(
-        f"unsupported dtype {name!r}; supported are {', '.join(SUPPORTED)} "
+        f"unsupported dtype {name!r}{reason}; supported are {', '.join(SUPPORTED)} "
         "(and float = float32, half = float16, double = float64)"
     )
 
@@ -165,7 +167,7 @@ class DType(str):
         return self != "bool" and not is_unsigned(str(self))
 
     def __repr__(self) -> str:
-        return f"netcl.{self}"
+        return f"{naming.prefix()}.{self}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _object, (str(self),)

@@ -1099,11 +1099,11 @@ def transpose(x: Tensor, axes: Any = (), *more: builtins.int, dims: Any = None, 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1, axis: builtins.int = -1, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``; integers give float32. x is a vector for the axis, or broadcasts to y."""
 def tril(x: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The lower triangle of the last two axes up to the given diagonal, zero above it."""
+    """The lower triangle of the last two axes up to the given diagonal, zero above it; in the dtype of x."""
 def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: Any = 'int64', device: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The positions of the lower triangle of a (row, col) matrix up to the diagonal ``offset``, by rows: (2, n)."""
 def triu(x: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The upper triangle of the last two axes from the given diagonal on, zero below it."""
+    """The upper triangle of the last two axes from the given diagonal on, zero below it; in the dtype of x."""
 def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: Any = 'int64', device: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The positions of the upper triangle of a (row, col) matrix from the diagonal ``offset`` on, by rows: (2, n)."""
 def trunc(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:

@@ -157,6 +157,11 @@ def _below(space: Space, diagonal: int) -> Expr:
     return apply("sub", Index(space.rank - 1), Index(space.rank - 2)) - diagonal
 
 
+def _zero_of(x: Expr) -> Any:
+    """0, or False for bool, which the result keeps."""
+    return False if x.dtype == "bool" else 0
+
+
 _TRIANGLES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((4, 3), {}),
     ((2, 3, 4), {"diagonal": 1}),
@@ -166,14 +171,14 @@ _TRIANGLES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
 
 @expression(domain=sampled(lambda x, diagonal=0: np.tril(x, diagonal), *_TRIANGLES))
 def tril(x: Expr, diagonal: int = 0, *, space: Space) -> Expr:
-    """The lower triangle of the last two axes up to the given diagonal, zero above it."""
-    return apply("where", _below(space, diagonal) <= 0, x, 0)
+    """The lower triangle of the last two axes up to the given diagonal, zero above it; in the dtype of x."""
+    return apply("where", _below(space, diagonal) <= 0, x, _zero_of(x))
 
 
 @expression(domain=sampled(lambda x, diagonal=0: np.triu(x, diagonal), *_TRIANGLES))
 def triu(x: Expr, diagonal: int = 0, *, space: Space) -> Expr:
-    """The upper triangle of the last two axes from the given diagonal on, zero below it."""
-    return apply("where", _below(space, diagonal) >= 0, x, 0)
+    """The upper triangle of the last two axes from the given diagonal on, zero below it; in the dtype of x."""
+    return apply("where", _below(space, diagonal) >= 0, x, _zero_of(x))
 
 
 @composite(

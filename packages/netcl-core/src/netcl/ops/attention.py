@@ -111,6 +111,8 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool
             raise ShapeError(f"{op}: {shapes}; grouped heads of q are a multiple of those of k and v", op=op)
     else:
         broadcast_shapes((q.shape[:-2], k.shape[:-2], v.shape[:-2]), op)
+    if mask is not None and not (mask.dtype == "bool" or is_floating(mask.dtype)):
+        raise DTypeError(f"{op}: the mask is bool or floating, not {mask.dtype}; write mask.bool()", op=op)
     if mask is not None and is_causal:
         raise ValueError(f"{op}: either a mask or is_causal, not both")
 

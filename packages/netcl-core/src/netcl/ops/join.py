@@ -15,6 +15,7 @@ from netcl.core.errors import ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.tensor import queue_of
 from netcl.ops.arrange import flip, part
 from netcl.ops.elementwise import clone, ne, sub
 from netcl.ops.index import index_select
@@ -245,11 +246,16 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
 # -- tables of indices and windows -------------------------------------------------------------------------------------
 
 
-def _triangle(op: str, upper: bool, row: int, col: int, offset: int, dtype: Any, queue: Any) -> Tensor:
+def _engine_on(device: Any) -> Any:
+    """The engine of a device: a selector, ``nc.device``, handle or queue; None is the active device."""
+    return engine_for(None if device is None else queue_of(device))
+
+
+def _triangle(op: str, upper: bool, row: int, col: int, offset: int, dtype: Any, device: Any) -> Tensor:
     if as_index(row) < 0 or as_index(col) < 0:
         raise ShapeError(f"{op}: row {row} and col {col} must not be negative", op=op)
     places = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
-    return engine_for(queue).tensor(np.stack(places), canonical(dtype))  # type: ignore[no-any-return]
+    return _engine_on(device).tensor(np.stack(places), canonical(dtype))  # type: ignore[no-any-return]
 
 
 def _triangle_cases(rng: np.random.Generator) -> Any:
@@ -293,7 +299,7 @@ def _window(
     if length > 1:
         angle = 2 * np.pi * np.arange(length) / (length if periodic else length - 1)
         values = sum((-1) ** j * weight * np.cos(j * angle) for j, weight in enumerate(weights))
-    made: Tensor = engine_for(device).tensor(np.asarray(values), name)
+    made: Tensor = _engine_on(device).tensor(np.asarray(values), name)
     if flag:
         made.requires_grad = True
     return made
@@ -360,7 +366,7 @@ def _of_length(op: str, length: int, periodic: bool, function: Any, dtype: Any, 
     if not is_floating(name):
         raise ValueError(f"{op}: dtype is floating, not {name}")
     values = function(length + 1)[:-1] if periodic and length > 1 else function(length)
-    made: Tensor = engine_for(device).tensor(np.asarray(values), name)
+    made: Tensor = _engine_on(device).tensor(np.asarray(values), name)
     if flag:
         made.requires_grad = True
     return made

@@ -403,8 +403,8 @@ class Tensor:
 
     # ----------------------------------------------------------------------------------------------------- host reads
 
-    def numpy(self) -> Any:
-        """The values as a new array of ``shape``; bfloat16 reads as float32."""
+    def numpy(self, *, force: bool = False) -> Any:
+        """The values as a new array of ``shape``; bfloat16 reads as float32. ``force`` changes nothing."""
         self.engine.raise_reported()
         value = self._t.float() if self._t.dtype == torch.bfloat16 else self._t
         return np.array(value.cpu().numpy(), order="C", copy=True)
@@ -708,9 +708,10 @@ class Tensor:
         """The axes in another order, given as numbers or one sequence."""
         return _op("permute", self, dims if dims is not None else _sequence(axes))
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> Any:
         """Two axes exchanged; none given reverses all axes, and more are a permutation."""
-        return _op("transpose", self, _sequence(axes))
+        named = tuple(one for one in (dim0, dim1) if one is not None)
+        return _op("transpose", self, _sequence((*axes, *named)))
 
     def expand(self, *sizes: Any) -> Any:
         """A view broadcast to the shape."""

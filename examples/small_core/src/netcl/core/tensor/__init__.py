@@ -96,8 +96,8 @@ class Tensor:
         self.storage.version += self.counted
         return self
 
-    def transpose(self, *axes):
-        order = list(range(self.ndim))
+    def transpose(self, *axes, dim0=None, dim1=None):
+        order, axes = list(range(self.ndim)), axes or tuple(at for at in (dim0, dim1) if at is not None)
         if len(axes) == 2:
             order[axes[0]], order[axes[1]] = order[axes[1]], order[axes[0]]
         return self.permute(order if len(axes) == 2 else axes or order[::-1])
@@ -144,7 +144,7 @@ METHODS = {
     "zeros": _filled(0),
     "ones": _filled(1),
     "empty": _filled(0),
-    "numpy": lambda self: self.array.copy(),
+    "numpy": lambda self, *, force=False: self.array.copy(),
     "to_host": lambda self: self.array.copy(),
     "to_host_async": lambda self: HostTransfer(self.array.copy()),
     "tolist": lambda self: self.array.tolist(),

@@ -1178,7 +1178,7 @@ def transpose(x: Tensor, axes: Any = (), *more: builtins.int, dims: Any = None, 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1, axis: builtins.int = -1, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``; integers give float32. x is a vector for the axis, or broadcasts to y."""
 def tril(x: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The lower triangle of the last two axes up to the given diagonal, zero above it."""
+    """The lower triangle of the last two axes up to the given diagonal, zero above it; in the dtype of x."""
 def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: Any = 'int64', device: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The positions of the lower triangle of a (row, col) matrix up to the diagonal ``offset``, by rows: (2, n)."""
 def triplet_loss(anchor: Operand, positive: Operand, negative: Operand, margin: builtins.float = 1.0, distance: str = 'squared', reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -1186,7 +1186,7 @@ def triplet_loss(anchor: Operand, positive: Operand, negative: Operand, margin: 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: builtins.float = 1.0, p: builtins.float = 2.0, eps: builtins.float = 1e-06, swap: builtins.bool = False, reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d(x, y) the p-norm of x - y + eps over the last axis."""
 def triu(x: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The upper triangle of the last two axes from the given diagonal on, zero below it."""
+    """The upper triangle of the last two axes from the given diagonal on, zero below it; in the dtype of x."""
 def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: Any = 'int64', device: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The positions of the upper triangle of a (row, col) matrix from the diagonal ``offset`` on, by rows: (2, n)."""
 def trunc(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:

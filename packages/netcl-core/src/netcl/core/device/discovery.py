@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from netcl.core import config
+from netcl.core import config, naming
 from netcl.core.device.capabilities import (
     DeviceProfile,
     device_profile,
@@ -125,6 +125,12 @@ class DeviceHandle:
             return None
         return next((at for at, (_, dev) in enumerate(manager.gpus()) if dev == self.device), None)
 
+    def __repr__(self) -> str:
+        if _pytorch_names:
+            return _pytorch_text(self.type, self.index)
+        fields = ("platform_name", "device_name", "backend", "device_type", "context", "queue")
+        return f"DeviceHandle({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
+
     def __str__(self) -> str:
         if not _pytorch_names:
             return repr(self)
@@ -145,6 +151,11 @@ class DeviceHandle:
             if found == wanted:
                 return selector
         return self.device_name
+
+
+def _pytorch_text(kind: str, index: int | None) -> str:
+    """The text of a device as PyTorch prints it."""
+    return f"device(type={kind!r})" if index is None else f"device(type={kind!r}, index={index})"
 
 
 @cache
@@ -181,10 +192,11 @@ def use_pytorch_names(enabled: bool = True) -> None:
 
     "cuda", "mps" and "xpu" are the best GPU, with ``:n`` the n-th, "cpu" is the best CPU device of OpenCL, NumPy if
     there is none, a number counts GPUs, and the default device is "cpu". NETCL_DEVICE is the default device if it is
-    set: a CPU device is "cpu" too, and hides the GPUs; a GPU is "cuda". NumPy is "numpy".
+    set: a CPU device is "cpu" too, and hides the GPUs; a GPU is "cuda". NumPy is "numpy". Tensors, sizes and dtypes
+    print as PyTorch's.
     """
     global _pytorch_names
-    _pytorch_names = bool(enabled)
+    _pytorch_names = naming.is_pytorch = bool(enabled)
 
 
 @cache
@@ -557,7 +569,7 @@ class device:
         return chosen.selector if isinstance(chosen, DeviceHandle) else "auto" if chosen is None else str(chosen)
 
     def __repr__(self) -> str:
-        return f"device({str(self)!r})"
+        return _pytorch_text(self.type, self.index) if _pytorch_names else f"device({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DeviceHandle):

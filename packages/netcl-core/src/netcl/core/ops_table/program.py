@@ -17,6 +17,7 @@ from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes, reduced_axes
 from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.ops_table.table import TABLE, OpRow
+from netcl.core.tensor import size
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.views import flush
 
@@ -86,7 +87,7 @@ def set_shape(tensor: Any, shape: Shape) -> None:
     storage = tensor._storage
     if storage.array is not None:
         storage.array = storage.array.reshape(shape)
-    tensor.shape = shape
+    tensor.shape = size.Shape(shape)
 
 
 _programs: dict[Any, Program] = {}

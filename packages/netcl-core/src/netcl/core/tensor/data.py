@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from netcl.core import dtypes
 from netcl.core.dtypes import OBJECTS, DType
 from netcl.core.tensor.gradients import find, grad_fn_of, load
+from netcl.core.tensor.size import Shape
 from netcl.core.tensor.storage import Storage, Upload
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class TensorData:
     def _begin(self, engine: Any, storage: Storage, shape: tuple[int, ...], dtype: str) -> Self:
         """Sets every slot; the arguments are trusted. The warm call of OpenCL repeats these lines."""
         self.engine = engine
-        self.shape = shape
+        self.shape = shape if type(shape) is Shape else Shape(shape)
         self.dtype = OBJECTS[dtype]
         self._storage = storage
         self._requires_grad = False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
+from netcl.core import naming
+
 __all__ = [
     "Accepted",
     "channels_last",
@@ -29,7 +31,7 @@ class _Named:
         self.name: str = name
 
     def __repr__(self) -> str:
-        return f"netcl.{self.name}"
+        return f"{naming.prefix()}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from netcl.core import dtypes
+from netcl.core import dtypes, naming
 from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
@@ -36,9 +36,9 @@ flatten floor floor_divide gather ge gt hardshrink heaviside histc histogram hyp
 index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
 logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
 masked_select matmul matrix_exp max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero
-norm outer pow prelu prod quantile reciprocal relu renorm rot90 round rsqrt scatter scatter_add scatter_reduce sigmoid
+outer pow prelu prod quantile reciprocal relu renorm rot90 round rsqrt scatter_add scatter_reduce sigmoid
 sign signbit sin sinc sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc
-unbind unique unique_consecutive unsqueeze var xlogy
+unbind unique_consecutive unsqueeze var xlogy
 """
 
 # Other names of methods -> the name of the row.
@@ -194,9 +194,9 @@ def tile(x: Any, *sizes: Any, dims: Any = None) -> Any:
 
 
 @_method
-def repeat_interleave(x: Any, repeats: Any, dim: int | None = None) -> Any:
+def repeat_interleave(x: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
     """Every element ``repeats`` times in a row along ``dim``; None flattens. ``repeats``: an int or one for each
-    element.
+    element. ``output_size``, the length of the result, is not needed.
     """
     if isinstance(repeats, int):
         return _call("repeat", x, repeats, dim)
@@ -216,8 +216,10 @@ def permute(x: Any, *axes: Any, dims: Any = None) -> Any:
 
 
 @_method
-def transpose(x: Any, *axes: Any) -> Any:
+def transpose(x: Any, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> Any:
     """Two axes exchanged; none given reverses all axes, and more are a permutation, as in NumPy."""
+    if dim0 is not None or dim1 is not None:
+        axes = (*axes, *(one for one in (dim0, dim1) if one is not None))
     return _call("transpose", x, axes=_sizes(axes) if axes else ())
 
 
@@ -478,6 +480,83 @@ def sparse_mask(x: Any, mask: Any) -> Any:
     return _sparse().at_positions(x, mask)
 
 
+# -- forms of rows that have more parameters here --------------------------------------------------------------------
+
+
+@_method
+def norm(x: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None, **numpy_names: Any) -> Any:
+    """The p-norm over ``dim``, (sum |x|^p)^(1/p), of the elements as ``dtype``; None is all axes.
+
+    ``p``: a number, inf, -inf, ``"fro"`` or None for 2, or ``"nuc"`` for the sum of the singular values of a matrix.
+    The gradient at 0 is 0. Raises ShapeError for the extremes of no elements.
+    """
+    x = x if dtype is None else x.to(dtype)
+    kept = _axes("norm", dim, keepdim, numpy_names)
+    if p == "nuc":
+        axes = (-2, -1) if kept["axis"] is None else kept["axis"]
+        return _call("linalg_matrix_norm", x, "nuc", axes, kept["keepdims"])
+    if isinstance(p, str) and p != "fro":
+        raise ValueError(f"norm: p is a number, 'fro' or 'nuc', not {p!r}")
+    return _call("norm", x, 2 if p in (None, "fro") else p, **kept)
+
+
+@_method
+def scatter(
+    x: Any,
+    dim: Any = None,
+    index: Any = None,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: Any = None,
+    axis: Any = None,
+) -> Any:
+    """``x`` with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``dim``; of equal indices the last wins.
+
+    ``src`` (or ``value``) is a number or has at least the index's lengths; off the axis the index may be shorter than
+    x. ``reduce``: ``"add"`` or ``"multiply"`` combines with the element that is there.
+    """
+    source, dim = value if src is None else src, axis if dim is None else dim
+    if reduce is None:
+        return _call("scatter", x, dim, index, source)
+    if reduce not in ("add", "multiply"):
+        raise ValueError(f"scatter: reduce is 'add' or 'multiply', not {reduce!r}; scatter_reduce has others")
+    if not _is_tensor(source):
+        source = _made(x, index.shape, source, None, False)
+    if reduce == "add":
+        return _call("scatter_add", x, dim, index, source)
+    return _call("scatter_reduce", x, dim, index, source, "prod")
+
+
+@_method
+def unique(
+    x: Any,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements, or with ``dim`` the distinct slices along it, in order, regardless of ``sorted``.
+
+    With the position of each element or slice among them (``return_inverse``, int64) and the number of its occurrences
+    (``return_counts``, int64). The first of equal elements gets the gradient. Read on the host; raises CaptureError
+    while a step is captured.
+    """
+    if dim is None:
+        return _call("unique", x, sorted, return_inverse, return_counts)
+    at = _axis(x, dim, "unique")
+    rows = np.moveaxis(x.detach().to_host(), at, 0)
+    _, first, inverse, counts = np.unique(
+        rows.reshape(len(rows), -1), return_index=True, return_inverse=True, return_counts=True, axis=0
+    )
+    found = [_call("index_select", x, at, x.engine.tensor(first.astype(np.int64), "int64"))]
+    if return_inverse:
+        found.append(x.engine.tensor(inverse.reshape(-1).astype(np.int64), "int64"))
+    if return_counts:
+        found.append(x.engine.tensor(counts.astype(np.int64), "int64"))
+    return tuple(found) if len(found) > 1 else found[0]
+
+
 # -- dtype and place ---------------------------------------------------------------------------------------------------
 
 
@@ -508,7 +587,7 @@ def type(x: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The values as ``dtype``, by name or as PyTorch's ``FloatTensor``; without one, such a name for this tensor."""
     if dtype is None:
         names = {known: name for name, known in _TYPE_NAMES.items()}
-        return f"netcl.{names.get(x.dtype, x.dtype)}"
+        return f"{naming.prefix()}.{names.get(x.dtype, x.dtype)}"
     return x.astype(_TYPE_NAMES.get(str(dtype).rpartition(".")[2], dtype))
 
 
@@ -1522,9 +1601,16 @@ def _of_row(method: str, row: str) -> _Method:
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         return dispatch.call(row, x, *args, record=True, **kwargs)
 
-    call.__doc__ = f"``netcl.{row}`` of this tensor."
-    call.__name__ = method
-    return call
+    def call_with_flag(x: Any, *args: Any, **kwargs: Any) -> Any:
+        # PyTorch's x.std(False): the flag ``unbiased`` in place of the axes, which are all.
+        if args and isinstance(args[0], builtins.bool):
+            args, kwargs = (None, *args[1:]), {**kwargs, "unbiased": args[0]}
+        return dispatch.call(row, x, *args, record=True, **kwargs)
+
+    found = call_with_flag if row in ("std", "var") else call
+    found.__doc__ = f"``netcl.{row}`` of this tensor."
+    found.__name__ = method
+    return found
 
 
 def describe() -> None:

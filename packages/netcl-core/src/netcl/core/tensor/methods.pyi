@@ -633,8 +633,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The positions of nonzero elements, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis."""
     def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> ResultT:
         """The first ``size`` rows of ``nonzero``, with rows of ``fill_value`` if there are fewer."""
-    def norm(self, p: Any = 2, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None) -> ResultT:
-        """The p-norm over ``axis``, (sum |x|^p)^(1/p); p 0 counts the nonzero elements, inf and -inf are the extremes of |x|."""
+    def norm(self, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, dtype: Any = None, **numpy_names: Any) -> ResultT:
+        """The p-norm over ``dim``, (sum |x|^p)^(1/p), of the elements as ``dtype``; None is all axes."""
     def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Any = None) -> Self:
         """Sets the elements to normal numbers from ``generator``, or from the one that ``manual_seed`` seeds."""
     def not_equal(self, b: Operand) -> ResultT:
@@ -685,8 +685,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
     def repeat(self, *sizes: Any, repeats: Any = None) -> ResultT:
         """The tensor repeated as a whole, sizes[a] times along axis a, at least one number for each axis."""
-    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None) -> ResultT:
-        """Every element ``repeats`` times in a row along ``dim``; None flattens. ``repeats``: an int or one for each element."""
+    def repeat_interleave(self, repeats: Any, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> ResultT:
+        """Every element ``repeats`` times in a row along ``dim``; None flattens. ``repeats``: an int or one for each element. ``output_size``, the length of the result, is not needed."""
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Self:
         """Sets ``requires_grad``; returns the tensor."""
     def reshape(self, *sizes: Any, shape: Any = None) -> ResultT:
@@ -705,12 +705,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """Each element rounded to ``decimals`` digits after the point, halves to even."""
     def rsqrt(self) -> ResultT:
         """1 / sqrt(x)."""
-    @overload
-    def scatter(self, axis: builtins.int, index: Any, src: Any) -> ResultT:
-        """x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last wins."""
-    @overload
-    def scatter(self, *, dim: builtins.int, index: Any, src: Any) -> ResultT:
-        """x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last wins."""
+    def scatter(self, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None, reduce: Any = None, axis: Any = None) -> ResultT:
+        """``x`` with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``dim``; of equal indices the last wins."""
     @overload
     def scatter_add(self, axis: builtins.int, index: Any, src: Any) -> ResultT:
         """x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in ``scatter``."""
@@ -815,16 +811,16 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis."""
     def trace(self, diagonal: builtins.int = 0) -> ResultT:
         """The sum of a matrix's diagonal."""
-    def transpose(self, *axes: Any) -> ResultT:
+    def transpose(self, *axes: Any, dim0: builtins.int | None = None, dim1: builtins.int | None = None) -> ResultT:
         """Two axes exchanged; none given reverses all axes, and more are a permutation, as in NumPy."""
-    def transpose_(self, *axes: Any) -> Self:
+    def transpose_(self, *axes: Any, dim0: builtins.int | None = None, dim1: builtins.int | None = None) -> Self:
         """``transpose`` in place: the tensor has the shape of the result, on the same storage; returns it."""
     def triangular_solve(self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[ResultT, ResultT]:
         """(the solution of A y = x, a copy of A) for a triangular A, of which only the one triangle is read."""
     def tril(self, diagonal: builtins.int = 0) -> ResultT:
-        """The lower triangle of the last two axes up to the given diagonal, zero above it."""
+        """The lower triangle of the last two axes up to the given diagonal, zero above it; in the dtype of x."""
     def triu(self, diagonal: builtins.int = 0) -> ResultT:
-        """The upper triangle of the last two axes from the given diagonal on, zero below it."""
+        """The upper triangle of the last two axes from the given diagonal on, zero below it; in the dtype of x."""
     def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> ResultT:
         """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
     def trunc(self) -> ResultT:
@@ -842,17 +838,17 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def uniform_(self, from_: builtins.float = 0.0, to: builtins.float = 1.0, *, generator: Any = None) -> Self:
         """Sets the elements to uniform numbers in [from_, to)."""
     @overload
-    def unique(self, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False) -> ResultT:
-        """The distinct elements of x in order, regardless of ``sorted``: (n,)."""
+    def unique(self, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> ResultT:
+        """The distinct elements, or with ``dim`` the distinct slices along it, in order, regardless of ``sorted``."""
     @overload
-    def unique(self, sorted: builtins.bool = True, *, return_inverse: Literal[True], return_counts: builtins.bool = False) -> tuple[ResultT, ...]:
-        """The distinct elements of x in order, regardless of ``sorted``: (n,)."""
+    def unique(self, sorted: builtins.bool = True, *, return_inverse: Literal[True], return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[ResultT, ...]:
+        """The distinct elements, or with ``dim`` the distinct slices along it, in order, regardless of ``sorted``."""
     @overload
-    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, *, return_counts: Literal[True]) -> tuple[ResultT, ...]:
-        """The distinct elements of x in order, regardless of ``sorted``: (n,)."""
+    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, *, return_counts: Literal[True], dim: builtins.int | None = None) -> tuple[ResultT, ...]:
+        """The distinct elements, or with ``dim`` the distinct slices along it, in order, regardless of ``sorted``."""
     @overload
-    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False) -> ResultT | tuple[ResultT, ...]:
-        """The distinct elements of x in order, regardless of ``sorted``: (n,)."""
+    def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> ResultT | tuple[ResultT, ...]:
+        """The distinct elements, or with ``dim`` the distinct slices along it, in order, regardless of ``sorted``."""
     @overload
     def unique_consecutive(self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, axis: builtins.int | None = None, *, dim: builtins.int | None = None) -> ResultT:
         """x without the elements that equal the one before them: of the flattened tensor, (n,), or slices along ``axis``."""
@@ -1021,10 +1017,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def renorm_(self, p: builtins.float, *, dim: builtins.int, maxnorm: builtins.float) -> Self: ...
     def round_(self, *, decimals: builtins.int = 0) -> Self: ...
     def rsqrt_(self) -> Self: ...
-    @overload
-    def scatter_(self, axis: builtins.int, index: Any, src: Any) -> Self: ...
-    @overload
-    def scatter_(self, *, dim: builtins.int, index: Any, src: Any) -> Self: ...
+    def scatter_(self, dim: Any = None, index: Any = None, src: Any = None, *, value: Any = None, reduce: Any = None, axis: Any = None) -> Self: ...
     @overload
     def scatter_add_(self, axis: builtins.int, index: Any, src: Any) -> Self: ...
     @overload

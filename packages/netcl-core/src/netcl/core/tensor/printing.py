@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["set_printoptions", "shown"]
+from netcl.core.tensor.pytorch_text import Options
+
+__all__ = ["options_of_pytorch", "set_printoptions", "shown"]
 
 _DEFAULT: dict[str, Any] = {"precision": 4, "threshold": 64, "edgeitems": 3, "linewidth": None, "sci_mode": None}
 _PROFILES: Mapping[str, Mapping[str, Any]] = {
@@ -44,6 +46,19 @@ def set_printoptions(
                 raise ValueError(f"set_printoptions: {name} {value} must not be negative")
             _options[name] = value
     _options["sci_mode"] = sci_mode
+
+
+def options_of_pytorch() -> Options:
+    """Returns the options for PyTorch's text: those of ``set_printoptions``, and PyTorch's defaults."""
+    threshold, width = _options["threshold"], _options["linewidth"]
+    default = _PROFILES["default"]
+    return Options(
+        _options["precision"],
+        default["threshold"] if threshold == _DEFAULT["threshold"] else threshold,
+        _options["edgeitems"],
+        default["linewidth"] if width is None else width,
+        _options["sci_mode"],
+    )
 
 
 def shown(values: np.ndarray[Any, Any], prefix: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
+
+from netcl.core import naming
 
 
 class Size(tuple[int, ...]):
@@ -20,7 +22,7 @@ class Size(tuple[int, ...]):
         return math.prod(self)
 
     def __repr__(self) -> str:
-        return f"netcl.Size({list(self)})"
+        return f"{naming.prefix()}.Size({list(self)})"
 
     # Slices and sums of sizes are sizes.
     def __getitem__(self, at: Any) -> Any:
@@ -29,6 +31,21 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))
+
+
+class Shape(Size):
+    """``x.shape``: a Size that prints as a tuple, except in a program written for PyTorch. Slices and sums of it are
+    plain tuples: reading a length costs what it costs of a tuple.
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+        __getitem__ = tuple.__getitem__
+        __add__ = tuple.__add__
+
+    def __repr__(self) -> str:
+        return Size.__repr__(self) if naming.is_pytorch else tuple.__repr__(self)
 
 
 class Count(int):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
-from netcl.core import dtypes
+from netcl.core import dtypes, naming
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.device.discovery import device as device_context
@@ -21,7 +21,7 @@ from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeEr
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write
-from netcl.core.tensor import dlpack, gradients, in_place, printing
+from netcl.core.tensor import dlpack, gradients, in_place, printing, pytorch_text
 from netcl.core.tensor.absent import ABSENT, AbsentMember
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
@@ -68,6 +68,7 @@ class Tensor(Creation["Tensor"]):
     """
 
     __slots__ = ()
+    _text_before: ClassVar[str] = ""  # in front of what PyTorch prints of a tensor of this class
 
     if not TYPE_CHECKING:  # for dataclasses.fields; the types are those of the slots and properties
         buffer: Any
@@ -232,7 +233,9 @@ class Tensor(Creation["Tensor"]):
             raise
         return dtypes.from_bfloat16(stored) if self.dtype == "bfloat16" else stored
 
-    numpy = to_host
+    def numpy(self, *, force: bool = False) -> Array:
+        """``to_host()``; ``force`` changes nothing: a tensor that requires grad gives its values, too."""
+        return self.to_host()
 
     def to_host_async(self) -> HostTransfer:
         """Starts a copy to the host: ``.wait()`` gives the array, ``.done()`` says whether it has arrived, ``.event``
@@ -325,11 +328,26 @@ class Tensor(Creation["Tensor"]):
         return self.engine.handle
 
     def __repr__(self) -> str:
+        if naming.is_pytorch:
+            return self._pytorch_text()
         name = type(self).__name__
         values = printing.shown(self.to_host(), f"{name}(")
         made = self.grad_fn
         graph = f", grad_fn={_shown(made)}" if made is not None else ", requires_grad=True" * self.requires_grad
         return f"{name}({values}, dtype={self.dtype}, device={self.engine.device_label!r}{graph})"
+
+    def _pytorch_text(self) -> str:
+        parts, made = [], self.grad_fn
+        if not self.is_cpu:
+            parts.append(f"device='{self.engine.handle}'")
+        values = self.to_host()
+        if made is None and self.requires_grad:
+            flags = ["requires_grad=True"]
+        else:
+            flags = [] if made is None else [f"grad_fn={_shown(made).removesuffix('>')}0>"]
+        return self._text_before + pytorch_text.text_of(
+            values, self.dtype, parts, printing.options_of_pytorch(), after=flags
+        )
 
     def __len__(self) -> int:
         if not self.shape:
@@ -354,7 +372,8 @@ class Tensor(Creation["Tensor"]):
 
     def __format__(self, spec: str) -> str:
         # One element is formatted as the number that it is, as PyTorch does: f"{loss:.4f}".
-        return format(self.item(), spec) if not self.shape and spec else format(str(self), spec)
+        as_number = not self.shape and (spec or naming.is_pytorch)
+        return format(self.item(), spec) if as_number else format(str(self), spec)
 
     def __complex__(self) -> complex:
         return complex(self.item())
@@ -387,7 +406,7 @@ class Tensor(Creation["Tensor"]):
                 device, dtype = given.engine.queue, given.dtype
             elif given is None or isinstance(given, bool):
                 continue  # to(None, dtype), to(device, dtype, non_blocking)
-            elif dtypes.is_dtype(given):
+            elif isinstance(given, dtypes.DType) or dtypes.is_dtype(given):
                 dtype = given
             else:
                 device = given

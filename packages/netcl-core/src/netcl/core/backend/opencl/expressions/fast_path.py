@@ -23,6 +23,7 @@ from netcl.core.device import health
 from netcl.core.dtypes import OBJECTS, c_type, compute_type, itemsize
 from netcl.core.errors import OutOfMemoryError
 from netcl.core.expr.c_types import is_small
+from netcl.core.tensor import size
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.storage import Storage
 from netcl.core.tensor.tensor import Tensor
@@ -99,7 +100,7 @@ def _closed(
     name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
     nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
     bucket = engine.pool.bucket_for(nbytes)
-    dtype_object = OBJECTS[dtype]
+    dtype_object, shape_object = OBJECTS[dtype], size.Shape(shape)
     kernels, launched, override_pools = prepared.kernels, launcher.launched, engine.override_pools
 
     def warm(args: Sequence[Any]) -> Tensor | None:
@@ -131,7 +132,7 @@ def _closed(
         s.upload = None
         s.views = None
         t.engine = engine  # type: ignore[assignment]
-        t.shape = shape
+        t.shape = shape_object
         t.dtype = dtype_object
         t._requires_grad = False
         t._grad = None
