@@ -12,7 +12,7 @@ import pytest
 import netcl.autograd as ag
 import netcl.ops as ops
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ShapeError, UnsupportedError
 
 
 class Sigmoid(ag.Function):
@@ -255,3 +255,49 @@ def test_gradgradcheck_finds_a_wrong_second_derivative(numpy_device: Any) -> Non
 
 def test_gradcheck_in_float32(handle: Any, leaf: Any) -> None:
     assert ag.gradcheck(lambda x: ag.tanh(x), leaf(3, 2))
+
+
+class Apart(ag.Function):
+    """The form with ``setup_context``, two results, and an argument that saves None."""
+
+    @staticmethod
+    def forward(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x * 2.0, x * 3.0
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(inputs[0], None)
+
+    @staticmethod
+    def backward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+        x, nothing = ctx.saved_tensors
+        assert nothing is None
+        assert x.shape == b.shape
+        return a * 2.0 + b * 3.0
+
+
+class Unfilled(Apart):
+    """Gets None for the result without a gradient."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, a: Tensor, b: Any) -> Tensor:
+        assert b is None
+        return a * 2.0
+
+
+@pytest.mark.parametrize("kind", [Apart, Unfilled])
+def test_setup_context_and_gradients_that_are_missing(kind: Any) -> None:
+    x = ag.tensor(Tensor.ones((2,)), requires_grad=True)
+    first, _ = kind.apply(x)
+    first.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_forward_cannot_write_into_its_arguments() -> None:
+    with pytest.raises(UnsupportedError, match="compute a new tensor"):
+        ag.function.Context((True,)).mark_dirty(Tensor.ones((1,)))

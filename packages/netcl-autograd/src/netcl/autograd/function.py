@@ -19,6 +19,7 @@ from netcl.autograd.grad_node import (
 )
 from netcl.autograd.mode import no_grad, state
 from netcl.core import Tensor
+from netcl.core.errors import UnsupportedError
 from netcl.core.tensor.gradients import mark_recorded
 
 if TYPE_CHECKING:
@@ -78,17 +79,34 @@ class Context:
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
-        self._saved: tuple[Tensor, ...] = ()
+        self._saved: tuple[Any, ...] = ()
+        self._empty: tuple[int, ...] = ()
         self._constant: tuple[int, ...] = ()
+        self._materializes = True
 
-    def save_for_backward(self, *tensors: Tensor) -> None:
-        """Saves inputs, outputs or other tensors; the backward pass raises if one is overwritten before."""
-        self._saved = tensors
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Saves inputs, outputs or other tensors, or None; the backward pass raises if one is overwritten before."""
+        self._empty = tuple(at for at, tensor in enumerate(tensors) if tensor is None)
+        self._saved = tuple(tensor for tensor in tensors if tensor is not None)
 
     @property
-    def saved_tensors(self) -> tuple[Tensor, ...]:
+    def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors saved by ``save_for_backward``."""
-        return self._saved
+        found = list(self._saved)
+        for at in self._empty:
+            found.insert(at, None)
+        return tuple(found)
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """With False ``backward`` gets None, and not zeros, for a result that has no gradient."""
+        self._materializes = value
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Refused: raises UnsupportedError; ``forward`` returns new tensors."""
+        raise UnsupportedError(
+            "mark_dirty: forward of a Function cannot write into its arguments; compute a new tensor, and write "
+            "x.copy_(Name.apply(x)) where it is called"
+        )
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """Marks outputs that have no gradient."""
@@ -100,6 +118,7 @@ class _Static:
     function: type[Function]
     context: Context
     inputs: tuple[TensorMeta, ...]
+    results: tuple[TensorMeta | None, ...]
     tensors: tuple[int, ...]
     count: int
     outputs: dict[int, int]
@@ -107,7 +126,7 @@ class _Static:
 
 class Function:
     """An op as a class with static methods ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, called by
-    ``Name.apply(*args)``.
+    ``Name.apply(*args)``. With a static method ``setup_context(ctx, inputs, output)`` the first is ``forward(*args)``.
 
     ``backward`` returns one gradient or None per argument of ``forward``. It is differentiable if it uses recorded ops.
     """
@@ -123,6 +142,11 @@ class Function:
         """The gradients of the arguments for the gradients of the results."""
         raise TypeError("a Function needs a static method backward(ctx, *grads)")
 
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Saves what ``backward`` needs, if ``forward`` does not take the context."""
+        raise TypeError("this Function has no setup_context")
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Runs ``forward`` and records the call."""
@@ -132,7 +156,11 @@ class Function:
         needs = tuple(records and isinstance(a, Tensor) and a.requires_grad and a.dtype in FLOATING for a in args)
         context = Context(needs)
         with no_grad():
-            result = cls.forward(context, *args)
+            if cls.setup_context is Function.setup_context:
+                result = cls.forward(context, *args)
+            else:
+                result = cls.forward(*args)
+                cls.setup_context(context, args, result)
         results = result if isinstance(result, tuple) else (result,)
         node = None
         if records:
@@ -141,10 +169,19 @@ class Function:
             saved = tuple(t.detach() if at in positions else t for at, t in enumerate(context._saved))
             context._saved = ()
             metas = tuple(TensorMeta(t.shape, t.dtype, t.queue) for t in parents)
-            static = _Static(cls, context, metas, places, len(args), positions)
+            made = tuple(
+                TensorMeta(t.shape, t.dtype, t.queue) if isinstance(t, Tensor) and t.dtype in FLOATING else None
+                for t in results
+            )
+            static = _Static(cls, context, metas, made, places, len(args), positions)
             node = GradNode(cls.__name__, _run_function, edges_of(parents), saved, len(results), static)
         outputs = recorded(results, node, context._constant)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
+
+
+def zeros_of(meta: TensorMeta) -> Tensor:
+    """Zeros of a tensor's shape and dtype on its device."""
+    return Tensor.zeros(meta.shape, meta.dtype, queue=meta.queue)
 
 
 def _run_function(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
@@ -157,6 +194,8 @@ def _run_function(context: GradContext, node: GradNode, grads: list[Tensor | Non
         context.borrow(tensor)
     ctx = static.context
     ctx._saved = tuple(saved)
+    if ctx._materializes:
+        grads = [zeros_of(meta) if grad is None and meta else grad for grad, meta in zip(grads, static.results)]
     try:
         given = static.function.backward(ctx, *grads)
     finally:
