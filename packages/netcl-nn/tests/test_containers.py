@@ -61,3 +61,17 @@ def test_concat(normal) -> None:
     assert joined.shape == (10, 3)
     assert model[:1].axis == 1
     assert len(model[:1]) == 1
+
+
+def test_lists_of_modules_are_joined_and_popped() -> None:
+    joined = nn.Sequential(nn.Linear(1, 1)) + nn.Sequential(nn.ReLU(), nn.Tanh())
+    assert [type(module) for module in joined] == [nn.Linear, nn.ReLU, nn.Tanh]
+    layers = nn.ModuleList([nn.ReLU()])
+    layers += [nn.Tanh(), nn.Sigmoid()]
+    assert isinstance(layers.pop(0), nn.ReLU)
+    assert [name for name, _ in layers.named_children()] == ["0", "1"]
+    table = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+    assert isinstance(table.pop("a"), nn.ReLU)
+    assert list(table) == ["b"]
+    table.clear()
+    assert not len(table)

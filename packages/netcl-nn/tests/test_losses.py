@@ -247,3 +247,14 @@ def test_class_ids_are_whole_numbers_of_the_classes(labels: list[float]) -> None
         loss.item()
     whole = ag.cross_entropy(Tensor.ones((2, 2)), Tensor.from_host([1.0, 0.0]))
     assert whole.item() == pytest.approx(np.log(2))
+
+
+def test_deprecated_flags_of_losses() -> None:
+    x, t = (Tensor.from_host(np.arange(4, dtype=np.float32) * k) for k in (1, 2))
+    with pytest.warns(UserWarning, match="reduction='sum'"):
+        loss = nn.MSELoss(size_average=False)  # type: ignore[call-arg]
+    assert loss(x, t).item() == pytest.approx(14)
+    with pytest.warns(UserWarning, match="reduction='none'"):
+        each = nn.L1Loss(reduce=False)  # type: ignore[call-arg]
+    assert each(x, t).shape == (4,)
+    assert nn.L1Loss().reduction == "mean"

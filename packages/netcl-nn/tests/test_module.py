@@ -243,7 +243,7 @@ def test_reassigning() -> None:
     assert "scale" not in block.state_dict()
     block.scale = ag.Parameter(Tensor.zeros((3,)))
     block.offset = Tensor.ones((3,))
-    assert block.state_dict()["offset"] is block.offset
+    assert block.state_dict(keep_vars=True)["offset"] is block.offset
     block.body = nn.Identity()
     assert sorted(block.state_dict()) == ["offset", "scale"]
     del block.scale
@@ -318,3 +318,20 @@ def test_repr_and_summary() -> None:
     assert rows["total"][1:] == ["238", "1,100"]
     assert model.training
     assert not model[0]._hooks
+
+
+def test_values_of_a_state_are_outside_of_the_graph() -> None:
+    layer = nn.Linear(2, 2)
+    state = layer.state_dict()
+    assert not state["weight"].requires_grad
+    state["weight"].mul_(0.0)
+    assert layer.weight.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert repr(layer.load_state_dict(state)) == "<All keys matched successfully>"
+    assert "missing_keys=['bias']" in repr(layer.load_state_dict({"weight": state["weight"]}, strict=False))
+
+
+def test_activations_take_inplace_by_position() -> None:
+    x = Tensor.from_host(np.array([-1.0, 2.0], np.float32))
+    assert nn.functional.elu(x, 1.0, False) is not x
+    assert nn.functional.relu6(x, True) is x
+    assert x.tolist() == [0.0, 2.0]

@@ -243,3 +243,12 @@ def test_wrong_arguments() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             make()
+
+
+def test_a_transformer_takes_stacks_of_its_own() -> None:
+    own = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1)
+    made = nn.Transformer(4, 2, 1, 1, 8, 0.0, "relu", own, None, 1e-5, True)
+    assert made.encoder is own
+    assert made.custom_encoder is own
+    assert made.custom_decoder is None
+    assert made.batch_first

@@ -132,7 +132,15 @@ class Distribution:
         return ag.exp(self.entropy())
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(batch_shape={self._batch_shape}, event_shape={self._event_shape})"
+        own = {name: vars(self).get(name) for name in getattr(self, "arg_constraints", {})}
+        given = {name: value for name, value in own.items() if isinstance(value, Tensor)}
+        if not given:
+            return f"{type(self).__name__}(batch_shape={self._batch_shape}, event_shape={self._event_shape})"
+        shown = (
+            f"{name}: {value.shape if value.size != 1 else value if value.ndim else value.item()}"
+            for name, value in given.items()
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def broadcast(*values: Any) -> list[Tensor]:

@@ -189,7 +189,7 @@ def _load(tree: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
 
 def _state_of(model: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if isinstance(model, Module):
-        return dict(model.state_dict())
+        return dict(model.state_dict(keep_vars=True))
     if isinstance(model, Mapping):
         return dict(model)
     tensors = list(model)

@@ -33,7 +33,7 @@ def load_into(
 
     Raises CheckpointError, with nothing written, if they do not fit.
     """
-    own = model.state_dict()
+    own = model.state_dict(keep_vars=True)
     try:
         keys = check_state(type(model).__name__, own, described, strict)
     except StateError as error:

@@ -32,7 +32,7 @@ def save_model(model: Module, path: str | os.PathLike[str]) -> None:
         config = to_config(model)
     except (UnknownModuleError, RecursionError) as error:
         raise CheckpointError(f"the model cannot be saved: {error}", path) from error
-    state = model.state_dict()
+    state = model.state_dict(keep_vars=True)
     meta = {"format": FORMAT, "version": 3, "type": type(model).__name__, "config": config}
     meta["frozen"] = [name for name, p in model.named_parameters() if not p.requires_grad]
     meta["evaluating"] = [name for name, module in model.named_modules() if not module.training]
@@ -52,7 +52,7 @@ def load_model(
     with Archive(path, {FORMAT: VERSIONS}, budget) as archive:
         names = _names(archive)
         model = _built(archive, queue)
-        state = model.state_dict()
+        state = model.state_dict(keep_vars=True)
         _check(archive, names, state)
         frozen, evaluating = _listed(archive, "frozen"), _listed(archive, "evaluating")
 
@@ -64,7 +64,7 @@ def load_model(
                 return Tensor.from_shape(tensor.queue, tensor.shape, dtype, pool=pool, fill=None, persistent=True)
 
         model.replace_tensors(place)
-        targets = {names[name]: tensor for name, tensor in model.state_dict().items()}
+        targets = {names[name]: tensor for name, tensor in model.state_dict(keep_vars=True).items()}
         for key, array in archive.checked():
             targets[key].write(array)
         for name, parameter in model.named_parameters():

@@ -84,7 +84,7 @@ class _Pickle:
     def __init__(self, arrays: bool) -> None:
         self.arrays = arrays
         self.entries: list[Entry] = []
-        self._keys: dict[int, int] = {}
+        self._keys: dict[Any, int] = {}
         self._parts: list[bytes] = []
 
     def text(self, value: Any) -> bytes:
@@ -128,13 +128,15 @@ class _Pickle:
 
     def _tensor(self, value: Any, path: str) -> None:
         """``torch._utils._rebuild_tensor_v2(storage, 0, shape, strides, False, OrderedDict())``."""
-        if id(value) not in self._keys:
+        # Tensors of one storage and shape are one entry: a tied weight, under each of its names.
+        key = (value.storage_id, value.shape, value.dtype) if isinstance(value, Tensor) else id(value)
+        if key not in self._keys:
             entry = entry_of(path, value)
             if entry.dtype not in _CLASSES:
                 raise TypeError(f"{path}: PyTorch has no storage of {entry.dtype}")
-            self._keys[id(value)] = len(self.entries)
+            self._keys[key] = len(self.entries)
             self.entries.append(entry)
-        at = self._keys[id(value)]
+        at = self._keys[key]
         entry = self.entries[at]
         strides, step = [], 1
         for length in reversed(entry.shape):

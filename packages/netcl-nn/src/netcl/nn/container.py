@@ -64,6 +64,20 @@ class _ModuleSequence(Module):
         self._refill(modules)
         return self
 
+    def pop(self, index: int) -> Any:
+        """Removes a module and returns it; numbers are assigned again."""
+        module = self[index]
+        del self[index]
+        return module
+
+    def __iadd__(self, other: Iterable[Module]) -> Any:
+        return self.extend(other)
+
+    def __add__(self, other: Iterable[Module]) -> Any:
+        both = self._empty()
+        both._refill([(str(at), module) for at, module in enumerate([*self, *other])])
+        return both
+
 
 class Sequential(_ModuleSequence):
     """Runs modules one after another: ``Sequential(*layers)``, or ``Sequential({name: layer, ...})`` to give names."""
@@ -134,6 +148,14 @@ class ModuleDict(Module):
 
     def __contains__(self, name: object) -> bool:
         return name in self._modules
+
+    def pop(self, name: str) -> Any:
+        """Removes a module and returns it; KeyError if there is none of the name."""
+        return self._modules.pop(name)
+
+    def clear(self) -> None:
+        """Removes all modules."""
+        self._modules.clear()
 
     def keys(self) -> Iterable[str]:
         """The names."""

@@ -23,15 +23,18 @@ from netcl.nn.unbind import unbind as _unbind
 
 
 def _with_inplace(name: str, function: Any) -> Any:
-    """An activation with PyTorch's ``inplace``: the result is written into the first operand."""
+    """An activation with PyTorch's ``inplace``, the last argument: the result is written into the first operand."""
+    signature = inspect.signature(function)
+    count = len(signature.parameters)
 
     @functools.wraps(function)
     def call(*args: Any, inplace: bool = False, **kwargs: Any) -> Any:
+        if len(args) == count + 1:
+            *args, inplace = args  # type: ignore[assignment]
         result = function(*args, **kwargs)
         return in_place.write(args[0] if args else kwargs["input"], result) if inplace else result
 
-    signature = inspect.signature(function)
-    flag = inspect.Parameter("inplace", inspect.Parameter.KEYWORD_ONLY, default=False, annotation="bool")
+    flag = inspect.Parameter("inplace", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation="bool")
     call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), flag])  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = name
     return call

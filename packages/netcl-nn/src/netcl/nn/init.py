@@ -283,7 +283,13 @@ def uniform_around_zero_(tensor: Tensor | None, bound: float) -> None:
 
 uniform_ = uniform
 trunc_normal_ = trunc_normal
-constant_ = constant
+
+
+def constant_(tensor: Any, val: float) -> Any:
+    """Every element ``val``; PyTorch's name of ``constant``."""
+    return constant(tensor, val)
+
+
 zeros_ = zeros
 ones_ = ones
 eye_ = eye

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,11 +14,40 @@ from netcl.nn import functional
 from netcl.nn.module import Module
 
 
+def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str = "mean") -> str:
+    """The reduction that PyTorch's deprecated flags mean, with a UserWarning; ``reduction`` if both are None."""
+    if size_average is None and reduce is None:
+        return reduction
+    meant = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warnings.warn(
+        f"size_average and reduce are deprecated, please write reduction={meant!r} instead", UserWarning, stacklevel=3
+    )
+    return meant
+
+
+def _with_deprecated_flags(begin: Callable[..., None]) -> Callable[..., None]:
+    """``__init__`` of a loss that takes ``size_average`` and ``reduce`` by name, too."""
+
+    @functools.wraps(begin)
+    def init(self: _Loss, *args: Any, **kwargs: Any) -> None:
+        if "size_average" in kwargs or "reduce" in kwargs:
+            flags = kwargs.pop("size_average", None), kwargs.pop("reduce", None)
+            kwargs["reduction"] = reduction_of(*flags, kwargs.get("reduction", "mean"))
+        begin(self, *args, **kwargs)
+
+    return init
+
+
 class _Loss(Module):
     """A loss of ``netcl.autograd`` with its options; ``options`` names the attributes that are passed to it."""
 
     function: ClassVar[str]
     options: ClassVar[tuple[str, ...]] = ("reduction",)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "reduction" in inspect.signature(cls.__init__).parameters:
+            cls.__init__ = _with_deprecated_flags(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()

@@ -347,18 +347,18 @@ class Module:
         self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
     ) -> dict[str, Any]:
         """Returns parameters and persistent buffers by dotted name, not copied; shared ones under each of their
-        names. They are added to ``destination`` if it is given; ``keep_vars`` is accepted: the values are the
-        parameters themselves.
+        names. They are added to ``destination`` if it is given. The values are outside of the gradient graph, on the
+        storage of the module's; with ``keep_vars`` they are the parameters and buffers themselves.
         """
         state: dict[str, Any] = {} if destination is None else destination
         for hook in tuple(self._state_hooks.get("state_dict_pre", {}).values()):
             hook(self, prefix, keep_vars)
         for name, parameter in self._parameters.items():
             if parameter is not None:
-                state[prefix + name] = parameter
+                state[prefix + name] = parameter if keep_vars else parameter.detach()
         for name, buffer in self._buffers.items():
             if buffer is not None and name not in self._passing_buffers:
-                state[prefix + name] = buffer
+                state[prefix + name] = buffer if keep_vars else buffer.detach()
         if type(self).get_extra_state is not Module.get_extra_state:
             state[f"{prefix}_extra_state"] = self.get_extra_state()
         for name, module in self._modules.items():

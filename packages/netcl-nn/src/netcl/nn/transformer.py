@@ -226,7 +226,8 @@ class Transformer(Module):
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
         activation: Activation = "relu",
-        *,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
@@ -248,19 +249,30 @@ class Transformer(Module):
         self.bias: bool = bias
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
-        self.encoder: TransformerEncoder = TransformerEncoder(
+        self.encoder: Module = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(*options, **place),
             num_encoder_layers,
             LayerNorm(d_model, layer_norm_eps, bias=bias, **place),
         )
-        self.decoder: TransformerDecoder = TransformerDecoder(
+        self.decoder: Module = custom_decoder or TransformerDecoder(
             TransformerDecoderLayer(*options, **place),
             num_decoder_layers,
             LayerNorm(d_model, layer_norm_eps, bias=bias, **place),
         )
+        self._custom = (custom_encoder is not None, custom_decoder is not None)
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 init.xavier_uniform_(parameter)
+
+    @property
+    def custom_encoder(self) -> Module | None:
+        """The encoder, if it was given."""
+        return self.encoder if self._custom[0] else None
+
+    @property
+    def custom_decoder(self) -> Module | None:
+        """The decoder, if it was given."""
+        return self.decoder if self._custom[1] else None
 
     def forward(
         self,
@@ -279,7 +291,9 @@ class Transformer(Module):
         """Returns the decoder's output; masks as in MultiheadAttention."""
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         paddings = (tgt_key_padding_mask, memory_key_padding_mask)
-        return self.decoder(tgt, memory, tgt_mask, memory_mask, *paddings, tgt_is_causal, memory_is_causal)
+        masks = (tgt_mask, memory_mask, *paddings, tgt_is_causal, memory_is_causal)
+        decoded: Tensor = self.decoder(tgt, memory, *masks)
+        return decoded
 
     @staticmethod
     def generate_square_subsequent_mask(size: int, queue: Any = None) -> Tensor:

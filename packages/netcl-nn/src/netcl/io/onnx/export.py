@@ -50,7 +50,7 @@ def export_onnx(
     finally:
         for module, mode in modes:
             module.training = mode
-    graph = Graph(opset, names_of(model.state_dict()))
+    graph = Graph(opset, names_of(model.state_dict(keep_vars=True)))
     if dynamic_batch:
         graph.batch = (first[0].shape[0], second[0].shape[0])
     for at, (a, b) in enumerate(zip(first, second)):
@@ -79,7 +79,7 @@ def export_onnx(
 
 
 def _inputs(sample: Any, model: Module) -> list[Tensor]:
-    queue = next((tensor.queue for tensor in model.state_dict().values()), None)
+    queue = next((tensor.queue for tensor in model.state_dict(keep_vars=True).values()), None)
     given: Sequence[Any] = sample if isinstance(sample, (tuple, list)) else (sample,)
     return [x.detach() if isinstance(x, Tensor) else Tensor.from_host(queue, np.asarray(x)) for x in given]
 
