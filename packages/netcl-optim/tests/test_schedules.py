@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import netcl.autograd as ag
 from netcl import optim
+from netcl.core import Tensor
 from netcl.optim import lr_scheduler
 
 BASE = 0.4
@@ -174,3 +176,61 @@ def test_bad_arguments(parameter) -> None:
     step = optim.StepLR(optimizer, 3)
     with pytest.raises(ValueError, match="StepLR keeps"):
         step.load_state_dict(optim.ExponentialLR(optimizer, 0.9).state_dict())
+
+
+class Halving(optim.LRScheduler):
+    """As written for PyTorch: the rates come from those of the optimizer."""
+
+    def get_lr(self) -> list[float]:
+        if self.last_epoch == 0:
+            return [group["lr"] for group in self.optimizer.param_groups]
+        return [group["lr"] / 2 for group in self.optimizer.param_groups]
+
+
+def test_a_schedule_may_define_get_lr() -> None:
+    optimizer = optim.SGD([ag.Parameter(Tensor.ones((1,)))], lr=0.4)
+    schedule = Halving(optimizer)
+    for expected in (0.2, 0.1):
+        schedule.step()
+        assert schedule.get_last_lr() == [pytest.approx(expected)]
+    state = schedule.state_dict()
+    schedule.step()
+    schedule.load_state_dict(state)
+    assert schedule.get_last_lr() == [pytest.approx(0.1)]
+    assert optim.StepLR(optimizer, 2).get_lr() == [pytest.approx(0.4)]
+
+
+def test_a_state_of_pytorchs_schedule_is_loaded() -> None:
+    optimizer = optim.SGD([ag.Parameter(Tensor.ones((1,)))], lr=1.0)
+    schedule = optim.StepLR(optimizer, 2)
+    flags = {"_is_initial": False, "_get_lr_called_within_step": False}
+    state = {"step_size": 2, "gamma": 0.1, "base_lrs": [1.0], "last_epoch": 3, "_step_count": 4, "_last_lr": [0.1]}
+    schedule.load_state_dict({**state, **flags})
+    assert schedule.get_last_lr() == [pytest.approx(0.1)]
+    assert set(schedule.state_dict()) == {*state, *flags}
+    chain = optim.ChainedScheduler([schedule])
+    chain.load_state_dict({"_schedulers": [state], "_last_lr": [0.1]})
+    assert chain.get_last_lr() == [pytest.approx(0.1)]
+    with pytest.raises(ValueError, match="StepLR keeps"):
+        schedule.load_state_dict({"gamma": 0.1, "last_epoch": 3, "base_lrs": [1.0]})
+
+
+def test_named_parameters_and_decoupled_decay() -> None:
+    weights = {name: ag.Parameter(Tensor.ones((2,))) for name in ("a", "b")}
+    optimizer = optim.Adam(weights.items(), lr=0.1, weight_decay=0.1, decoupled_weight_decay=True)
+    assert optimizer.param_groups[0]["param_names"] == ["a", "b"]
+    other = ag.Parameter(Tensor.ones((2,)))
+    reference = optim.AdamW([other], lr=0.1, weight_decay=0.1)
+    for p in (*weights.values(), other):
+        p.grad = Tensor.ones((2,))
+    optimizer.step()
+    reference.step()
+    assert weights["a"].tolist() == other.tolist()
+
+
+def test_plateau_takes_pytorchs_order() -> None:
+    optimizer = optim.SGD([ag.Parameter(Tensor.ones((1,)))], lr=1.0)
+    schedule = optim.ReduceLROnPlateau(optimizer, "min", 0.5, 0, 1e-4, "rel", 0, 0.3, 1e-8)
+    for metric in (1.0, 1.0, 1.0, 1.0):
+        schedule.step(metric)
+    assert schedule.get_last_lr() == [0.3]

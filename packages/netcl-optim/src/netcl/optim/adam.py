@@ -100,8 +100,8 @@ class MomentsOptimizer(Optimizer):
 
 
 class Adam(MomentsOptimizer):
-    """Adaptive moment estimation (Kingma and Ba 2014), weight decay as part of the gradient, amsgrad of Reddi et al.
-    2018.
+    """Adaptive moment estimation (Kingma and Ba 2014), amsgrad of Reddi et al. 2018; weight decay as part of the
+    gradient, or with ``decoupled_weight_decay`` as AdamW's.
     """
 
     _decoupled = False
@@ -120,11 +120,12 @@ class Adam(MomentsOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
         fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:
         super().__init__(params, options(locals()))
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
-        return AdamRule(group["maximize"], self._decoupled, group["amsgrad"])
+        return AdamRule(group["maximize"], group.get("decoupled_weight_decay", self._decoupled), group["amsgrad"])
 
 
 class AdamW(Adam):
@@ -159,4 +160,6 @@ class AdamW(Adam):
             capturable=capturable,
             differentiable=differentiable,
             fused=fused,
+            decoupled_weight_decay=True,
         )
+        del self.defaults["decoupled_weight_decay"]  # of groups; the constructor does not take it

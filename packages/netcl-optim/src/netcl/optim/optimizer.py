@@ -174,10 +174,15 @@ class Optimizer:
     # -- groups ------------------------------------------------------------------------------------------------------
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Adds a group ``{"params": [...], option: value}``; missing options are the defaults."""
+        """Adds a group ``{"params": [...], option: value}``; missing options are the defaults. Pairs of a name and a
+        parameter, as ``model.named_parameters()`` gives them, put the names in the group's ``param_names``.
+        """
         values = {**self.defaults, **group}
         given = values["params"]
         values["params"] = [given] if isinstance(given, Tensor) else list(given)
+        if all(isinstance(one, tuple) and len(one) == 2 for one in values["params"]) and values["params"]:
+            values = {"param_names": [name for name, _ in values["params"]], **values}
+            values["params"] = [p for _, p in values["params"]]
         try:
             self.check(values)
         except TypeError:

@@ -25,10 +25,9 @@ class ReduceLROnPlateau(Scheduler):
         factor: float = 0.1,
         patience: int = 10,
         threshold: float = 1e-4,
-        min_lr: float | Sequence[float] = 0.0,
-        *,
         threshold_mode: str = "rel",
         cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0.0,
         eps: float = 1e-8,
     ) -> None:
         require(factor < 1, f"factor is below 1, not {factor}")

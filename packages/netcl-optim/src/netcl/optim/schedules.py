@@ -10,13 +10,17 @@ from typing import Any, ClassVar
 
 from netcl.optim.optimizer import Optimizer, require
 
+# Attributes that PyTorch's schedules save in addition, as they are between two steps.
+_FLAGS = {"_is_initial": False, "_get_lr_called_within_step": False}
+
 
 class Scheduler:
     """Sets the learning rate of each group to ``lr_at(epoch, base)``, first for epoch 0 when it is created, then at
     each ``step()``.
 
     ``base`` is the group's learning rate when its first schedule was created (``initial_lr``). An epoch is the time
-    between two steps.
+    between two steps. A subclass may define ``get_lr()`` instead, as for PyTorch, which returns the learning rates of
+    all groups and may read ``last_epoch``, ``base_lrs`` and ``optimizer``.
     """
 
     # Attributes that are not part of state_dict.
@@ -45,16 +49,19 @@ class Scheduler:
         """Returns the learning rates of all groups in ``epoch``."""
         return [self.lr_at(epoch, base) for base in self.base_lrs]
 
+    def get_lr(self) -> list[float]:
+        """Returns the learning rates of all groups in the current epoch."""
+        return self.lrs_at(self.last_epoch)
+
     def step(self, epoch: float | None = None) -> None:
         """Advances to the next epoch, or to ``epoch``."""
         previous, self.last_epoch = self.last_epoch, self.last_epoch + 1 if epoch is None else epoch
-        lrs = self.lrs_at(self.last_epoch)
-        if epoch is None and not self.absolute:
+        lrs = self.get_lr()
+        if epoch is None and not self.absolute and type(self).get_lr is Scheduler.get_lr:
             before = self.base_lrs if previous < 0 else self.lrs_at(previous)
             current = self.get_last_lr()
             lrs = [lr if now == old else self.combined(now, old, lr) for now, old, lr in zip(current, before, lrs)]
-        for group, lr in zip(self.optimizer.param_groups, lrs):
-            group["lr"] = lr
+        self._set_lrs(lrs)
 
     def combined(self, current: float, before: float, after: float) -> float:
         """Returns the rate that follows ``current``, which is not this schedule's, if its own goes from ``before`` to
@@ -67,17 +74,30 @@ class Scheduler:
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the state of the schedule as plain values."""
+        """Returns the state of the schedule as plain values, under PyTorch's names, the private ones included."""
+        return {**self._state(), "_step_count": int(self.last_epoch) + 1, "_last_lr": self.get_last_lr(), **_FLAGS}
+
+    def _state(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key not in self._unsaved}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restores a state and sets the learning rates accordingly. Raises ValueError for a state of another kind of
-        schedule.
+        """Restores a state, also one of PyTorch's schedule of this name, and sets the learning rates accordingly.
+
+        Raises ValueError for a state of another kind of schedule.
         """
-        own = set(self.state_dict())
-        require(own == set(state_dict), f"a {type(self).__name__} keeps {sorted(own)}, the state {sorted(state_dict)}")
-        vars(self).update({key: list(v) if isinstance(v, (list, tuple)) else v for key, v in state_dict.items()})
-        self._set_after_load()
+        own = set(self._state())
+        given = {key for key in state_dict if not key.startswith("_") and key not in self._unsaved}
+        require(own == given, f"a {type(self).__name__} keeps {sorted(own)}, the state {sorted(given)}")
+        values = {key: state_dict[key] for key in own}
+        vars(self).update({key: list(v) if isinstance(v, (list, tuple)) else v for key, v in values.items()})
+        if type(self).get_lr is Scheduler.get_lr:
+            self._set_after_load()
+        else:  # its formula may go on from the rates of the optimizer
+            self._set_lrs(state_dict.get("_last_lr", self.get_last_lr()))
+
+    def _set_lrs(self, lrs: Sequence[float]) -> None:
+        for group, lr in zip(self.optimizer.param_groups, lrs):
+            group["lr"] = lr
 
     def _set_after_load(self) -> None:
         self.step(self.last_epoch)
@@ -320,11 +340,13 @@ class OneCycleLR(Scheduler):
         super().__init__(optimizer, last_epoch)
 
     def _between(self, epoch: float, knots: Sequence[float]) -> float:
-        """Returns the value at ``epoch`` interpolated between ``knots``; the last one is reached at the end."""
+        """Returns the value at ``epoch`` interpolated between ``knots``; the last one is reached at the last step, and
+        the step after it goes on along the last phase, as in PyTorch.
+        """
         start = 0.0
         for at, end in enumerate(self.ends):
             if epoch <= end or at == len(self.ends) - 1:
-                done = min(1.0, (epoch - start) / (end - start)) if end != start else 1.0
+                done = (epoch - start) / (end - start) if end != start else 1.0
                 if self.anneal_strategy == "linear":
                     return knots[at] + (knots[at + 1] - knots[at]) * done
                 return cosine(knots[at], knots[at + 1], done)
@@ -384,13 +406,13 @@ class SequentialLR(Scheduler):
         return {**super().state_dict(), "schedulers": [scheduler.state_dict() for scheduler in self.schedulers]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        states = state_dict["schedulers"]
+        states = _saved(state_dict, "schedulers")
         require(len(states) == len(self.schedulers), f"{len(states)} states for {len(self.schedulers)} schedules")
         for scheduler, state in zip(self.schedulers, states):
             scheduler.load_state_dict(state)
         self.last_epoch: float = state_dict["last_epoch"]
-        self.milestones = list(state_dict["milestones"])
-        self.base_lrs: list[float] = list(state_dict["base_lrs"])
+        self.milestones = list(_saved(state_dict, "milestones"))
+        self.base_lrs: list[float] = list(state_dict.get("base_lrs", self.base_lrs))
         self.step(self.last_epoch)
 
 
@@ -591,12 +613,17 @@ class ChainedScheduler:
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Restores the states of the schedules and the rates."""
-        states = state_dict["schedulers"]
+        states = _saved(state_dict, "schedulers")
         require(len(states) == len(self.schedulers), f"{len(states)} states for {len(self.schedulers)} schedules")
         for scheduler, state in zip(self.schedulers, states):
             scheduler.load_state_dict(state)
-        for group, lr in zip(self.optimizer.param_groups, state_dict["lrs"]):
+        for group, lr in zip(self.optimizer.param_groups, state_dict.get("lrs", state_dict.get("_last_lr", ()))):
             group["lr"] = lr
+
+
+def _saved(state_dict: Mapping[str, Any], name: str) -> Any:
+    """A value of a state, of which PyTorch's name is private."""
+    return state_dict[name] if name in state_dict else state_dict[f"_{name}"]
 
 
 LRScheduler = Scheduler
