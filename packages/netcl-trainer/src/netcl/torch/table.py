@@ -25,7 +25,7 @@ class Part:
 
 _OWN = "netcl.torch.parts"
 _LAYERS = (f"{_OWN}.layers", "netcl.nn")
-_OPTIMIZERS = ("netcl.optim",)
+_OPTIMIZERS = (f"{_OWN}.optimizers", "netcl.optim")
 _DATA = (f"{_OWN}.data", f"{_OWN}.loader", "netcl.data")
 _COLLATE = {name: f"{_OWN}.data:{name}" for name in ("default_collate", "default_convert")}
 _C10D = "netcl.distributed.distributed_c10d"
@@ -47,7 +47,7 @@ def _settings(name: str) -> Part:
 PARTS: dict[str, Part] = {
     # The front "netcl", as users have it: one of its names loads the layer that owns it.
     "torch": Part(
-        (*_own("top", "numbers"), "netcl"),
+        (*_own("top", "numbers", "functions"), "netcl"),
         {
             **_FILES,
             "dtype": "netcl.core.dtypes:DType",
@@ -59,7 +59,7 @@ PARTS: dict[str, Part] = {
     ),
     "torch.nn": Part(_LAYERS, _PARAMETER),
     "torch.nn.attention": Part(_own("attention")),
-    "torch.nn.functional": Part(("netcl.nn.functional", "netcl")),
+    "torch.nn.functional": Part((*_own("functional"), "netcl.nn.functional", "netcl")),
     "torch.nn.init": Part(("netcl.nn.init",), {"_calculate_fan_in_and_fan_out": "netcl.nn.init:fans"}),
     "torch.nn.modules": Part(_LAYERS),
     "torch.nn.parallel": Part(_own("parallel")),
@@ -148,11 +148,11 @@ PARTS: dict[str, Part] = {
     "torch.distributions": Part(("netcl.distributions",)),
     "torch.fft": Part(),
     "torch.fx": Part((), {"wrap": f"{_OWN}.programs.jit:wrap"}),
-    "torch.functional": Part(("netcl",)),
+    "torch.functional": Part((*_own("functions"), "netcl")),
     "torch.hub": Part(_own("programs.refused"), {"urlparse": "urllib.parse:urlparse"}),
     "torch.jit.annotations": Part(_own("programs.annotations")),
     "torch.jit": Part(_own("programs.jit")),
-    "torch.linalg": Part(("netcl.linalg",)),
+    "torch.linalg": Part((*_own("linalg"), "netcl.linalg")),
     "torch.special": Part(("netcl.special",)),
     "torch.sparse": Part(("netcl.sparse",)),
     "torch.multiprocessing": Part(_own("programs.processes")),

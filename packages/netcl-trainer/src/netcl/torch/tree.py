@@ -32,6 +32,8 @@ class TorchModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         place = _place_of(self.__name__)
+        if name == "__all__":  # from torch.utils.data import *
+            return [each for each in names_of(place) if not each.startswith("_")]
         try:
             value = find(place, name)
         except AttributeError as error:
@@ -117,7 +119,10 @@ def _reason(place: str, name: str, known: bool) -> str:
     reason = loaded("netcl.core.tensor.absent:ABSENT_FUNCTIONS").get(short) or ABSENT.get(place)
     if reason:
         return f"{place}.{name} is not in netcl: {reason}; see {PAGE}"
-    if known or place not in public_names():
+    child = f"{place}.{name}"
+    if child in ABSENT:
+        return f"{child} is not in netcl: {ABSENT[child]}; see {PAGE}"
+    if child in public_names() or known or place not in public_names():
         return f"{place}.{name} is not in netcl; see {PAGE}"
     return f"module {place!r} has no attribute {name!r}"
 
@@ -143,18 +148,17 @@ def build(root: ModuleType) -> None:
     """Makes a module object for each module of the table, below ``netcl.torch``, which becomes one of them itself."""
     PARTS.update(dict(repeated(public_names())))
     root.__class__ = TorchModule
-    parents = {place.rpartition(".")[0] for place in PARTS}
     for place, part in PARTS.items():
         if place == "torch":
             continue
         name = f"netcl.{place}"
         kind = loaded(part.kind) if part.kind else TorchModule
         module = kind(name, f"{place} over netcl; see {PAGE}")
-        module.__spec__ = ModuleSpec(name, None, origin=root.__file__, is_package=place in parents)
+        # A package, so that the finder of ``install`` says of a module within it that is not there why not.
+        module.__spec__ = ModuleSpec(name, None, origin=root.__file__, is_package=True)
         module.__file__ = root.__file__
-        module.__package__ = name if place in parents else name.rpartition(".")[0]
-        if place in parents:
-            module.__path__ = []
+        module.__package__ = name
+        module.__path__ = []
         sys.modules[name] = module
 
 

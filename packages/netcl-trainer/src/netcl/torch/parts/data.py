@@ -361,7 +361,7 @@ def _as_list(like: Sequence[Any], values: list[Any]) -> Any:
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """A batch of samples of one structure: tensors, arrays and numbers are stacked to tensors, texts are listed.
+    """A batch of samples of one structure: tensors, arrays and numbers are stacked to tensors, texts are kept.
 
     A batch of tuples is a list of batches; lists, named tuples and dicts keep their types. Raises TypeError for other
     samples, RuntimeError if the containers have different lengths.
@@ -376,13 +376,13 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, int):
         return nc.tensor(list(batch))
     if isinstance(first, (str, bytes)):
-        return list(batch)
+        return batch
     if isinstance(first, Mapping):
         return rebuild_mapping(first, {key: default_collate([one[key] for one in batch]) for key in first})
     if isinstance(first, Sequence):
         if any(len(one) != len(first) for one in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        return _as_list(first, [default_collate(list(column)) for column in zip(*batch)])
+        return _as_list(first, [default_collate(column) for column in zip(*batch)])
     raise TypeError(
         f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}"
     )

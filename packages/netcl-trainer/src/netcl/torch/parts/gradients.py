@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import netcl as nc
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.errors import UnsupportedError
 
+__all__ = ["Variable", "backward", "grad", "gradcheck", "gradgradcheck"]
 TORCH_NAMES = ("Variable", "gradcheck", "gradgradcheck")
 
 
@@ -32,6 +35,32 @@ def backward(
     for at, (tensor, factor) in enumerate(zip(given, factors)):
         kept = retain_graph if at == len(given) - 1 else True
         tensor.backward(factor, retain_graph=kept, create_graph=create_graph, inputs=inputs)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of sum(outputs * grad_outputs) with respect to ``inputs``: ``netcl.autograd.grad``.
+
+    An input that does not influence the outputs has None with ``allow_unused``, zeros with ``materialize_grads``; it is
+    an error otherwise. ``only_inputs`` is ignored, as in PyTorch; ``is_grads_batched`` is refused.
+    """
+    if is_grads_batched:
+        raise UnsupportedError("grad: is_grads_batched is not in netcl; write torch.func.vmap over torch.func.vjp")
+    unused = materialize_grads if allow_unused is None else allow_unused
+    found = ag.grad(outputs, inputs, grad_outputs, create_graph, unused, retain_graph)
+    if not materialize_grads:
+        return found
+    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    return tuple(nc.zeros_like(x) if value is None else value for x, value in zip(given, found))
 
 
 def gradcheck(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import netcl.nn
+from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.nn import Module
 from netcl.nn import NLLLoss as NLLLoss2d
+from netcl.torch.parts import functional
 from netcl.torch.parts.parallel import DataParallel as DataParallel
 
 TORCH_NAMES = ("DataParallel", "NLLLoss2d", "_ntuple", "_pair", "_quadruple", "_single", "_triple")
-__all__ = ["DataParallel", "NLLLoss2d"]
+__all__ = ["DataParallel", "LogSoftmax", "NLLLoss2d", "Softmax", "Softmin"]
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
@@ -33,3 +36,42 @@ class CrossMapLRN2d(Module):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError("CrossMapLRN2d: write nn.LocalResponseNorm")
+
+
+class Softmax(netcl.nn.Softmax):
+    """exp(x) / sum(exp(x)) along ``dim``, which is guessed from the number of axes if it is None, with a warning."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        _begin(self, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns the softmax of ``x``."""
+        return functional.softmax(x, self.dim, _stacklevel=5)
+
+
+class LogSoftmax(netcl.nn.LogSoftmax):
+    """log(softmax(x)) along ``dim``, which is guessed from the number of axes if it is None, with a warning."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        _begin(self, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns the log softmax of ``x``."""
+        return functional.log_softmax(x, self.dim, _stacklevel=5)
+
+
+class Softmin(netcl.nn.Softmin):
+    """softmax(-x) along ``dim``, which is guessed from the number of axes if it is None, with a warning."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        _begin(self, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns the softmin of ``x``."""
+        return functional.softmin(x, self.dim, _stacklevel=5)
+
+
+def _begin(layer: Any, dim: int | None) -> None:
+    """Gives a layer its axis, which may be None until it is called."""
+    Module.__init__(layer)
+    layer.axis = layer.dim = dim

@@ -9,7 +9,7 @@ from typing import Any
 import netcl as nc
 from netcl import amp
 from netcl.core import Tensor
-from netcl.core.dtypes import DType
+from netcl.core.dtypes import DType, canonical
 from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
 from netcl.core.errors import UnsupportedError
 from netcl.torch.parts.devices.cuda import Event as Event
@@ -26,6 +26,44 @@ cdouble: DType = complex128
 AcceleratorError = RuntimeError
 
 _warn_always = False
+
+
+class finfo:
+    """The limits of a floating dtype: ``bits``, ``eps``, ``max``, ``min``, ``tiny`` and ``smallest_normal`` (the least
+    positive normal number), ``resolution``, and the name ``dtype``.
+    """
+
+    def __init__(self, type: Any = None) -> None:
+        of = nc.get_default_dtype() if type is None else getattr(type, "dtype", type)
+        limits = nc.finfo(of)
+        self.bits: int = int(limits.bits)
+        self.eps: float = limits.eps
+        self.max: float = limits.max
+        self.min: float = limits.min
+        self.smallest_normal: float = limits.smallest_normal
+        self.tiny: float = limits.smallest_normal
+        self.dtype: str = str(canonical(of))
+        self.resolution: float = {"float64": 1e-15, "float32": 1e-6, "float16": 1e-3}.get(self.dtype, 1e-2)
+
+    def __repr__(self) -> str:
+        names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        numbers = ", ".join(f"{name}={getattr(self, name):.6g}" for name in names)
+        return f"finfo({numbers}, dtype={self.dtype})"
+
+
+class iinfo:
+    """The limits of an integer dtype: ``bits``, ``max``, ``min``, and the name ``dtype``."""
+
+    def __init__(self, type: Any) -> None:
+        of = getattr(type, "dtype", type)
+        limits = nc.iinfo(of)
+        self.bits: int = int(limits.bits)
+        self.max: int = limits.max
+        self.min: int = limits.min
+        self.dtype: str = str(canonical(of))
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:.6g}, max={self.max:.6g}, dtype={self.dtype})"
 
 
 def is_warn_always_enabled() -> bool:

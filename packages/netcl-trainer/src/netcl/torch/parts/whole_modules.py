@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,11 +70,16 @@ def load(
     weights_only: bool = True,
     **options: Any,
 ) -> Any:
-    """``netcl.load``; for the file of a whole module, a new module.
+    """``netcl.load``; for the file of a whole module, a new module. ``map_location`` may also be a function or a dict,
+    as long as it puts all tensors on one device.
 
     Raises UnsupportedError for such a file with ``weights_only=True`` if the class is not one of the safe globals, and
-    for one that another process has saved: nothing in a file is executed, and the class of a module is code.
+    for one that another process has saved: nothing in a file is executed, and the class of a module is code. Raises
+    FileNotFoundError if there is no such file.
     """
+    if isinstance(f, (str, os.PathLike)) and not os.path.exists(f):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(f))
+    map_location = _one_device(map_location)
     found = io.load(f, map_location, pickle_module, weights_only=weights_only, **options)
     if not isinstance(found, Mapping) or _TOKEN not in found:
         return found
@@ -93,6 +99,41 @@ def load(
         placed[id(one)] = one.filled(found[_STATE][one.key], keep_device=map_location is not None)
     made = copy.deepcopy(structure, placed)
     return made if map_location is None else made.to(map_location)  # also the tensors that are not in the file
+
+
+class _Storage:
+    """The storage that a function for ``map_location`` gets: it returns it, or the one that it has made of it."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
+
+    def cpu(self) -> _Storage:
+        """The storage on the CPU."""
+        return _Storage()
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> _Storage:
+        """The storage on a GPU."""
+        return _Storage("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else str(device))
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> _Storage:
+        """The storage on a device."""
+        return _Storage(str(device))
+
+
+def _one_device(map_location: Any) -> Any:
+    """The device of a ``map_location`` of any of PyTorch's kinds; UnsupportedError if it puts tensors on several."""
+    if isinstance(map_location, Mapping):
+        devices = {str(device) for device in map_location.values()}
+        if len(devices) > 1:
+            raise UnsupportedError(
+                f"torch.load: map_location puts tensors on {', '.join(sorted(devices))}; write one device for all, and "
+                "move tensors with .to(device)"
+            )
+        return devices.pop() if devices else None
+    if not callable(map_location) or hasattr(map_location, "manager"):
+        return map_location
+    placed = map_location(_Storage(), "cpu")
+    return placed.device if isinstance(placed, _Storage) else placed
 
 
 def _absent(structure: Module) -> list[_Absent]:

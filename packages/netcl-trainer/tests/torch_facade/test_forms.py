@@ -1,0 +1,245 @@
+"""netcl.torch: PyTorch's call forms, defaults and texts, where those of netcl are others."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import netcl.torch as torch
+from netcl.core.device import use_pytorch_names
+
+F, nn = torch.nn.functional, torch.nn
+
+
+@pytest.fixture
+def pytorch_names():
+    use_pytorch_names()
+    yield
+    use_pytorch_names(False)
+
+
+@pytest.fixture
+def x():
+    return torch.tensor([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
+
+
+def test_losses_take_pytorchs_names(x):
+    target = torch.tensor([2, 0])
+    assert torch.equal(F.cross_entropy(input=x, target=target), F.cross_entropy(x, target))
+    assert torch.equal(F.nll_loss(input=x, target=target), F.nll_loss(x, target))
+    ranks = F.margin_ranking_loss(input1=x[0], input2=x[1], target=torch.ones(3))
+    assert torch.equal(ranks, F.margin_ranking_loss(x[0], x[1], torch.ones(3)))
+    assert F.cosine_embedding_loss(input1=x, input2=x, target=torch.ones(2)).item() == pytest.approx(0, abs=1e-6)
+
+
+def test_losses_take_the_deprecated_flags_with_a_warning(x):
+    target = torch.tensor([2, 0])
+    with pytest.warns(UserWarning, match="reduction='sum'"):
+        total = F.cross_entropy(x, target, size_average=False)
+    assert torch.equal(total, F.cross_entropy(x, target, reduction="sum"))
+    with pytest.warns(UserWarning, match="reduction='none'"):
+        each = F.mse_loss(x, x + 1, reduce=False)
+    assert each.shape == (2, 3)
+    with pytest.warns(UserWarning, match="reduction='sum'"):
+        assert nn.CrossEntropyLoss(size_average=False).reduction == "sum"
+
+
+def test_positional_arguments_of_losses_are_in_pytorchs_order(x):
+    ones = torch.ones(2, 3)
+    total = F.binary_cross_entropy_with_logits(x, ones, None, None, None, "sum", ones * 2)
+    assert torch.equal(total, F.binary_cross_entropy_with_logits(x, ones, reduction="sum", pos_weight=ones * 2))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (2, 3, 4, 5)])
+def test_softmax_without_a_dim_guesses_it_as_pytorch_does(shape):
+    given = torch.ones(shape)
+    dim = {1: 0, 2: 1, 3: 0, 4: 1}[len(shape)]
+    with pytest.warns(UserWarning, match="Implicit dimension choice for softmax"):
+        assert torch.equal(F.softmax(given), F.softmax(given, dim))
+    with pytest.warns(UserWarning, match="Implicit dimension choice for log_softmax"):
+        assert torch.equal(nn.LogSoftmax()(given), F.log_softmax(given, dim))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(nn.Softmax(dim)(given), F.softmax(given, dim))
+
+
+def test_defaults_of_optimizers_are_pytorchs():
+    assert torch.optim.SGD([nn.Parameter(torch.ones(1))]).param_groups[0]["lr"] == 1e-3
+    assert isinstance(torch.optim.SGD([nn.Parameter(torch.ones(1))]), torch.optim.Optimizer)
+
+
+def test_rms_norm_has_the_epsilon_of_the_dtype():
+    small = torch.full((1, 4), 1e-3)
+    assert F.rms_norm(small, (4,))[0, 0].item() == pytest.approx(1e-3 / (1e-6 + 2.0**-23) ** 0.5)
+
+
+def test_functions_take_pytorchs_forms(x):
+    assert torch.allclose(input=x, other=x)
+    assert torch.equal(input=x, other=x)
+    assert torch.where(condition=x > 0, input=x, other=0.0).min().item() == 0
+    assert [len(places) for places in torch.where(x > 0)] == [4, 4]
+    assert torch.transpose(input=x, dim0=0, dim1=1).shape == (3, 2)
+    assert torch.einsum("ij,kj->ik", [x, x]).shape == (2, 2)
+    assert torch.norm(x, p="fro").item() == pytest.approx(np.linalg.norm(x.numpy()))
+    assert torch.std(x, False).item() == pytest.approx(x.numpy().std())
+    assert torch.var(x, 1, False, True).shape == (2, 1)
+    assert torch.repeat_interleave(torch.tensor([1, 2])).tolist() == [0, 1, 1]
+    assert torch.searchsorted(torch.tensor([3.0, 1.0]), torch.tensor([2.0]), sorter=torch.tensor([1, 0])).tolist() == [
+        1
+    ]
+    assert torch.unique(torch.tensor([[1, 2], [1, 2], [0, 1]]), dim=0).tolist() == [[0, 1], [1, 2]]
+    assert torch.tril_indices(2, 2, device="cpu").tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert torch.pinverse(torch.eye(2), rcond=1e-10).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_results_have_pytorchs_fields(x):
+    square = torch.eye(2) * 3
+    assert torch.linalg.eigh(square).eigenvalues.tolist() == [3.0, 3.0]
+    assert torch.linalg.svd(square).Vh.shape == (2, 2)
+    assert torch.linalg.slogdet(square).sign.item() == 1
+    assert torch.linalg.lstsq(square, torch.ones(2, 1)).solution.shape == (2, 1)
+    assert torch.aminmax(x).max.item() == 2
+    counts = torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0))
+    assert counts.hist.tolist() == [2.0, 1.0]
+    assert counts.bin_edges.tolist() == [0.0, 1.5, 3.0]
+
+
+def test_limits_of_dtypes_are_objects_of_pytorchs_form():
+    assert torch.finfo(torch.float32).tiny == pytest.approx(2.0**-126)
+    assert torch.finfo().dtype == "float32"
+    assert torch.finfo(torch.bfloat16).resolution == 0.01
+    assert repr(torch.iinfo(torch.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+
+
+def test_grad_takes_pytorchs_arguments():
+    x, unused = torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True)
+    (found,) = torch.autograd.grad((x * x).sum(), x, None, True, True, True)
+    assert found.tolist() == [2.0, 2.0]
+    assert found.requires_grad
+    _, zeros = torch.autograd.grad((x * 2).sum(), [x, unused], materialize_grads=True)
+    assert zeros.tolist() == [0.0]
+    with pytest.raises(RuntimeError):
+        torch.autograd.grad((x * 2).sum(), [x, unused])
+    with pytest.raises(Exception, match="is_grads_batched"):
+        torch.autograd.grad(x.sum(), x, is_grads_batched=True)
+
+
+@pytest.mark.parametrize(
+    "place", [lambda storage, place: storage, {"cuda:0": "cpu"}, lambda storage, place: storage.cpu(), None, "cpu"]
+)
+def test_load_takes_every_kind_of_map_location(tmp_path, place):
+    torch.save({"w": torch.ones(2)}, tmp_path / "w.pt")
+    assert torch.load(tmp_path / "w.pt", map_location=place)["w"].tolist() == [1.0, 1.0]
+
+
+def test_load_refuses_several_devices_and_a_file_that_is_not_there(tmp_path):
+    torch.save({"w": torch.ones(2)}, tmp_path / "w.pt")
+    with pytest.raises(Exception, match="one device for all"):
+        torch.load(tmp_path / "w.pt", map_location={"cuda:0": "cpu", "cuda:1": "cuda:0"})
+    with pytest.raises(FileNotFoundError):
+        torch.load(tmp_path / "other.pt")
+
+
+def test_a_state_can_be_changed_in_place():
+    layer = nn.Linear(2, 2)
+    before = layer.weight.detach().clone()
+    state = layer.state_dict()
+    for value in state.values():
+        value.mul_(2)
+    assert torch.equal(layer.weight, before * 2)
+    assert not state["weight"].requires_grad
+    assert layer.state_dict(keep_vars=True)["weight"] is layer.weight
+
+
+def test_default_collate_keeps_the_tuple_of_texts():
+    assert torch.utils.data.default_collate([("a", 1), ("b", 2)])[0] == ("a", "b")
+    assert torch.utils.data.default_collate(["a", "b"]) == ["a", "b"]
+
+
+TEXTS = [
+    ([1.0, 2.5], "float32", "tensor([1.0000, 2.5000])"),
+    (3, "int64", "tensor(3)"),
+    ([[1, 2], [3, 4]], "int32", "tensor([[1, 2],\n        [3, 4]], dtype=torch.int32)"),
+    ([1e-8, 1.0], "float32", "tensor([1.0000e-08, 1.0000e+00])"),
+    ([1.0, float("nan"), float("-inf")], "float32", "tensor([1., nan, -inf])"),
+    ([[]], "float32", "tensor([], size=(1, 0))"),
+    ([0.0, 0.0], "float64", "tensor([0., 0.], dtype=torch.float64)"),
+    ([True, False], "bool", "tensor([ True, False])"),
+]
+
+
+@pytest.mark.parametrize(("values", "dtype", "text"), TEXTS)
+def test_tensors_print_as_pytorchs(pytorch_names, values, dtype, text):
+    assert repr(torch.tensor(values, dtype=dtype)) == text
+
+
+def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names):
+    assert repr(torch.arange(2000)) == "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])"
+    assert repr(nn.Parameter(torch.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
+    assert repr(torch.ones(2, requires_grad=True) * 2) == "tensor([2., 2.], grad_fn=<MulBackward0>)"
+    assert f"{torch.tensor(1.5)} {torch.tensor(2.0):.2f} {torch.ones(1)}" == "1.5 2.00 tensor([1.])"
+
+
+def test_sizes_dtypes_and_devices_print_as_pytorchs(pytorch_names):
+    assert repr(torch.ones(2, 3).shape) == repr(torch.ones(2, 3).size()) == "torch.Size([2, 3])"
+    assert torch.ones(2, 3).shape.numel() == 6
+    assert isinstance(torch.ones(2).shape, torch.Size)
+    assert repr(torch.float32) == "torch.float32"
+    assert repr(torch.device("cpu")) == "device(type='cpu')"
+
+
+def test_texts_are_netcls_own_without_the_setting():
+    assert repr(torch.ones(2, 3).shape) == "(2, 3)"
+    assert repr(torch.float32) == "netcl.float32"
+    assert repr(torch.ones(1)).startswith("Tensor([1.]")
+
+
+def test_a_module_can_be_imported_with_a_star():
+    space: dict[str, object] = {}
+    exec("from netcl.torch.utils.data import *", space)
+    assert {"DataLoader", "Dataset", "random_split"} <= set(space)
+
+
+def test_modules_that_are_not_there_say_so():
+    code = (
+        "import netcl.torch; netcl.torch.install()\n"
+        "import torch\n"
+        "for name in ('torch.distributed.fsdp', 'torch.nn.attention.flex_attention'):\n"
+        "    try: __import__(name)\n"
+        "    except ModuleNotFoundError as error: print(error)\n"
+        "for name in ('nested', 'quantization'):\n"
+        "    try: getattr(torch, name)\n"
+        "    except AttributeError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line.partition(" in netcl")[2] for line in lines[:2]] == ["; see docs/reference/torch.md"] * 2
+    assert [line.partition(":")[0] for line in lines[2:]] == [
+        "torch.nested is not in netcl",
+        "torch.quantization is not in netcl",
+    ]
+
+
+def test_a_program_prints_as_under_pytorch(tmp_path: Path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\nx = torch.ones(2, 2)\nprint(x.shape, x, f'{x.sum()}', x.dtype.is_floating_point)\n"
+    )
+    command = [sys.executable, "-m", "netcl.torch", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "torch.Size([2, 2]) tensor([[1., 1.],\n        [1., 1.]]) 4.0 True\n"
+
+
+def test_a_tied_weight_is_saved_once(tmp_path: Path):
+    layer, other = nn.Linear(64, 64, bias=False), nn.Linear(64, 64, bias=False)
+    other.weight = layer.weight
+    torch.save(OrderedDict(a=layer.weight), tmp_path / "one.pt")
+    torch.save(nn.Sequential(layer, other).state_dict(), tmp_path / "two.pt")
+    sizes = [(tmp_path / name).stat().st_size for name in ("one.pt", "two.pt")]
+    assert sizes[1] < 1.2 * sizes[0]
