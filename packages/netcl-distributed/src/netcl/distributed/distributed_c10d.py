@@ -585,7 +585,7 @@ def _listed(given: Sequence[Any], size: int, op: str) -> list[Any]:
 def _list_of_root(given: Any, ranks: ProcessGroup, root: int, op: str, name: str) -> list[Any] | None:
     if (given is not None and len(given) > 0) != (ranks.rank == root):
         raise ValueError(f"{op}: rank {root}, and no other, gives {name}; this is rank {ranks.rank}")
-    return _listed(given, ranks.size, op) if ranks.rank == root else None
+    return _listed(given, ranks.size, op) if given is not None and ranks.rank == root else None
 
 
 def _check_size(large: Any, small: Any, size: int, op: str, large_name: str, small_name: str) -> None:

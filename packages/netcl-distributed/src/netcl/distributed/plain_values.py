@@ -32,13 +32,13 @@ def encode(value: Any, op: str) -> Array:
 
 
 def _form(value: Any, blocks: list[bytes], op: str) -> Any:
-    kind = type(value)
+    kind: type[Any] = type(value)
     if value is None or kind in _PLAIN:
         return value
     if kind in (list, tuple) or (isinstance(value, tuple) and kind.__name__ == "Size"):
         return ["list" if kind is list else "tuple", [_form(one, blocks, op) for one in value]]
     if kind in (dict, OrderedDict):
-        pairs = [[_form(key, blocks, op), _form(one, blocks, op)] for key, one in value.items()]
+        pairs = [[_form(key, blocks, op), _form(one, blocks, op)] for key, one in dict(value).items()]
         return ["dict" if kind is dict else "ordered", pairs]
     if kind in (bytes, bytearray):
         blocks.append(bytes(value))

@@ -123,17 +123,16 @@ class TrainStep:
             )
         starts = [sum(sizes[:at]) for at in range(len(sizes))]
         self._follow()
-        if not self._alike:
-            changed = self._set.changed()
+        # Devices of different kinds take the parameters that the first one has computed.
+        changed: list[Any] = [()] * len(sizes) if self._alike else self._set.changed()
         keys = [tuple((part.shape[1:], str(part.dtype)) for part in batch) + (size,) for size in sizes]
         repeats = not self._draws and all(rank.replays(key) for rank, key in zip(self._ranks, keys))
         before, total, replays = self._agreed(count, repeats)
         offset = tell()
 
         def run(at: int) -> Tensor:
-            if not self._alike:
-                for ours, values in changed[at]:
-                    ours.write(values)
+            for ours, values in changed[at]:
+                ours.write(values)
             fields = [_on_device(part, starts[at], sizes[at], count, self._ranks[at].queue) for part in batch]
             shard = _Shard(before + starts[at], sizes[at], total, offset)
             loss: Tensor = self._ranks[at].step(keys[at], fields, shard, replays)

@@ -451,7 +451,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     },
     "netcl.runtime.stream": {"Scheduler": "(async_mode=False)", "Stream": "(queue=None, priority=0)"},
     "netcl.runtime.stream.Scheduler": {"run": "(wait=True)", "submit": "(op, stream=None, after=())"},
-    "netcl.runtime.stream.Stream": {"synchronize": "()", "wait_for": "(x)"},
+    "netcl.runtime.stream.Stream": {"queue": "", "synchronize": "()", "wait_for": "(x)"},
     "netcl.core.Tensor": {
         "T": "",
         "all": "(axis=None, keepdims=False)",
@@ -511,6 +511,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "rand": "(*shape, **place)",
         "randn": "(*shape, **place)",
         "register_hook": "(hook)",
+        "register_post_accumulate_grad_hook": "(hook)",
         "relu": "()",
         "requires_grad": "",
         "reshape": "(*sizes, shape=None)",

@@ -161,6 +161,7 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.core.Tensor.rand": "ops-full",
     "netcl.core.Tensor.randn": "ops-full",
     "netcl.core.Tensor.register_hook": "gradient",
+    "netcl.core.Tensor.register_post_accumulate_grad_hook": "gradient",
     "netcl.core.Tensor.uniform_": "ops-full",
     "netcl.core.backend.protocol.KernelText": "opencl-kernels",
     "netcl.core.device.icd": "tensor",
