@@ -211,6 +211,7 @@ class ParallelFunction(ag.Function):
     @staticmethod
     def forward(ctx: Context, run: ParallelCall, *tensors: Tensor) -> Any:
         ctx.run = run  # type: ignore[attr-defined]
+        ctx.set_materialize_grads(False)  # a result that is not used gives no gradient to its parameters
         return run.forward(True)
 
     @staticmethod

@@ -129,7 +129,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """``input`` where ``condition`` is true, else ``other``; of the condition alone the positions of true elements."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    return nc.where(condition, input, other)
+    given: Any = input
+    return nc.where(condition, given, other)
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
