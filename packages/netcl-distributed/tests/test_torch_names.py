@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -466,6 +467,28 @@ def test_a_group_that_a_stranger_and_a_wrong_rank_disturb_is_complete(monkeypatc
         assert zero.communicate(timeout=60)[0] == "rank 0 of 2: 3 gloo\n"
     finally:
         zero.kill()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the modes of files are those of POSIX systems")
+def test_memory_that_another_user_could_write_is_refused(tmp_path: Path) -> None:
+    offered = tmp_path / "netcl-1-0"
+    offered.write_bytes(bytes(1 << 16))
+    offered.chmod(0o666)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(f"{offered}\n".encode())
+
+        other = threading.Thread(target=answer)
+        other.start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(RuntimeError, match="is not trusted"):
+            dist.init_process_group("gloo", address, rank=1, world_size=2, timeout=20)
+        other.join()
+    assert not dist.is_initialized()
 
 
 # -- the launcher ----------------------------------------------------------------------------------------------------

@@ -184,7 +184,11 @@ def _connect(rank: int, size: int, port: int, timeout: float) -> MetGroup:
         if not path:
             raise RankFailedError(0, "rank 0 has ended before the group was complete")
         raise RuntimeError(f"init_process_group: {path}")
-    buffer = MappedBuffer(path, rank)
+    try:
+        buffer = MappedBuffer(path, rank)
+    except BaseException:
+        connection.close()
+        raise
     buffer.set_word(rank, ATTACHED, 1)
     return MetGroup(buffer, timeout, {0: connection})
 
