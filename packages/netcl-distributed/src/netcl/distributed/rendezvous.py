@@ -155,7 +155,11 @@ def _welcome(connection: socket.socket, size: int, path: Path, arrived: dict[int
             connection.sendall(f"refused: this is rank 0 of {size}, there comes rank {rank} of {told}\n".encode())
         connection.close()
         return
-    connection.sendall(f"{path}\n".encode())
+    try:
+        connection.sendall(f"{path}\n".encode())
+    except OSError:  # it has ended; the wait for all ranks says so
+        connection.close()
+        return
     arrived[rank] = connection
 
 
@@ -164,6 +168,10 @@ def _connect(rank: int, size: int, port: int, timeout: float) -> MetGroup:
     while True:
         try:
             connection = socket.create_connection(("127.0.0.1", port), timeout=1.0)
+            if connection.getsockname() == connection.getpeername():
+                # Before rank 0 listens, the system may choose the port itself for this end, and connect it to itself.
+                connection.close()
+                raise ConnectionRefusedError
         except OSError:
             if deadline.expired():
                 raise CollectiveTimeoutError(
