@@ -513,6 +513,21 @@ def test_a_state_has_to_be_consolidated_after_the_last_step() -> None:
     dist.run_on_devices(rank, ["cpu", "cpu"])
 
 
+def test_a_hook_makes_each_state_dict_gather() -> None:
+    def rank(group: Any) -> Any:
+        params = parameters()
+        optimizer = ZeroRedundancyOptimizer(params, optim.Adam)
+        optimizer.register_state_dict_pre_hook(lambda one: one.consolidate_state_dict(to=None))
+        found = []
+        for number in range(2):
+            steps(optimizer, params, range(number, number + 1))
+            found.append([entry["step"] for entry in optimizer.state_dict()["state"].values()])
+        return found
+
+    wanted = [[number + 1.0] * len(SHAPES) for number in range(2)]
+    assert dist.run_on_devices(rank, ["cpu", "cpu"]) == [wanted] * 2
+
+
 def test_a_state_of_another_shape_is_refused_by_all_ranks_and_changes_nothing() -> None:
     plain = optim.Adam(params := parameters())
     steps(plain, params, range(1))

@@ -246,6 +246,9 @@ class ZeroRedundancyOptimizer(Optimizer):
     def consolidate_state_dict(self, to: int | None = 0) -> None:
         """Gathers the states of all ranks, as tensors on the host, on rank ``to``, or on every rank for None. All ranks
         call it, and then rank ``to`` calls ``state_dict()``.
+
+        If every rank calls ``state_dict()``, as ranks with a Trainer of their own do, this makes each call gather:
+        ``optimizer.register_state_dict_pre_hook(lambda one: one.consolidate_state_dict(to=None))``.
         """
         if to is not None:
             self.group._check_rank(to, "to")
