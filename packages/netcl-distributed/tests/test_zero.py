@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from netcl import optim
 from netcl.amp import GradScaler
 from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.device import device
-from netcl.core.errors import CollectiveMismatchError, ShapeError, UnsupportedError
+from netcl.core.errors import CaptureError, CollectiveMismatchError, ShapeError, UnsupportedError
 from netcl.distributed import RankFailedError
-from netcl.distributed.optim import ZeroRedundancyOptimizer
+from netcl.distributed.optim import DiLoCo, ZeroRedundancyOptimizer
 
 SHARDED = Path(__file__).parent / "ranks" / "sharded.py"
 SHAPES: tuple[tuple[int, ...], ...] = ((7, 5), (5,), (3,), (4, 4), (), (11,))
@@ -101,6 +102,31 @@ def test_new_values_are_gathered_in_rounds_for_each_dtype(bucket_mb: float, coll
         steps(optim.Adam(params, lr=0.1), params, range(2))
         assert dist.run_on_devices(rank, ["cpu", "cpu"]) == [bits(params)] * 2
     assert counts == [collectives] * 2
+
+
+@pytest.mark.level("staging")
+@pytest.mark.parametrize("bucket_mb", [16, 1e-4])
+@pytest.mark.parametrize("size", [2, 3])
+def test_devices_that_exchange_tensors_gather_new_values_themselves(
+    size: int, bucket_mb: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NETCL_DIST_STAGING", "on")
+    handle = manager.default()
+    assert handle is not None
+    dtypes = ("float32", "float32", "bfloat16")
+
+    def rank(group: Any) -> Any:
+        params = parameters(dtypes)
+        optimizer = ZeroRedundancyOptimizer(params, optim.AdamW, lr=0.1, bucket_mb=bucket_mb)
+        steps(optimizer, params, range(3))
+        return bits(params), optimizer._new_values._exchange is not None
+
+    parts = manager.split(handle, size)
+    with device(parts[0]):
+        params = parameters(dtypes)
+        steps(optim.AdamW(params, lr=0.1), params, range(3))
+        wanted = bits(params)
+    assert dist.run_on_devices(rank, parts) == [(wanted, True)] * size
 
 
 @pytest.mark.parametrize("kind", [optim.LAMB, optim.Adafactor, optim.RMSprop])
@@ -547,6 +573,28 @@ def test_a_state_of_another_shape_is_refused_by_all_ranks_and_changes_nothing() 
         assert {id(p): entry["exp_avg"].numpy().tobytes() for p, entry in optimizer.state.items()} == before
 
     dist.run_on_devices(rank, ["cpu", "cpu"])
+
+
+@pytest.mark.level("staging")
+@pytest.mark.level("capture")
+def test_steps_that_python_has_to_run_are_not_captured() -> None:
+    from netcl.runtime.capture import capture
+
+    params = parameters()
+    sharded = ZeroRedundancyOptimizer(params, optim.SGD, shard_gradients=True)
+    local = DiLoCo(optim.SGD(params), sync_every=2)
+
+    def step(optimizer: Any, scale: Tensor) -> None:
+        sum(((p * scale).sum() for p in params[1:]), params[0].sum()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for optimizer in (sharded, local):
+        step(optimizer, Tensor.ones(()))
+        with pytest.raises(CaptureError, match="which a replay does not run"):
+            capture(partial(step, optimizer), Tensor.ones(()))
+        optimizer.zero_grad()
+        sharded._shards.remove()
 
 
 def test_different_calls_of_the_ranks_are_reported() -> None:

@@ -1,6 +1,6 @@
 """A rank that trains by the Trainer on its part of the data, eagerly and compiled; rank 0 writes what it found as JSON.
 
-trained_by_ranks.py FILE
+trained_by_ranks.py FILE (whole | divided)      divided: the state of the optimizer is divided among the ranks
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import netcl.distributed as dist
 from netcl import nn, ops
 from netcl.data import ArrayDataset, DataLoader
+from netcl.distributed.optim import ZeroRedundancyOptimizer
 from netcl.optim import AdamW
 from netcl.trainer import Trainer
 
@@ -28,7 +29,10 @@ def train(group: Any, compiled: bool) -> tuple[float, bool]:
     rng = np.random.default_rng(group.rank)
     count = 40 + 3 * group.rank
     data = ArrayDataset(rng.standard_normal((count, 16)).astype(np.float32), rng.integers(0, 5, count))
-    trainer = Trainer(dist.DataParallel(model), AdamW(model.parameters(), lr=1e-2), compile=compiled, seed=0)
+    params = list(model.parameters())
+    divided = sys.argv[2] == "divided"
+    optimizer: Any = ZeroRedundancyOptimizer(params, AdamW, lr=1e-2) if divided else AdamW(params, lr=1e-2)
+    trainer = Trainer(dist.DataParallel(model), optimizer, compile=compiled, seed=0)
     trainer.fit(DataLoader(data, batch_size=16), epochs=5)
     return sum(float(abs(param).sum()) for param in model.parameters()), bool(
         trainer._step is not None and trainer._step.replays

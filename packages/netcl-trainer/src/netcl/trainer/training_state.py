@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netcl.core import Tensor
+from netcl.distributed.optim import ZeroRedundancyOptimizer
 from netcl.trainer.step import TrainingStep
 
 Array = npt.NDArray[Any]
@@ -57,7 +58,10 @@ class TrainingState:
     """
 
     def __init__(self, step: TrainingStep) -> None:
-        given = {"optimizer": step.optimizer, "ema": step.ema, "scaler": step.scaler}
+        # Of an optimizer whose state is divided among ranks, the part that this rank's step changes.
+        divided = isinstance(step.optimizer, ZeroRedundancyOptimizer)
+        optimizer = step.optimizer.optim if divided else step.optimizer
+        given = {"optimizer": optimizer, "ema": step.ema, "scaler": step.scaler}
         self._objects = {name: thing for name, thing in given.items() if thing is not None}
         self._tensors: dict[str, Tensor] = dict(step.model.named_parameters())
         self._tensors.update(step.model.named_buffers())
@@ -66,7 +70,7 @@ class TrainingState:
         for part in (step.sums, step.guard):
             self._tensors.update({} if part is None else part.tensors())
         known = {id(p): name for name, p in step.model.named_parameters()}
-        stepped = [p for group in step.optimizer.param_groups for p in group["params"]]
+        stepped = [p for group in optimizer.param_groups for p in group["params"]]
         self._names = {index: known[id(p)] for index, p in enumerate(stepped) if id(p) in known}
 
     def read(self) -> Snapshot:

@@ -11,6 +11,7 @@ import numpy as np
 
 from netcl import ops
 from netcl.core import Tensor
+from netcl.distributed.captured import refuse_capture
 from netcl.distributed.flat import flatten_tensors
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.work import Work
@@ -71,6 +72,10 @@ class GradientShards:
         if self.reduced:
             raise RuntimeError(
                 "a backward pass after reduce_gradients(): the gradients are complete; call step() or zero_grad() first"
+            )
+        if not self._given:
+            refuse_capture(
+                param, "sharded gradients are sent by Python code, which a replay does not run; step eagerly"
             )
         if place in self._given:  # a second pass, whose gradients are added
             self._flush()

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from netcl.core import Tensor
+from netcl.distributed.captured import refuse_capture
 from netcl.distributed.collectives import _group
 from netcl.distributed.flat import by_dtype, flatten_tensors, unflatten_into
 from netcl.distributed.group import ProcessGroup
-from netcl.optim import Optimizer
+from netcl.optim import Optimizer, Rule
 
 __all__ = ["PeriodicModelAverager", "PostLocalSGDOptimizer", "WrappedOptimizer"]
 
@@ -84,6 +85,18 @@ class WrappedOptimizer(Optimizer):
     def _hooks(self) -> Any:  # type: ignore[override]
         return self.optim._hooks
 
+    def check(self, group: Mapping[str, Any]) -> None:
+        """Raises ValueError if an option of ``group`` is invalid for the wrapped optimizer."""
+        self.optim.check(group)
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        """Returns the rule of the wrapped optimizer for the options of ``group``."""
+        return self.optim.rule(group)
+
+    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
+        """Returns the scalars that the rule reads."""
+        return self.optim.numbers(group)
+
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Adds a group to the wrapped optimizer."""
         self.optim.add_param_group(group)
@@ -94,6 +107,12 @@ class WrappedOptimizer(Optimizer):
 
     def _local_step(self, closure: Callable[[], Any] | None) -> Any:
         """Takes a step of the wrapped optimizer and returns its loss."""
+        params = [p for group in self.param_groups for p in group["params"]]
+        if params:
+            refuse_capture(
+                params[0],
+                f"{type(self).__name__} counts its steps in Python, which a replay does not run; step eagerly",
+            )
         self.optim.found_inf, self.optim.grad_scale = self.found_inf, self.grad_scale
         try:
             return self.optim.step(closure)

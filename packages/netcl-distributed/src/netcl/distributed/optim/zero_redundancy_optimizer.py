@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import zip_longest
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +17,7 @@ from netcl.distributed.flat import by_dtype, flatten_tensors, unflatten_into
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.objects import gathered_objects
 from netcl.distributed.optim.gradient_shards import GradientShards
+from netcl.distributed.optim.new_values import NewValues
 from netcl.optim import LBFGS, Optimizer, Rule
 
 __all__ = ["ZeroRedundancyOptimizer"]
@@ -88,6 +88,8 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._consolidated: dict[int, dict[str, Any]] | None = None
         self._bucket_bytes = int(bucket_mb * 2**20)
         self._shards: GradientShards | None = None
+        self._new_values: NewValues
+        self._gathered: list[int] | None = None
         # It has the options of every group, and checks them; it is replaced before it gets a state.
         self.optim: Optimizer = optimizer_class(params, **defaults)
         self._complete = False
@@ -178,26 +180,13 @@ class ZeroRedundancyOptimizer(Optimizer):
             own.found_inf = own.grad_scale = None
         if self._shards is not None:
             self.zero_grad()
-        self._gather()
+        params = self._trained()
+        ids = [id(p) for p in params]
+        if self._gathered != ids:  # at the first step, and after a change of groups or of requires_grad
+            owners = [self._owners[one] for one in ids]
+            self._new_values, self._gathered = NewValues(params, owners, self.group, self._bucket_bytes), ids
+        self._new_values.gather()
         return loss
-
-    def _gather(self) -> None:
-        """Writes the values of each parameter's owner into the parameter on all other ranks, in rounds, so that the
-        values on the way need ``bucket_bytes`` of memory for each rank, or a parameter's if that is more.
-        """
-        if self.group.size == 1:
-            return
-        for same in by_dtype(self._trained()):
-            owned: list[list[Tensor]] = [[] for _ in range(self.group.size)]
-            for p in same:
-                owned[self._owners[id(p)]].append(p)
-            for parts in zip_longest(*(_rounds(part, self._bucket_bytes) for part in owned), fillvalue=[]):
-                joined = self.group.all_gather(flatten_tensors(parts[self.group.rank], same[0]))
-                start = 0
-                for rank, part in enumerate(parts):
-                    if rank != self.group.rank:
-                        unflatten_into(joined, part, start)
-                    start += sum(p.size for p in part)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients, or fills them with zeros; sharded gradients are always dropped."""
@@ -312,16 +301,3 @@ class ZeroRedundancyOptimizer(Optimizer):
         raise TypeError(
             "a ZeroRedundancyOptimizer is not copied or pickled: its state is on several ranks; save state_dict()"
         )
-
-
-def _rounds(params: Sequence[Tensor], nbytes: int) -> list[list[Tensor]]:
-    """Returns the parameters in lists of at most ``nbytes``, or of one parameter."""
-    rounds: list[list[Tensor]] = []
-    left = 0
-    for p in params:
-        if not rounds or p.nbytes > left:
-            rounds.append([])
-            left = nbytes
-        rounds[-1].append(p)
-        left -= p.nbytes
-    return rounds
