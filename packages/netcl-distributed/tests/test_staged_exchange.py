@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core import DeviceHandle, Tensor, config
+from netcl.core import DeviceHandle, Tensor, config, manager
 from netcl.core.device import device
-from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
+from netcl.core.errors import CaptureError, CollectiveMismatchError, CollectiveTimeoutError
 from netcl.distributed import RankFailedError, run_on_devices, staged_exchange
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.staging_segment import StagingSegment, segment_bytes
+from netcl.runtime.capture import capture
 
 RANKS = Path(__file__).parent / "ranks"
 COUNT = 3_000_017
@@ -239,3 +240,22 @@ def test_captured_steps_have_the_bits_of_eager_ones(
         alone = runpy.run_path(str(RANKS / "captured.py"))["train"](None, False)
     for name, values in alone.items():
         np.testing.assert_allclose(eager[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "all_gather"])
+def test_collectives_of_tensors_are_not_captured(name: str) -> None:
+    def rank(group: ProcessGroup) -> float:
+        x = Tensor.ones((COUNT,))
+        group.all_reduce(Tensor.ones((COUNT,)))  # makes the exchange
+
+        def step(given: Tensor) -> Any:
+            return getattr(group, name)(given * 2.0)
+
+        with pytest.raises(CaptureError, match="which a replay does not run"):
+            capture(step, x)
+        return float(getattr(group, name)(x).sum())
+
+    handle = manager.default()
+    assert handle is not None
+    with config.override(DIST_STAGING="on"):
+        assert run_on_devices(rank, manager.split(handle, 2)) == [2.0 * COUNT] * 2

@@ -12,6 +12,7 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import CollectiveMismatchError, ShapeError
+from netcl.distributed.captured import refuse_capture
 from netcl.distributed.reductions import REDUCED, Array, check_op, even_bounds
 from netcl.distributed.work import CommThread, Work
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["ProcessGroup", "Signature", "Value"]
 
 Value: TypeAlias = Tensor | Array
+_CAPTURED = (
+    "a collective of tensors begins in Python, which a replay does not run; call it outside of the captured step, or "
+    "let DataParallel, DistributedDataParallel or ZeroRedundancyOptimizer call it"
+)
 _ON_DEVICES_FROM = 1 << 20  # bytes: smaller tensors cost more on the way than the host needs for them
 
 
@@ -111,6 +116,7 @@ class ProcessGroup(ABC):
         signature = self._signed("all_reduce", x, reduce=op)
         exchange = self._exchange_for(x, op)
         if exchange is not None and isinstance(x, Tensor):
+            refuse_capture(x, _CAPTURED)
 
             def reduced() -> Value:
                 self._barrier()  # compares the signatures
@@ -287,6 +293,7 @@ class ProcessGroup(ABC):
     def _gathered(self, name: str, x: Value, root: int, async_op: bool) -> Any:
         exchange = self.made_exchange(x) if root < 0 else None
         if exchange is not None and isinstance(x, Tensor):
+            refuse_capture(x, _CAPTURED)
 
             def gathered() -> Tensor:
                 rows = self._concatenate(np.array([_rows(x)], np.int64), [1] * self.size)
