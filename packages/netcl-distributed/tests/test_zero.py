@@ -289,6 +289,25 @@ def test_groups_schedules_and_added_groups_reach_the_ranks() -> None:
         assert dist.run_on_devices(rank, ["cpu"] * 3) == [plain] * 3
 
 
+def test_names_of_parameters_stay_in_the_state() -> None:
+    def rank(group: Any) -> Any:
+        params = parameters()
+        named = [(f"p{at}", p) for at, p in enumerate(params)]
+        optimizer = ZeroRedundancyOptimizer(named, optim.Adam)
+        steps(optimizer, params, range(1))
+        optimizer.consolidate_state_dict(None)
+        state = optimizer.state_dict()
+        optimizer.load_state_dict(state)
+        own = optimizer.optim.param_groups[0]
+        return state["param_groups"][0]["param_names"], own["param_names"], [len(own["params"])]
+
+    names = [f"p{at}" for at in range(len(SHAPES))]
+    found = dist.run_on_devices(rank, ["cpu", "cpu"])
+    assert [one[0] for one in found] == [names, names]
+    assert [one[1] for one in found] == [["p0", "p4"], ["p1", "p2", "p3", "p5"]]
+    assert [one[2] for one in found] == [[2], [4]]
+
+
 def test_a_closure_gives_the_gradients_and_hooks_are_called_once() -> None:
     calls: list[int] = []
 

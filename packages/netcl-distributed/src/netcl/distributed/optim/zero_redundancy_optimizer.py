@@ -22,6 +22,8 @@ from netcl.optim import LBFGS, Optimizer, Rule
 
 __all__ = ["ZeroRedundancyOptimizer"]
 
+_BY_PARAMETER = ("params", "param_names")  # the items of a group that have a value for each parameter
+
 
 class ZeroRedundancyOptimizer(Optimizer):
     """An optimizer whose state is divided among the ranks of a group (Rajbhandari et al. 2020, ZeRO stage 1).
@@ -122,7 +124,9 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def _owned(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a group with the parameters of this rank alone."""
-        return {**group, "params": [p for p in group["params"] if self._owners[id(p)] == self.group.rank]}
+        at = [at for at, p in enumerate(group["params"]) if self._owners[id(p)] == self.group.rank]
+        own = {name: [group[name][place] for place in at] for name in _BY_PARAMETER if name in group}
+        return {**group, **own}
 
     def _trained(self) -> list[Tensor]:
         return [p for group in self.param_groups for p in group["params"] if p.requires_grad]
@@ -151,7 +155,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     def _send(self, group: Any) -> None:
         for ours, theirs in zip(self.param_groups, self.optim.param_groups):
             if ours is group:
-                theirs.update({name: value for name, value in group.items() if name != "params"})
+                theirs.update({name: value for name, value in group.items() if name not in _BY_PARAMETER})
 
     @property
     def state(self) -> dict[Tensor, dict[str, Any]]:
@@ -289,7 +293,8 @@ class ZeroRedundancyOptimizer(Optimizer):
         for group, saved in zip(self.param_groups, state_dict["param_groups"]):
             keys = [key for p, key in zip(group["params"], saved["params"]) if self._owners[id(p)] == self.group.rank]
             kept.update({key: state[key] for key in keys if key in state})
-            groups.append({**saved, "params": keys})
+            options = {name: value for name, value in saved.items() if name not in _BY_PARAMETER}
+            groups.append({**options, "params": keys})
         self.optim.load_state_dict({"state": kept, "param_groups": groups})
         for group, saved in zip(self.param_groups, state_dict["param_groups"]):
             group.update({name: value for name, value in saved.items() if name != "params"})
