@@ -11,6 +11,7 @@ from netcl.core import Tensor
 class _Unbind(ag.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> tuple[Tensor, ...]:
+        ctx.set_materialize_grads(False)  # parts that are not used share one zero
         return tuple(ag.unbind(x, 0))
 
     @staticmethod
