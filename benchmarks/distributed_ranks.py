@@ -98,7 +98,7 @@ class Exchange:
     def __call__(self) -> None:
         self.buckets.begin()
         for place in range(len(self.params) - 1, -1, -1):
-            self.buckets.give(place, self.grads[place])
+            self.buckets.add(place, self.grads[place])
         for param, total in zip(self.params, self.buckets.finish()):
             if total is not None:
                 Tensor.from_host(param.queue, total)
