@@ -91,7 +91,7 @@ class Exchange:
 
     def __init__(self, module: Any, group: ProcessGroup, local: bool) -> None:
         self.params = list(module.parameters())
-        self.grads = [ops.clone(param) for param in self.params]
+        self.grads = [ops.clone(param.detach()) for param in self.params]
         outer, inner = (None, group) if local else (group, None)
         self.buckets = Buckets(self.params, inner, outer, int(BUCKET_MB * 2**20), None)
 
