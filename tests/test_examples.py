@@ -111,16 +111,30 @@ def test_programs_for_pytorch_run(name: str, root: Path, tmp_path: Path) -> None
     assert np.isfinite(losses).all()
 
 
-def test_a_program_for_torchrun_runs_in_two_processes(root: Path) -> None:
-    command = [sys.executable, "-W", "error", "-m", "netcl.distributed.run", "-n", "2", "-m", "netcl.torch"]
-    options = ("--steps", "60", "--samples", "768")
-    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NETCL_DEVICE": "cpu"}
+@pytest.mark.timeout(300)
+def test_a_program_for_torchrun_has_the_losses_of_one_process(root: Path, tmp_path: Path) -> None:
+    launcher = ("-m", "netcl.distributed.run")
     program = str(root / "examples/torch/ddp.py")
-    done = subprocess.run([*command, program, *options], capture_output=True, text=True, timeout=110, env=env)
-    assert done.returncode == 0, done.stderr
-    found = re.fullmatch(r"step 50: loss \S+\naccuracy (\S+) %\n", done.stdout)
-    assert found is not None, done.stdout
-    assert float(found[1]) > 60  # guessing is right in 33 %
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NETCL_DEVICE": "cpu"}
+    losses = {}
+    for name, command in {
+        "alone": ("-m", "netcl.torch"),
+        "one": (*launcher, "-n", "1", "-m", "netcl.torch"),
+        "two": (*launcher, "-n", "2", "-m", "netcl.torch"),
+        "three": (*launcher, "--standalone", "--nproc_per_node=3", "-m", "netcl.torch"),
+    }.items():
+        options = ("--steps", "60", "--samples", "768", "--losses", str(tmp_path / name))
+        line = [sys.executable, "-W", "error", *command, program, *options]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=110, env=env)
+        assert done.returncode == 0, done.stderr
+        found = re.fullmatch(r"step 50: loss \S+\naccuracy (\S+) %\n", done.stdout)
+        assert found is not None, done.stdout
+        assert float(found[1]) > 60  # guessing is right in 33 %
+        losses[name] = np.loadtxt(tmp_path / name)
+    assert losses["one"].tolist() == losses["alone"].tolist()
+    for name in ("two", "three"):
+        np.testing.assert_allclose(losses[name], losses["alone"], rtol=1e-3)
+        assert losses[name].tolist() != losses["alone"].tolist()
 
 
 @pytest.mark.deep

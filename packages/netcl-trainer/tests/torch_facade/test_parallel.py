@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from netcl.torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from netcl.torch.nn.parallel import DistributedDataParallel as DDP
 
 nn = torch.nn
-EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "torch" / "ddp.py"
 X = np.random.default_rng(0).standard_normal((4, 12, 5)).astype(np.float32)  # by micro-batch
 
 
@@ -388,27 +386,6 @@ def launched(*command, env=None, timeout=110):
 
 
 LAUNCHER = ("-m", "netcl.distributed.run")
-
-
-def test_a_script_for_torchrun_runs_unchanged_and_equals_one_process(tmp_path):
-    options = ("--steps", "12", "--samples", "256", "--losses")
-    runs = {}
-    for name, command in {
-        "alone": ("-m", "netcl.torch", str(EXAMPLE)),
-        "one": (*LAUNCHER, "-n", "1", "-m", "netcl.torch", str(EXAMPLE)),
-        "two": (*LAUNCHER, "-n", "2", "-m", "netcl.torch", str(EXAMPLE)),
-        "three": (*LAUNCHER, "--standalone", "--nproc_per_node=3", "-m", "netcl.torch", str(EXAMPLE)),
-    }.items():
-        done = launched("-W", "error", *command, *options, str(tmp_path / name))
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.splitlines()[-1].startswith("accuracy ")
-        assert done.stdout.count("accuracy") == 1
-        runs[name] = np.loadtxt(tmp_path / name)
-    assert len(runs["alone"]) == 12
-    assert runs["one"].tolist() == runs["alone"].tolist()
-    np.testing.assert_allclose(runs["two"], runs["alone"], rtol=1e-4)
-    np.testing.assert_allclose(runs["three"], runs["alone"], rtol=1e-4)
-    assert runs["two"].tolist() != runs["alone"].tolist()
 
 
 FAULTY = """
