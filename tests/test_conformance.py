@@ -122,6 +122,11 @@ def twice(self, *inputs):
     return plain(self, *inputs)
 CapturedStep.replay = twice
 """
+WRONG_PART = """
+from netcl.runtime.staging import Staging
+plain = Staging.download
+Staging.download = lambda self, source, first, count, at, after=(): plain(self, source, 0, count, at, after)
+"""
 NO_KERNELS = """
 from netcl.profiling.trace import profile
 profile.kernels = property(lambda self: [])
@@ -160,6 +165,7 @@ KernelSpec.build = build
         (TRUNCATED_HALF, ("--level", "half"), "half rounds promotes and is read"),
         (WRONG_TRACE, ("--level", "tracing"), "jit gives the values"),
         (REPLAYS_TWICE, ("--level", "capture"), "a replay has the results"),
+        (WRONG_PART, ("--level", "staging"), "parts pass by the memory"),
         (NO_KERNELS, ("--level", "profiling"), "a profile lists what ran"),
         (NO_SUMMARY, ("--level", "pools"), "summaries are texts"),
         ("import netcl.special as s\ndel s.expit", ("--level", "front"), "netcl.special has no expit"),

@@ -710,8 +710,7 @@ class Tensor:
 
     def transpose(self, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> Any:
         """Two axes exchanged; none given reverses all axes, and more are a permutation."""
-        named = tuple(one for one in (dim0, dim1) if one is not None)
-        return _op("transpose", self, _sequence((*axes, *named)))
+        return _op("transpose", self, _sequence((*axes, *(dim for dim in (dim0, dim1) if dim is not None))))
 
     def expand(self, *sizes: Any) -> Any:
         """A view broadcast to the shape."""
