@@ -18,7 +18,7 @@ from netcl.distributed.work import CommThread, Work
 
 if TYPE_CHECKING:
     from netcl.core.device import DeviceHandle
-    from netcl.distributed.staged_exchange import StagedExchange
+    from netcl.distributed.staging.exchange import StagedExchange
 
 __all__ = ["ProcessGroup", "Signature", "Value"]
 

@@ -17,7 +17,7 @@ from netcl.distributed.current import active_group
 from netcl.distributed.reductions import Array
 from netcl.distributed.shared_buffer import ABORT_CODE, DONE, FAILED, HEAD, RANK_WORDS, SharedBuffer
 from netcl.distributed.shared_buffer_group import SharedBufferGroup
-from netcl.distributed.staging_segment import SLOT_BYTES, SLOTS, StagingSegment, segment_bytes
+from netcl.distributed.staging.segment import SLOT_BYTES, SLOTS, StagingSegment, segment_bytes
 
 __all__ = ["LocalGroup", "local_groups", "run_on_devices"]
 

@@ -17,9 +17,9 @@ from netcl.distributed.group import ProcessGroup
 from netcl.distributed.wire import check_compression
 
 if TYPE_CHECKING or "staging" in LEVELS:
-    from netcl.distributed.staged_buckets import StagedBuckets
+    from netcl.distributed.staging.buckets import StagedBuckets
 if TYPE_CHECKING:
-    from netcl.distributed.staged_exchange import StagedExchange
+    from netcl.distributed.staging.exchange import StagedExchange
 
 __all__ = ["Reducer"]
 

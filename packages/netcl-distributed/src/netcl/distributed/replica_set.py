@@ -24,7 +24,7 @@ from netcl.distributed.sync_batchnorm import SyncBatchNorm
 from netcl.ops.random import get_rng_state, set_rng_state
 
 if TYPE_CHECKING or "staging" in LEVELS:
-    from netcl.distributed.staged_buckets import StagedBuckets
+    from netcl.distributed.staging.buckets import StagedBuckets
 
 __all__ = ["ReplicaSet"]
 

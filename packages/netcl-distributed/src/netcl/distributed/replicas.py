@@ -15,7 +15,7 @@ from netcl.distributed.local import LocalGroup
 from netcl.distributed.reductions import Array
 
 if TYPE_CHECKING:
-    from netcl.distributed.staged_buckets import StagedBuckets
+    from netcl.distributed.staging.buckets import StagedBuckets
 
 __all__ = ["Replica", "tensors_of"]
 

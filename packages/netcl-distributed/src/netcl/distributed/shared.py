@@ -24,7 +24,7 @@ from netcl.distributed.reductions import Array
 from netcl.distributed.shared_buffer import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, SharedBuffer
 from netcl.distributed.shared_buffer_group import SharedBufferGroup
 from netcl.distributed.shared_folder import PREFIX, segment_folder, segment_prefix
-from netcl.distributed.staging_segment import (
+from netcl.distributed.staging.segment import (
     SLOT_BYTES,
     SLOTS,
     StagingSegment,

@@ -21,10 +21,10 @@ from netcl.distributed.errors import mismatch
 from netcl.distributed.group import ProcessGroup, Signature, Value
 from netcl.distributed.reductions import REDUCED, Array, even_bounds, reduce_in_order
 from netcl.distributed.shared_buffer import MISMATCHED, SharedBuffer
-from netcl.distributed.staging_segment import StagingSegment
+from netcl.distributed.staging.segment import StagingSegment
 
 if TYPE_CHECKING or "staging" in LEVELS:
-    from netcl.distributed.staged_exchange import StagedExchange
+    from netcl.distributed.staging.exchange import StagedExchange
 if TYPE_CHECKING:
     from netcl.core.device import DeviceHandle
 

@@ -26,7 +26,7 @@ from netcl.distributed.replicas import Replica
 from netcl.ops.random import tell
 
 if TYPE_CHECKING or "staging" in LEVELS:
-    from netcl.distributed.staged_buckets import StagedBuckets
+    from netcl.distributed.staging.buckets import StagedBuckets
 if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import CapturedStep, capture
 

@@ -16,7 +16,7 @@ from netcl.distributed.group import ProcessGroup
 if TYPE_CHECKING or "staging" in LEVELS:
     from netcl.runtime.staging import host_call, order_after
 if TYPE_CHECKING:
-    from netcl.distributed.staged_exchange import StagedExchange
+    from netcl.distributed.staging.exchange import StagedExchange
 
 __all__ = ["NewValues"]
 

@@ -16,9 +16,10 @@ import pytest
 from netcl.core import DeviceHandle, Tensor, config, manager
 from netcl.core.device import device
 from netcl.core.errors import CaptureError, CollectiveMismatchError, CollectiveTimeoutError
-from netcl.distributed import RankFailedError, run_on_devices, staged_exchange
+from netcl.distributed import RankFailedError, run_on_devices
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.staging_segment import StagingSegment, segment_bytes
+from netcl.distributed.staging import exchange as staging_exchange
+from netcl.distributed.staging.segment import StagingSegment, segment_bytes
 from netcl.runtime.capture import capture
 
 RANKS = Path(__file__).parent / "ranks"
@@ -28,7 +29,7 @@ COUNT = 3_000_017
 @pytest.fixture(params=["gathering", "reducing"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways of an exchange, for groups that take the first."""
-    monkeypatch.setattr(staged_exchange, "_GATHERING_RANKS", 3 if request.param == "gathering" else 0)
+    monkeypatch.setattr(staging_exchange, "_GATHERING_RANKS", 3 if request.param == "gathering" else 0)
     return str(request.param)
 
 
@@ -114,7 +115,7 @@ def test_small_tensors_arrays_and_other_deliverys_stay_on_the_host() -> None:
 def test_one_driver_that_refuses_the_memory_makes_all_use_the_host(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = staged_exchange.StagedExchange
+    made = staging_exchange.StagedExchange
 
     def refusing(buffer: Any, segment: Any, queue: Any) -> Any:
         if buffer.rank == 0:

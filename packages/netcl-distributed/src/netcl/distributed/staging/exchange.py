@@ -25,11 +25,11 @@ from netcl import ops
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
 from netcl.distributed.backoff import Deadline
-from netcl.distributed.device_sums import sum_of_ranks
 from netcl.distributed.errors import mismatch
 from netcl.distributed.reductions import even_bounds
 from netcl.distributed.shared_buffer import SharedBuffer
-from netcl.distributed.staging_segment import SENT, SUMMED, TAKEN, StagingSegment
+from netcl.distributed.staging.segment import SENT, SUMMED, TAKEN, StagingSegment
+from netcl.distributed.staging.sums import sum_of_ranks
 from netcl.runtime.staging import Pending, Staging, host_call, mark, order_after
 
 __all__ = ["Delivery", "StagedExchange"]
