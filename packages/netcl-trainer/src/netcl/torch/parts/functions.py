@@ -221,7 +221,7 @@ def _spread(name: str) -> Callable[..., Any]:
     return spread
 
 
-std = _spread("std")
-var = _spread("var")
-std_mean = _spread("std_mean")
-var_mean = _spread("var_mean")
+std: Callable[..., Any] = _spread("std")
+var: Callable[..., Any] = _spread("var")
+std_mean: Callable[..., Any] = _spread("std_mean")
+var_mean: Callable[..., Any] = _spread("var_mean")

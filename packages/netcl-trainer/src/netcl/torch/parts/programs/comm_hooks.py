@@ -27,6 +27,6 @@ class _Hook:
         return self.__name__
 
 
-allreduce_hook = _Hook("allreduce_hook", None)
-fp16_compress_hook = _Hook("fp16_compress_hook", "float16")
-bf16_compress_hook = _Hook("bf16_compress_hook", "bfloat16")
+allreduce_hook: _Hook = _Hook("allreduce_hook", None)
+fp16_compress_hook: _Hook = _Hook("fp16_compress_hook", "float16")
+bf16_compress_hook: _Hook = _Hook("bf16_compress_hook", "bfloat16")
