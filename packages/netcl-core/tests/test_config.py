@@ -40,6 +40,7 @@ DEFAULTS = {
     "CHECK_CAPTURE": 0,
     "WATCHDOG_S": 30.0,
     "DIST_TIMEOUT_S": 30.0,
+    "DIST_STAGING": "auto",
     "SIGINT": True,
     "PROGRESS": True,
     "SEED": None,

@@ -36,6 +36,7 @@ SEEN_IN = {
     "CHECK_CAPTURE": "netcl-trainer/tests/test_step.py",
     "WATCHDOG_S": "device/test_lost_devices.py",
     "DIST_TIMEOUT_S": "netcl-distributed/tests/test_groups.py",
+    "DIST_STAGING": "netcl-distributed/tests/test_staging.py",
     "SIGINT": "backend/queue/test_teardown.py",
     "PROGRESS": "backend/queue/test_build_progress.py",
     "SEED": "ops/test_random_ops.py",

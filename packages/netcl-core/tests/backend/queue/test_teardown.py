@@ -257,7 +257,7 @@ def test_exit_waits_for_threads_inside_the_driver(start):
         # As the kernel cache reads a file.
         (shutil, "library.copyfileobj(open(reader, 'rb', closefd=False), io.BytesIO())", True),
         (subprocess, "library.run([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=reader)", False),
-        (threading, "library.Event().wait(10)", False),
+        (threading, "library.Event().wait(2)", False),
     ],
 )
 def test_exit_waits_for_threads_in_a_library_on_the_way_into_the_driver(library, call, expected):
@@ -272,6 +272,7 @@ def test_exit_waits_for_threads_in_a_library_on_the_way_into_the_driver(library,
         assert shutdown._in_driver(frame) == expected
     finally:
         os.close(writer)
+        thread.join()  # a process that is starting still needs the reader
         os.close(reader)
 
 
