@@ -19,7 +19,7 @@ from netcl import nn, ops
 from netcl.core import Tensor, manager
 from netcl.core.device import device
 from netcl.distributed import ProcessGroup
-from netcl.distributed.buckets import Buckets
+from netcl.distributed.training.buckets import Buckets
 from netcl.optim import SGD
 
 WIDTH, SAMPLES, LAYERS = 1024, 256, 4

@@ -11,7 +11,7 @@ import netcl.autograd as ag
 import netcl.distributed as dist
 from netcl.core import DeviceHandle, Tensor
 from netcl.distributed.reductions import BFLOAT16, from_bfloat16, reduce_in_order, to_bfloat16
-from netcl.distributed.wire import compress, decompress
+from netcl.distributed.training.wire import compress, decompress
 
 nn = pytest.importorskip("netcl.nn", reason="trains models of netcl-nn, which is not installed")
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from netcl.distributed import shared, shared_folder
+from netcl.distributed.transports import shared, shared_folder
 
 FAULTS = Path(__file__).parent / "ranks" / "faults.py"
 

@@ -12,7 +12,7 @@ import netcl.autograd as ag
 import netcl.distributed as dist
 from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.device import device
-from netcl.distributed import buckets
+from netcl.distributed.training import buckets
 
 nn = pytest.importorskip("netcl.nn", reason="trains models of netcl-nn, which is not installed")
 

@@ -17,7 +17,7 @@ import netcl.distributed as dist
 from netcl.core import DeviceHandle, Tensor, config, manager
 from netcl.core.device import device
 from netcl.core.errors import ShapeError
-from netcl.distributed.load_balancing import LoadBalancer
+from netcl.distributed.training.load_balancing import LoadBalancer
 from netcl.ops import manual_seed
 
 nn = pytest.importorskip("netcl.nn", reason="trains models of netcl-nn, which is not installed")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netcl.distributed.shared import MappedBuffer, create
+from netcl.distributed.transports.shared import MappedBuffer, create
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX, which has owners and modes of files")
 

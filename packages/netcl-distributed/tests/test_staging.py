@@ -36,7 +36,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def small_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slots that the tensors of these tests fill many times."""
-    for module in ("netcl.distributed.local", "netcl.distributed.shared"):
+    for module in ("netcl.distributed.transports.local", "netcl.distributed.transports.shared"):
         monkeypatch.setattr(sys.modules[module], "SLOT_BYTES", 1 << 20)
 
 
@@ -127,7 +127,7 @@ def test_one_driver_that_refuses_the_memory_makes_all_use_the_host(
         group.all_reduce(x)
         return group.exchange(x.device) is None and float(x.sum()) == 1 << 20
 
-    monkeypatch.setattr(sys.modules["netcl.distributed.shared_buffer_group"], "StagedExchange", refusing)
+    monkeypatch.setattr(sys.modules["netcl.distributed.transports.shared_buffer_group"], "StagedExchange", refusing)
     with config.override(DIST_STAGING="on"):
         assert run_on_devices(rank, ["cpu", "cpu"]) == [True, True]
     assert "no memory can be locked" in caplog.text

@@ -24,7 +24,7 @@ from netcl.core.device import device
 from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError, ShapeError, UnsupportedError
 from netcl.distributed import RankFailedError, ReduceOp, run
 from netcl.distributed import distributed_c10d as c10d
-from netcl.distributed.shared_folder import segment_folder
+from netcl.distributed.transports.shared_folder import segment_folder
 
 MEETING = Path(__file__).parent / "ranks" / "meeting.py"
 

@@ -15,7 +15,7 @@ from netcl import ops
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.core.errors import ShapeError
-from netcl.distributed.load_balancing import LoadBalancer, alike
+from netcl.distributed.training.load_balancing import LoadBalancer, alike
 
 nn = pytest.importorskip("netcl.nn", reason="trains models of netcl-nn, which is not installed")
 optim = pytest.importorskip("netcl.optim", reason="trains by optimizers of netcl-optim, which is not installed")

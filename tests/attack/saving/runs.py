@@ -25,7 +25,7 @@ from saving.faults import run_child
 
 def started(folder: Path, ranks: int) -> list[int]:
     """Forks the processes of a run; each writes its result to a file when it is complete."""
-    from netcl.distributed.shared import create
+    from netcl.distributed.transports.shared import create
     from saving import training
 
     rendezvous = create(ranks) if ranks > 1 else None

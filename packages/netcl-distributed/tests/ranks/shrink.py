@@ -10,7 +10,7 @@ import pytest
 
 import netcl.distributed as dist
 from netcl.distributed import RankFailedError
-from netcl.distributed.mpi import MPIGroup
+from netcl.distributed.transports.mpi import MPIGroup
 
 
 def main() -> None:

@@ -19,15 +19,6 @@ with _Checked():
         send,
     )
     from netcl.distributed.current import current_group, get_local_rank, get_rank, get_world_size
-    from netcl.distributed.data_parallel import (
-        DeviceManager,
-        broadcast_params,
-        prepare_replicas,
-        replicate_params,
-        shard_batch,
-        shard_sizes,
-        sync_grads,
-    )
     from netcl.distributed.distributed_c10d import (
         ReduceOp,
         all_gather_into_tensor,
@@ -42,17 +33,26 @@ with _Checked():
     from netcl.distributed.errors import RankFailedError
     from netcl.distributed.group import ProcessGroup
     from netcl.distributed.init_group import destroy_process_group, init_process_group
-    from netcl.distributed.local import local_groups, run_on_devices
     from netcl.distributed.objects import (
         all_gather_object,
         broadcast_object_list,
         gather_object,
         scatter_object_list,
     )
-    from netcl.distributed.parallel import DataParallel
-    from netcl.distributed.step import data_parallel_step
-    from netcl.distributed.sync_batchnorm import SyncBatchNorm, convert_sync_batchnorm
-    from netcl.distributed.train_step import MeanLoss, TrainStep
+    from netcl.distributed.training.data_parallel import (
+        DeviceManager,
+        broadcast_params,
+        prepare_replicas,
+        replicate_params,
+        shard_batch,
+        shard_sizes,
+        sync_grads,
+    )
+    from netcl.distributed.training.parallel import DataParallel
+    from netcl.distributed.training.step import data_parallel_step
+    from netcl.distributed.training.sync_batchnorm import SyncBatchNorm, convert_sync_batchnorm
+    from netcl.distributed.training.train_step import MeanLoss, TrainStep
+    from netcl.distributed.transports.local import local_groups, run_on_devices
     from netcl.distributed.work import Work
 
 __all__ = [

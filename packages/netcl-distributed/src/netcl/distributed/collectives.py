@@ -15,8 +15,8 @@ from netcl.distributed import distributed_c10d
 from netcl.distributed.current import current_group
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.group import ProcessGroup, Value
-from netcl.distributed.local import local_groups
 from netcl.distributed.reductions import Array, check_op, even_bounds, reduce_in_order
+from netcl.distributed.transports.local import local_groups
 
 __all__ = [
     "all_gather",

@@ -17,7 +17,7 @@ from netcl.core.errors import CollectiveMismatchError, ShapeError, UnsupportedEr
 from netcl.distributed.current import backends, current_group, default_group, members
 from netcl.distributed.flat import flatten_tensors
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.local import local_groups
+from netcl.distributed.transports.local import local_groups
 from netcl.distributed.work import CommThread, Work
 
 __all__ = [
@@ -201,7 +201,7 @@ def new_group(
     if len(wanted) != 1 or not 0 <= wanted[0] < whole.size:
         raise UnsupportedError(
             f"new_group: the ranks {wanted} of {whole.size} are not in netcl: a group has all ranks in their order, or "
-            "one of them. With MPI write netcl.distributed.mpi.MPIGroup(timeout, comm.Split(...))"
+            "one of them. With MPI write netcl.distributed.transports.mpi.MPIGroup(timeout, comm.Split(...))"
         )
     if wanted[0] != whole.rank:
         return GroupMember.NON_GROUP_MEMBER

@@ -12,9 +12,9 @@ from netcl.core import config
 from netcl.core.errors import UnsupportedError
 from netcl.distributed.current import backends, default_group, set_default_group
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.local import local_groups
-from netcl.distributed.rendezvous import address_of, meet, numbers
-from netcl.distributed.shared import join
+from netcl.distributed.transports.local import local_groups
+from netcl.distributed.transports.rendezvous import address_of, meet, numbers
+from netcl.distributed.transports.shared import join
 
 __all__ = ["destroy_process_group", "init_process_group"]
 
@@ -113,7 +113,7 @@ def _maker(name: str) -> Callable[[float], ProcessGroup]:
         return join
     if name == "mpi":
         # mpi4py is optional, and importing it starts MPI.
-        from netcl.distributed.mpi import MPIGroup
+        from netcl.distributed.transports.mpi import MPIGroup
 
         return MPIGroup
     found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 from netcl.core import config
-from netcl.distributed.shared import MappedBuffer, attach
-from netcl.distributed.shared_buffer import FAILED
+from netcl.distributed.transports.shared import MappedBuffer, attach
+from netcl.distributed.transports.shared_buffer import FAILED
 
 __all__ = ["main"]
 

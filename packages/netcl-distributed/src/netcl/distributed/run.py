@@ -25,9 +25,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from netcl.distributed.backoff import Deadline
-from netcl.distributed.shared import WINDOW, MappedBuffer, create, sweep
-from netcl.distributed.shared_buffer import ABORT_RANK, ATTACHED, DONE, FAILED
+from netcl.distributed.transports.backoff import Deadline
+from netcl.distributed.transports.shared import WINDOW, MappedBuffer, create, sweep
+from netcl.distributed.transports.shared_buffer import ABORT_RANK, ATTACHED, DONE, FAILED
 
 __all__ = ["launch", "main"]
 

@@ -12,7 +12,7 @@ from netcl.distributed.collectives import _group
 from netcl.distributed.flat import by_dtype, flatten_tensors, unflatten_into
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.optim.periodic_averaging import WrappedOptimizer
-from netcl.distributed.wire import all_reduce_compressed, check_compression
+from netcl.distributed.training.wire import all_reduce_compressed, check_compression
 from netcl.optim import SGD, Optimizer
 
 __all__ = ["DiLoCo"]

@@ -15,11 +15,11 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate_each
 from netcl.core.expr import Expr
-from netcl.distributed.buckets import Span, packed
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
 from netcl.distributed.staging.exchange import Delivery, StagedExchange
 from netcl.distributed.staging.sums import sum_of_ranks
+from netcl.distributed.training.buckets import Span, packed
 from netcl.runtime.staging import Pending, host_call, order_after, packed_tensors
 
 _AHEAD = 2  # buckets that the host may be ahead of the device

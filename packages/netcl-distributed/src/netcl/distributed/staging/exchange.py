@@ -24,12 +24,12 @@ from typing import Any, NamedTuple, TypeVar
 from netcl import ops
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
-from netcl.distributed.backoff import Deadline
 from netcl.distributed.errors import mismatch
 from netcl.distributed.reductions import even_bounds
-from netcl.distributed.shared_buffer import SharedBuffer
 from netcl.distributed.staging.segment import SENT, SUMMED, TAKEN, StagingSegment
 from netcl.distributed.staging.sums import sum_of_ranks
+from netcl.distributed.transports.backoff import Deadline
+from netcl.distributed.transports.shared_buffer import SharedBuffer
 from netcl.runtime.staging import Pending, Staging, host_call, mark, order_after
 
 __all__ = ["Delivery", "StagedExchange"]

@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from netcl.distributed.reductions import Array
-from netcl.distributed.shared_folder import segment_folder, segment_prefix
+from netcl.distributed.transports.shared_folder import segment_folder, segment_prefix
 
 __all__ = [
     "SENT",

@@ -166,7 +166,7 @@ class DistributedDataParallel(Module):
 
     def _connect(self) -> None:
         if self.process_group.size > 1:
-            from netcl.distributed.reducer import Reducer
+            from netcl.distributed.training.reducer import Reducer
 
             params = [p for p in self.module.parameters() if p.requires_grad]
             size = int(self.bucket_cap_mb * 2**20)

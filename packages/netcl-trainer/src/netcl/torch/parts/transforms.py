@@ -12,7 +12,7 @@ import netcl.autograd as ag
 from netcl.autograd.functional import depends_on_others
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.distributed.pytree import flatten, unflatten
+from netcl.distributed.training.pytree import flatten, unflatten
 from netcl.nn.utils.stateless import functional_call as functional_call
 
 Function = Callable[..., Any]

@@ -12,12 +12,12 @@ import numpy as np
 
 from netcl.core import config, dispatch
 from netcl.core.device import device
-from netcl.distributed.backoff import Deadline
 from netcl.distributed.current import active_group
 from netcl.distributed.reductions import Array
-from netcl.distributed.shared_buffer import ABORT_CODE, DONE, FAILED, HEAD, RANK_WORDS, SharedBuffer
-from netcl.distributed.shared_buffer_group import SharedBufferGroup
 from netcl.distributed.staging.segment import SLOT_BYTES, SLOTS, StagingSegment, segment_bytes
+from netcl.distributed.transports.backoff import Deadline
+from netcl.distributed.transports.shared_buffer import ABORT_CODE, DONE, FAILED, HEAD, RANK_WORDS, SharedBuffer
+from netcl.distributed.transports.shared_buffer_group import SharedBufferGroup
 
 __all__ = ["LocalGroup", "local_groups", "run_on_devices"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from zlib import crc32
 
 from netcl.core import DeviceHandle, config
-from netcl.distributed.data_parallel import shard_sizes
+from netcl.distributed.training.data_parallel import shard_sizes
 
 __all__ = ["LoadBalancer", "alike", "kind_of"]
 

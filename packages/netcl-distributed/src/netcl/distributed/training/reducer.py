@@ -12,9 +12,9 @@ import numpy as np
 from netcl.autograd.backward import queue_callback
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
-from netcl.distributed.buckets import Buckets
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.wire import check_compression
+from netcl.distributed.training.buckets import Buckets
+from netcl.distributed.training.wire import check_compression
 
 if TYPE_CHECKING or "staging" in LEVELS:
     from netcl.distributed.staging.buckets import StagedBuckets

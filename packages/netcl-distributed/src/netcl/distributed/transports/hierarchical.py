@@ -10,8 +10,8 @@ import numpy as np
 
 from netcl.core.errors import UnsupportedError
 from netcl.distributed.group import ProcessGroup, Signature
-from netcl.distributed.local import LocalGroup
 from netcl.distributed.reductions import Array, reduce_in_order
+from netcl.distributed.transports.local import LocalGroup
 
 __all__ = ["HierarchicalGroup"]
 

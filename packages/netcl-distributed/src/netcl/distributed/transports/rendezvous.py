@@ -18,10 +18,10 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from netcl.core.errors import CollectiveTimeoutError, UnsupportedError
-from netcl.distributed.backoff import Deadline
 from netcl.distributed.errors import RankFailedError
-from netcl.distributed.shared import MappedBuffer, SharedGroup, create
-from netcl.distributed.shared_buffer import ATTACHED, DONE, FAILED
+from netcl.distributed.transports.backoff import Deadline
+from netcl.distributed.transports.shared import MappedBuffer, SharedGroup, create
+from netcl.distributed.transports.shared_buffer import ATTACHED, DONE, FAILED
 
 __all__ = ["MetGroup", "address_of", "meet", "numbers"]
 

@@ -15,13 +15,13 @@ from netcl.autograd.function import Context
 from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.core.errors import ShapeError
-from netcl.distributed.buckets import Span
-from netcl.distributed.data_parallel import split
-from netcl.distributed.masks import SampleMasks, advance
-from netcl.distributed.pytree import flatten, unflatten
 from netcl.distributed.reductions import Array
-from netcl.distributed.replica_set import ReplicaSet
-from netcl.distributed.replicas import Replica
+from netcl.distributed.training.buckets import Span
+from netcl.distributed.training.data_parallel import split
+from netcl.distributed.training.masks import SampleMasks, advance
+from netcl.distributed.training.pytree import flatten, unflatten
+from netcl.distributed.training.replica_set import ReplicaSet
+from netcl.distributed.training.replicas import Replica
 from netcl.ops.random import tell
 
 __all__ = ["ParallelCall", "ParallelFunction"]

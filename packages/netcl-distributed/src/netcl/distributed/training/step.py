@@ -10,8 +10,8 @@ from typing import Any
 
 from netcl.core import Tensor, dispatch
 from netcl.core.device import device
-from netcl.distributed.data_parallel import shard_batch, shard_sizes, sync_grads
-from netcl.distributed.masks import SampleMasks, advance
+from netcl.distributed.training.data_parallel import shard_batch, shard_sizes, sync_grads
+from netcl.distributed.training.masks import SampleMasks, advance
 from netcl.ops.random import tell
 
 __all__ = ["data_parallel_step"]

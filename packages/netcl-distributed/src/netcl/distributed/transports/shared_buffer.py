@@ -13,9 +13,9 @@ from typing import Any
 from zlib import crc32
 
 from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
-from netcl.distributed.backoff import Deadline
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.reductions import Array
+from netcl.distributed.transports.backoff import Deadline
 
 __all__ = [
     "ABORT_CODE",

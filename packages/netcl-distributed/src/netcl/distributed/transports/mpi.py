@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from netcl.core.errors import CollectiveMismatchError, CollectiveTimeoutError
-from netcl.distributed.backoff import Deadline, sleep_with_backoff, yield_processor
 from netcl.distributed.errors import RankFailedError, mismatch
 from netcl.distributed.group import ProcessGroup, Signature
 from netcl.distributed.reductions import Array, even_bounds, reduce_in_order
+from netcl.distributed.transports.backoff import Deadline, sleep_with_backoff, yield_processor
 
 __all__ = ["MPIGroup"]
 

@@ -19,11 +19,7 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.errors import format_bytes
-from netcl.distributed.backoff import Deadline, sleep_with_backoff, yield_processor
 from netcl.distributed.reductions import Array
-from netcl.distributed.shared_buffer import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, SharedBuffer
-from netcl.distributed.shared_buffer_group import SharedBufferGroup
-from netcl.distributed.shared_folder import PREFIX, segment_folder, segment_prefix
 from netcl.distributed.staging.segment import (
     SLOT_BYTES,
     SLOTS,
@@ -32,6 +28,10 @@ from netcl.distributed.staging.segment import (
     open_segment,
     segment_bytes,
 )
+from netcl.distributed.transports.backoff import Deadline, sleep_with_backoff, yield_processor
+from netcl.distributed.transports.shared_buffer import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, SharedBuffer
+from netcl.distributed.transports.shared_buffer_group import SharedBufferGroup
+from netcl.distributed.transports.shared_folder import PREFIX, segment_folder, segment_prefix
 
 __all__ = ["WINDOW", "MappedBuffer", "SharedGroup", "attach", "create", "join", "sweep"]
 

@@ -17,12 +17,12 @@ from netcl.core import Tensor, dispatch
 from netcl.core.device import device
 from netcl.core.errors import CaptureError, ShapeError
 from netcl.core.user_frame import level_outside
-from netcl.distributed.buckets import Buckets, Span
 from netcl.distributed.current import active_group
-from netcl.distributed.load_balancing import alike
-from netcl.distributed.masks import SampleMasks, advance
-from netcl.distributed.parallel import DataParallel
-from netcl.distributed.replicas import Replica
+from netcl.distributed.training.buckets import Buckets, Span
+from netcl.distributed.training.load_balancing import alike
+from netcl.distributed.training.masks import SampleMasks, advance
+from netcl.distributed.training.parallel import DataParallel
+from netcl.distributed.training.replicas import Replica
 from netcl.ops.random import tell
 
 if TYPE_CHECKING or "staging" in LEVELS:

@@ -11,13 +11,13 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
-from netcl.distributed.buckets import Buckets, Span
 from netcl.distributed.current import current_group
-from netcl.distributed.data_parallel import DeviceManager, shard_sizes, split
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.parallel_call import ParallelCall, ParallelFunction
-from netcl.distributed.replica_set import ReplicaSet
-from netcl.distributed.wire import check_compression
+from netcl.distributed.training.buckets import Buckets, Span
+from netcl.distributed.training.data_parallel import DeviceManager, shard_sizes, split
+from netcl.distributed.training.parallel_call import ParallelCall, ParallelFunction
+from netcl.distributed.training.replica_set import ReplicaSet
+from netcl.distributed.training.wire import check_compression
 
 __all__ = ["DataParallel"]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from netcl import ops
 from netcl.core import Tensor
 from netcl.core.device import DeviceHandle
-from netcl.distributed.buckets import Buckets, Span
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.local import LocalGroup
 from netcl.distributed.reductions import Array
+from netcl.distributed.training.buckets import Buckets, Span
+from netcl.distributed.transports.local import LocalGroup
 
 if TYPE_CHECKING:
     from netcl.distributed.staging.buckets import StagedBuckets

@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
-from netcl.distributed.wire import compress, decompress
+from netcl.distributed.training.wire import compress, decompress
 from netcl.distributed.work import Work
 
 __all__ = ["Buckets", "Span", "packed"]

@@ -11,16 +11,16 @@ import numpy as np
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor, dispatch
 from netcl.core.device import DeviceHandle, device
-from netcl.distributed.buckets import Buckets
 from netcl.distributed.current import active_group
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.hierarchical import HierarchicalGroup
-from netcl.distributed.load_balancing import LoadBalancer, alike, kind_of
-from netcl.distributed.local import local_groups
-from netcl.distributed.no_sync import LocalGradients
 from netcl.distributed.reductions import Array
-from netcl.distributed.replicas import Replica, tensors_of
-from netcl.distributed.sync_batchnorm import SyncBatchNorm
+from netcl.distributed.training.buckets import Buckets
+from netcl.distributed.training.load_balancing import LoadBalancer, alike, kind_of
+from netcl.distributed.training.no_sync import LocalGradients
+from netcl.distributed.training.replicas import Replica, tensors_of
+from netcl.distributed.training.sync_batchnorm import SyncBatchNorm
+from netcl.distributed.transports.hierarchical import HierarchicalGroup
+from netcl.distributed.transports.local import local_groups
 from netcl.ops.random import get_rng_state, set_rng_state
 
 if TYPE_CHECKING or "staging" in LEVELS:
