@@ -509,7 +509,8 @@ def test_the_launcher_takes_options_of_torchrun_and_sets_its_variables(
     script.write_text(
         "import json, os, sys\n"
         "names = 'RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR MASTER_PORT'.split()\n"
-        "print(json.dumps([sys.argv[1:], {name: os.environ[name] for name in names}]), flush=True)\n"
+        "line = json.dumps([sys.argv[1:], {name: os.environ[name] for name in names}])\n"
+        "print(line + '\\n', end='', flush=True)\n"  # one write: the ranks share the pipe
     )
     command = [sys.executable, "-m", "netcl.distributed.run", *options, str(script), "--lr", "-n"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
