@@ -99,7 +99,8 @@ def test_the_losses_fall_or_the_game_goes_on(program: str, tmp_path_factory: pyt
 
 
 def test_every_program_is_compared() -> None:
-    assert {path.stem for path in PROGRAMS.glob("*.py")} == set(SHORTER)
+    # ddp.py needs a launcher, by which tests/test_examples.py runs it.
+    assert {path.stem for path in PROGRAMS.glob("*.py")} - {"ddp"} == set(SHORTER)
 
 
 def _run_under_pytorch(dtype: str, threads: int, script: str) -> None:

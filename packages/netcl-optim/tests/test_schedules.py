@@ -119,6 +119,18 @@ def test_one_cycle_moves_the_momentum_the_other_way(parameter) -> None:
     assert adam.param_groups[0]["betas"] == (0.95, 0.999)
 
 
+@pytest.mark.parametrize("three_phase", [False, True])
+def test_one_cycle_ends_a_loop_that_steps_after_each_update(three_phase: bool, parameter) -> None:
+    sgd = optim.SGD([parameter([1.0])], lr=0.5, momentum=0.9)
+    schedule = optim.OneCycleLR(sgd, max_lr=1.0, total_steps=40, anneal_strategy="linear", three_phase=three_phase)
+    for _ in range(40):
+        assert sgd.lr > 0
+        schedule.step()
+    assert sgd.lr == 0  # on the line of the last phase it would be below
+    with pytest.raises(ValueError, match="was made for 40 steps"):
+        schedule.step()
+
+
 def test_sequential(parameter) -> None:
     optimizer = optim.SGD([parameter([1.0])], lr=BASE)
     warm = optim.LinearLR(optimizer, start_factor=0.25, total_iters=4)

@@ -341,14 +341,14 @@ class OneCycleLR(Scheduler):
 
     def _between(self, epoch: float, knots: Sequence[float]) -> float:
         """Returns the value at ``epoch`` interpolated between ``knots``; the last one is reached at the last step, and
-        the step after it goes on along the last phase, as in PyTorch.
+        the step after it, which nothing is updated by, goes on along the last phase, as in PyTorch, but not below 0.
         """
         start = 0.0
         for at, end in enumerate(self.ends):
             if epoch <= end or at == len(self.ends) - 1:
                 done = (epoch - start) / (end - start) if end != start else 1.0
                 if self.anneal_strategy == "linear":
-                    return knots[at] + (knots[at + 1] - knots[at]) * done
+                    return max(0.0, knots[at] + (knots[at + 1] - knots[at]) * done)
                 return cosine(knots[at], knots[at + 1], done)
             start = end
         return knots[-1]
