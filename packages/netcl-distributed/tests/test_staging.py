@@ -167,6 +167,25 @@ def test_threads_say_what_is_wrong_with_a_rank(fault: str) -> None:
             run_on_devices(rank, ["cpu", "cpu"])
 
 
+def test_what_is_under_way_when_a_group_is_closed_has_an_error() -> None:
+    made = threading.Barrier(2)
+
+    def rank(group: ProcessGroup) -> None:
+        x = Tensor.from_host(np.ones(300_000, np.float32))
+        exchange = group.exchange(x.device)
+        assert exchange is not None
+        made.wait(30)
+        if group.rank == 0:  # the other rank sends nothing
+            delivery = exchange.all_gather(x, [Tensor.empty(x.shape)])
+            group.close()
+            with pytest.raises(RuntimeError, match="the group was closed"):
+                delivery.wait()
+        made.wait(30)
+
+    with config.override(DIST_STAGING="on"):
+        run_on_devices(rank, ["cpu", "cpu"])
+
+
 def test_the_turns_of_threads_are_as_long_as_before_when_an_exchange_ends() -> None:
     before = sys.getswitchinterval()
     summed([handle for _ in range(2) if (handle := device_of("cpu"))], "on", "sum", "float32")

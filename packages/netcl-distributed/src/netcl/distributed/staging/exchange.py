@@ -274,6 +274,9 @@ class StagedExchange:
             self._calls.put(None)
             self._thread.join()
             self._thread = None
+        for piece in self._active:
+            piece.delivery.fail(RuntimeError("the group was closed while tensors passed between its ranks"))
+        self._active.clear()
         if self._staging.array.size:
             self._staging.close()
             self._segment.close()

@@ -72,7 +72,8 @@ class TrainStep:
     ``loss_fn(output, target)`` returns the mean over its samples. ``inputs`` and ``target`` are arrays of the host, or
     tensors. Returns a MeanLoss of this process's samples. Values of the optimizer's groups, such as lr, may change
     between steps. Devices of different kinds may round differently: there, replicas take the parameters of the model's
-    own device after each step. Raises ShapeError if a device gets no sample.
+    own device after each step. Raises ShapeError if a device gets no sample. After an error in a step make another
+    TrainStep: the devices have left each other.
 
     >>> from netcl import nn, optim
     >>> model = nn.Linear(4, 2)
@@ -156,9 +157,9 @@ class TrainStep:
         for rank in self._ranks:
             if rank.optimizer is not self.optimizer:
                 for ours, theirs in zip(rank.optimizer.param_groups, self.optimizer.param_groups):
-                    ours.update(
-                        {name: value for name, value in theirs.items() if name != "params" and ours[name] != value}
-                    )
+                    new = {name: value for name, value in theirs.items() if name != "params" and ours[name] != value}
+                    if new:  # each update is written to the device
+                        ours.update(new)
 
     def _agreed(self, count: int, replays: bool) -> tuple[int, int, bool]:
         """Returns the numbers of samples of the ranks before this one and of all, and True if all of them replay this
