@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from hypothesis import strategies as st
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
-from netcl.core.backend.opencl.queue import command_buffer
+from netcl.core.backend.opencl.queue import command_buffer, event_free
+from netcl.core.backend.opencl.queue.program_cache import ProgramCache
+from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.errors import CaptureError
 from netcl.runtime.capture import capture
 
@@ -188,6 +191,57 @@ def test_a_driver_that_refuses_a_command_buffer_gets_the_launches(
         if hasattr(run, "_enqueue"):
             monkeypatch.setattr(run, "_enqueue", lambda *args: -59)
     np.testing.assert_array_equal(captured.replay(x).numpy(), expected)
+
+
+@pytest.fixture
+def event_free_device(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> DeviceHandle:
+    """The device under test, launched on as a GPU is: kernels without events, by ctypes."""
+    if handle.backend == "cpu":
+        pytest.skip("needs an OpenCL device: NumPy's engine has no events")
+    if event_free._function() is None:
+        pytest.skip("needs an OpenCL loader that ctypes can open: Linux")
+    monkeypatch.setattr(event_free, "_CPU", 0)
+    return handle
+
+
+def test_launches_without_events_give_the_same_bits(event_free_device: DeviceHandle) -> None:
+    """Eager calls, the first of which plans and the others are warm, and replays."""
+    x, y = (Tensor.from_host(array) for array in _inputs(2))
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        return ops.softmax(ops.add(ops.matmul(x, ops.transpose(y)), 0.125))  # type: ignore[no-any-return]
+
+    def small(x: Tensor, y: Tensor) -> Tensor:  # of a size that no other test has planned
+        return ops.mul(x[:3, :3], y[:3, :3])  # type: ignore[no-any-return]
+
+    found = [(step(x, y).numpy(), small(x, y).numpy()) for _ in range(3)]
+    captured = capture(step, x, y)
+    replayed = [captured.replay(x, y).numpy() for _ in range(2)]
+    assert any(type(run).__name__ == "function" for run in captured._recording._runs)
+    np.testing.assert_allclose(found[0][1], x.numpy()[:3, :3] * y.numpy()[:3, :3], rtol=1e-6)
+    for values, products in found:
+        np.testing.assert_array_equal(values, found[0][0])
+        np.testing.assert_array_equal(products, found[0][1])
+    for values in replayed:
+        np.testing.assert_array_equal(values, found[0][0])
+
+
+def test_a_launch_without_an_event_that_is_refused_raises_pyopencls_error(event_free_device: DeviceHandle) -> None:
+    """A work-group that does not divide the global size: refused by ctypes, then by pyopencl, whose error is raised."""
+    cl = pytest.importorskip("pyopencl")
+    queue = event_free_device.queue
+    source = "__kernel void one(__global int* x) { x[get_global_id(0)] += 1; }"
+    kernel = new_kernel(ProgramCache().get_program(queue.context, source, queue.device, ""), "one")
+    values = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(16, "i4"))
+    kernel.set_arg(0, values)
+    right = event_free.without_event(partial(cl.enqueue_nd_range_kernel, queue, kernel, (16,), (4,)))
+    wrong = event_free.without_event(partial(cl.enqueue_nd_range_kernel, queue, kernel, (16,), (5,)))
+    assert right() is None
+    with pytest.raises(cl.Error, match="(?i)work_group_size"):
+        wrong()
+    found = np.empty(16, "i4")
+    cl.enqueue_copy(queue, found, values)
+    np.testing.assert_array_equal(found, 1)
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux, which tells the resident memory")

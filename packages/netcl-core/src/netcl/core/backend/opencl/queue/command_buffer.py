@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from netcl.core import config
+from netcl.core.backend.opencl.queue.loader import loader
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key, verdict
 from netcl.core.device.kernel_objects import new_kernel, raw_program
 
@@ -30,7 +31,7 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["buffered", "memory_is_flat", "run_trial"]
+__all__ = ["buffered", "is_kernel", "memory_is_flat", "run_trial"]
 
 _CAPABILITIES = 0x12A9  # CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR
 _SIMULTANEOUS_USE = 0x4
@@ -73,33 +74,21 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 }
 
 
-@lru_cache(maxsize=1)
-def _loader() -> Any:
-    """The OpenCL loader that pyopencl has opened; None if it cannot be found."""
-    try:
-        with Path("/proc/self/maps").open() as maps:
-            paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "libOpenCL" in line}
-        library = ctypes.CDLL(min(paths))
-        find = library.clGetExtensionFunctionAddressForPlatform
-        find.restype, find.argtypes = _Handle, (_Handle, ctypes.c_char_p)
-        library.clGetDeviceInfo.argtypes = (_Handle, _Count, ctypes.c_size_t, _Handle, _Handle)
-    except (OSError, ValueError, AttributeError):  # not Linux, or a driver without a loader
-        return None
-    return library
-
-
 @lru_cache(maxsize=16)
 def _functions(platform: int, device: int) -> _Functions | None:
-    library = _loader()
-    if library is None:
+    library = loader()
+    find = getattr(library, "clGetExtensionFunctionAddressForPlatform", None)
+    if find is None:
         return None
+    find.restype, find.argtypes = _Handle, (_Handle, ctypes.c_char_p)
+    library.clGetDeviceInfo.argtypes = (_Handle, _Count, ctypes.c_size_t, _Handle, _Handle)
     capabilities = ctypes.c_uint64(0)
     library.clGetDeviceInfo(device, _CAPABILITIES, 8, ctypes.byref(capabilities), None)
     if not capabilities.value & _SIMULTANEOUS_USE:
         return None
     found = []
     for name, signature in _SIGNATURES.items():
-        address = library.clGetExtensionFunctionAddressForPlatform(platform, name.encode())
+        address = find(platform, name.encode())
         if not address:
             return None
         found.append(ctypes.CFUNCTYPE(*signature)(address))
@@ -110,15 +99,20 @@ def _sizes(values: tuple[int, ...] | None) -> Any:
     return None if values is None else (ctypes.c_size_t * len(values))(*values)
 
 
+def is_kernel(launch: Callable[[], object]) -> bool:
+    """True for a partial call of ``enqueue_nd_range_kernel(queue, kernel, global_size, local_size)``."""
+    return len(getattr(launch, "args", ())) == 4
+
+
 def buffered(launches: Sequence[Callable[[], object]]) -> list[Callable[[], object]]:
     """The same work in fewer calls: neighbours among ``launches`` that are partial calls of
     ``enqueue_nd_range_kernel(queue, kernel, global_size, local_size)`` become a command buffer where the driver allows
     it. Each kernel is its launch's own, its arguments set.
     """
     found: list[Callable[[], object]] = []
-    for is_kernel, group in groupby(launches, lambda launch: len(getattr(launch, "args", ())) == 4):
+    for of_kernels, group in groupby(launches, is_kernel):
         together: list[Any] = list(group)
-        made = _together(together) if is_kernel and len(together) > 1 else None
+        made = _together(together) if of_kernels and len(together) > 1 else None
         found.extend(together if made is None else [made])
     return found
 

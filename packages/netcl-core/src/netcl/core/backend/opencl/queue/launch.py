@@ -21,8 +21,9 @@ Programs are known by their text and options. A launch with a zero in ``global_s
 Traps: ``program.name`` makes a new kernel at each use (a hundred microseconds and more), so kernels are kept. The
 arguments belong to the kernel object: two threads sharing one give wrong numbers, seldom, so each thread, each call of
 a prepared launch and each recorded launch has its own. pyopencl takes 6.5 microseconds to set a NumPy scalar in the
-general way, since it first tries all other kinds, and 0.1 when told that it is bytes. Each enqueue makes an event,
-which must not be kept. A driver that allocates lazily reports a missing buffer here.
+general way, since it first tries all other kinds, and 0.1 when told that it is bytes. Each enqueue by pyopencl makes an
+event, which must not be kept; ``event_free.py`` does without where that is faster. A driver that allocates lazily
+reports a missing buffer here.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue.event_free import without_event
 from netcl.core.backend.opencl.queue.program_cache import ProgramCache, default_cache
 from netcl.core.backend.opencl.queue.replay import KernelRecording
 from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
@@ -113,7 +115,8 @@ class Launcher:
             vars(self._local).setdefault("kernels", {})[key] = kernel
         else:
             self._set(kernel, enumerate(args))
-        self._enqueue(kernel, kernel_name, global_size, local_size, args)
+        enqueue = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size)
+        self._enqueue(enqueue, enqueue, kernel_name, args)
 
     def prepare(
         self,
@@ -223,28 +226,41 @@ class Launcher:
             raise UnsupportedError(f"{what} is of the wrong size or kind: {error}", op=kernel.function_name) from error
 
     def _enqueue(
-        self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None, args: Sequence[Any]
+        self, enqueue: Callable[[], Any], with_event: Callable[[], Any], kernel_name: str, args: Sequence[Any]
     ) -> None:
+        """Launches by ``enqueue``, under a profiler by ``with_event``, which returns the event of the same launch."""
         if health.closed or self.state.lost is not None:
             self.check()
         self.launched.append(kernel_name)
         sink = self.sink
         began = 0.0 if sink is None else perf_counter()
         try:
-            event = cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
+            event = enqueue() if sink is None else with_event()
         except cl.Error:
-            event = self.enqueue_again(kernel, kernel_name, global_size, local_size)
+            event = self.enqueue_again(with_event, kernel_name)
         if self.flushes:
             self.queue.flush()
         if sink is not None:
             sink.kernel(began, event, kernel_name, args)
 
-    def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> Any:
+    def enqueue_again(self, with_event: Any, kernel_name: str) -> Any:
         """Enqueues a launch that the driver has just refused again: twice if it is out of memory, then netcl's error is
         raised.
         """
+        _, _, global_size, local_size = with_event.args
         what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
-        return self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
+        return self.call(with_event, what)
+
+
+class Taken(NamedTuple):
+    """A kernel of a prepared launch while a call uses it: with its bound ``set_arg``, since to make one takes 0.05
+    microseconds, and the call that enqueues it, without an event where that is faster, and with one.
+    """
+
+    kernel: Any
+    set_arg: Callable[[int, Any], None]
+    enqueue: Callable[[], object]
+    with_event: Callable[[], Any]
 
 
 class PreparedLaunch:
@@ -290,7 +306,7 @@ class PreparedLaunch:
         self.args: tuple[Any, ...] = tuple(args)
         self._positions = tuple(index for index, arg in enumerate(args) if arg is None)
         self._build = partial(launcher._new_kernel, source, kernel_name, None, options)
-        self.kernels: list[tuple[Any, Any]] = []  # with set_arg, since to make a bound method takes 0.05 microseconds
+        self.kernels: list[Taken] = []
 
     def __call__(self, *buffers: Any) -> None:
         if len(buffers) != len(self._positions):
@@ -301,21 +317,22 @@ class PreparedLaunch:
             self._record(recording, buffers)
             return
         taken = self.take()
-        kernel, set_arg = taken
         for position, buffer in zip(self._positions, buffers):
             if type(buffer) is not _Buffer:
                 buffer = _buffer_of(buffer, self.name, position)
-            set_arg(position, buffer)
-        launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers)
+            taken.set_arg(position, buffer)
+        launcher._enqueue(taken.enqueue, taken.with_event, self.name, buffers)
         self.kernels.append(taken)
 
-    def take(self) -> tuple[Any, Any]:
-        """A kernel without other users, its scalars set, and its ``set_arg``; they go back to ``kernels``."""
+    def take(self) -> Taken:
+        """A kernel without other users, its scalars set; it goes back to ``kernels``."""
         try:
             return self.kernels.pop()
         except IndexError:
             kernel = self.new_kernel()
-            return kernel, kernel.set_arg
+            queue = self._launcher.queue
+            launch = partial(cl.enqueue_nd_range_kernel, queue, kernel, self.global_size, self.local_size)
+            return Taken(kernel, kernel.set_arg, without_event(launch), launch)
 
     def new_kernel(self) -> Any:
         """A kernel of its own, its scalars set."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from netcl.core import config
-from netcl.core.backend.opencl.queue.command_buffer import buffered
+from netcl.core.backend.opencl.queue.command_buffer import buffered, is_kernel
+from netcl.core.backend.opencl.queue.event_free import without_event
 from netcl.core.backend.opencl.queue.horizontal_fusion import independent, joined
 from netcl.core.backend.recording import Recording
 from netcl.core.device.health import LaunchLog
@@ -63,6 +64,7 @@ class KernelRecording(Recording):
 
     def _run(self) -> None:
         if self._runs is None:
-            self._runs = buffered(self._launches) if config.get("COMMAND_BUFFER") else self._launches
+            runs = buffered(self._launches) if config.get("COMMAND_BUFFER") else self._launches
+            self._runs = [without_event(run) if is_kernel(run) else run for run in runs]
         for run in self._runs:
             run()
