@@ -126,6 +126,33 @@ def test_host_calls_keep_their_order_in_replays(engine: Any, staging: Staging) -
     assert seen == ["send", "arrive"] * 3
 
 
+def test_a_host_call_is_not_delayed_by_small_steps_before_it(engine: Any, staging: Staging) -> None:
+    """As the gradient of a bias, which waits with others for one launch, delayed the gradients of a whole layer."""
+    late = Tensor.zeros((300, 300), queue=engine.queue, persistent=True)
+    order = Tensor.zeros((1,), queue=engine.queue, persistent=True)
+    under_way: list[Pending] = []
+
+    def leave(reads: Sequence[Tensor], out: Sequence[Tensor]) -> None:
+        under_way.append(staging.download(late, 0, 1, at=0, after=[mark(engine.queue)]))
+
+    def step(x: Tensor) -> Tensor:
+        bias = ops.mul(ops.add(x[0], 1.0), 2.0)
+        host_call(leave, (bias,), (order,))
+        for _ in range(3):
+            x = ops.matmul(x, x)
+        late.copy_(x)
+        return ops.sum(bias)
+
+    eye = np.eye(300, dtype=np.float32)
+    captured = capture(step, Tensor.from_host(engine.queue, eye))
+    for scale in (1, 2):
+        replayed = captured.replay(Tensor.from_host(engine.queue, scale * eye))
+        assert float(replayed) == 2 * (300 + scale)
+        under_way.pop().wait()
+        assert staging.array[:4].view(np.float32)[0] == scale - 1  # of the replay before: 0, then 1
+    assert float(late.numpy()[0, 0]) == 2.0**8
+
+
 def test_a_host_call_that_reads_a_value_raises_while_a_step_is_captured(engine: Any) -> None:
     x = Tensor.from_host(engine.queue, VALUES)
 

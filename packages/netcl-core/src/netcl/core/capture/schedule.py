@@ -39,7 +39,9 @@ def scheduled(
     the newest call of each.
 
     Small programs are delayed until nothing else can run, and small ones without dependents until the end; then all
-    that others depend on are one entry, equal ones next to each other, so that they can be merged to one launch.
+    that others depend on are one entry, equal ones next to each other, so that they can be merged to one launch. A call
+    of the host, such as one that sends gradients while the backward pass continues, is not delayed by them: they run
+    when it waits for nothing else.
     """
     waiting = {number: bin(before[number]).count("1") for number in made}
     after: dict[int, list[int]] = {number: [] for number in made}
@@ -59,8 +61,14 @@ def scheduled(
         if not count:
             can_run(number)
     found: list[list[PlannedCall]] = []
+    host_calls = sorted((number for number in made if _is_host_call(made[number])), key=lambda number: at[number])
     while alone or small or last:
-        if alone:
+        while host_calls and not waiting[host_calls[0]]:  # it can run, or has run
+            del host_calls[0]
+        urgent = _urgent(before[host_calls[0]], alone, small) if host_calls else []
+        if urgent:
+            chosen, small = _side_by_side(urgent, made), [entry for entry in small if entry not in urgent]
+        elif alone:
             chosen = [heappop(alone)[1]]
         elif small:
             due = _due(small, after, waiting)
@@ -76,6 +84,17 @@ def scheduled(
                 if not waiting[other]:
                     can_run(other)
     return found
+
+
+def _is_host_call(step: PlannedCall) -> bool:
+    return step.call is not None and step.call.kept
+
+
+def _urgent(before: int, alone: Sequence[tuple[int, int]], small: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The small steps that a call of the host waits for; none while it waits for others that can run."""
+    if any(before >> number & 1 for _, number in alone):
+        return []
+    return [entry for entry in small if before >> entry[1] & 1]
 
 
 def _due(

@@ -22,7 +22,7 @@ from netcl.distributed.staging.sums import sum_of_ranks
 from netcl.distributed.training.buckets import Span, packed
 from netcl.runtime.staging import Pending, host_call, order_after, packed_tensors
 
-_AHEAD = 2  # buckets that the host may be ahead of the device
+_AHEAD = 8  # buckets that the host may be ahead of the device
 _PAUSE_S = 5e-5
 
 
