@@ -108,10 +108,10 @@ class StagedBuckets:
             used = np.array([place in self._given for place in range(len(self._params))], np.int32)
             self._group.all_reduce(used, "max")
             self._use = used
-        written = [part for bucket in self._buckets for part in bucket.written]
-        host_call(self._arrive, (), (*written, self._order))
         sums: list[Tensor | None] = [None] * len(self._params)
-        for bucket in self._buckets:
+        for place, bucket in enumerate(self._buckets):
+            # The sums of a bucket are computed while the next ones are under way.
+            host_call(partial(self._arrive, place), (), (*bucket.written, self._order))
             at = [number for number, place in enumerate(bucket.places) if used[place]]
             ranks = self._exchange.in_rank_order(bucket.parts, bucket.other_parts)
             dtypes = str(bucket.flat.dtype), str(self._params[bucket.places[0]].dtype)
@@ -146,20 +146,19 @@ class StagedBuckets:
             if exchange.gathers
             else exchange.all_reduce(bucket.flat, "sum", ready)
         )
-        # A replay would otherwise run ahead until the driver's queue is full. The driver then makes the launch wait,
-        # with the interpreter held, so that the exchange stops for as long.
+        # A replay would otherwise run ahead until the driver's queue is full, and wait in the driver.
         self._marks.append(ready)
         while len(self._marks) > _AHEAD:
             oldest = self._marks.popleft()
             while not oldest.done():
                 time.sleep(_PAUSE_S)
 
-    def _arrive(self, reads: Any, out: Any) -> None:
-        self.spans = []
-        for at, (delivery, left) in enumerate(zip(self._deliveries, self._left)):
-            order_after(self._exchange.queue, delivery.enqueued())
-            self.spans.append(Span(f"bucket {at}", left, delivery.ended))
-        self._deliveries = []
+    def _arrive(self, number: int, reads: Any, out: Any) -> None:
+        if number == 0:
+            self.spans = []
+        delivery = self._deliveries[number]
+        order_after(self._exchange.queue, delivery.enqueued())
+        self.spans.append(Span(f"bucket {number}", self._left[number], delivery.ended))
 
 
 def _each(

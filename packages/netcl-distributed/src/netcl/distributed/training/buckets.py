@@ -16,6 +16,8 @@ from netcl.distributed.work import Work
 
 __all__ = ["Buckets", "Span", "packed"]
 
+_LEAST = 16  # the part of a whole bucket that the smallest one is
+
 
 class Span(NamedTuple):
     """The start and end of something, in seconds of ``time.perf_counter``."""
@@ -26,17 +28,22 @@ class Span(NamedTuple):
 
 
 def packed(params: Sequence[Tensor], nbytes: int) -> list[list[int]]:
-    """Returns the indices of the parameters, last first, in buckets of one dtype and at most ``nbytes``."""
+    """Returns the indices of the parameters, last first, in buckets of one dtype and at most ``nbytes``.
+
+    The first layers have smaller buckets, from an ``_LEAST`` of ``nbytes`` on: they leave at the end of the backward
+    pass, when nothing is left that would hide them.
+    """
     buckets: list[list[int]] = []
     bytes_left, dtype = 0, ""
-    for place in range(len(params) - 1, -1, -1):
-        param = params[place]
+    limit = nbytes // _LEAST
+    for place, param in enumerate(params):
         if not buckets or param.dtype != dtype or param.nbytes > bytes_left:
             buckets.append([])
-            bytes_left, dtype = nbytes, param.dtype
+            bytes_left, dtype = limit, param.dtype
+            limit = min(2 * limit, nbytes)
         buckets[-1].append(place)
         bytes_left -= param.nbytes
-    return buckets
+    return [bucket[::-1] for bucket in reversed(buckets)]
 
 
 class _Bucket:

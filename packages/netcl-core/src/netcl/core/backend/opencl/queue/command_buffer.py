@@ -77,8 +77,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 @lru_cache(maxsize=16)
 def _functions(platform: int, device: int) -> _Functions | None:
     library = loader()
-    find = getattr(library, "clGetExtensionFunctionAddressForPlatform", None)
-    if find is None:
+    find: Any = getattr(library, "clGetExtensionFunctionAddressForPlatform", None)
+    if library is None or find is None:
         return None
     find.restype, find.argtypes = _Handle, (_Handle, ctypes.c_char_p)
     library.clGetDeviceInfo.argtypes = (_Handle, _Count, ctypes.c_size_t, _Handle, _Handle)

@@ -22,7 +22,7 @@ _CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
 
 @lru_cache(maxsize=1)
 def _function() -> Any:
-    return getattr(loader(ctypes.PyDLL), "clEnqueueNDRangeKernel", None)
+    return getattr(loader(), "clEnqueueNDRangeKernel", None)
 
 
 def _sizes(values: tuple[int, ...] | None) -> Any:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import ctypes
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 __all__ = ["loader"]
 
 
-@lru_cache(maxsize=2)
-def loader(kind: Any = ctypes.CDLL) -> Any:
-    """The library, opened by ``kind``: ``ctypes.PyDLL`` keeps Python's interpreter lock in a call. None if it cannot be
-    found: not Linux, or a driver without a loader.
-    """
+@lru_cache(maxsize=1)
+def loader() -> ctypes.CDLL | None:
+    """The library, or None if it cannot be found: not Linux, or a driver without a loader."""
     try:
         with Path("/proc/self/maps").open() as maps:
             paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "libOpenCL" in line}
-        return kind(min(paths))
+        return ctypes.CDLL(min(paths))
     except (OSError, ValueError):
         return None
