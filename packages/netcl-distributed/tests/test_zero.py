@@ -647,7 +647,7 @@ def test_a_rank_that_raises_before_the_step_is_reported_by_the_others() -> None:
 
 
 def test_processes_of_the_launcher_train_as_one(tmp_path: Path, launch: Callable[..., Any]) -> None:
-    done = launch(2, SHARDED, str(tmp_path / "state.npz"))
+    done = launch(2, SHARDED, str(tmp_path / "state.npz"), options=("--devices", "cpu,cpu"))
     assert done.returncode == 0, done.stderr
     found = dict(np.load(tmp_path / "state.npz"))
     with device("cpu"):

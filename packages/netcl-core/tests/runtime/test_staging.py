@@ -134,6 +134,7 @@ def test_a_host_call_is_not_delayed_by_small_steps_before_it(engine: Any, stagin
 
     def leave(reads: Sequence[Tensor], out: Sequence[Tensor]) -> None:
         under_way.append(staging.download(late, 0, 1, at=0, after=[mark(engine.queue)]))
+        order_after(engine.queue, under_way)
 
     def step(x: Tensor) -> Tensor:
         bias = ops.mul(ops.add(x[0], 1.0), 2.0)

@@ -97,7 +97,7 @@ def _closed(
     """
     queue, launcher, state = engine.queue, engine.launcher, engine.launcher.state
     allocate, try_reuse = engine.pool.allocate, engine.pool.try_reuse
-    name = prepared.name
+    name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
     nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
     bucket = engine.pool.bucket_for(nbytes)
     dtype_object, shape_object = OBJECTS[dtype], size.Shape(shape)
@@ -143,7 +143,7 @@ def _closed(
             taken = kernels.pop()
         except IndexError:
             taken = prepared.take()
-        kernel, set_arg, enqueue, with_event = taken
+        kernel, set_arg, event_free = taken
         for index, position in tensors:
             s = args[position]._storage
             if s.deferred is not None:
@@ -163,9 +163,12 @@ def _closed(
         # Launcher._enqueue.
         launched.append(name)
         try:
-            enqueue()
+            if event_free is None:
+                cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
+            else:
+                event_free()
         except cl.Error:
-            launcher.enqueue_again(with_event, name)
+            launcher.enqueue_again(kernel, name, global_size, local_size)
         if launcher.flushes:
             queue.flush()
         kernels.append(taken)

@@ -15,6 +15,11 @@ from typing import Any
 
 from netcl.core.backend.opencl.queue.loader import loader
 
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
 __all__ = ["without_event"]
 
 _CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
@@ -29,21 +34,21 @@ def _sizes(values: tuple[int, ...] | None) -> Any:
     return None if values is None else ctypes.byref((ctypes.c_size_t * len(values))(*values))
 
 
-def without_event(launch: Any) -> Callable[[], object]:
-    """The work of ``launch``, a partial call of ``enqueue_nd_range_kernel(queue, kernel, global_size, local_size)``,
-    without an event if the device is no CPU; else ``launch``. The arguments of the kernel may change between calls.
-    Raises pyopencl's error if the driver refuses the launch.
+def without_event(
+    queue: Any, kernel: Any, global_size: tuple[int, ...], local_size: tuple[int, ...] | None
+) -> Callable[[], None] | None:
+    """Returns the launch of ``kernel`` without an event, None if the device is a CPU or the loader is not found. The
+    arguments of the kernel may change between calls. A call raises pyopencl's error if the driver refuses the launch.
     """
-    queue, kernel, global_size, local_size = launch.args
     function = None if queue.device.type & _CPU else _function()
     if function is None:
-        return launch  # type: ignore[no-any-return]
+        return None
     handles = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(kernel.int_ptr)
     sizes = None, _sizes(global_size), _sizes(local_size)
     enqueue = partial(function, *handles, len(global_size), *sizes, 0, None, None)
 
-    def run() -> None:
+    def launch() -> None:
         if enqueue():
-            launch()
+            cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
 
-    return run
+    return launch

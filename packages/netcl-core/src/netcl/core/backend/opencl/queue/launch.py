@@ -115,8 +115,7 @@ class Launcher:
             vars(self._local).setdefault("kernels", {})[key] = kernel
         else:
             self._set(kernel, enumerate(args))
-        enqueue = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size)
-        self._enqueue(enqueue, enqueue, kernel_name, args)
+        self._enqueue(kernel, kernel_name, global_size, local_size, args)
 
     def prepare(
         self,
@@ -226,41 +225,49 @@ class Launcher:
             raise UnsupportedError(f"{what} is of the wrong size or kind: {error}", op=kernel.function_name) from error
 
     def _enqueue(
-        self, enqueue: Callable[[], Any], with_event: Callable[[], Any], kernel_name: str, args: Sequence[Any]
+        self,
+        kernel: Any,
+        kernel_name: str,
+        global_size: Size,
+        local_size: Size | None,
+        args: Sequence[Any],
+        event_free: Callable[[], None] | None = None,
     ) -> None:
-        """Launches by ``enqueue``, under a profiler by ``with_event``, which returns the event of the same launch."""
+        """Launches, by ``event_free`` unless a profiler asks for the event."""
         if health.closed or self.state.lost is not None:
             self.check()
         self.launched.append(kernel_name)
         sink = self.sink
         began = 0.0 if sink is None else perf_counter()
+        event = None
         try:
-            event = enqueue() if sink is None else with_event()
+            if event_free is not None and sink is None:
+                event_free()
+            else:
+                event = cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size)
         except cl.Error:
-            event = self.enqueue_again(with_event, kernel_name)
+            event = self.enqueue_again(kernel, kernel_name, global_size, local_size)
         if self.flushes:
             self.queue.flush()
         if sink is not None:
             sink.kernel(began, event, kernel_name, args)
 
-    def enqueue_again(self, with_event: Any, kernel_name: str) -> Any:
+    def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> Any:
         """Enqueues a launch that the driver has just refused again: twice if it is out of memory, then netcl's error is
         raised.
         """
-        _, _, global_size, local_size = with_event.args
         what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
-        return self.call(with_event, what)
+        return self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
 
 
 class Taken(NamedTuple):
-    """A kernel of a prepared launch while a call uses it: with its bound ``set_arg``, since to make one takes 0.05
-    microseconds, and the call that enqueues it, without an event where that is faster, and with one.
+    """A kernel of a prepared launch while a call uses it, with its bound ``set_arg``, since to make one takes 0.05
+    microseconds, and its launch without an event, None where pyopencl's is faster.
     """
 
     kernel: Any
     set_arg: Callable[[int, Any], None]
-    enqueue: Callable[[], object]
-    with_event: Callable[[], Any]
+    event_free: Callable[[], None] | None
 
 
 class PreparedLaunch:
@@ -317,11 +324,12 @@ class PreparedLaunch:
             self._record(recording, buffers)
             return
         taken = self.take()
+        kernel, set_arg, event_free = taken
         for position, buffer in zip(self._positions, buffers):
             if type(buffer) is not _Buffer:
                 buffer = _buffer_of(buffer, self.name, position)
-            taken.set_arg(position, buffer)
-        launcher._enqueue(taken.enqueue, taken.with_event, self.name, buffers)
+            set_arg(position, buffer)
+        launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers, event_free)
         self.kernels.append(taken)
 
     def take(self) -> Taken:
@@ -330,9 +338,8 @@ class PreparedLaunch:
             return self.kernels.pop()
         except IndexError:
             kernel = self.new_kernel()
-            queue = self._launcher.queue
-            launch = partial(cl.enqueue_nd_range_kernel, queue, kernel, self.global_size, self.local_size)
-            return Taken(kernel, kernel.set_arg, without_event(launch), launch)
+            event_free = without_event(self._launcher.queue, kernel, self.global_size, self.local_size)
+            return Taken(kernel, kernel.set_arg, event_free)
 
     def new_kernel(self) -> Any:
         """A kernel of its own, its scalars set."""

@@ -64,7 +64,7 @@ class KernelRecording(Recording):
 
     def _run(self) -> None:
         if self._runs is None:
-            runs = buffered(self._launches) if config.get("COMMAND_BUFFER") else self._launches
-            self._runs = [without_event(run) if is_kernel(run) else run for run in runs]
+            runs: list[Any] = buffered(self._launches) if config.get("COMMAND_BUFFER") else self._launches
+            self._runs = [(without_event(*run.args) if is_kernel(run) else None) or run for run in runs]
         for run in self._runs:
             run()
