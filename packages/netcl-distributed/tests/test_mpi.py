@@ -73,12 +73,15 @@ def test_ranks_agree_on_every_collective(size: int, mpiexec: Run) -> None:
     assert done.stdout.count("is well") == size, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("staging", ["auto", "on"])
 @pytest.mark.parametrize("size", [2, 4])
-def test_training_equals_one_device_and_threads_bit_for_bit(size: int, tmp_path: Path, mpiexec: Run) -> None:
+def test_training_equals_one_device_and_threads_bit_for_bit(
+    size: int, staging: str, tmp_path: Path, mpiexec: Run
+) -> None:
     pytest.importorskip("netcl.nn", reason="trains models of netcl-nn, which is not installed")
     training = runpy.run_path(str(RANKS / "training.py"))
     kinds = {"mlp": 1e-5, "cnn": 1e-3, "norm": 1e-3}
-    done = mpiexec(size, "training.py", str(tmp_path / "state"), "50", "1", *kinds)
+    done = mpiexec(size, "training.py", str(tmp_path / "state"), "50", "1", *kinds, NETCL_DIST_STAGING=staging)
     assert done.returncode == 0, done.stderr
     with device("cpu"):
         for kind, limit in kinds.items():

@@ -20,6 +20,8 @@ from netcl.distributed import RankFailedError, run_on_devices
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.staging import exchange as staging_exchange
 from netcl.distributed.staging.segment import StagingSegment, segment_bytes
+from netcl.distributed.training.buckets import Buckets
+from netcl.distributed.transports.local import LocalGroup
 from netcl.runtime.capture import capture
 
 RANKS = Path(__file__).parent / "ranks"
@@ -98,6 +100,44 @@ def test_tensors_of_different_lengths_are_gathered_on_the_devices(handles: list[
             expected = np.concatenate([np.full((1000 * number, 7), number) for number in ranks])
             np.testing.assert_array_equal(rows, expected)
             np.testing.assert_array_equal(same, np.repeat(list(ranks), 3)[:, None].repeat(2, 1))
+
+
+@pytest.mark.parametrize("compression", [None, "float16"])
+def test_gradients_that_the_host_sums_pass_through_page_locked_memory(
+    handles: list[DeviceHandle], compression: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As over MPI: without an exchange between the devices. A layer has no gradients, one has some on one rank alone."""
+    nn = pytest.importorskip("netcl.nn", reason="trains a model of netcl-nn, which is not installed")
+    monkeypatch.setattr(LocalGroup, "exchange", lambda group, handle, always=False: None)
+
+    def rank(group: ProcessGroup) -> Any:
+        module = nn.ModuleList([nn.Linear(33, 17), nn.Linear(17, 5), nn.Linear(2, 2), nn.Linear(33, 5)])
+        for number, param in enumerate(module.parameters()):
+            param.write(np.random.default_rng(number).standard_normal(param.shape).astype(np.float32))
+        buckets = Buckets(list(module.parameters()), None, group, 1000, compression)
+        assert (buckets._locked is not None) == config.get("DIST_STAGING").startswith("on")
+        found = []
+        for step in range(3):
+            x = Tensor.from_host(np.random.default_rng(10 * step + group.rank).standard_normal((9, 33)).astype("f4"))
+            y = module[1](module[0](x))
+            (y + module[3](x) if group.rank == group.size - 1 else y).square().mean().backward()
+            buckets.begin()
+            for place, param in reversed([*enumerate(module.parameters())]):
+                if param.grad is not None:
+                    buckets.add(place, param.grad)
+                    param.grad = None
+            sums = [total if total is None else np.array(total) for total in buckets.finish()]
+            assert [place for place, total in enumerate(sums) if total is None] == [4, 5]
+            found += [total for total in sums if total is not None]
+        return found
+
+    with config.override(DIST_STAGING="off"):
+        host = run_on_devices(rank, handles)
+    with config.override(DIST_STAGING="on"):
+        locked = run_on_devices(rank, handles)
+    for theirs, ours in zip(host, locked):
+        for expected, found in zip(theirs, ours):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_small_tensors_arrays_and_other_deliverys_stay_on_the_host() -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
 from netcl.distributed.training.wire import compress, decompress
 from netcl.distributed.work import Work
+
+if TYPE_CHECKING or "staging" in LEVELS:
+    from netcl.distributed.staging.bucket_memory import LockedMemory, locked_memory
 
 __all__ = ["Buckets", "Span", "packed"]
 
@@ -59,7 +63,8 @@ class Buckets:
     Adjacent parameters of one dtype share a bucket of at most ``nbytes``. A bucket is sent when all of its gradients
     are known and the previous one has been sent, so that all ranks send them in one order. A parameter without a
     gradient counts as zero if another rank has one. ``compression`` "float16" or "bfloat16" sends float32 gradients in
-    that dtype, summed in float32. With several devices, the first one receives the sums.
+    that dtype, summed in float32. With several devices, the first one receives the sums; with one, gradients and sums
+    pass through page-locked memory where there is some.
     """
 
     def __init__(
@@ -79,16 +84,25 @@ class Buckets:
         self._compression = compression
         self._groups = packed(params, nbytes)
         self._bucket_of = {place: at for at, places in enumerate(self._groups) for place in places}
+        self._locked: LockedMemory | None = None
+        if local is None and "staging" in LEVELS:
+            self._locked = locked_memory(params, self._groups)
         # Kept from step to step: allocating new memory from the system costs as much as filling it.
-        self._flats = [
-            np.empty(sum(params[place].size for place in places), _on_host(params[places[0]]))
-            for places in self._groups
-        ]
+        self._flats: list[Array] = (
+            [
+                np.empty(sum(params[place].size for place in places), _on_host(params[places[0]]))
+                for places in self._groups
+            ]
+            if self._locked is None
+            else self._locked.flats
+        )
         self.spans: list[Span] = []
         self.begin()
 
     def begin(self) -> None:
         """Drops the gradients of the last backward pass."""
+        if self._locked is not None:
+            self._locked.wait_until_read()
         self._buckets = [_Bucket(places) for places in self._groups]
         self._next = 0
         self._given: dict[int, Tensor] = {}
@@ -98,27 +112,30 @@ class Buckets:
     def add(self, place: int, grad: Tensor) -> None:
         """Adds the gradient of parameter number ``place`` and starts its copy to the host."""
         self._given[place] = grad
-        self._transfers[place] = grad.to_host_async()
+        locked = self._locked
+        self._transfers[place] = grad.to_host_async() if locked is None else locked.receive(place, grad)
         self._buckets[self._bucket_of[place]].missing -= 1
         while self._next < len(self._buckets) and not self._buckets[self._next].missing:
             self._send(self._next)
 
-    def finish(self) -> list[Array | None]:
+    def finish(self) -> list[Array | Tensor | None]:
         """Sends the remaining buckets and waits for all; returns the sums, None for a parameter without a gradient on
-        any rank. They are valid until ``begin``.
+        any rank: tensors where the memory is page-locked, else arrays that are valid until ``begin``.
         """
         while self._next < len(self._buckets):
             self._send(self._next)
         used = np.array([place in self._given for place in range(len(self._params))], np.int32)
         self._reduce(used, "max")
-        sums: list[Array | None] = [None] * len(self._params)
+        sums: list[Array | Tensor | None] = [None] * len(self._params)
         for bucket in self._buckets:
             assert bucket.work is not None
             flat: Array = bucket.work.wait()
             start = 0
             for place in bucket.places:
                 param = self._params[place]
-                if used[place]:
+                if used[place] and self._locked is not None:
+                    sums[place] = self._locked.send_back(place)
+                elif used[place]:
                     sums[place] = flat[start : start + param.size].reshape(param.shape)
                 start += param.size
         self._given, self._transfers = {}, {}
@@ -136,7 +153,9 @@ class Buckets:
         start = 0
         for place in self._buckets[at].places:
             transfer, stop = self._transfers.get(place), start + self._params[place].size
-            flat[start:stop] = 0 if transfer is None else transfer.wait().reshape(-1)
+            found = 0 if transfer is None else transfer.wait()
+            if found is not None:  # page-locked memory has the values itself
+                flat[start:stop] = np.asarray(found).reshape(-1)
             start = stop
         if self._compression is not None and flat.dtype == np.float32:
             short = compress(flat, self._compression)
