@@ -112,11 +112,15 @@ RECURRENT: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("LSTM", {}, (5, 4)),
     ("LSTM", {"num_layers": 2, "bidirectional": True}, (5, 3, 4)),
     ("LSTM", {"batch_first": True, "bias": False}, (3, 1, 4)),
+    ("LSTM", {"proj_size": 2}, (5, 4)),
+    ("LSTM", {"proj_size": 3, "num_layers": 2, "bidirectional": True}, (5, 3, 4)),
+    ("LSTM", {"proj_size": 5, "batch_first": True, "bias": False}, (3, 1, 4)),
     ("GRU", {"num_layers": 2, "bidirectional": True, "batch_first": True}, (3, 5, 4)),
     ("GRU", {"bias": False}, (4, 1, 4)),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")  # of PyTorch itself
 @pytest.mark.parametrize("given", [False, True], ids=["zeros", "state"])
 @pytest.mark.parametrize("at", range(len(RECURRENT)), ids=lambda at: f"{RECURRENT[at][0]}-{at}")
 def test_recurrent(at: int, given: bool, rng: np.random.Generator) -> None:
@@ -128,7 +132,8 @@ def test_recurrent(at: int, given: bool, rng: np.random.Generator) -> None:
     if not given:
         compare(ours, theirs, normal(rng, shape), rng=rng)
     elif name == "LSTM":
-        hx = tuple(rng.standard_normal((2, *states)).astype(np.float32))
+        widths = (options.get("proj_size", 6), 6)
+        hx = tuple(rng.standard_normal((*states[:-1], width)).astype(np.float32) for width in widths)
         data = rng.standard_normal(shape).astype(np.float32)
         copy_weights(ours, theirs)
         out = flat(ours(Tensor.from_host(data), tuple(map(Tensor.from_host, hx))))

@@ -111,10 +111,14 @@ def test_adaptive_log_softmax() -> None:
     assert ours.predict(Tensor.from_host(x)).tolist() == theirs.predict(torch.tensor(x)).tolist()
 
 
-@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")  # of PyTorch itself
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "projected", "GRU"])
 @pytest.mark.parametrize("options", [{}, {"bidirectional": True, "num_layers": 2}, {"batch_first": True}])
 @pytest.mark.parametrize("given", [False, True])
 def test_packed_sequences(kind: str, options: dict[str, Any], given: bool) -> None:
+    width = 4
+    if kind == "projected":
+        kind, width, options = "LSTM", 2, {**options, "proj_size": 2}
     ours, theirs = (getattr(library, kind)(3, 4, **options) for library in (nn, torch.nn))
     load(ours, theirs)
     x, lengths = array(5, 5, 3), [2, 5, 1, 4, 5]
@@ -126,7 +130,7 @@ def test_packed_sequences(kind: str, options: dict[str, Any], given: bool) -> No
     start: Any = (None, None)
     if given:
         count = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
-        states = [array(count, 5, 4) for _ in range(2 if kind == "LSTM" else 1)]
+        states = [array(count, 5, size) for size in (width, 4)[: 2 if kind == "LSTM" else 1]]
         both = [tuple(map(Tensor.from_host, states)), tuple(map(torch.tensor, states))]
         start = both if kind == "LSTM" else [one[0] for one in both]
     (y, h), (z, i) = ours(packed, start[0]), theirs(expected, start[1])

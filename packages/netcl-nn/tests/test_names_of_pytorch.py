@@ -9,7 +9,7 @@ import netcl.autograd as ag
 import netcl.nn.functional as F
 from netcl import nn
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError, UnsupportedError
+from netcl.core.errors import ShapeError
 
 X = np.array([[1.0, -2.0, 0.5], [4.0, 0.0, -3.0]], np.float32)
 W = np.array([[1.0, 2.0, 3.0], [0.5, 0.0, 1.5]], np.float32)
@@ -97,8 +97,8 @@ def test_the_base_class_is_a_layer_of_its_mode():
     np.testing.assert_array_equal(layer(x)[0].to_host(), same(x)[0].to_host())
     with pytest.raises(ValueError, match="the mode is RNN_TANH, RNN_RELU, LSTM, GRU, not 'ELMAN'"):
         nn.RNNBase("ELMAN", 2, 3)
-    with pytest.raises(UnsupportedError, match="add an nn.Linear"):
-        nn.RNNBase("LSTM", 2, 3, proj_size=1)
+    with pytest.raises(ValueError, match="only an LSTM has a projection; proj_size=1"):
+        nn.RNNBase("GRU", 2, 3, proj_size=1)
 
 
 def test_an_uninitialized_buffer_is_a_buffer():

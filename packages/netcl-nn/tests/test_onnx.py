@@ -149,10 +149,10 @@ class Several(nn.Module):
         return {"sum": a + b, "both": (a.reshape(-1), b.sum(1))}
 
 
-@pytest.mark.parametrize("name", ["LSTM", "RNN"])
+@pytest.mark.parametrize(("name", "options"), [("LSTM", {}), ("LSTM", {"proj_size": 2}), ("RNN", {})], ids=str)
 @pytest.mark.level("programs")
-def test_recurrent_nets_are_written_step_by_step(name: str, tmp_path: Path, rng) -> None:
-    model = getattr(nn, name)(3, 4, bidirectional=True, batch_first=True)
+def test_recurrent_nets_are_written_step_by_step(name: str, options: dict[str, int], tmp_path: Path, rng) -> None:
+    model = getattr(nn, name)(3, 4, bidirectional=True, batch_first=True, **options)
     export_onnx(model, Tensor.from_host(rng.normal(size=(2, 3, 3)).astype(np.float32)), tmp_path / "m.onnx")
     x = rng.normal(size=(4, 3, 3)).astype(np.float32)
     out, last = model(Tensor.from_host(x))

@@ -67,13 +67,21 @@ def test_what_parametrizations_refuse() -> None:
         parametrize.register_parametrization(nn.Linear(2, 2), "other", nn.Identity())
 
 
-@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
-def test_each_packed_sequence_is_as_one_by_itself(kind: str, rng) -> None:
-    layer = getattr(nn, kind)(3, 4, num_layers=2, bidirectional=True)
+@pytest.mark.parametrize(
+    ("kind", "options"), [("RNN", {}), ("LSTM", {}), ("LSTM", {"proj_size": 2}), ("GRU", {})], ids=str
+)
+@pytest.mark.parametrize("given", [False, True])
+def test_each_packed_sequence_is_as_one_by_itself(kind: str, options: dict[str, int], given: bool, rng) -> None:
+    layer = getattr(nn, kind)(3, 4, num_layers=2, bidirectional=True, **options)
     parts = [tensor(rng.standard_normal((n, 3))) for n in (3, 5, 1)]
-    output, state = layer(rnn.pack_sequence(parts, enforce_sorted=False))
+    widths = (options.get("proj_size", 4), 4) if kind == "LSTM" else (4,)
+    starts = [tuple(tensor(rng.standard_normal((4, width))) for width in widths) for _ in parts]
+    hx = [tuple(ag.stack(states, axis=1) for states in zip(*starts)), *starts] if given else [None] * 4
+    if kind != "LSTM" and given:
+        hx = [states[0] for states in hx]
+    output, state = layer(rnn.pack_sequence(parts, enforce_sorted=False), hx[0])
     for at, (part, out) in enumerate(zip(parts, rnn.unpack_sequence(output))):
-        expected, end = layer(part)
+        expected, end = layer(part, hx[1 + at])
         np.testing.assert_allclose(out.to_host(), expected.to_host(), rtol=1e-4, atol=1e-6)
         one, two = (s[0] if kind == "LSTM" else s for s in (state, end))
         np.testing.assert_allclose(one.to_host()[:, at], two.to_host(), rtol=1e-4, atol=1e-6)

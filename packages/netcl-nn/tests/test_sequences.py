@@ -72,6 +72,91 @@ def test_two_layers_in_both_directions(name: str, normal: Callable[..., Tensor])
     assert all(parameter.grad is not None for parameter in net.parameters())
 
 
+def projected(x: Array, starts: list[tuple[Array, Array]], s: dict[str, Array], layers: int) -> list[Array]:
+    """The outputs and final states of a bidirectional LSTM with projections, by PyTorch's formula in NumPy."""
+    ends, y = [], x
+    for layer in range(layers):
+        outputs = []
+        for ending, order in (("", 1), ("_reverse", -1)):
+            suffix, seen = f"_l{layer}{ending}", []
+            state: tuple[Array, ...] = starts[len(ends)]
+            for row in y[::order]:
+                h, c = step("LSTM", row, state, s, suffix)
+                state = (h @ s[f"weight_hr{suffix}"].T, c)
+                seen.append(state[0])
+            outputs.append(np.stack(seen[::order]))
+            ends.append(state)
+        y = np.concatenate(outputs, -1)
+    return [y, *(np.stack(parts) for parts in zip(*ends))]
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["zeros", "states"])
+def test_a_projected_lstm_and_its_gradients(given: bool, normal: Callable[..., Tensor]) -> None:
+    net, x = nn.LSTM(4, 6, 2, bidirectional=True, proj_size=3), normal(5, 2, 4)
+    rng = np.random.default_rng(3)
+    s, states = state_of(net), [rng.normal(size=(4, 2, width)) for width in (3, 6)]
+    if not given:
+        states = [np.zeros_like(state) for state in states]
+    weights = [rng.normal(size=shape) for shape in ((5, 2, 6), (4, 2, 3), (4, 2, 6))]
+
+    def loss(s: dict[str, Array], y: Array, states: list[Array]) -> float:
+        found = projected(y, list(zip(*states)), s, 2)
+        return float(sum((part * weight).sum() for part, weight in zip(found, weights, strict=True)))
+
+    data, start = ag.Parameter(x), [ag.Parameter(Tensor.from_host(state.astype(np.float32))) for state in states]
+    out, last = net(data, tuple(start) if given else None)
+    wide = x.to_host().astype(np.float64)
+    for got, expected in zip((out, *last), projected(wide, list(zip(*states)), s, 2), strict=True):
+        np.testing.assert_allclose(got.to_host(), expected, rtol=1e-4, atol=1e-5)
+    parts = [ag.sum(part * Tensor.from_host(w.astype(np.float32))) for part, w in zip((out, *last), weights)]
+    (parts[0] + parts[1] + parts[2]).backward()
+    watched = [(p.grad, s[name]) for name, p in net.named_parameters()] + [(data.grad, wide)]
+    watched += [(p.grad, state) for p, state in zip(start, states)] if given else []
+    for gradient, values in watched:
+        at = tuple(rng.integers(0, size) for size in values.shape)
+        begin, sides = values[at], []
+        for moved in (begin + 1e-5, begin - 1e-5):
+            values[at] = moved
+            sides.append(loss(s, wide, states))
+        values[at] = begin
+        np.testing.assert_allclose(gradient.to_host()[at], (sides[0] - sides[1]) / 2e-5, rtol=1e-3, atol=1e-4)
+
+
+def test_the_names_and_shapes_of_a_projected_lstm(normal: Callable[..., Tensor]) -> None:
+    net = nn.LSTM(4, 6, 2, proj_size=3, batch_first=True, dropout=0.5, bias=False)
+    assert {name: value.shape for name, value in net.state_dict().items()} == {
+        "weight_ih_l0": (24, 4),
+        "weight_hh_l0": (24, 3),
+        "weight_hr_l0": (3, 6),
+        "weight_ih_l1": (24, 3),
+        "weight_hh_l1": (24, 3),
+        "weight_hr_l1": (3, 6),
+    }
+    assert repr(net) == "LSTM(4, 6, proj_size=3, num_layers=2, bias=False, batch_first=True, dropout=0.5)"
+    assert [[p.shape for p in group] for group in net.all_weights] == [
+        [(24, 4), (24, 3), (3, 6)],
+        [(24, 3)] * 2 + [(3, 6)],
+    ]
+    out, (h, c) = net(normal(2, 5, 4))
+    assert (out.shape, h.shape, c.shape) == ((2, 5, 3), (2, 2, 3), (2, 2, 6))
+    out, (h, c) = net.eval()(normal(1, 4), (normal(2, 3), normal(2, 6)))
+    assert (out.shape, h.shape, c.shape) == ((1, 3), (2, 3), (2, 6))
+    with pytest.raises(ShapeError, match=r"\(h, c\) of shape \(2, 2, 3\) and \(2, 2, 6\), not"):
+        net(normal(2, 5, 4), (normal(2, 2, 6), normal(2, 2, 6)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_projected_lstm_of_half_types(dtype: str, normal: Callable[..., Tensor]) -> None:
+    wide, x = nn.LSTM(4, 6, bidirectional=True, proj_size=2), normal(5, 3, 4)
+    half = nn.LSTM(4, 6, bidirectional=True, proj_size=2, dtype=dtype)
+    half.load_state_dict(wide.state_dict())
+    out, (h, c) = half(x.astype(dtype))
+    for one, two in zip(host(wide(x)), (out, h, c), strict=True):
+        assert two.dtype == dtype
+        bound = {"float16": 2e-3, "bfloat16": 2e-2}[dtype]
+        np.testing.assert_allclose(two.to_host().astype(np.float32), one, atol=bound)
+
+
 @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
 def test_a_cell_is_one_step_of_its_net(name: str, normal: Callable[..., Tensor]) -> None:
     net, cell = getattr(nn, name)(4, 6, batch_first=True), getattr(nn, f"{name}Cell")(4, 6)
@@ -236,6 +321,8 @@ def test_wrong_arguments() -> None:
         (lambda: nn.MultiheadAttention(5, 2), "num_heads=2"),
         (lambda: nn.RNN(2, 3, nonlinearity="sin"), "'sin'"),
         (lambda: nn.LSTM(2, 3, dropout=2), "in \\[0, 1\\], not 2"),
+        (lambda: nn.LSTM(2, 3, proj_size=3), "proj_size=3 has to be 0, for none, or below hidden_size=3"),
+        (lambda: nn.LSTM(2, 3, proj_size=-1), "proj_size=-1 has to be 0"),
         (lambda: nn.GRU(2, 0), "hidden_size=0"),
         (lambda: nn.TransformerEncoderLayer(4, 2, activation="sin"), "'sin'"),
         (lambda: nn.RotaryEmbedding(3), "dim=3"),

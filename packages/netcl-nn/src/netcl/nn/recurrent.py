@@ -10,7 +10,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError, UnsupportedError
+from netcl.core.errors import ShapeError
 from netcl.nn import init
 from netcl.nn.module import Module, check_precision
 from netcl.nn.packed import PackedSequence, padded, repacked
@@ -18,6 +18,7 @@ from netcl.nn.placement import new_parameter
 from netcl.nn.unbind import unbind
 
 State = tuple[Tensor, ...]  # (h,), for an LSTM (h, c)
+Start = tuple[Any, ...]  # a State, or one with None for an h of zeros
 Advance = Callable[[Tensor, Tensor, State], State]
 
 
@@ -51,17 +52,26 @@ class _Weights(Module):
     states: int = 1
     input_size: int
     hidden_size: int
+    proj_size: int = 0
     bias: bool
     kernel: str
 
+    @property
+    def _width(self) -> int:
+        """The length of h: that of its projection if there is one."""
+        return self.proj_size or self.hidden_size
+
     def _add_weights(self, suffix: str, size: int, device: Any, dtype: Any) -> None:
         rows = self.gates * self.hidden_size
-        for kind, columns in (("ih", size), ("hh", self.hidden_size)):
+        for kind, columns in (("ih", size), ("hh", self._width)):
             self.register_parameter(f"weight_{kind}{suffix}", new_parameter((rows, columns), device, dtype))
         for kind in ("ih", "hh"):
             self.register_parameter(
                 f"bias_{kind}{suffix}", new_parameter((rows,), device, dtype) if self.bias else None
             )
+        if self.proj_size:
+            shape = (self.proj_size, self.hidden_size)
+            self.register_parameter(f"weight_hr{suffix}", new_parameter(shape, device, dtype))
 
     def reset_parameters(self) -> None:
         """Initializes the parameters again."""
@@ -89,12 +99,14 @@ class _Weights(Module):
         return (Tensor.zeros(shape, x.dtype, queue=x.queue),) * self.states
 
     def _given(self, hx: Any, shape: tuple[int, ...]) -> State:
-        """Checks or creates the initial states, each of ``shape``."""
+        """Checks the initial states: h of ``shape`` and the length of h, c of ``shape`` and ``hidden_size``."""
         given = (hx,) if isinstance(hx, Tensor) else tuple(hx)
-        if len(given) != self.states or any(state.shape != shape for state in given):
+        shapes = [(*shape, self._width), (*shape, self.hidden_size)][: self.states]
+        if [state.shape for state in given] != shapes:
             names = "h" if self.states == 1 else "(h, c)"
             raise ShapeError(
-                f"{self!r} takes {names} of shape {shape}, not {' and '.join(str(s.shape) for s in given)}",
+                f"{self!r} takes {names} of shape {' and '.join(map(str, dict.fromkeys(shapes)))}, not "
+                f"{' and '.join(str(s.shape) for s in given)}",
                 op=type(self).__name__,
             )
         for state in given:
@@ -109,7 +121,8 @@ _MODES = {"RNN_TANH": ("tanh", 1, 1), "RNN_RELU": ("relu", 1, 1), "LSTM": ("lstm
 class RNNBase(_Weights):
     """The base class of RNN, LSTM and GRU; ``mode`` is "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
 
-    Raises ValueError for another mode, UnsupportedError for a ``proj_size``.
+    Raises ValueError for another mode and for a ``proj_size`` that is negative, not below ``hidden_size`` or not of an
+    LSTM.
     """
 
     def __init__(
@@ -129,8 +142,10 @@ class RNNBase(_Weights):
         super().__init__()
         if mode not in _MODES:
             raise ValueError(f"the mode is {', '.join(_MODES)}, not {mode!r}")
-        if proj_size:
-            raise UnsupportedError(f"{type(self).__name__}: proj_size is not in netcl; add an nn.Linear")
+        if proj_size and mode != "LSTM":
+            raise ValueError(f"{type(self).__name__}: only an LSTM has a projection; proj_size={proj_size}")
+        if not 0 <= proj_size < max(hidden_size, 1):
+            raise ValueError(f"proj_size={proj_size} has to be 0, for none, or below hidden_size={hidden_size}")
         if num_layers < 1 or hidden_size < 1:
             raise ValueError(f"num_layers={num_layers} and hidden_size={hidden_size} must be positive")
         if not 0 <= dropout <= 1:
@@ -147,7 +162,7 @@ class RNNBase(_Weights):
         self.mode: str = mode
         self.proj_size: int = proj_size
         for layer, suffix in self._runs():
-            size = input_size if layer == 0 else hidden_size * (1 + bidirectional)
+            size = input_size if layer == 0 else self._width * (1 + bidirectional)
             self._add_weights(suffix, size, device, dtype)
         self.reset_parameters()
 
@@ -159,8 +174,11 @@ class RNNBase(_Weights):
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
-        """The parameters of each layer and direction: weight_ih, weight_hh, and the biases if there are any."""
-        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[: 4 if self.bias else 2]
+        """The parameters of each layer and direction: weight_ih, weight_hh, the biases if there are any, and the
+        weight_hr of a projection.
+        """
+        kinds = ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if self.bias else [])]
+        kinds += ["weight_hr"] if self.proj_size else []
         return [[getattr(self, kind + suffix) for kind in kinds] for _, suffix in self._runs()]
 
     def flatten_parameters(self) -> None:
@@ -173,11 +191,11 @@ class RNNBase(_Weights):
         x, lengths = padded(packed)
         check_precision(self, x, next(iter(self.parameters())))
         steps, batch = x.shape[:2]
-        count, width = self.num_layers * (1 + self.bidirectional), self.hidden_size
+        count = self.num_layers * (1 + self.bidirectional)
         if hx is None:
-            begins = [self._zeros((batch, width), x)] * count
+            begins = [self._start(batch, x)] * count
         else:
-            given = self._given(hx, (count, batch, width))
+            given = self._given(hx, (count, batch))
             if packed.sorted_indices is not None:
                 given = tuple(ag.index_select(state, 1, packed.sorted_indices) for state in given)
             begins = list(zip(*map(unbind, given)))
@@ -226,11 +244,11 @@ class RNNBase(_Weights):
         elif self.batch_first:
             x = ag.transpose(x, 0, 1)
         count, batch = self.num_layers * (1 + self.bidirectional), x.shape[1]
-        shape = (count, *(() if single else (batch,)), self.hidden_size)
+        shape = (count,) if single else (count, batch)
         if hx is None:
-            begins = [self._zeros((batch, self.hidden_size), x)] * count
+            begins = [self._start(batch, x)] * count
         else:
-            whole = (ag.reshape(state, (count, batch, self.hidden_size)) for state in self._given(hx, shape))
+            whole = (ag.reshape(state, (count, batch, state.shape[-1])) for state in self._given(hx, shape))
             begins = list(zip(*map(unbind, whole)))
         ends: list[State] = []
         for layer in range(self.num_layers):
@@ -243,35 +261,64 @@ class RNNBase(_Weights):
                 outputs.append(output)
                 ends.append(end)
             x = outputs[0] if len(outputs) == 1 else ag.cat(outputs, axis=-1)
-        last = tuple(ag.reshape(ag.cat(parts) if count > 1 else parts[0], shape) for parts in zip(*ends))
+        whole = (ag.cat(parts) if count > 1 else parts[0] for parts in zip(*ends))
+        last = tuple(ag.reshape(state, (*shape, state.shape[-1])) for state in whole)
         if single:
             x = ag.squeeze(x, 1)
         elif self.batch_first:
             x = ag.transpose(x, 0, 1)
         return x, last[0] if self.states == 1 else last
 
-    def _run(self, x: Tensor, suffix: str, state: State, reverse: bool) -> tuple[Tensor, State]:
+    def _start(self, batch: int, x: Tensor) -> Start:
+        """The initial states of one layer and direction; None for an h of zeros that has a projection."""
+        zeros = self._zeros((batch, self.hidden_size), x)
+        return (None, *zeros[1:]) if self.proj_size else zeros
+
+    def _run(self, x: Tensor, suffix: str, state: Start, reverse: bool) -> tuple[Tensor, State]:
         """Runs one layer in one direction; returns the outputs (T, N, H) and the final state, (1, N, H) each."""
         steps = self._steps(x, suffix, state, reverse)
         at = 0 if reverse else x.shape[0] - 1
         return steps[0], tuple(ag.narrow(t, 0, at, 1) for t in steps)
 
-    def _steps(self, x: Tensor, suffix: str, state: State, reverse: bool) -> State:
+    def _steps(self, x: Tensor, suffix: str, state: Start, reverse: bool) -> State:
         """Returns the states of all steps of one layer in one direction, (T, N, H) each.
 
         The states of half types are float32 between steps, as in PyTorch's kernels.
         """
         product, weight, bias = self._products(x, suffix)
+        project = getattr(self, f"weight_hr{suffix}") if self.proj_size else None
         narrow = product.dtype if product.dtype in ("float16", "bfloat16") else None
-        given = [product, weight, state[0], bias, state[1] if self.states > 1 else None]
+        given = [product, weight, state[0], bias, state[1] if self.states > 1 else None, project]
         if narrow:
             given = [None if t is None else ag.cast(t, dtype="float32") for t in given]
-        operands: tuple[Any, ...] = (*given, self.kernel, reverse)
+        product, weight, first, bias, cell, project = given
+        if project is not None:
+            product, weight, first = self._unprojected(product, weight, first, project, reverse)
+        operands: tuple[Any, ...] = (product, weight, first, bias, cell, self.kernel, reverse)
         steps: State = ag.recurrence(*operands)[: self.states]
+        if project is not None:
+            steps = (ag.linear(steps[0], project), *steps[1:])
         return tuple(ag.cast(t, dtype=narrow) for t in steps) if narrow else steps
+
+    def _unprojected(
+        self, product: Tensor, weight: Tensor, first: Tensor | None, project: Tensor, reverse: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns the products, the weight of the state and the initial state of the recurrence of o * tanh(c), of
+        which h is the projection: W_hh h = (W_hh W_hr)(o * tanh(c)), and W_hh h_0 is added to the product of the step
+        that is computed first.
+        """
+        steps, batch = product.shape[:2]
+        if first is not None:
+            at = steps - 1 if reverse else 0
+            begin = ag.add(ag.narrow(product, 0, at, 1), ag.linear(ag.unsqueeze(first, 0), weight))
+            rest = ag.narrow(product, 0, 0 if reverse else 1, steps - 1)
+            product = ag.cat([rest, begin] if reverse else [begin, rest]) if steps > 1 else begin
+        zeros = Tensor.zeros((batch, self.hidden_size), product.dtype, queue=product.queue)
+        return product, ag.matmul(weight, project), zeros
 
     def extra_repr(self) -> str:
         options = {
+            "proj_size": (self.proj_size, 0),
             "num_layers": (self.num_layers, 1),
             "bias": (self.bias, True),
             "batch_first": (self.batch_first, False),
@@ -310,8 +357,40 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
 
-class _Gated(RNNBase):
-    name: ClassVar[str]
+class LSTM(RNNBase):
+    """``ag.lstm_gates`` at each step: ``lstm(x, (h_0, c_0)=None)`` returns (output, (h_n, c_n)).
+
+    Weights as in RNN, (4 H, ...) with the rows of the gates i, f, g, o. With ``proj_size`` P > 0 the output of each
+    step is h = W_hr (o * tanh(c)) of length P (Sak et al. 2014): weight_hr_l0 (P, H), weight_hh_l0 (4 H, P), outputs
+    (T, N, directions * P), h (..., P) and c (..., H); it is computed as one recurrence with the weight W_hh W_hr.
+    """
+
+    gates: int = 4
+    states: int = 2
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        options = (num_layers, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
+        super().__init__("LSTM", input_size, hidden_size, *options)
+
+
+class GRU(RNNBase):
+    """``ag.gru_gates`` at each step: ``gru(x, h_0=None)`` returns (output, h_n). Weights as in RNN, (3 H, ...) with the
+    rows of the gates r, z, n.
+    """
+
+    gates: int = 3
 
     def __init__(
         self,
@@ -326,27 +405,7 @@ class _Gated(RNNBase):
         dtype: Any = None,
     ) -> None:
         options = (num_layers, bias, batch_first, dropout, bidirectional, 0, device, dtype)
-        super().__init__(self.name.upper(), input_size, hidden_size, *options)
-
-
-class LSTM(_Gated):
-    """``ag.lstm_gates`` at each step: ``lstm(x, (h_0, c_0)=None)`` returns (output, (h_n, c_n)).
-
-    Weights as in RNN, (4 H, ...) with the rows of the gates i, f, g, o.
-    """
-
-    gates: int = 4
-    states: int = 2
-    name: ClassVar[str] = "lstm"
-
-
-class GRU(_Gated):
-    """``ag.gru_gates`` at each step: ``gru(x, h_0=None)`` returns (output, h_n). Weights as in RNN, (3 H, ...) with the
-    rows of the gates r, z, n.
-    """
-
-    gates: int = 3
-    name: ClassVar[str] = "gru"
+        super().__init__("GRU", input_size, hidden_size, *options)
 
 
 class _Cell(_Weights):
@@ -369,7 +428,7 @@ class _Cell(_Weights):
             )
         check_precision(self, x, next(iter(self.parameters())))
         shape = (*x.shape[:-1], self.hidden_size)
-        state = self._zeros(shape, x) if hx is None else self._given(hx, shape)
+        state = self._zeros(shape, x) if hx is None else self._given(hx, shape[:-1])
         product, weight, bias = self._products(x if x.ndim == 2 else ag.unsqueeze(x, 0), "")
         new = self._step(product, weight, bias, tuple(ag.reshape(s, (-1, 1, self.hidden_size)) for s in state))
         new = tuple(ag.reshape(s, shape) for s in new)
