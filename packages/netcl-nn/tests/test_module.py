@@ -317,7 +317,7 @@ def test_repr_and_summary() -> None:
     assert rows["2"][-2:] == ["202", "200"]
     assert rows["total"][1:] == ["238", "1,100"]
     assert model.training
-    assert not model[0]._hooks
+    assert not model[0]._forward_hooks
 
 
 def test_values_of_a_state_are_outside_of_the_graph() -> None:

@@ -184,3 +184,72 @@ def test_conversions_keep_the_parameters_and_their_gradients() -> None:
     with pytest.raises(TypeError, match="int64"):
         layer.to("int64")
     assert layer.to_empty(device="cpu").weight.shape == (2, 2)
+
+
+def test_hooks_of_registrations() -> None:
+    seen: list[str] = []
+
+    def note(kind: str) -> Any:
+        return lambda module, name, value: seen.append(f"{kind} {type(module).__name__}.{name}")
+
+    handles = [
+        nn.hooks.register_module_parameter_registration_hook(note("parameter")),
+        nn.hooks.register_module_buffer_registration_hook(note("buffer")),
+        nn.hooks.register_module_module_registration_hook(note("module")),
+    ]
+    nn.Sequential(nn.BatchNorm1d(2))
+    for handle in handles:
+        handle.remove()
+    nn.Linear(2, 2)
+    parts = ("parameter BatchNorm1d.weight", "parameter BatchNorm1d.bias", "buffer BatchNorm1d.running_mean")
+    assert [one for one in seen if one in parts] == list(parts)
+    assert seen[-1] == "module Sequential.0"
+    assert not any("Linear" in one for one in seen)
+
+
+def test_a_registration_hook_replaces_what_is_registered() -> None:
+    other, holder = nn.Linear(1, 1), nn.Module()
+    with nn.hooks.register_module_module_registration_hook(lambda module, name, child: other):
+        holder.part = nn.Linear(2, 2)
+        holder.add_module("second", nn.ReLU())
+    assert holder.part is other
+    assert holder.second is other
+    half = ag.Parameter(Tensor.zeros((2, 2)))
+    with nn.hooks.register_module_parameter_registration_hook(lambda module, name, value: half):
+        layer = nn.Linear(2, 2, bias=False)
+        layer.weight = ag.Parameter(Tensor.ones((2, 2)))
+    assert layer.weight is half
+    layer.register_buffer("state", Tensor.zeros((1,)))
+    with nn.hooks.register_module_buffer_registration_hook(lambda module, name, value: value + 1.0):
+        layer.state = Tensor.ones((1,))
+    assert layer.state.tolist() == [2.0]
+
+
+def test_hooks_with_options_in_the_tables_of_pytorch() -> None:
+    seen: list[Any] = []
+    layer = nn.Linear(2, 2)
+    before = layer.register_forward_pre_hook(lambda m, args, kwargs: seen.append(kwargs), with_kwargs=True)
+    after = layer.register_forward_hook(lambda m, args, kwargs, out: seen.append(out.shape), with_kwargs=True)
+    layer(x=Tensor.zeros((1, 2)))
+    assert [list(seen[0]), seen[1]] == [["x"], (1, 2)]
+    assert list(layer._forward_pre_hooks) == [before.id]
+    layer._forward_hooks.clear()
+    before.remove()
+    after.remove()
+    seen.clear()
+    layer(Tensor.zeros((1, 2)))
+    assert seen == []
+
+
+def test_backward_hooks_of_all_modules() -> None:
+    seen: list[str] = []
+    layer = nn.Linear(2, 2)
+    handles = [
+        nn.hooks.register_module_full_backward_pre_hook(lambda m, grads: seen.append("before")),
+        nn.hooks.register_module_full_backward_hook(lambda m, grads, out: seen.append(type(m).__name__)),
+    ]
+    ag.sum(layer(ag.Parameter(Tensor.ones((1, 2))))).backward()
+    for handle in handles:
+        handle.remove()
+    ag.sum(layer(ag.Parameter(Tensor.ones((1, 2))))).backward()
+    assert seen == ["before", "Linear"]

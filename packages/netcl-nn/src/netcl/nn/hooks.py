@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import netcl.autograd as ag
 from netcl.core import Tensor
@@ -13,20 +13,33 @@ _ids = itertools.count()
 
 
 class RemovableHandle:
-    """The handle of a registered hook; ``remove()`` removes the hook, as does the end of a ``with`` block."""
+    """The handle of a registered hook; ``remove()`` removes the hook, as does the end of a ``with`` block.
 
-    def __init__(self, hooks: dict[int, Any], hook: Callable[..., Any], first: bool = False) -> None:
-        self._hooks = hooks
+    ``hooks`` is the table that the hook is added to, before its others if ``first``, and ``options`` are tables that
+    have True for its key.
+    """
+
+    def __init__(
+        self,
+        hooks: dict[int, Any],
+        hook: Any,
+        first: bool = False,
+        options: Sequence[dict[int, bool]] = (),
+    ) -> None:
+        self._tables: list[dict[int, Any]] = [hooks, *options]
         self.id: int = next(_ids)
         others = dict(hooks) if first else {}
         if first:
             hooks.clear()
         hooks[self.id] = hook
         hooks.update(others)
+        for table in options:
+            table[self.id] = True
 
     def remove(self) -> None:
         """Removes the hook; may be called again."""
-        self._hooks.pop(self.id, None)
+        for table in self._tables:
+            table.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -35,13 +48,12 @@ class RemovableHandle:
         self.remove()
 
 
-class Hook:
+class ForwardHook(NamedTuple):
     """A hook of the forward pass with its options."""
 
-    def __init__(self, function: Callable[..., Any], with_kwargs: bool = False, always: bool = False) -> None:
-        self.function = function
-        self.with_kwargs: bool = with_kwargs
-        self.always: bool = always
+    function: Callable[..., Any]
+    with_kwargs: bool = False
+    always: bool = False
 
     def __call__(self, module: Any, args: Any, kwargs: Any, *result: Any) -> Any:
         if self.with_kwargs:
@@ -49,44 +61,82 @@ class Hook:
         return self.function(module, args, *result)
 
 
-class _Every:
-    """The hooks of all modules."""
-
-    def __init__(self) -> None:
-        self.forward_pre: dict[int, Hook] = {}
-        self.forward: dict[int, Hook] = {}
-        self.backward_pre: dict[int, Callable[..., Any]] = {}
-        self.backward: dict[int, Callable[..., Any]] = {}
-
-    @property
-    def any(self) -> bool:
-        """True if there is a hook."""
-        return bool(self.forward_pre or self.forward or self.backward_pre or self.backward)
+class _OfAllModules(NamedTuple):
+    kind: str
+    hook: Any
 
 
-EVERY = _Every()
+# The hooks of all modules. A call of a module costs nothing for them while the table is empty.
+EVERY: dict[int, _OfAllModules] = {}
+
+# The hooks that are called when a module registers a parameter, a buffer or a module.
+REGISTRATION: dict[str, dict[int, Callable[..., Any]]] = {"parameter": {}, "buffer": {}, "module": {}}
+
+
+def _every(kind: str, hook: Any) -> RemovableHandle:
+    return RemovableHandle(EVERY, _OfAllModules(kind, hook))
+
+
+def of_all_modules(kind: str) -> list[Any]:
+    """The hooks of all modules of a kind: "forward_pre", "forward", "backward_pre" or "backward"."""
+    return [each.hook for each in EVERY.values() if each.kind == kind]
+
+
+def registered(kind: str, module: Any, name: str, value: Any) -> Any:
+    """Returns the value that the hooks of a kind of ``REGISTRATION`` put in the place of ``value``."""
+    for hook in tuple(REGISTRATION[kind].values()):
+        changed = hook(module, name, value)
+        if changed is not None:
+            value = changed
+    return value
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """``Module.register_forward_pre_hook`` of all modules; called before theirs."""
-    return RemovableHandle(EVERY.forward_pre, Hook(hook))
+    return _every("forward_pre", ForwardHook(hook))
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """``Module.register_forward_hook`` of all modules; called before theirs."""
-    return RemovableHandle(EVERY.forward, Hook(hook, with_kwargs, always_call))
+    return _every("forward", ForwardHook(hook, with_kwargs, always_call))
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """``Module.register_full_backward_hook`` of all modules; called before theirs."""
-    return RemovableHandle(EVERY.backward, hook)
+    return _every("backward", hook)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """``register_module_full_backward_hook``: PyTorch's form of this name sees a part of the gradients only."""
+    return register_module_full_backward_hook(hook)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """``Module.register_full_backward_pre_hook`` of all modules; called before theirs."""
-    return RemovableHandle(EVERY.backward_pre, hook)
+    return _every("backward_pre", hook)
+
+
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls ``hook(module, name, parameter)`` when a module registers a parameter; its result, if not None, takes the
+    place of the parameter.
+    """
+    return RemovableHandle(REGISTRATION["parameter"], hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls ``hook(module, name, buffer)`` when a module registers a buffer; its result, if not None, takes the place
+    of the buffer.
+    """
+    return RemovableHandle(REGISTRATION["buffer"], hook)
+
+
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls ``hook(module, name, child)`` when a module registers another one; its result, if not None, takes the place
+    of the child.
+    """
+    return RemovableHandle(REGISTRATION["module"], hook)
 
 
 class BackwardHooks:

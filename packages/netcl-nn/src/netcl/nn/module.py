@@ -13,7 +13,7 @@ from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, shorten_traceback
 from netcl.nn.error_path import LOCATED, add_module_path, refuse_host_data
-from netcl.nn.hooks import EVERY, BackwardHooks, Hook, RemovableHandle
+from netcl.nn.hooks import EVERY, BackwardHooks, ForwardHook, RemovableHandle, of_all_modules, registered
 from netcl.nn.placement import Buffer, count_module, count_tensor, moved, queue_of
 from netcl.nn.state import IncompatibleKeys, StateError, load_into
 
@@ -61,8 +61,11 @@ class Module:
             "_buffers": {},
             "_modules": {},
             "_passing_buffers": set(),
-            "_pre_hooks": {},
-            "_hooks": {},
+            "_forward_pre_hooks": {},
+            "_forward_pre_hooks_with_kwargs": {},
+            "_forward_hooks": {},
+            "_forward_hooks_with_kwargs": {},
+            "_forward_hooks_always_called": {},
             "_backward_hooks": {},
             "_backward_pre_hooks": {},
             "_state_hooks": {},
@@ -84,7 +87,13 @@ class Module:
 
         def __call__(self, *args, **kwargs):
             try:
-                if self._pre_hooks or self._hooks or self._backward_hooks or self._backward_pre_hooks or EVERY.any:
+                if (
+                    self._forward_pre_hooks
+                    or self._forward_hooks
+                    or self._backward_hooks
+                    or self._backward_pre_hooks
+                    or EVERY
+                ):
                     return self._hooked(args, kwargs)
                 return self.forward(*args, **kwargs)
             except LOCATED as error:
@@ -98,16 +107,20 @@ class Module:
     def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs the forward pass with its hooks; the hooks of all modules come first."""
         done = False
-        after = (*EVERY.forward.values(), *self._hooks.values())
+        kwargs_after, always = self._forward_hooks_with_kwargs, self._forward_hooks_always_called
+        own = [ForwardHook(hook, key in kwargs_after, key in always) for key, hook in self._forward_hooks.items()]
+        after = [*of_all_modules("forward"), *own]
+        kwargs_before = self._forward_pre_hooks_with_kwargs
+        own = [ForwardHook(hook, key in kwargs_before) for key, hook in self._forward_pre_hooks.items()]
         try:
-            for hook in (*EVERY.forward_pre.values(), *self._pre_hooks.values()):
+            for hook in [*of_all_modules("forward_pre"), *own]:
                 changed = hook(self, args, kwargs)
                 if changed is not None and hook.with_kwargs:
                     args, kwargs = changed
                 elif changed is not None:
                     args = changed if isinstance(changed, tuple) else (changed,)
-            backward = (*EVERY.backward.values(), *self._backward_hooks.values())
-            before = (*EVERY.backward_pre.values(), *self._backward_pre_hooks.values())
+            backward = [*of_all_modules("backward"), *self._backward_hooks.values()]
+            before = [*of_all_modules("backward_pre"), *self._backward_pre_hooks.values()]
             watched = BackwardHooks(self, backward, before) if backward or before else None
             if watched is not None:
                 args = watched.inputs(args)
@@ -151,22 +164,20 @@ class Module:
             else None
         )
         if kind is not None:
+            value = registered("parameter" if kind is self._parameters else "module", self, name, value)
             self.__dict__.pop(name, None)
             for table in tables:
                 if table is not kind:
                     table.pop(name, None)
             kind[name] = value
             return
-        for table in tables:
+        for what, table in zip(("parameter", "buffer", "module"), tables):
             if name in table:
-                if value is not None and not (table is self._buffers and isinstance(value, Tensor)):
-                    what = (
-                        "parameter" if table is self._parameters else "buffer" if table is self._buffers else "module"
-                    )
+                if value is not None and not (what == "buffer" and isinstance(value, Tensor)):
                     raise TypeError(
                         f"{name!r} is a {what} of {type(self).__name__}; it cannot become a {type(value).__name__}"
                     )
-                table[name] = value
+                table[name] = registered(what, self, name, value)
                 return
         object.__setattr__(self, name, value)
 
@@ -203,7 +214,7 @@ class Module:
         self._check_name(name)
         if param is not None and not isinstance(param, ag.Parameter):
             raise TypeError(f"register_parameter takes a Parameter or None, not {type(param).__name__}")
-        self._parameters[name] = param
+        self._parameters[name] = registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is not a parameter but moves with the module and, if ``persistent``, is part of
@@ -212,7 +223,7 @@ class Module:
         self._check_name(name)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer takes a Tensor or None, not {type(tensor).__name__}")
-        self._buffers[name] = tensor
+        self._buffers[name] = registered("buffer", self, name, tensor)
         (self._passing_buffers.discard if persistent else self._passing_buffers.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -220,7 +231,7 @@ class Module:
         self._check_name(name)
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"add_module takes a Module or None, not {type(module).__name__}")
-        self._modules[name] = module
+        self._modules[name] = registered("module", self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """``add_module`` under its other name."""
@@ -618,7 +629,8 @@ class Module:
         ``with_kwargs``: ``hook(module, args, kwargs)``, which may return a new pair (args, kwargs). ``prepend`` puts
         the hook before the others.
         """
-        return RemovableHandle(self._pre_hooks, Hook(hook, with_kwargs), prepend)
+        options = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []
+        return RemovableHandle(self._forward_pre_hooks, hook, prepend, options)
 
     def register_forward_hook(
         self,
@@ -631,7 +643,9 @@ class Module:
         """Calls ``hook(module, args, output)`` after forward, or ``hook(module, args, kwargs, output)``; its result, if
         not None, replaces the output. ``always_call``: also if forward raised an error, with None for the output.
         """
-        return RemovableHandle(self._hooks, Hook(hook, with_kwargs, always_call), prepend)
+        options = [self._forward_hooks_with_kwargs] if with_kwargs else []
+        options += [self._forward_hooks_always_called] if always_call else []
+        return RemovableHandle(self._forward_hooks, hook, prepend, options)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls ``hook(module, grad_input, grad_output)``, tuples with None for missing gradients, in the backward

@@ -9,6 +9,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.nn.module import Module
 from netcl.nn.placement import new_buffer
+from netcl.nn.pruning import identity, pruned_names
 
 M = TypeVar("M", bound=Module)
 
@@ -48,10 +49,9 @@ def _install(module: Module, hook: _Reparameterized, first: Tensor) -> None:
 
 def _removed(module: Module, name: str, kind: type[_Reparameterized], what: str) -> Any:
     """Removes the hook for ``name`` and returns it; raises ValueError if there is none."""
-    for key, hook in module._pre_hooks.items():
-        own = hook.function
+    for key, own in module._forward_pre_hooks.items():
         if isinstance(own, kind) and own.name == name:
-            del module._pre_hooks[key]
+            del module._forward_pre_hooks[key]
             module.__dict__.pop(name, None)
             return own
     raise ValueError(f"{what}: the parameter {name!r} of {type(module).__name__} is not normalised")
@@ -195,18 +195,20 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
 
 def configs(module: Module) -> list[dict[str, Any]]:
     """Returns the reparameterizations of the module's parameters, as plain values."""
-    hooks = (hook.function for hook in module._pre_hooks.values())
-    return [hook.config() for hook in hooks if isinstance(hook, _Reparameterized)]
+    hooks = module._forward_pre_hooks.values()
+    found = [hook.config() for hook in hooks if isinstance(hook, _Reparameterized)]
+    return found + [{"by": "pruning", "name": name} for name in pruned_names(module)]
 
 
 def reapply(module: Module, config: Any) -> None:
     """Applies one of ``configs`` to a new module; raises ValueError if it is not valid."""
-    known = {"weight_norm": weight_norm, "spectral_norm": spectral_norm}
+    # The mask of a pruned parameter is one of the file's arrays.
+    known = {"weight_norm": weight_norm, "spectral_norm": spectral_norm, "pruning": identity}
     if not isinstance(config, Mapping) or config.get("by") not in known:
         raise ValueError(f"a config has no meaning for {config!r} as a normalised parameter")
     options = {key: value for key, value in config.items() if key != "by"}
     function: Any = known[config["by"]]
     try:
         function(module, **options)
-    except TypeError as error:
+    except (AttributeError, TypeError) as error:
         raise ValueError(f"a config of {config['by']} has other arguments: {error}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netcl.nn.reparameterize import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
-from netcl.nn.utils import parametrizations, parametrize, rnn, stateless
+from netcl.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from netcl.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -33,6 +33,7 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
