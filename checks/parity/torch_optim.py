@@ -151,6 +151,58 @@ def test_a_hundred_steps_of_a_schedule(name: str, options: dict[str, Any]) -> No
         expected.step()
 
 
+# Schedules that keep a part of their state in the optimizer's groups, each with options of another one.
+CROSSING: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("OneCycleLR", {"max_lr": 0.3, "total_steps": 41}, {"max_lr": 0.9, "total_steps": 60}),
+    (
+        "OneCycleLR",
+        {"max_lr": 0.3, "total_steps": 41, "anneal_strategy": "linear", "three_phase": True, "div_factor": 9.0},
+        {"max_lr": 0.3, "total_steps": 41},
+    ),
+    ("OneCycleLR", {"max_lr": 0.3, "total_steps": 41, "cycle_momentum": False}, {}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 7}, {"base_momentum": 0.5}),
+    (
+        "CyclicLR",
+        {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 5, "step_size_down": 3, "mode": "exp_range", "gamma": 0.98},
+        {"base_lr": 0.2, "max_lr": 0.3, "gamma": 0.5},
+    ),
+    (
+        "CyclicLR",
+        {"base_lr": 0.01, "max_lr": 0.3, "step_size_up": 7, "mode": "triangular2", "cycle_momentum": False},
+        {},
+    ),
+    ("SWALR", {"swa_lr": 0.02}, {"swa_lr": 0.7, "anneal_epochs": 2}),
+    ("SWALR", {"swa_lr": 0.02, "anneal_epochs": 20, "anneal_strategy": "linear"}, {"anneal_strategy": "cos"}),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("from_torch", [False, True])
+@pytest.mark.parametrize(("name", "options", "others"), CROSSING)
+def test_a_schedule_goes_on_in_the_other_library(
+    name: str, options: dict[str, Any], others: dict[str, Any], from_torch: bool
+) -> None:
+    def made(library: Any, options: dict[str, Any]) -> tuple[Any, Any]:
+        parameter = torch.zeros(1, requires_grad=True) if library is torch else ag.Parameter(Tensor.zeros((1,)))
+        optimizer = (torch.optim if library is torch else optim).SGD([parameter], lr=0.1, momentum=0.9)
+        place = torch.optim.swa_utils if name == "SWALR" else torch.optim.lr_scheduler
+        return optimizer, getattr(place if library is torch else optim, name)(optimizer, **options)
+
+    first, second = (torch, optim) if from_torch else (optim, torch)
+    begun, reference = made(first, options), made(torch, options)
+    for _ in range(11):
+        begun[1].step(), reference[1].step()
+    states = [one.state_dict() for one in begun]
+    assert set(states[1]) == set(reference[1].state_dict())
+    going = made(second, {**options, **others})
+    for one, state in zip(going, states):
+        one.load_state_dict(state)
+    for _ in range(29):
+        group, expected = going[0].param_groups[0], reference[0].param_groups[0]
+        np.testing.assert_allclose((group["lr"], group["momentum"]), (expected["lr"], expected["momentum"]), rtol=1e-7)
+        going[1].step(), reference[1].step()
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_hundred_steps_of_schedules_in_turn_and_of_a_plateau() -> None:
     ours = optim.SGD([ag.Parameter(Tensor.zeros((1,)))], lr=0.1)

@@ -131,6 +131,82 @@ def test_one_cycle_ends_a_loop_that_steps_after_each_update(three_phase: bool, p
         schedule.step()
 
 
+OLDER: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (
+        "OneCycleLR",
+        {"max_lr": 0.5, "total_steps": 30, "three_phase": True, "anneal_strategy": "linear", "final_div_factor": 10.0},
+        {
+            "total_steps": 30,
+            "anneal_strategy": "linear",
+            "final_div_factor": 10.0,
+            "three_phase": True,
+            "base_momentum": 0.85,
+            "max_momentum": 0.95,
+            "cycle_momentum": True,
+            "ends": [8.0, 16.0, 29.0],
+            "max_lrs": [0.5],
+            "base_lrs": [0.02],
+        },
+    ),
+    (
+        "CyclicLR",
+        {"base_lr": 0.01, "max_lr": 0.5, "step_size_up": 4, "step_size_down": 6, "mode": "exp_range", "gamma": 0.9},
+        {
+            "max_lrs": [0.5],
+            "step_size_up": 4.0,
+            "step_size_down": 6.0,
+            "mode": "exp_range",
+            "gamma": 0.9,
+            "scale_mode": "iterations",
+            "cycle_momentum": True,
+            "base_momentums": [0.8],
+            "max_momentums": [0.9],
+            "base_lrs": [0.01],
+        },
+    ),
+    ("SWALR", {"swa_lr": 0.05}, {"swa_lrs": [0.05], "anneal_epochs": 10, "anneal_strategy": "cos", "base_lrs": [0.1]}),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "older"), OLDER)
+def test_states_under_the_keys_of_an_earlier_netcl_load(name: str, options: Any, older: Any, parameter) -> None:
+    made = [optim.SGD([parameter([1.0])], lr=0.1, momentum=0.9) for _ in range(2)]
+    schedule = getattr(optim, name)(made[0], **options)
+    for _ in range(5):
+        schedule.step()
+    changed = {key: value * 0.7 for key, value in options.items() if key in ("max_lr", "swa_lr")}
+    other = getattr(optim, name)(made[1], **{**options, **changed})
+    other.load_state_dict({**older, "last_epoch": 5})
+    if name == "SWALR":
+        made[1].lr = made[0].lr  # it goes on from the rate of the optimizer's own state
+    for _ in range(9):
+        ours, theirs = (optimizer.param_groups[0] for optimizer in made)
+        assert (ours["lr"], ours["momentum"]) == pytest.approx((theirs["lr"], theirs["momentum"]))
+        schedule.step()
+        other.step()
+    assert set(other.state_dict()) == set(schedule.state_dict())
+
+
+def test_the_state_of_a_scale_that_is_an_object(parameter) -> None:
+    class Falling:
+        def __init__(self, rate: float) -> None:
+            self.rate = rate
+
+        def __call__(self, cycle: float) -> float:
+            return self.rate**cycle
+
+    def made(rate: float) -> Any:
+        optimizer = optim.SGD([parameter([1.0])], lr=0.1, momentum=0.9)
+        return optim.CyclicLR(optimizer, 0.01, 0.5, 3, scale_fn=Falling(rate))
+
+    first, second = made(0.5), made(0.9)
+    assert first.state_dict()["_scale_fn_custom"] == {"rate": 0.5}
+    for _ in range(4):
+        first.step()
+    second.load_state_dict(first.state_dict())
+    assert second.get_last_lr() == first.get_last_lr()
+
+
 def test_sequential(parameter) -> None:
     optimizer = optim.SGD([parameter([1.0])], lr=BASE)
     warm = optim.LinearLR(optimizer, start_factor=0.25, total_iters=4)

@@ -12,7 +12,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dtypes import is_floating
+from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import ShapeError, UnsupportedError, shorten_traceback
 from netcl.optim.clip import clipping
 from netcl.optim.fused import (
@@ -485,7 +485,7 @@ def _like(value: Any, p: Tensor, name: str) -> Any:
     if not (isinstance(value, (Tensor, np.ndarray)) or hasattr(value, "__array__")) or np.ndim(value) == 0:
         return value
     given = value if isinstance(value, Tensor) else np.asarray(value)
-    dtype = p.dtype if is_floating(str(given.dtype)) and name != "step" else str(given.dtype)
+    dtype = p.dtype if is_floating(given.dtype) and name != "step" else canonical(given.dtype)
     return Tensor.empty(tuple(given.shape), dtype, queue=p.queue, persistent=True).write(given)
 
 

@@ -85,8 +85,9 @@ class Scheduler:
 
         Raises ValueError for a state of another kind of schedule.
         """
+        state_dict = self._of_before(state_dict)
         own = set(self._state())
-        given = {key for key in state_dict if not key.startswith("_") and key not in self._unsaved}
+        given = {key for key in state_dict if (key in own or not key.startswith("_")) and key not in self._unsaved}
         require(own == given, f"a {type(self).__name__} keeps {sorted(own)}, the state {sorted(given)}")
         values = {key: state_dict[key] for key in own}
         vars(self).update({key: list(v) if isinstance(v, (list, tuple)) else v for key, v in values.items()})
@@ -94,6 +95,10 @@ class Scheduler:
             self._set_after_load()
         else:  # its formula may go on from the rates of the optimizer
             self._set_lrs(state_dict.get("_last_lr", self.get_last_lr()))
+
+    def _of_before(self, state_dict: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns a state with the names of today, from one that an earlier netcl has written under others."""
+        return state_dict
 
     def _set_lrs(self, lrs: Sequence[float]) -> None:
         for group, lr in zip(self.optimizer.param_groups, lrs):
@@ -320,62 +325,90 @@ class OneCycleLR(Scheduler):
         require(total_steps > 0 and 0 <= pct_start <= 1, "total_steps is at least 1 and pct_start in [0, 1]")
         require(anneal_strategy in ("cos", "linear"), f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
         groups = optimizer.param_groups
-        peaks = list(max_lr) if isinstance(max_lr, Sequence) else [max_lr] * len(groups)
-        require(len(peaks) == len(groups), f"{len(peaks)} values of max_lr for {len(groups)} groups")
+        peaks = per_group("max_lr", max_lr, optimizer)
+        lows = per_group("base_momentum", base_momentum, optimizer)
+        highs = per_group("max_momentum", max_momentum, optimizer)
         self.total_steps: int = total_steps
-        self.anneal_strategy: str = anneal_strategy
-        self.final_div_factor: float = final_div_factor
-        self.three_phase: bool = three_phase
-        self.base_momentum: float = base_momentum
-        self.max_momentum: float = max_momentum
-        self.cycle_momentum: bool = cycle_momentum
         up = float(pct_start * total_steps) - 1
-        self.ends: list[float] = [up, 2 * up, float(total_steps - 1)] if three_phase else [up, float(total_steps - 1)]
-        self.max_lrs: list[float] = [float(peak) for peak in peaks]
+        self._schedule_phases: list[dict[str, Any]] = _phases([up, 2 * up] if three_phase else [up], total_steps - 1)
+        self._anneal_func_type: str = anneal_strategy
+        self.cycle_momentum: bool = cycle_momentum
         if cycle_momentum:
+            self.use_beta1: bool = "betas" in optimizer.defaults
             require(all("momentum" in g or "betas" in g for g in groups), "cycle_momentum needs momentum or betas")
-        if last_epoch == -1:
-            for group, peak in zip(groups, peaks):
-                group.update({"initial_lr": peak / div_factor, "lr": peak / div_factor})
+        for group, peak, low, high in zip(groups, peaks, lows, highs):
+            start = peak / div_factor
+            own = {"initial_lr": start, "max_lr": peak, "min_lr": start / final_div_factor}
+            own.update({"max_momentum": high, "base_momentum": low} if cycle_momentum else {})
+            if last_epoch == -1:
+                group.update({"lr": start, **own})
+            else:
+                group.update({key: value for key, value in own.items() if key not in ("initial_lr", *group)})
         super().__init__(optimizer, last_epoch)
 
-    def _between(self, epoch: float, knots: Sequence[float]) -> float:
-        """Returns the value at ``epoch`` interpolated between ``knots``; the last one is reached at the last step, and
-        the step after it, which nothing is updated by, goes on along the last phase, as in PyTorch, but not below 0.
+    def _value(self, epoch: float, group: Mapping[str, Any], what: str) -> float:
+        """Returns the "lr" or the "momentum" of a group at ``epoch``, between values of the group; the last one is
+        reached at the last step, and the step after it, which nothing is updated by, goes on along the last phase, as
+        in PyTorch, but not below 0.
         """
         start = 0.0
-        for at, end in enumerate(self.ends):
-            if epoch <= end or at == len(self.ends) - 1:
-                done = (epoch - start) / (end - start) if end != start else 1.0
-                if self.anneal_strategy == "linear":
-                    return max(0.0, knots[at] + (knots[at + 1] - knots[at]) * done)
-                return cosine(knots[at], knots[at + 1], done)
+        for phase in self._schedule_phases:
+            end = phase["end_step"]
+            if epoch <= end or phase is self._schedule_phases[-1]:
+                break
             start = end
-        return knots[-1]
+        first, last = float(group[phase[f"start_{what}"]]), float(group[phase[f"end_{what}"]])
+        done = (epoch - start) / (end - start) if end != start else 1.0
+        if self._anneal_func_type == "linear":
+            return max(0.0, first + (last - first) * done)
+        return cosine(first, last, done)
 
     def lrs_at(self, epoch: float) -> list[float]:
         require(epoch <= self.total_steps, f"OneCycleLR was made for {self.total_steps} steps; epoch {epoch} is beyond")
-        return [
-            self._between(
-                epoch,
-                [base, peak, base, base / self.final_div_factor]
-                if self.three_phase
-                else [base, peak, base / self.final_div_factor],
-            )
-            for base, peak in zip(self.base_lrs, self.max_lrs)
-        ]
+        return [self._value(epoch, group, "lr") for group in self.optimizer.param_groups]
 
     def step(self, epoch: float | None = None) -> None:
         super().step(epoch)
         if not self.cycle_momentum:
             return
-        knots = [self.max_momentum, self.base_momentum, self.max_momentum, self.max_momentum]
-        momentum = self._between(self.last_epoch, knots)
         for group in self.optimizer.param_groups:
+            momentum = self._value(self.last_epoch, group, "momentum")
             if "betas" in group:
                 group["betas"] = (momentum, *group["betas"][1:])
             else:
                 group["momentum"] = momentum
+
+    def _of_before(self, state_dict: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "ends" not in state_dict:
+            return state_dict
+        state = {key: state_dict[key] for key in ("total_steps", "cycle_momentum", "base_lrs", "last_epoch")}
+        *ends, last = state_dict["ends"]
+        for group, base, peak in zip(self.optimizer.param_groups, state["base_lrs"], state_dict["max_lrs"]):
+            group.update({"initial_lr": base, "max_lr": peak, "min_lr": base / state_dict["final_div_factor"]})
+            if state["cycle_momentum"]:
+                group.update({key: state_dict[key] for key in ("max_momentum", "base_momentum")})
+                state["use_beta1"] = "betas" in self.optimizer.defaults
+        return {**state, "_schedule_phases": _phases(ends, last), "_anneal_func_type": state_dict["anneal_strategy"]}
+
+
+def _phases(ends: Sequence[float], last: float) -> list[dict[str, Any]]:
+    """The phases of OneCycleLR, with the names of the options of a group between which each goes: up, down, and with
+    a third one on to the end.
+    """
+    rates, momenta = ["initial_lr", "max_lr", "min_lr"], ["max_momentum", "base_momentum", "max_momentum"]
+    if len(ends) == 2:
+        rates.insert(2, "initial_lr")
+        momenta.append("max_momentum")
+    return [
+        {
+            "end_step": end,
+            "start_lr": rates[at],
+            "end_lr": rates[at + 1],
+            "start_momentum": momenta[at],
+            "end_momentum": momenta[at + 1],
+        }
+        for at, end in enumerate([*ends, last])
+    ]
 
 
 class SequentialLR(Scheduler):
@@ -455,6 +488,10 @@ class MultiplicativeLR(Scheduler):
             group["lr"] = lr
 
 
+# The modes of CyclicLR: a function of the cycle or of the epoch scales the height.
+_SCALE_MODES = {"triangular": "cycle", "triangular2": "cycle", "exp_range": "iterations"}
+
+
 class CyclicLR(Scheduler):
     """The rate goes from ``base_lr`` to ``max_lr`` in ``step_size_up`` steps and back in ``step_size_down`` (None: as
     many), again and again (Smith 2017).
@@ -464,7 +501,7 @@ class CyclicLR(Scheduler):
     With ``cycle_momentum`` the momentum, or beta1, goes from ``max_momentum`` to ``base_momentum`` meanwhile.
     """
 
-    _unsaved = ("optimizer", "scale_fn")
+    _unsaved = ("optimizer", "_custom")
     absolute = True
 
     def __init__(
@@ -483,31 +520,27 @@ class CyclicLR(Scheduler):
         max_momentum: float | Sequence[float] = 0.9,
         last_epoch: int = -1,
     ) -> None:
-        scales: dict[str, tuple[str, Callable[[float], float]]] = {
-            "triangular": ("cycle", lambda cycle: 1.0),
-            "triangular2": ("cycle", lambda cycle: 0.5 ** (cycle - 1)),
-            "exp_range": ("iterations", lambda epoch: float(gamma**epoch)),
-        }
-        require(scale_fn is not None or mode in scales, f"mode is one of {', '.join(scales)}, not {mode!r}")
+        require(scale_fn is not None or mode in _SCALE_MODES, f"mode is one of {', '.join(_SCALE_MODES)}, not {mode!r}")
         require(scale_mode in ("cycle", "iterations"), f"scale_mode is 'cycle' or 'iterations', not {scale_mode!r}")
         starts = per_group("base_lr", base_lr, optimizer)
         self.max_lrs: list[float] = per_group("max_lr", max_lr, optimizer)
-        self.step_size_up: float = float(step_size_up)
-        self.step_size_down: float = float(step_size_up if step_size_down is None else step_size_down)
-        require(
-            self.step_size_up > 0 and self.step_size_down >= 0, "step_size_up is above 0, step_size_down at least 0"
-        )
+        up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
+        require(up > 0 and down >= 0, "step_size_up is above 0, step_size_down at least 0")
+        self.total_size: float = up + down
+        self.step_ratio: float = up / self.total_size
         self.mode: str = mode
         self.gamma: float = gamma
-        self.scale_mode: str
-        self.scale_fn: Callable[[float], float]
-        self.scale_mode, self.scale_fn = (scale_mode, scale_fn) if scale_fn is not None else scales[mode]
+        self._custom: Callable[[float], float] | None = scale_fn
+        self.scale_mode: str = scale_mode if scale_fn is not None else _SCALE_MODES[mode]
         self.cycle_momentum: bool = cycle_momentum
-        self.base_momentums: list[float] = per_group("base_momentum", base_momentum, optimizer)
-        self.max_momentums: list[float] = per_group("max_momentum", max_momentum, optimizer)
         if cycle_momentum:
             known = optimizer.defaults.keys() & {"momentum", "betas"}
             require(bool(known), f"{type(optimizer).__name__} has no momentum; write cycle_momentum=False")
+            self.use_beta1: bool = "betas" in known
+            self.base_momentums: list[float] = per_group("base_momentum", base_momentum, optimizer)
+            self.max_momentums: list[float] = per_group("max_momentum", max_momentum, optimizer)
+            for group, low, high in zip(optimizer.param_groups, self.base_momentums, self.max_momentums):
+                group.update({"max_momentum": high, "base_momentum": low})
         if last_epoch == -1:
             for group, lr in zip(optimizer.param_groups, starts):
                 group["lr"] = lr
@@ -517,11 +550,40 @@ class CyclicLR(Scheduler):
 
     def _height(self, epoch: float) -> float:
         """Returns the part of the way from the base to the maximum."""
-        total = self.step_size_up + self.step_size_down
-        cycle = math.floor(1 + epoch / total)
-        done, peak = 1.0 + epoch / total - cycle, self.step_size_up / total
+        cycle = math.floor(1 + epoch / self.total_size)
+        done, peak = 1.0 + epoch / self.total_size - cycle, self.step_ratio
         part = done / peak if done <= peak else (done - 1) / (peak - 1)
         return part * self.scale_fn(cycle if self.scale_mode == "cycle" else epoch)
+
+    def scale_fn(self, x: float) -> float:
+        """Returns the factor of the height in a cycle, counted from 1, or in an epoch."""
+        if self._custom is not None:
+            return self._custom(x)
+        return 1.0 if self.mode == "triangular" else 0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state of the schedule under PyTorch's names. Of ``scale_fn``, an object's attributes are a part
+        of it, and a function is not.
+        """
+        own = None if self._custom is None or inspect.isroutine(self._custom) else dict(vars(self._custom))
+        return {**super().state_dict(), "_scale_fn_custom": own}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Restores a state, also one of PyTorch's; raises ValueError for one of another kind of schedule."""
+        if self._custom is not None and (own := state_dict.get("_scale_fn_custom")) is not None:
+            vars(self._custom).update(own)
+        super().load_state_dict(state_dict)
+
+    def _of_before(self, state_dict: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "step_size_up" not in state_dict:
+            return state_dict
+        state = {key: value for key, value in state_dict.items() if not key.startswith("step_size")}
+        up, total = state_dict["step_size_up"], state_dict["step_size_up"] + state_dict["step_size_down"]
+        if state["cycle_momentum"]:
+            state["use_beta1"] = "betas" in self.optimizer.defaults
+        else:
+            del state["base_momentums"], state["max_momentums"]
+        return {**state, "total_size": total, "step_ratio": up / total}
 
     def lrs_at(self, epoch: float) -> list[float]:
         height = self._height(epoch)
@@ -555,20 +617,20 @@ class SWALR(Scheduler):
     ) -> None:
         require(anneal_strategy in ("cos", "linear"), f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
         require(anneal_epochs >= 0, f"anneal_epochs is at least 0, not {anneal_epochs}")
-        self.swa_lrs: list[float] = per_group("swa_lr", swa_lr, optimizer)
+        self._anneal_strategy: str = anneal_strategy
         self.anneal_epochs: int = anneal_epochs
-        self.anneal_strategy: str = anneal_strategy
-        for group, lr in zip(optimizer.param_groups, self.swa_lrs):
+        for group, lr in zip(optimizer.param_groups, per_group("swa_lr", swa_lr, optimizer)):
             group["swa_lr"] = lr
         super().__init__(optimizer, last_epoch)
 
     def _done(self, epoch: float) -> float:
         done = max(0.0, min(1.0, epoch / max(1, self.anneal_epochs)))
-        return done if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
+        return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
     def lrs_at(self, epoch: float) -> list[float]:
         done = self._done(epoch if self.anneal_epochs else 1)
-        return [end * done + base * (1 - done) for base, end in zip(self.base_lrs, self.swa_lrs)]
+        ends = [group["swa_lr"] for group in self.optimizer.param_groups]
+        return [end * done + base * (1 - done) for base, end in zip(self.base_lrs, ends)]
 
     def step(self, epoch: float | None = None) -> None:
         if epoch is not None:
@@ -579,9 +641,18 @@ class SWALR(Scheduler):
         self.last_epoch = previous + 1
         at = (self.last_epoch, previous) if self.anneal_epochs else (max(1, self.last_epoch), max(1, previous + 1) - 1)
         done, before = (self._done(max(0, epoch)) for epoch in at)
-        for group, end in zip(self.optimizer.param_groups, self.swa_lrs):
+        for group in self.optimizer.param_groups:
+            end = group["swa_lr"]
             start = end if before == 1 else (group["lr"] - before * end) / (1 - before)
             group["lr"] = end * done + start * (1 - done)
+
+    def _of_before(self, state_dict: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "swa_lrs" not in state_dict:
+            return state_dict
+        state = {key: value for key, value in state_dict.items() if key not in ("swa_lrs", "anneal_strategy")}
+        for group, lr in zip(self.optimizer.param_groups, state_dict["swa_lrs"]):
+            group["swa_lr"] = lr
+        return {**state, "_anneal_strategy": state_dict["anneal_strategy"]}
 
 
 class ChainedScheduler:
