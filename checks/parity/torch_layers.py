@@ -201,7 +201,9 @@ def test_self_attention(rng: np.random.Generator) -> None:
         x, y = ag.Parameter(Tensor.from_host(data)), torch.tensor(data, requires_grad=True)
         for need in (True, False):
             hidden = torch.triu(torch.ones(5, 5, dtype=torch.bool), 1)
-            out, expected = ours(x, x, x, is_causal=True, need_weights=need), theirs(y, y, y, attn_mask=hidden)
+            options = {"is_causal": True, "need_weights": need}
+            out = ours(x, x, x, attn_mask=Tensor.from_host(hidden.numpy()), **options)
+            expected = theirs(y, y, y, attn_mask=hidden, **options)
             close(out[0], expected[0])
             ag.sum(ag.square(out[0])).backward()
             expected[0].square().sum().backward()
@@ -281,8 +283,8 @@ def test_attention_with_more_keys(options: dict[str, Any], rng: np.random.Genera
         assert p.grad is not None, name
         close(p.grad, q.grad)
     mask = np.triu(np.ones((4, 5), bool), 1)
-    hinted, _ = ours(*map(Tensor.from_host, inputs), is_causal=True)
-    close(hinted, theirs(*map(torch.tensor, inputs), attn_mask=torch.tensor(mask))[0])
+    hinted, _ = ours(*map(Tensor.from_host, inputs), attn_mask=Tensor.from_host(mask), is_causal=True)
+    close(hinted, theirs(*map(torch.tensor, inputs), attn_mask=torch.tensor(mask), is_causal=True)[0])
 
 
 def test_attention_as_a_function(rng: np.random.Generator) -> None:

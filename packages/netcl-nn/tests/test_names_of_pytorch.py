@@ -73,11 +73,43 @@ def test_the_hint_is_causal_needs_the_mask():
         given = (weights[0], weights[1], None, None, False, 0.0, weights[2], weights[3])
         return F.multi_head_attention_forward(x, x, x, 4, 2, *given, **options)
 
-    with pytest.raises(RuntimeError, match="is_causal says that attn_mask is causal"):
+    with pytest.raises(RuntimeError, match="is_causal says that attn_mask is causal and needs it; write attn_mask="):
         attend(is_causal=True)
     mask = ag.logical_not(ag.causal_mask(3, 3, queue=x.queue))
     _, seen = attend(is_causal=True, attn_mask=mask)
     assert seen.numpy()[0, 0].tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("extra", [{}, {"add_zero_attn": True}, {"batch_first": True}])
+def test_attention_takes_the_hint_with_its_mask_only(extra, weights):
+    layer = nn.MultiheadAttention(4, 2, **extra)
+    x = Tensor.from_host(np.random.default_rng(0).normal(size=(3, 3, 4)).astype(np.float32))
+    with pytest.raises(RuntimeError, match="MultiheadAttention: is_causal says that attn_mask is causal and needs it"):
+        layer(x, x, x, is_causal=True, need_weights=weights)
+    mask = nn.Transformer.generate_square_subsequent_mask(3)
+    padding = Tensor.from_host(np.array([[False, False, False], [False, True, False], [False, False, True]]))
+    for options in ({}, {"key_padding_mask": padding}):
+        hinted = layer(x, x, x, attn_mask=mask, is_causal=True, need_weights=weights, **options)[0]
+        expected = layer(x, x, x, attn_mask=mask, need_weights=weights, **options)[0]
+        np.testing.assert_allclose(hinted.to_host(), expected.to_host(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (lambda: nn.TransformerEncoderLayer(4, 2, 8), {"is_causal": True}),
+        (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8), 1), {"is_causal": True}),
+        (lambda: nn.TransformerDecoderLayer(4, 2, 8), {"tgt_is_causal": True}),
+        (lambda: nn.TransformerDecoderLayer(4, 2, 8), {"memory_is_causal": True}),
+        (lambda: nn.Transformer(4, 2, 1, 1, 8), {"tgt_is_causal": True}),
+    ],
+)
+def test_transformers_take_the_hint_with_its_mask_only(make, options):
+    layer, x = make(), Tensor.from_host(np.ones((3, 1, 4), np.float32))
+    given = (x,) if "is_causal" in options else (x, x)
+    with pytest.raises(RuntimeError, match=r"write attn_mask=nn\.Transformer\.generate_square_subsequent_mask"):
+        layer(*given, **options)
 
 
 def test_recurrent_layers_have_a_base_class():

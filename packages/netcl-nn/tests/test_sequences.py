@@ -251,10 +251,10 @@ def test_a_causal_encoder_sees_nothing_ahead(norm_first: bool, normal: Callable[
     encoder, x = nn.TransformerEncoder(layer, 2, nn.LayerNorm(8)).eval(), normal(5, 2, 8)
     changed = x.to_host()
     changed[3:] *= -1
-    one, two = (encoder(t, is_causal=True).to_host() for t in (x, Tensor.from_host(changed)))
+    mask = nn.Transformer.generate_square_subsequent_mask(5)
+    one, two = (encoder(t, mask, is_causal=True).to_host() for t in (x, Tensor.from_host(changed)))
     np.testing.assert_allclose(one[:3], two[:3], rtol=1e-5, atol=1e-6)
     assert np.abs(one[3:] - two[3:]).max() > 1e-3
-    mask = nn.Transformer.generate_square_subsequent_mask(5)
     np.testing.assert_allclose(encoder(x, mask).to_host(), one, rtol=1e-5, atol=1e-6)
 
 

@@ -89,22 +89,25 @@ class MultiheadAttention(Module):
         have the shape (N, heads, L, S), without ``need_weights`` they are None, which is faster.
 
         Masks are bool, True for hidden keys, or floating, added to the scores: ``attn_mask`` (L, S) or (N * heads, L,
-        S), ``key_padding_mask`` (N, S). ``is_causal`` without ``attn_mask`` hides the keys after the query's position.
-        A query for which every key is hidden gives the projection of zeros.
+        S), ``key_padding_mask`` (N, S). ``is_causal`` says that ``attn_mask`` is causal; without weights and padding
+        the mask itself is then not read. A query for which every key is hidden gives the projection of zeros. Raises
+        RuntimeError for ``is_causal`` without ``attn_mask``.
         """
+        heads.check_hint(is_causal, attn_mask, "MultiheadAttention")
         self._check(query, key, value)
         single = query.ndim == 2
         if self.add_bias_kv or self.add_zero_attn:
             masks = (key_padding_mask, need_weights, attn_mask)
-            return self._with_more_keys((query, key, value), masks, average_attn_weights, is_causal)
+            return self._with_more_keys((query, key, value), masks, average_attn_weights)
         same = query is key and key is value
         if single:
             query, key, value = (ag.unsqueeze(x, 0 if self.batch_first else 1) for x in (query, key, value))
         q, k, v = self._heads(query) if same and self.in_proj_weight is not None else self._each(query, key, value)
         sizes = (*q.shape[:3], k.shape[2])
-        mask = heads.hidden(attn_mask, key_padding_mask, sizes, "MultiheadAttention")
+        causal = is_causal and key_padding_mask is None and not need_weights
+        mask = heads.hidden(None if causal else attn_mask, key_padding_mask, sizes, "MultiheadAttention")
         dropout = self.dropout if self.training else 0.0
-        y, weights = heads.attend(q, k, v, mask, is_causal and attn_mask is None, need_weights, dropout)
+        y, weights = heads.attend(q, k, v, mask, causal, need_weights, dropout)
         if weights is not None and average_attn_weights:
             weights = ag.mean(weights, axis=1)
         # (N, heads, L, D) to (N, L, E) or (L, N, E)
@@ -116,16 +119,12 @@ class MultiheadAttention(Module):
         return y, weights
 
     def _with_more_keys(
-        self, inputs: tuple[Tensor, Tensor, Tensor], masks: tuple[Any, Any, Any], average: bool, is_causal: bool
+        self, inputs: tuple[Tensor, Tensor, Tensor], masks: tuple[Any, Any, Any], average: bool
     ) -> tuple[Tensor, Tensor | None]:
         """The result with ``bias_k`` and ``bias_v``, or zeros, as keys and values after the given ones."""
         batched = self.batch_first and inputs[0].ndim == 3
         query, key, value = (ag.transpose(x, 0, 1) if batched else x for x in inputs)
         key_padding_mask, need_weights, attn_mask = masks
-        if is_causal and attn_mask is None:
-            # The mask has a column for each key; appended keys are visible.
-            length, keys = (x.shape[0] for x in (query, key))
-            attn_mask = ag.logical_not(ag.causal_mask(length, keys, queue=query.queue))
         y, weights = functional.multi_head_attention_forward(
             query,
             key,

@@ -494,8 +494,7 @@ def multi_head_attention_forward(
     embed = query.shape[-1]
     if embed != embed_dim_to_check or embed % num_heads or query.ndim not in (2, 3):
         raise ShapeError(f"{op}: query {query.shape} of {num_heads} heads; E is {embed_dim_to_check}", op=op)
-    if is_causal and attn_mask is None:
-        raise RuntimeError(f"{op}: is_causal says that attn_mask is causal, so it needs the mask; give attn_mask")
+    _heads.check_hint(is_causal, attn_mask, op)
     if query.ndim == 2:
         y, seen = multi_head_attention_forward(
             ag.unsqueeze(query, 1), ag.unsqueeze(key, 1), ag.unsqueeze(value, 1), embed, num_heads, in_proj_weight,

@@ -14,18 +14,25 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """Returns the results of the heads (N, heads, L, D) and, if requested, the attention weights after dropout.
 
-    ``mask`` broadcasts to (N, heads, L, S): True hides a key, numbers are added to the scores.
+    ``mask`` broadcasts to (N, heads, L, S): True hides a key, numbers are added to the scores. ``causal``
+    is for results without a mask and without weights.
     """
-    if causal and mask is not None:
-        mask = combined(mask, ag.logical_not(ag.causal_mask(q.shape[2], k.shape[2], queue=q.queue)))
-        causal = False
     seen = ag.logical_not(mask) if mask is not None and mask.dtype == "bool" else mask
     if not need_weights:
         return ag.scaled_dot_product_attention(q, k, v, seen, dropout_p=dropout, is_causal=causal), None
     scores = ag.matmul(ag.mul(q, 1 / math.sqrt(q.shape[-1])), k, transpose_b=True)
-    weights = ag.attention_weights(scores, seen, causal=causal)
+    weights = ag.attention_weights(scores, seen)
     weights = ag.dropout(weights, dropout) if dropout else weights
     return ag.matmul(weights, v), weights
+
+
+def check_hint(is_causal: bool, attn_mask: Tensor | None, op: str) -> None:
+    """Raises RuntimeError for ``is_causal``, which says that the mask is causal, without a mask."""
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            f"{op}: is_causal says that attn_mask is causal and needs it; write "
+            "attn_mask=nn.Transformer.generate_square_subsequent_mask(length), is_causal=True"
+        )
 
 
 def hidden(attention: Tensor | None, padding: Tensor | None, sizes: tuple[int, ...], op: str) -> Tensor | None:
