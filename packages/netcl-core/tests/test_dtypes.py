@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from netcl import ops
 from netcl.core import Tensor, dtypes
-from netcl.core.device import device
+from netcl.core.device import device, use_pytorch_names
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Load, cast
 
@@ -341,6 +343,25 @@ def test_bfloat16_round_trip_of_all_patterns():
     assert nan.sum() == 2 * 127
     assert np.isnan(dtypes.from_bfloat16(back[nan])).all()
     assert np.array_equal(back[nan] >> 15, patterns[nan] >> 15)
+
+
+@pytest.mark.parametrize("name", dtypes.SUPPORTED)
+def test_a_dtype_is_itself_whatever_its_text(name):
+    made = dtypes.OBJECTS[name]
+    facts = (made.itemsize, made.is_floating_point, made.is_signed)
+    use_pytorch_names()
+    try:
+        assert str(made) == f"{made}" == repr(made) == f"torch.{name}"
+        assert made == name
+        assert hash(made) == hash(name)
+        assert pickle.loads(pickle.dumps(made)) is made
+        assert (made.itemsize, made.is_floating_point, made.is_signed) == facts
+        assert dtypes.canonical(made) == dtypes.canonical(str(made)) == name
+        assert type(dtypes.canonical(made)) is str
+        assert Tensor.zeros((1,), made).dtype is made
+    finally:
+        use_pytorch_names(False)
+    assert (str(made), f"{made}", repr(made)) == (name, name, f"netcl.{name}")
 
 
 def test_bfloat16_specials():

@@ -190,13 +190,17 @@ def test_sizes_dtypes_and_devices_print_as_pytorchs(pytorch_names):
     assert repr(torch.ones(2, 3).shape) == repr(torch.ones(2, 3).size()) == "torch.Size([2, 3])"
     assert torch.ones(2, 3).shape.numel() == 6
     assert isinstance(torch.ones(2).shape, torch.Size)
-    assert repr(torch.float32) == "torch.float32"
+    assert repr(torch.float32) == str(torch.float32) == f"{torch.ones(1).dtype}" == "torch.float32"
+    assert {str(torch.int64): 1}[str(torch.arange(2).dtype)] == 1
+    assert getattr(torch, str(torch.ones(1).dtype).split(".")[-1]) is torch.float32
+    assert (str(torch.bool), f"{torch.bfloat16:>16}") == ("torch.bool", "  torch.bfloat16")
     assert repr(torch.device("cpu")) == "device(type='cpu')"
 
 
 def test_texts_are_netcls_own_without_the_setting():
     assert repr(torch.ones(2, 3).shape) == "(2, 3)"
     assert repr(torch.float32) == "netcl.float32"
+    assert str(torch.float32) == f"{torch.float32}" == "float32"
     assert repr(torch.ones(1)).startswith("Tensor([1.]")
 
 

@@ -68,6 +68,7 @@ STORAGE: dict[str, np.dtype[Any]] = {name: row.storage for name, row in _TABLE.i
 
 _ALIASES: dict[object, str] = {
     **{name: name for name in _TABLE},
+    **{f"torch.{name}": name for name in _TABLE},  # the texts of PyTorch
     "float": "float32",
     "half": "float16",
     "double": "float64",
@@ -140,6 +141,8 @@ def get_default_dtype() -> DType:
 class DType(str):
     """A dtype as an object, ``nc.float32``: its name, a string, with PyTorch's attributes. ``np.dtype`` takes it.
 
+    Its text is the name; under ``netcl.core.device.use_pytorch_names`` it is PyTorch's, ``torch.float32``.
+
     >>> OBJECTS["float32"] == "float32", OBJECTS["float32"].is_floating_point
     (True, True)
     """
@@ -147,14 +150,19 @@ class DType(str):
     __slots__ = ()
 
     @property
+    def _name(self) -> str:
+        """The name as a plain string."""
+        return str.__str__(self)
+
+    @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        return itemsize(str(self))
+        return itemsize(self._name)
 
     @property
     def is_floating_point(self) -> bool:
         """True for floating dtypes."""
-        return is_floating(str(self))
+        return is_floating(self._name)
 
     @property
     def is_complex(self) -> bool:
@@ -164,13 +172,19 @@ class DType(str):
     @property
     def is_signed(self) -> bool:
         """True for dtypes with negative numbers."""
-        return self != "bool" and not is_unsigned(str(self))
+        return self != "bool" and not is_unsigned(self._name)
 
     def __repr__(self) -> str:
-        return f"{naming.prefix()}.{self}"
+        return f"{naming.prefix()}.{self._name}"
+
+    def __str__(self) -> str:
+        return f"torch.{self._name}" if naming.is_pytorch else self._name
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _object, (str(self),)
+        return _object, (self._name,)
 
 
 def is_dtype(name: object) -> bool:

@@ -14,7 +14,7 @@ def by_dtype(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
     """Returns the tensors in groups of one device and dtype, in the order of their first members."""
     groups: dict[tuple[int, str], list[Tensor]] = {}
     for tensor in tensors:
-        groups.setdefault((id(tensor.queue), str(tensor.dtype)), []).append(tensor)
+        groups.setdefault((id(tensor.queue), tensor.dtype), []).append(tensor)
     return list(groups.values())
 
 

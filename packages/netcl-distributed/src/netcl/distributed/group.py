@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.core.dtypes import is_floating
+from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import CollectiveMismatchError, ShapeError
 from netcl.distributed.captured import refuse_capture
 from netcl.distributed.reductions import REDUCED, Array, check_op, even_bounds
@@ -283,7 +283,7 @@ class ProcessGroup(ABC):
         """Returns the exchange if a tensor is better summed on the devices than on the host."""
         if not isinstance(x, Tensor) or x.nbytes < _ON_DEVICES_FROM or x.dtype not in REDUCED:
             return None
-        suits = op == "sum" or (op == "mean" and is_floating(str(x.dtype)))
+        suits = op == "sum" or (op == "mean" and is_floating(x.dtype))
         return self.exchange(Tensor.empty((0,), queue=x.queue).device) if suits else None
 
     def made_exchange(self, x: Value) -> StagedExchange | None:
@@ -315,7 +315,7 @@ class ProcessGroup(ABC):
 
     def _signed(self, op: str, x: Value, *, reduce: str = "", root: int = -1, rows: str = "") -> Signature:
         shape: tuple[int | str, ...] = (rows, *x.shape[1:]) if rows else tuple(x.shape)
-        return Signature(0, op, shape, str(x.dtype), reduce, root)
+        return Signature(0, op, shape, canonical(x.dtype), reduce, root)
 
     def _issue(self, signature: Signature, work: Callable[[], Any], async_op: bool) -> Any:
         def signed() -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dtypes import DType
+from netcl.core.dtypes import DType, canonical
 from netcl.io import pickled_arrays
 from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
@@ -99,7 +99,7 @@ class _Pickle:
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, DType):
-            self._parts.append(f"ctorch\n{value}\n".encode())
+            self._parts.append(f"ctorch\n{canonical(value)}\n".encode())
         elif value is None or isinstance(value, (bool, int, float, str)):
             self._parts.append(_plain(value))
         elif self.arrays and isinstance(value, np.ndarray):

@@ -112,4 +112,6 @@ def on_device(value: Any, queue: Any) -> Tensor:
 
 def describe(fields: Iterable[Any]) -> tuple[tuple[tuple[int, ...], str], ...]:
     """Returns shape and dtype of each field: steps with the same description share a captured step."""
-    return tuple((tuple(value.shape), str(value.dtype)) for value in fields)
+    return tuple(
+        (tuple(value.shape), value.dtype if isinstance(value, Tensor) else str(value.dtype)) for value in fields
+    )

@@ -130,7 +130,7 @@ def _of_elements(data: Any) -> str:
     """The dtype of nested Python sequences: the default one, or that of the arrays and NumPy numbers in them."""
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
-    return str(getattr(data, "dtype", get_default_dtype()))
+    return dtypes.canonical(getattr(data, "dtype", get_default_dtype()))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:

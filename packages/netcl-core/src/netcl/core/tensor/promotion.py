@@ -39,9 +39,10 @@ def result_type(tensor: Any, other: Any) -> DType:
     netcl.float32
     """
     ranked: list[str] = ["", "", ""]  # tensors with axes, 0-d tensors, numbers
+    name: str
     for value in (tensor, other):
         if isinstance(value, Tensor):
-            level, name = (0 if value.ndim else 1), str(value.dtype)
+            level, name = (0 if value.ndim else 1), value.dtype
         elif isinstance(value, (bool, int, float)):
             level = 2
             name = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else ""

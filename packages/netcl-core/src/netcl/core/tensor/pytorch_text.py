@@ -43,11 +43,11 @@ def text_of(values: Array, dtype: str, before: Sequence[str], options: Options, 
         if values.ndim != 1:
             more.append(f"size={tuple(values.shape)}")
         if dtype != dtypes.get_default_dtype():
-            more.append(f"dtype=torch.{dtype}")
+            more.append(f"dtype=torch.{dtypes.canonical(dtype)}")
     else:
         body = _body(values, indent, options)
         if dtype not in (dtypes.get_default_dtype(), "int64", "bool"):
-            more.append(f"dtype=torch.{dtype}")
+            more.append(f"dtype=torch.{dtypes.canonical(dtype)}")
     more += after
     line = len(body) - body.rfind("\n") + 1
     text = f"{name}({body}"

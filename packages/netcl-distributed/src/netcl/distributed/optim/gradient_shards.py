@@ -145,7 +145,7 @@ def _packed(params: Sequence[Tensor], owners: Sequence[int], nbytes: int) -> lis
     left: dict[tuple[int, int, str], int] = {}
     for place in range(len(params) - 1, -1, -1):
         param = params[place]
-        key = (owners[place], id(param.queue), str(param.dtype))
+        key = (owners[place], id(param.queue), param.dtype)
         buckets = groups.setdefault(key, [])
         if not buckets or param.nbytes > left[key]:
             buckets.append([])

@@ -73,7 +73,7 @@ class NewValues:
         width = max(sizes)
         own = list(parts[rank])
         if sizes[rank] < width:
-            key = (width - sizes[rank], str(like.dtype))
+            key = (width - sizes[rank], like.dtype)
             if key not in self._fill:
                 self._fill[key] = Tensor.zeros((key[0],), key[1], queue=like.queue, persistent=True)
             own.append(self._fill[key])

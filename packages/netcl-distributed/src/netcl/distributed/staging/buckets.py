@@ -66,7 +66,7 @@ class StagedBuckets:
         self._params, self._exchange, self._group = params, exchange, group
         ranks = group.size - 1 if exchange.gathers else 0
         self._buckets = [
-            _Bucket(params, places, self._on_the_way(str(params[places[0]].dtype), compression), exchange.queue, ranks)
+            _Bucket(params, places, self._on_the_way(params[places[0]].dtype, compression), exchange.queue, ranks)
             for places in packed(params, nbytes)
         ]
         self._bucket_of = {place: at for at, bucket in enumerate(self._buckets) for place in bucket.places}
@@ -114,7 +114,7 @@ class StagedBuckets:
             host_call(partial(self._arrive, place), (), (*bucket.written, self._order))
             at = [number for number, place in enumerate(bucket.places) if used[place]]
             ranks = self._exchange.in_rank_order(bucket.parts, bucket.other_parts)
-            dtypes = str(bucket.flat.dtype), str(self._params[bucket.places[0]].dtype)
+            dtypes = bucket.flat.dtype, self._params[bucket.places[0]].dtype
             # The parts of the tensor have the sums themselves if the exchange does not gather.
             outputs = sum_of_ranks(len(bucket.others) + 1, dtypes[0], target=dtypes[1])
             parts = [bucket.parts] if not bucket.others else ranks
@@ -127,7 +127,7 @@ class StagedBuckets:
         """Fills the next bucket, and lets it leave."""
         bucket = self._buckets[self._next]
         self._next += 1
-        dtypes = str(self._params[bucket.places[0]].dtype), str(bucket.flat.dtype)
+        dtypes = self._params[bucket.places[0]].dtype, bucket.flat.dtype
         there = [(self._given[place], part) for place, part in zip(bucket.places, bucket.parts) if place in self._given]
         _each(sum_of_ranks(1, dtypes[0], target=dtypes[1]), [(grad,) for grad, _ in there], [(p,) for _, p in there])
         for place, part in zip(bucket.places, bucket.parts):

@@ -245,7 +245,7 @@ class StagedExchange:
             host_call(lambda reads, out: order_after(self.queue, delivery.enqueued()), (), (tensor,))
             return tensor
         others = self._gathered(tensor)
-        outputs = sum_of_ranks(self._size, str(tensor.dtype), op)
+        outputs = sum_of_ranks(self._size, tensor.dtype, op)
         evaluate(outputs, self.in_rank_order(tensor, others), out=(tensor,))
         return tensor
 
@@ -462,7 +462,7 @@ class StagedExchange:
                     arrived.append(staging.upload(part, 0, high - low, place, [mark(staging.stream.queue)]))
                 parts.append(part)
             order_after(staging.stream.queue, arrived)
-            found: Tensor = evaluate(sum_of_ranks(self._size, str(tensor.dtype), piece.op), parts)[0]
+            found: Tensor = evaluate(sum_of_ranks(self._size, tensor.dtype, piece.op), parts)[0]
         return found
 
     def _stored(self, piece: _Piece) -> bool:

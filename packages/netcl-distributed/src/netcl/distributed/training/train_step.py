@@ -15,6 +15,7 @@ import numpy as np
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor, dispatch
 from netcl.core.device import device
+from netcl.core.dtypes import canonical
 from netcl.core.errors import CaptureError, ShapeError
 from netcl.core.user_frame import level_outside
 from netcl.distributed.current import active_group
@@ -126,7 +127,7 @@ class TrainStep:
         self._follow()
         # Devices of different kinds take the parameters that the first one has computed.
         changed: list[Any] = [()] * len(sizes) if self._alike else self._set.changed()
-        keys = [tuple((part.shape[1:], str(part.dtype)) for part in batch) + (size,) for size in sizes]
+        keys = [tuple((part.shape[1:], canonical(part.dtype)) for part in batch) + (size,) for size in sizes]
         repeats = not self._draws and all(rank.replays(key) for rank, key in zip(self._ranks, keys))
         before, total, replays = self._agreed(count, repeats)
         offset = tell()
