@@ -221,7 +221,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(AttributeError, match=r"super\(\).__init__"):
         Forgetful()
     block = Block()
-    with pytest.raises(AttributeError, match="'Block' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="'Block' object has no attribute 'nothing'"):
         _ = block.nothing
     with pytest.raises(TypeError, match="cannot become a int"):
         block.scale = 3

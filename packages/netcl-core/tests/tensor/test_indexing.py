@@ -210,3 +210,15 @@ def test_a_scalar_mask(engine):
     assert t[t > 5].tolist() == []
     t[t > 2] = 1
     assert t.item() == 1
+
+
+def test_a_list_with_a_slice_is_a_tuple(handle):
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    x = Tensor.from_host(handle.queue, values.copy())
+    np.testing.assert_array_equal(x[[slice(None), np.array([0, 2])]].to_host(), values[:, [0, 2]])
+    np.testing.assert_array_equal(x[[0, slice(1, 3)]].to_host(), values[0, 1:3])
+    assert x[[None, 0]].shape == (1, 4)
+    x[[slice(None), 1]] = 7
+    values[:, 1] = 7
+    np.testing.assert_array_equal(x.to_host(), values)
+    np.testing.assert_array_equal(x[[0, 2]].to_host(), values[[0, 2]])

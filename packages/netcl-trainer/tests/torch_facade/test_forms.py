@@ -183,7 +183,17 @@ def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names):
     assert repr(torch.arange(2000)) == "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])"
     assert repr(nn.Parameter(torch.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
     assert repr(torch.ones(2, requires_grad=True) * 2) == "tensor([2., 2.], grad_fn=<MulBackward0>)"
+    assert repr(torch.cat([torch.ones(1, requires_grad=True)])) == "tensor([1.], grad_fn=<CatBackward0>)"
     assert f"{torch.tensor(1.5)} {torch.tensor(2.0):.2f} {torch.ones(1)}" == "1.5 2.00 tensor([1.])"
+
+
+def test_states_are_ordered_dicts_also_in_files(tmp_path):
+    state = nn.Linear(2, 1).state_dict()
+    assert type(state) is OrderedDict
+    torch.save({"model": state, "epoch": 3}, tmp_path / "state.pt")
+    found = torch.load(tmp_path / "state.pt")
+    assert (type(found), type(found["model"]), list(found["model"])) == (dict, OrderedDict, ["weight", "bias"])
+    assert found["model"]["weight"].tolist() == state["weight"].tolist()
 
 
 def test_sizes_dtypes_and_devices_print_as_pytorchs(pytorch_names):

@@ -165,7 +165,9 @@ def test_operators_of_extensions_are_absent_attributes():
     with pytest.raises(AttributeError, match=r"torch\.ops\.torchvision is not in netcl: operators of extensions"):
         torch.ops.torchvision.nms  # noqa: B018
     assert not hasattr(torch.classes, "a")
-    with pytest.raises(AttributeError, match=r"'Linear' has no attribute 'save': .*torch\.save\(module\.state_dict"):
+    with pytest.raises(
+        AttributeError, match=r"'Linear' object has no attribute 'save': .*torch\.save\(module\.state_dict"
+    ):
         torch.jit.script(torch.nn.Linear(1, 1)).save("a.pt")
 
 

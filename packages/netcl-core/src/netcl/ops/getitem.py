@@ -27,6 +27,7 @@ from netcl.ops.keys import (
     block_of,
     check_mask,
     is_array,
+    is_list_of_entries,
     is_mask,
     row_positions,
     select_by,
@@ -83,7 +84,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     numbers = key if type(key) is tuple else (key,)
     if 0 < len(numbers) <= x.ndim and all(type(number) is int for number in numbers):
         return _entry_at(x, numbers)
-    if isinstance(key, (Tensor, np.ndarray, list)) and x.ndim:
+    if isinstance(key, (Tensor, np.ndarray, list)) and x.ndim and not is_list_of_entries(key):
         rows = key if isinstance(key, Tensor) else np.asarray(key)
         if rows.ndim and rows.dtype != "bool" and rows.size:
             return select("getitem", x, 0, rows)

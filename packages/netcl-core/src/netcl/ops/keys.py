@@ -95,7 +95,7 @@ def is_mask(item: Any) -> TypeGuard[Any]:
 
 def spread(op: str, key: Any, shape: Shape) -> list[Any]:
     """Returns the key as one entry per axis, with Nones in between; lists become arrays."""
-    items = [_entry(item) for item in (key if isinstance(key, tuple) else (key,))]
+    items = [_entry(item) for item in (key if isinstance(key, tuple) or is_list_of_entries(key) else (key,))]
     used = builtins.sum(_consumed(op, item) for item in items)
     if used > len(shape):
         raise IndexError(f"{op}: {used} indices for shape {shape} with {len(shape)} axes")
@@ -105,6 +105,11 @@ def spread(op: str, key: Any, shape: Shape) -> list[Any]:
     at = dots[0] if dots else len(items)
     rest: list[Any] = [slice(None)] * (len(shape) - used)
     return [*items[:at], *(rest or [_GAP] * len(dots)), *items[at + 1 :]]
+
+
+def is_list_of_entries(key: Any) -> bool:
+    """True for a list with a slice, None or an Ellipsis, which is a tuple in another form, as in PyTorch."""
+    return type(key) is list and any(item is None or item is Ellipsis or type(item) is slice for item in key)
 
 
 def _entry(item: Any) -> Any:

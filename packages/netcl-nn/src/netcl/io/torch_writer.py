@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import zipfile
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
@@ -107,7 +108,8 @@ class _Pickle:
         elif isinstance(value, (Tensor, np.ndarray)):
             self._tensor(value, path)
         elif isinstance(value, Mapping):
-            self._parts.append(b"}(")
+            begun = b"ccollections\nOrderedDict\n)R(" if isinstance(value, OrderedDict) else b"}("
+            self._parts.append(begun)
             for key, item in value.items():
                 if not isinstance(key, (str, int)):
                     raise TypeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ParamSpec, Protocol, TypeVar
 
@@ -189,7 +190,7 @@ class Module:
         if name == "__signature__":  # inspect.signature(model): a call has the parameters of forward
             return inspect.signature(self.forward)
         advice = _ABSENT.get(name, "")
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}{advice}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
 
     def __delattr__(self, name: str) -> None:
         for table in (self._parameters, self._buffers, self._modules):
@@ -357,11 +358,11 @@ class Module:
     def state_dict(
         self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
     ) -> dict[str, Any]:
-        """Returns parameters and persistent buffers by dotted name, not copied; shared ones under each of their
-        names. They are added to ``destination`` if it is given. The values are outside of the gradient graph, on the
-        storage of the module's; with ``keep_vars`` they are the parameters and buffers themselves.
+        """Returns parameters and persistent buffers by dotted name in an OrderedDict, not copied; shared ones under all
+        their names. They are added to ``destination`` if it is given. The values are outside of the gradient graph,
+        on the storage of the module's; with ``keep_vars`` they are the parameters and buffers themselves.
         """
-        state: dict[str, Any] = {} if destination is None else destination
+        state: dict[str, Any] = OrderedDict() if destination is None else destination
         for hook in tuple(self._state_hooks.get("state_dict_pre", {}).values()):
             hook(self, prefix, keep_vars)
         for name, parameter in self._parameters.items():

@@ -31,6 +31,11 @@ class Options:
     sci_mode: bool | None
 
 
+def name_of_node(text: str) -> str:
+    """The text of a ``grad_fn``, ``<MulBackward>``, as PyTorch writes it: ``<MulBackward0>``."""
+    return f"{text.replace('<Concatenate', '<Cat').removesuffix('>')}0>"
+
+
 def text_of(values: Array, dtype: str, before: Sequence[str], options: Options, after: Sequence[str] = ()) -> str:
     """Returns ``tensor(...)``: the values, the parts ``before``, the dtype if it is not the one that PyTorch gives such
     numbers, and the parts ``after``.

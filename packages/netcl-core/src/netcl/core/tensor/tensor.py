@@ -344,7 +344,7 @@ class Tensor(Creation["Tensor"]):
         if made is None and self.requires_grad:
             flags = ["requires_grad=True"]
         else:
-            flags = [] if made is None else [f"grad_fn={_shown(made).removesuffix('>')}0>"]
+            flags = [] if made is None else [f"grad_fn={pytorch_text.name_of_node(_shown(made))}"]
         return self._text_before + pytorch_text.text_of(
             values, self.dtype, parts, printing.options_of_pytorch(), after=flags
         )
