@@ -98,6 +98,7 @@ def test_pools_with_a_divisor_or_positions(rng: np.random.Generator) -> None:
     with pytest.raises(ValueError, match="whole number other than 0, not 0"):
         nn.AvgPool3d(2, divisor_override=0)(Tensor.zeros((1, 1, 2, 2, 2)))
     largest, positions = nn.AdaptiveMaxPool2d(2, return_indices=True)(x)
+    assert positions.dtype == nn.functional.adaptive_max_pool2d(x, 2, return_indices=True)[1].dtype == "int64"
     np.testing.assert_array_equal(largest.numpy(), blocks.max(-1))
     flat = np.take_along_axis(image.reshape(1, 2, 16), positions.numpy().reshape(1, 2, 4), axis=2)
     np.testing.assert_array_equal(flat.reshape(1, 2, 2, 2), blocks.max(-1))

@@ -303,6 +303,7 @@ def test_bilinear(normal) -> None:
 def test_max_pool_gives_positions(normal) -> None:
     x = normal(2, 3, 4, 4)
     y, positions = nn.MaxPool2d(2, return_indices=True)(x)
+    assert positions.dtype == nn.functional.max_pool2d(x, 2, return_indices=True)[1].dtype == "int64"
     flat = x.to_host().reshape(2, 3, 16)
     np.testing.assert_array_equal(
         np.take_along_axis(flat, positions.to_host().reshape(2, 3, 4), 2), y.to_host().reshape(2, 3, 4)

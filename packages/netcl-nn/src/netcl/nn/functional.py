@@ -197,6 +197,11 @@ def _noisy(function: Callable[..., Tensor], input: Tensor, p: float, training: b
 # -- pools and pads ----------------------------------------------------------------------------------------------------
 
 
+def long_positions(found: Any) -> Any:
+    """The result of a pool, with its positions, if it has them, as int64, which is PyTorch's dtype of positions."""
+    return (found[0], ag.cast(found[1], dtype="int64")) if isinstance(found, tuple) else found
+
+
 def _max_pool(rank: int) -> Any:
     pool = getattr(ag, f"max_pool{rank}d")
 
@@ -209,17 +214,36 @@ def _max_pool(rank: int) -> Any:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        return pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+        return long_positions(pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices))
 
     max_pool.__name__ = max_pool.__qualname__ = f"max_pool{rank}d"
     max_pool.__doc__ = f"The largest element of each window of input (N, C, ...) with {rank} axes more."
     return max_pool
 
 
+def _adaptive_max_pool(rank: int) -> Any:
+    pool = getattr(ag, f"adaptive_max_pool{rank}d")
+
+    def adaptive_max_pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        return long_positions(pool(input, output_size, return_indices))
+
+    adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = f"adaptive_max_pool{rank}d"
+    adaptive_max_pool.__doc__ = f"The largest elements of input (N, C, ...) over output_size sections of {rank} axes."
+    return adaptive_max_pool
+
+
 if TYPE_CHECKING:
-    from netcl.autograd import max_pool1d, max_pool2d, max_pool3d
+    from netcl.autograd import (
+        adaptive_max_pool1d,
+        adaptive_max_pool2d,
+        adaptive_max_pool3d,
+        max_pool1d,
+        max_pool2d,
+        max_pool3d,
+    )
 else:
     max_pool1d, max_pool2d, max_pool3d = (_max_pool(rank) for rank in (1, 2, 3))
+    adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive_max_pool(rank) for rank in (1, 2, 3))
 
 
 def _with_indices(name: str) -> Callable[..., tuple[Tensor, Tensor]]:
@@ -231,7 +255,7 @@ def _with_indices(name: str) -> Callable[..., tuple[Tensor, Tensor]]:
     def call(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         given = signature.bind(input, *args, **kwargs).arguments
         given["return_indices"] = True
-        return pool(**given)  # type: ignore[no-any-return]
+        return long_positions(pool(**given))  # type: ignore[no-any-return]
 
     call.__signature__ = signature.replace(parameters=[first.replace(name="input"), *more])  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = f"{name}_with_indices"

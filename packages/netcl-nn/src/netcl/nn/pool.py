@@ -42,7 +42,7 @@ class _MaxPool(_Spatial):
 
     def forward(self, x: Tensor) -> Any:
         self.check(x)
-        pool = getattr(ag, f"max_pool{self.rank}d")
+        pool = getattr(functional, f"max_pool{self.rank}d")
         return pool(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
 
     def extra_repr(self) -> str:
@@ -219,7 +219,8 @@ class _AdaptiveMax(_Adaptive):
 
     def forward(self, x: Tensor) -> Any:
         self.check(x)
-        return getattr(ag, f"{self.function}{self.rank}d")(x, self.output_size, self.return_indices)
+        pool = getattr(ag, f"{self.function}{self.rank}d")
+        return functional.long_positions(pool(x, self.output_size, self.return_indices))
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
