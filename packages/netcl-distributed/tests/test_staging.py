@@ -106,7 +106,7 @@ def test_tensors_of_different_lengths_are_gathered_on_the_devices(handles: list[
 def test_gradients_that_the_host_sums_pass_through_page_locked_memory(
     handles: list[DeviceHandle], compression: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As over MPI: without an exchange between the devices. A layer has no gradients, one has some on one rank alone."""
+    """As over MPI: without an exchange of the devices. A layer has no gradients, one has some on one rank alone."""
     nn = pytest.importorskip("netcl.nn", reason="trains a model of netcl-nn, which is not installed")
     monkeypatch.setattr(LocalGroup, "exchange", lambda group, handle, always=False: None)
 
