@@ -25,7 +25,8 @@ __all__ = ["Link", "Prediction", "Step", "predict"]
 class Step:
     """Measurements of one rank's step: seconds of its parts, and per bucket its bytes, the time of its path on
     the host, and how long the processor works for it. ``cores_busy``: the processor computes the gradients too;
-    ``jitter``: the standard deviation of a rank's computation, as a part of it.
+    ``jitter``: the standard deviation of a rank's computation, as a part of it. ``update``: the part of ``backward``
+    that waits for the last sums; ``passes``: seconds in which the device fills buckets and sums.
     """
 
     forward: float
@@ -35,6 +36,8 @@ class Step:
     bucket_work: tuple[float, ...]
     cores_busy: bool = False
     jitter: float = 0.0
+    update: float = 0.0
+    passes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,12 @@ def predict(step: Step, ranks: int, link: Link, per_host: int = 1) -> Prediction
     for nbytes, host, work in zip(step.bucket_bytes, step.bucket_host, step.bucket_work):
         produced += nbytes
         # Gradients come as the backward pass goes on, in proportion to their bytes.
-        ready = step.forward + step.backward * produced / total + borrowed
+        ready = step.forward + (step.backward - step.update) * produced / total + borrowed
         begun = max(ready, free)
         if step.cores_busy:
             borrowed += work
         free = begun + host + network(nbytes, hosts, min(per_host, ranks), link)
-    seconds = max(compute + borrowed, free) + late
+    seconds = max(compute - step.update + borrowed, free) + step.update + step.passes + late
     return Prediction(seconds, seconds - compute, compute / seconds)
 
 

@@ -21,7 +21,13 @@ from distributed_simulator import Link, Step, predict
 
 RANKS = Path(__file__).with_name("multi_gpu_ranks.py")
 GRADIENTS = {"resnet18": 44.7e6, "gpt2": 498e6}  # bytes in float32
+# Of them, what is known only at the end of the backward pass: the smallest bucket, and embeddings shared with the head.
+LAST = {"resnet18": 1e6, "gpt2": 154e6}
 _BACKWARD = 2 / 3  # of a training step
+_MEMORY_RATE = 3.5e12  # bytes per second of an H100 or H200, about
+# Tensors of the size of the gradients that are read and written: by SGD with momentum and AdamW; to fill and sum.
+_UPDATE_PASSES = {"resnet18": 5, "gpt2": 7}
+_SUM_PASSES = 5
 
 
 def run(command: list[str], device: str | None = None) -> list[dict[str, Any]]:
@@ -57,10 +63,13 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def predicted(name: str, alone: float, ranks: int, rate: float) -> float:
     """The seconds of a step of ``ranks`` ranks, with buckets of 16 MiB that pass at ``rate`` bytes per second."""
-    buckets = max(1, round(GRADIENTS[name] / (16 << 20)))
-    sizes = (int(GRADIENTS[name] / buckets),) * buckets
+    last = LAST[name]
+    buckets = max(1, round((GRADIENTS[name] - last) / (16 << 20)))
+    sizes = (int((GRADIENTS[name] - last) / buckets),) * buckets + (int(last),)
     host = tuple(size / rate for size in sizes)
-    step = Step(alone * (1 - _BACKWARD), alone * _BACKWARD, sizes, host, (0.0,) * buckets)
+    update, passes = (GRADIENTS[name] * count / _MEMORY_RATE for count in (_UPDATE_PASSES[name], _SUM_PASSES))
+    work = (0.0,) * len(sizes)
+    step = Step(alone * (1 - _BACKWARD), alone * _BACKWARD, sizes, host, work, update=update, passes=passes)
     return predict(step, ranks, Link(0.0, 1e15), per_host=ranks).seconds
 
 
