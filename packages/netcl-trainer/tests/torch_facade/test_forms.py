@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import netcl.torch as torch
-from netcl.core.device import use_pytorch_names
+from netcl.core.device import device, use_pytorch_names
 
 F, nn = torch.nn.functional, torch.nn
 
@@ -22,6 +23,13 @@ def pytorch_names():
     use_pytorch_names()
     yield
     use_pytorch_names(False)
+
+
+@pytest.fixture
+def numpy_device():
+    """A tensor of a GPU prints its device too."""
+    with device("cpu"):
+        yield
 
 
 @pytest.fixture
@@ -175,11 +183,11 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("values", "dtype", "text"), TEXTS)
-def test_tensors_print_as_pytorchs(pytorch_names, values, dtype, text):
+def test_tensors_print_as_pytorchs(pytorch_names, numpy_device, values, dtype, text):
     assert repr(torch.tensor(values, dtype=dtype)) == text
 
 
-def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names):
+def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names, numpy_device):
     assert repr(torch.arange(2000)) == "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])"
     assert repr(nn.Parameter(torch.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
     assert repr(torch.ones(2, requires_grad=True) * 2) == "tensor([2., 2.], grad_fn=<MulBackward0>)"
@@ -246,7 +254,8 @@ def test_a_program_prints_as_under_pytorch(tmp_path: Path):
         "import torch\nx = torch.ones(2, 2)\nprint(x.shape, x, f'{x.sum()}', x.dtype.is_floating_point)\n"
     )
     command = [sys.executable, "-m", "netcl.torch", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    env = {**os.environ, "NETCL_DEVICE": "cpu"}  # a tensor of a GPU prints its device too
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert done.stdout == "torch.Size([2, 2]) tensor([[1., 1.],\n        [1., 1.]]) 4.0 True\n"
 
 

@@ -73,8 +73,7 @@ def places():
 @pytest.mark.parametrize("options", [{}, {"bucket_cap_mb": 1e-5}, {"static_graph": True}])
 def test_gradients_are_those_of_the_whole_batch(kind, options, monkeypatch):
     handles = places()[kind]
-    if kind == "staged":
-        monkeypatch.setenv("NETCL_DIST_STAGING", "on")
+    monkeypatch.setenv("NETCL_DIST_STAGING", "on" if kind == "staged" else "off")
 
     def rank(group):
         model = DDP(Heads(), find_unused_parameters=True, **options)

@@ -315,7 +315,9 @@ class ProcessGroup(ABC):
 
     def _signed(self, op: str, x: Value, *, reduce: str = "", root: int = -1, rows: str = "") -> Signature:
         shape: tuple[int | str, ...] = (rows, *x.shape[1:]) if rows else tuple(x.shape)
-        return Signature(0, op, shape, canonical(x.dtype), reduce, root)
+        # Arrays of halves on the way have a dtype of their own; texts of tensors' dtypes may be PyTorch's.
+        dtype = canonical(x.dtype) if isinstance(x, Tensor) else str(x.dtype)
+        return Signature(0, op, shape, dtype, reduce, root)
 
     def _issue(self, signature: Signature, work: Callable[[], Any], async_op: bool) -> Any:
         def signed() -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from netcl.core import Tensor, config
+from netcl.core.dtypes import canonical
 from netcl.core.errors import OutOfMemoryError
 from netcl.distributed.reductions import Array
 from netcl.runtime.staging import Pending, Staging, mark, order_after
@@ -37,9 +38,10 @@ class LockedMemory:
             end = -(-end // _LINE) * _LINE
         self._staging = Staging(self._queue, max(end, 1))
         array = self._staging.array
+        sizes = [sum(params[place].nbytes for place in places) for places in buckets]
+        dtypes = [canonical(params[places[0]].dtype) for places in buckets]
         self.flats: list[Array] = [
-            array[start : start + sum(params[place].nbytes for place in places)].view(str(params[places[0]].dtype))
-            for start, places in zip(starts, buckets)
+            array[start : start + size].view(dtype) for start, size, dtype in zip(starts, sizes, dtypes)
         ]
         self._read: list[Pending] = []
         # Not at the end of the process, when the driver may have ended.
@@ -56,7 +58,7 @@ class LockedMemory:
         copy.
         """
         param = self._params[place]
-        total = Tensor.empty(param.shape, str(param.dtype), queue=self._queue)
+        total = Tensor.empty(param.shape, param.dtype, queue=self._queue)
         copied = self._staging.upload(total, 0, total.size, self._places[place], [mark(self._queue)])
         order_after(self._queue, [copied])
         self._read.append(copied)
