@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -230,12 +231,13 @@ def test_a_fault_of_a_read_is_named_with_its_array(fault: str, tmp_path: Path, m
     model = nn.Linear(3, 2)
     before = {name: tensor.to_host() for name, tensor in model.state_dict().items()}
 
-    def read(file: Any, dtype: Any, count: int) -> Any:
-        if fault == "an early end":
-            return np.zeros(count - 1, dtype)
-        raise OSError(5, "Input/output error")
+    class Faulty(io.BufferedReader):
+        def readinto(self, room: Any) -> int:
+            if fault == "an early end":
+                return super().readinto(memoryview(room)[:-1])
+            raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(np, "fromfile", read)
+    monkeypatch.setattr(os, "fdopen", lambda handle, mode: Faulty(io.FileIO(handle, mode)))
     with pytest.raises(CheckpointError, match=r"m\.safetensors: .*the array '(weight|bias)'"):
         load_safetensors(path, model)
     for name, tensor in model.state_dict().items():
@@ -248,6 +250,46 @@ def test_lengths_of_a_shape_are_charged(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(len(text).to_bytes(8, "little") + text)
     with pytest.raises(CheckpointError, match=r"the header takes .*pass budget="):
         load_safetensors(tmp_path / "x", budget=Budget(bytes=1 << 20))
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_files_with_the_checksums_of_earlier_versions_are_read_and_compared(damaged: bool, tmp_path: Path) -> None:
+    values = np.arange(3000, dtype=np.float32)
+    listed = json.dumps([[["x", "F32", [3000]]], {}], sort_keys=True, separators=(",", ":")).encode()
+    sums = f"{zlib.crc32(listed):08x} {zlib.crc32(values.tobytes()):08x}"
+    header = {"__metadata__": {"netcl.crc32": sums}, "x": {"dtype": "F32", "shape": [3000], "data_offsets": [0, 12000]}}
+    text = json.dumps(header).encode()
+    if damaged:
+        values[2999] = 0
+    (tmp_path / "x").write_bytes(len(text).to_bytes(8, "little") + text + values.tobytes())
+    if damaged:
+        with pytest.raises(CheckpointError, match="'x' does not have the checksum.* remove 'netcl.crc32' there"):
+            load_safetensors(tmp_path / "x")
+    else:
+        np.testing.assert_array_equal(load_safetensors(tmp_path / "x")["x"].to_host(), values)
+
+
+@pytest.mark.parametrize("change", ["a bit", "two elements", "two rows", "a page of zeros", "the last byte"])
+def test_damage_of_a_large_array_is_seen(change: str, tmp_path: Path, rng: np.random.Generator) -> None:
+    path, values = tmp_path / "x", rng.integers(0, 1000, (70, 2048)).astype(np.float32)
+    values[2:4, 5] = 2000, 3000
+    save_safetensors({"x": values}, path)
+    np.testing.assert_array_equal(load_safetensors(path)["x"].to_host(), values)
+    whole = bytearray(path.read_bytes())
+    array = np.frombuffer(whole, np.float32, offset=len(whole) - values.nbytes).reshape(values.shape)
+    if change == "a bit":
+        array.view(np.uint32)[33, 700] ^= 1 << 31
+    elif change == "two elements":  # of one column, as rows of the sum have 8 KiB
+        array[2:4, 5] = 3000, 2000
+    elif change == "two rows":
+        array[[4, 60]] = array[[60, 4]]
+    elif change == "a page of zeros":
+        array[50, :1024] = 0
+    else:
+        whole[-1] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(CheckpointError, match="the array 'x' does not have the checksum"):
+        load_safetensors(path)
 
 
 def test_files_without_checksums_are_read(tmp_path: Path) -> None:

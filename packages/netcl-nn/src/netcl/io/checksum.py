@@ -1,4 +1,8 @@
-"""CRC-32 sums of files, by ISA-L if the package isal is installed (extra ``fast``), else by zlib: the same numbers."""
+"""Checksums of files: CRC-32, by ISA-L if the package isal is installed (extra ``fast``), else by zlib with the same
+numbers; and sums of large arrays, which NumPy computes several times as fast.
+
+Both find accidents. Neither is a signature: a stranger can compute them again.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,12 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["crc32"]
+import numpy as np
+
+__all__ = ["array_sum", "crc32"]
+
+# Words in a row of ``array_sum``, and rows that are read twice while they are in a core's cache (512 KiB).
+_WORDS, _ROWS = 1024, 64
 
 
 def _fastest() -> Callable[..., int]:
@@ -28,3 +37,25 @@ def crc32(data: Any, start: int = 0) -> int:
     True
     """
     return _crc32(data, start)
+
+
+def array_sum(data: Any) -> int:
+    """Returns the CRC-32 of the sums of ``data``, bytes, as a matrix: of its rows, of its columns, and of what is left.
+
+    The matrix has 1,024 little-endian words of 64 bits in a row; sums are mod 2**64. What is left are the bytes after
+    the last whole row, so that the sum of less than 8 KiB is their CRC-32. A changed word, and two that have changed
+    places, change a row or a column: a change that is not found has at least four words.
+
+    >>> array_sum(b"netcl") == crc32(b"netcl")
+    True
+    """
+    found = np.frombuffer(data, np.uint8)
+    count = len(found) // (8 * _WORDS)
+    matrix = found[: 8 * _WORDS * count].view("<u8").reshape(count, _WORDS)
+    rows, columns = np.empty(count, "<u8"), np.zeros(_WORDS, "<u8")
+    for at in range(0, count, _ROWS):
+        block = matrix[at : at + _ROWS]
+        np.add.reduce(block, axis=1, out=rows[at : at + _ROWS])
+        columns += np.add.reduce(block, axis=0)
+    left = found[8 * _WORDS * count :].data
+    return crc32(left, crc32(columns.data, crc32(rows.data))) if count else crc32(left)

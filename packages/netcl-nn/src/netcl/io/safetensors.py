@@ -1,9 +1,10 @@
 """Weights as ``.safetensors`` files, the format of most model hubs.
 
 The library parses and checks the header; the bytes are read and written one array at a time, so that a model is never
-in memory twice. The format has no checksum, so a file of netcl has CRC-32 sums in its metadata, under "netcl.crc32":
-that of the names, dtypes, shapes and further metadata in alphabetical order, and that of each array in the order of the
-names. They are computed in the background, and compared if they are there.
+in memory twice. The format has no checksum, so a file of netcl has checksums in its metadata, under "netcl.sums": the
+CRC-32 of the names, dtypes, shapes and further metadata in alphabetical order, and the ``array_sum`` of each array in
+the order of the names. They are compared if they are there. Files of earlier versions have "netcl.crc32", in which the
+sums of arrays are CRC-32 too.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,8 @@ from netcl.core import Tensor
 from netcl.core.dtypes import from_bfloat16, numpy_dtype
 from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
-from netcl.io.background import BackgroundWorker
 from netcl.io.budget import Budget
-from netcl.io.checksum import crc32
+from netcl.io.checksum import array_sum, crc32
 from netcl.io.errors import CheckpointError
 from netcl.io.load_into import load_into, placeholder
 from netcl.io.reading import Reading, opened
@@ -50,15 +49,16 @@ _FROM_FILE = {
     "BOOL": "bool",
 }
 _TO_FILE = {dtype: name for name, dtype in _FROM_FILE.items()}
-_CHECKSUMS = "netcl.crc32"
+# The names in the metadata under which files have checksums, and the function of the arrays' sums; first that of new
+# files.
+_SUMS: dict[str, Callable[[Any], int]] = {"netcl.sums": array_sum, "netcl.crc32": crc32}
+_NEW = next(iter(_SUMS))
 _LISTED = re.compile("[0-9a-f]{8}( [0-9a-f]{8})*")
 # Bytes that Python takes for an entry of the header, with its lists and numbers.
 _ENTRY_MEMORY = 1000
 _ENTRY_SECONDS = 5e-5
 # Of each length in a shape.
 _NUMBER_MEMORY, _NUMBER_SECONDS = 48, 2e-7
-# Smaller arrays are not worth the handover to another thread.
-_SMALL = 1 << 16
 
 
 def save_safetensors(
@@ -66,7 +66,7 @@ def save_safetensors(
 ) -> None:
     """Writes the state of a module, or tensors and arrays by name, to exactly ``path``, atomically. CheckpointError.
 
-    ``metadata`` is texts by name; "netcl.crc32" is added, by which ``load_safetensors`` finds damage. Tensors shared
+    ``metadata`` is texts by name; "netcl.sums" is added, by which ``load_safetensors`` finds damage. Tensors shared
     under several names are written under each.
     """
     state = model_or_state.state_dict() if isinstance(model_or_state, Module) else model_or_state
@@ -75,22 +75,18 @@ def save_safetensors(
         entries = sorted((_entry(name, value) for name, value in state.items()), key=lambda e: (-e.itemsize, e.key))
     except TypeError as error:
         raise CheckpointError(f"cannot be saved: {error}", path) from error
-    texts = {name: text for name, text in (metadata or {}).items() if name != _CHECKSUMS}
+    texts = {name: text for name, text in (metadata or {}).items() if name not in _SUMS}
     described = {entry.key: (_TO_FILE[entry.dtype], entry.shape) for entry in entries}
     sums = dict.fromkeys(described, 0)
     header = _header(entries, texts, "")
-    with (
-        replacing(path, len(header) + sum(entry.nbytes for entry in entries)) as file,
-        BackgroundWorker(lambda key, data: sums.update({key: crc32(data)}), "netcl-checksum") as worker,
-    ):
+    with replacing(path, len(header) + sum(entry.nbytes for entry in entries)) as file:
         file.write(header)
         for entry in entries:
             array = entry.load()
             flat = np.asarray(array, array.dtype.newbyteorder("<"), order="C").reshape(-1)
             data = flat.view(np.uint8).data if flat.size else b""
-            worker.submit(entry.key, data)
+            sums[entry.key] = _SUMS[_NEW](data)
             file.write(data)
-        worker.wait()
         file.seek(0)
         file.write(_header(entries, texts, _listed(_checksum(described, texts), sums)))
 
@@ -106,7 +102,7 @@ def _entry(name: str, value: Any) -> Entry:
 
 def _header(entries: list[Entry], texts: Mapping[str, str], checksums: str) -> bytes:
     """Returns the length of the JSON, and the JSON padded to a multiple of 8; without checksums, their room is left."""
-    metadata = {**texts, _CHECKSUMS: checksums or _listed(0, dict.fromkeys((entry.key for entry in entries), 0))}
+    metadata = {**texts, _NEW: checksums or _listed(0, dict.fromkeys((entry.key for entry in entries), 0))}
     described: dict[str, Any] = {"__metadata__": metadata}
     at = 0
     for entry in entries:
@@ -136,58 +132,54 @@ class _Stored:
     shape: tuple[int, ...]
     dtype: str
 
-    def read_bytes(self, file: Any) -> Array:
-        """Returns the elements as they are stored."""
-        file.seek(self.start)
-        count = int(np.prod(self.shape, dtype=np.int64))
-        flat = np.fromfile(file, np.dtype(numpy_dtype(self.dtype)).newbyteorder("<"), count)
-        if len(flat) != count:
-            raise EOFError("it ends early")
-        return flat.reshape(self.shape)
+    @property
+    def nbytes(self) -> int:
+        """The size in the file."""
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(numpy_dtype(self.dtype)).itemsize
 
-    def values(self, stored: Array) -> Array:
-        """Returns the values of stored elements; bfloat16 as float32."""
+    def read_bytes(self, file: Any, room: Array) -> Array:
+        """Returns the bytes of the elements, read into ``room``."""
+        file.seek(self.start)
+        raw = room[: self.nbytes]
+        if file.readinto(raw.data) != len(raw):
+            raise EOFError("it ends early")
+        return raw
+
+    def values(self, raw: Array) -> Array:
+        """Returns the values of these bytes; bfloat16 as float32."""
+        stored = raw.view(np.dtype(numpy_dtype(self.dtype)).newbyteorder("<")).reshape(self.shape)
         return from_bfloat16(stored) if self.dtype == "bfloat16" else stored
 
 
-def _bytes_of(array: Array) -> Any:
-    return array.reshape(-1).view(np.uint8).data if array.size else b""
-
-
 class _Arrays:
-    """The arrays of an open file, read in the order of ``names`` and each compared with its checksum.
+    """The arrays of an open file, each compared with its checksum, if there are ``checksums``, by ``sum_of``."""
 
-    The checksum of an array is computed while the caller works on the one before, and while the next one is read.
-    """
-
-    def __init__(self, file: Any, state: Reading, stored: Mapping[str, _Stored], checksums: Mapping[str, int]) -> None:
-        self._file, self._state, self._stored, self._checksums = file, state, stored, checksums
+    def __init__(
+        self,
+        file: Any,
+        state: Reading,
+        stored: Mapping[str, _Stored],
+        checksums: Mapping[str, int],
+        sum_of: str,
+    ) -> None:
+        self._file, self._state, self._stored, self._checksums, self._sum_of = file, state, stored, checksums, sum_of
 
     def checked(self, names: Iterable[str]) -> Iterator[tuple[str, Array]]:
-        """Yields names and values. Raises CheckpointError at an array that is damaged, before it is yielded."""
-        with BackgroundWorker(crc32, "netcl-checksum") as worker:
-            read: tuple[str, Array, Future[int] | None] | None = None
-            for name in names:
-                with self._state.at(f"the array {name!r}"):
-                    array = self._stored[name].read_bytes(self._file)
-                # The sum of this one is computed while the caller works on the one before.
-                large = bool(self._checksums) and array.nbytes >= _SMALL
-                future = worker.submit(_bytes_of(array)) if large else None
-                if read is not None:
-                    yield self._compared(*read)
-                read = name, array, future
-            if read is not None:
-                yield self._compared(*read)
+        """Yields names and values. Raises CheckpointError at an array that is damaged, before it is yielded.
 
-    def _compared(self, name: str, array: Array, future: Future[int] | None) -> tuple[str, Array]:
-        if self._checksums:
-            found = crc32(_bytes_of(array)) if future is None else future.result()
-            if found != self._checksums[name]:
+        The memory of an array is reused for the next one.
+        """
+        names = list(names)
+        room = np.empty(max((self._stored[name].nbytes for name in names), default=0), np.uint8)
+        for name in names:
+            with self._state.at(f"the array {name!r}"):
+                raw = self._stored[name].read_bytes(self._file, room)
+            if self._checksums and _SUMS[self._sum_of](raw.data) != self._checksums[name]:
                 raise self._state.refuse(
                     f"is damaged: the array {name!r} does not have the checksum that it was saved with (if another "
-                    f"program changed it and kept the metadata, remove {_CHECKSUMS!r} there)"
+                    f"program changed it and kept the metadata, remove {self._sum_of!r} there)"
                 )
-        return name, self._stored[name].values(array)
+            yield name, self._stored[name].values(raw)
 
 
 def load_safetensors(
@@ -206,8 +198,8 @@ def load_safetensors(
     of its file, before it is written.
     """
     with opened(path, budget, "is damaged or no safetensors file") as (file, state):
-        stored, checksums = _described(file, state)
-        arrays = _Arrays(file, state, stored, checksums)
+        stored, checksums, sums = _described(file, state)
+        arrays = _Arrays(file, state, stored, checksums, sums)
         if model is not None:
             described = {name: placeholder(entry.shape, entry.dtype) for name, entry in stored.items()}
             return load_into(model, described, arrays.checked, path, strict)[0]
@@ -219,8 +211,8 @@ def load_safetensors(
         return made
 
 
-def _described(file: Any, state: Reading) -> tuple[dict[str, _Stored], dict[str, int]]:
-    """Returns the places of the arrays in the file, and their checksums if it has some."""
+def _described(file: Any, state: Reading) -> tuple[dict[str, _Stored], dict[str, int], str]:
+    """Returns the places of the arrays in the file, their checksums if it has some, and the checksums' name."""
     length = int.from_bytes(file.read(8), "little")
     if length > state.size - 8:
         raise state.refuse(f"is damaged or no safetensors file (its header has {length:,} bytes, more than the file)")
@@ -241,12 +233,13 @@ def _described(file: Any, state: Reading) -> tuple[dict[str, _Stored], dict[str,
     }
     # The name may be damaged, too.
     if not any(name.startswith("netcl") or _LISTED.fullmatch(text) for name, text in metadata.items()):
-        return stored, {}
-    first, *others = (int(number, 16) for number in metadata.pop(_CHECKSUMS, "0").split(" "))
+        return stored, {}, _NEW
+    sums = next((name for name in _SUMS if name in metadata), _NEW)
+    first, *others = (int(number, 16) for number in metadata.pop(sums, "0").split(" "))
     described = {name: (entry["dtype"], entry["shape"]) for name, entry in header.items()}
     if len(others) != len(stored) or _checksum(described, metadata) != first:
         raise state.refuse(
             "is damaged: its header does not have the checksum that it was saved with (if another program changed it "
-            f"and kept the metadata, remove {_CHECKSUMS!r} there)"
+            f"and kept the metadata, remove {sums!r} there)"
         )
-    return stored, dict(zip(sorted(stored), others))
+    return stored, dict(zip(sorted(stored), others)), sums
