@@ -39,6 +39,7 @@ LAUNCHES, CYCLES, THREADED = 1_000_000, 100_000, 100_000
 # Of the training runs: samples and batch of their data, and the growth that is allowed.
 SAMPLES, BATCH, BYTES_A_STEP = 16384, 32, 50.0
 SEGMENTS = Path("/dev/shm")
+NAMES = {"cpu": "NumPy", "pocl": "PoCL", "intel": "Intel's runtime"}
 SLACK = {"resident KB": 4096, "events": 8, "files": 0, "threads": 0, "pool KB": 0}
 
 
@@ -254,19 +255,23 @@ def grown(held: Sequence[Held]) -> tuple[str, list[str]]:
 
 
 def draw_memory(runs: dict[str, list[Held]], path: str) -> None:
-    """Draws the resident memory of the runs over their steps."""
+    """Draws the resident memory of the runs over their steps, from that at a fifth of the run on, with the limit."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
+    last = 0
     for selector, held in runs.items():
-        base = held[len(held) // 5].resident
-        axes.plot([row.step for row in held], [(row.resident - base) / 2**20 for row in held], label=selector)
-    axes.set(xlabel="training step", ylabel="resident memory (MiB, from a fifth of the run on)")
+        base, last = held[len(held) // 5], max(last, held[-1].step)
+        grown_ = [(row.resident - base.resident) / 2**20 for row in held]
+        axes.plot([row.step for row in held], grown_, label=NAMES.get(selector, selector))
+    limit = [0.0, BYTES_A_STEP * 0.8 * last / 2**20]
+    axes.plot([0.2 * last, last], limit, "--", color="grey", label=f"limit: {BYTES_A_STEP:.0f} bytes a step")
+    axes.set(xlabel="training step", ylabel="growth of resident memory (MiB)")
     axes.legend()
-    figure.savefig(path)
+    figure.savefig(path, dpi=120)
 
 
 def soak_training(selectors: Sequence[str], steps: int, samples: int, figure: str, file: Path | None) -> bool:
@@ -284,7 +289,7 @@ def soak_training(selectors: Sequence[str], steps: int, samples: int, figure: st
         flat &= not faults
         per_step, half = slope(held[selector][len(held[selector]) // 5 :])
         numbers = {"seconds": round(seconds), "bytes_a_step": per_step, "half_of_95_percent": half, "grows": faults}
-        rows.append({"device": selector, **numbers, "held": [row._asdict() for row in held[selector]]})
+        rows.append({"device": selector, **numbers, "held": dict(zip(Held._fields, zip(*held[selector])))})
         if file is not None:  # after each device: the run takes long
             file.write_text(json.dumps(rows), encoding="utf-8")
     if figure:
