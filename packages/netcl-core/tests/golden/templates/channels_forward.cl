@@ -6,6 +6,11 @@
 #define MOST_TAPS 192
 #define OPERANDS 1
 #define LOOPS __attribute__((vec_type_hint(float16)))
+#ifdef POCL_DEVICE_ADDRESS_BITS
+#define SEPARATE __attribute__((noinline))
+#else
+#define SEPARATE inline
+#endif
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define STORAGE float
@@ -64,7 +69,7 @@ static inline void zero(__global REAL* to, const long count) {
 }
 
 // The strip of `rows` rows of the output from `first` on.
-static inline void fill_strip(__global const STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
+static SEPARATE void fill_strip(__global const STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
     const long step = g->stride[1], met = rows + (g->sides[0] - 1) * g->dilation[0] / g->stride[0];
     for (long phase = 0; phase < g->stride[0]; phase++) {
         bool used = false;
@@ -141,7 +146,7 @@ __kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __glo
     for (long block = first; block < last; block++) {
         const long image = block / g.blocks, row = block % g.blocks * g.block, rows = min(g.block, g.rows - row);
         const long count = rows * g.columns;
-        fill_strip(x + image * g.channels * g.height * g.width, strip, row, rows, &g);
+        fill_strip(x + image * g.channels * g.height * g.width, strip, row, rows, &geometry);
         for (long f = 0; f < g.filters; f += ROWS)
             for (long at = 0; at < count; at += COLUMNS) {
                 REALV sums[ROWS][SPAN];

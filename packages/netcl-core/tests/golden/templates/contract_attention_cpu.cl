@@ -6,6 +6,11 @@
 #define KEYS 48
 #define QUERIES 48
 #define LOOPS __attribute__((vec_type_hint(float16)))
+#ifdef POCL_DEVICE_ADDRESS_BITS
+#define SEPARATE __attribute__((noinline))
+#else
+#define SEPARATE inline
+#endif
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define STORAGE float
@@ -60,7 +65,7 @@ typedef struct {
 #define KEEP(i) to[(i) * to_step] = c##i##_0; to[(i) * to_step + 1] = c##i##_1;
 
 // to = (resume ? to * (f0, f1) : 0) + A B: ROWS x `depth` numbers by two vectors of each of `depth` rows.
-static inline void multiply(__local REALV* to, const long to_step, const bool resume, const REALV f0, const REALV f1,
+static SEPARATE void multiply(__local REALV* to, const long to_step, const bool resume, const REALV f0, const REALV f1,
                             __local const REAL* a, const long a_row, const long a_k, __local const REALV* b,
                             const long b_step, const long depth) {
     EACH_ROW(BEGIN)
@@ -87,7 +92,7 @@ static inline void copy_rows(__global const STORAGE* from, __local REALV* to, co
 }
 
 // The rows as columns of WIDTH lanes, times a factor; zeros in lanes behind the last row.
-static inline void turn_rows(__global const STORAGE* from, __local REALV* to, const long rows, const long width, const REAL factor) {
+static SEPARATE void turn_rows(__global const STORAGE* from, __local REALV* to, const long rows, const long width, const REAL factor) {
     for (long row = 0; row < WIDTH; row++)
         for (long e = 0; e < width; e++)
             ((__local REAL*)to)[e * WIDTH + row] = row < rows ? LOAD(from, row * width + e) * factor : (REAL)0;
@@ -100,7 +105,7 @@ static inline REALV numbered(void) {
 }
 
 // Scores of one vector of lanes under the mask, whose element for lane i is at from + min(i, last) * step.
-static inline REALV under_mask(const REALV score, __global const void* mask, const long masked, const long from, const long step,
+static SEPARATE REALV under_mask(const REALV score, __global const void* mask, const long masked, const long from, const long step,
                                const long last) {
     REAL lanes[VECTOR];
     if (masked == 1) {

@@ -10,6 +10,11 @@
 #pragma OPENCL FP_CONTRACT OFF
 #define BYTES 1
 #define LOOPS __attribute__((vec_type_hint(float16)))
+#ifdef POCL_DEVICE_ADDRESS_BITS
+#define SEPARATE __attribute__((noinline))
+#else
+#define SEPARATE inline
+#endif
 // Strided copy of a block, elements moved as bits of BYTES bytes.
 //
 // The two innermost dimensions are cut in tiles of tile[0] x tile[1]; one work-item copies `block` tiles in turn. The
@@ -66,7 +71,7 @@ static inline void transpose8(__global const uint* s, const long step, uint8* t)
 // Rows of the result, a cache line of each, from as many elements of sixteen rows of the source, eight at a time. (A branch on
 // how they are stored inside of the loop makes Intel's compiler keep them in memory.)
 #define LINES(name, STORE) \
-static inline void name(__global const uint* s, const long step, __global uint* t, const long out_step, const long rows) { \
+static SEPARATE void name(__global const uint* s, const long step, __global uint* t, const long out_step, const long rows) { \
     for (long r = 0; r < rows; r += 8) { \
         uint8 left[8], right[8]; \
         transpose8(s + r, step, left); \
@@ -82,7 +87,7 @@ LINES(stream_lines, STREAM_LINE)
 #endif
 
 // A block of the result, of `height` rows and `width` columns, whose rows are along the columns of the source.
-static inline void transpose(__global const element* s, const long step, const long row_step, __global element* t,
+static SEPARATE void transpose(__global const element* s, const long step, const long row_step, __global element* t,
                              const long out_step, const long out_row_step, const long height, const long width) {
     element square[EDGE][EDGE];
     for (long c = 0; c < width; c++)

@@ -21,6 +21,15 @@ __all__ = ["Traits", "filled", "per_work_item", "source", "struct", "traits"]
 from netcl.core.backend.opencl.storage import storage_text
 
 _UNITS_ON_CPU = 64
+# The attribute of functions that PoCL compiles once, by themselves, instead of at each call: kernels of several long
+# loops take half the time to build. Their pointers into local memory have to come from arguments of the kernel: with
+# arrays declared in the kernel PoCL 3.0 computes wrong results. Other compilers inline them.
+_SEPARATE = """#ifdef POCL_DEVICE_ADDRESS_BITS
+#define SEPARATE __attribute__((noinline))
+#else
+#define SEPARATE inline
+#endif
+"""
 _INLINE = re.compile(r"\$\{(\w+)\}")
 
 _traits: WeakKeyDictionary[Any, Traits] = WeakKeyDictionary()
@@ -59,7 +68,8 @@ def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> s
     """
     head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"
     head += "".join(f"#define {name} {value}\n" for name, value in (*defines, ("LOOPS", LOOPING)))
-    return head + "".join(_text(name, dict(defines)) for name in names)
+    text = "".join(_text(name, dict(defines)) for name in names)
+    return head + (_SEPARATE if "SEPARATE" in text else "") + text
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:

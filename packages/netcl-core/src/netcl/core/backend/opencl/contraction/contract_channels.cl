@@ -30,7 +30,7 @@ static inline void zero(__global REAL* to, const long count) {
 }
 
 // The strip of `rows` rows of the output from `first` on.
-static inline void fill_strip(__global const STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
+static SEPARATE void fill_strip(__global const STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
     const long step = g->stride[1], met = rows + (g->sides[0] - 1) * g->dilation[0] / g->stride[0];
     for (long phase = 0; phase < g->stride[0]; phase++) {
         bool used = false;

@@ -27,7 +27,7 @@ __kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __glo
     for (long block = first; block < last; block++) {
         const long image = block / g.blocks, row = block % g.blocks * g.block, rows = min(g.block, g.rows - row);
         const long count = rows * g.columns;
-        fill_strip(x + image * g.channels * g.height * g.width, strip, row, rows, &g);
+        fill_strip(x + image * g.channels * g.height * g.width, strip, row, rows, &geometry);
         for (long f = 0; f < g.filters; f += ROWS)
             for (long at = 0; at < count; at += COLUMNS) {
                 REALV sums[ROWS][SPAN];

@@ -16,7 +16,7 @@ __kernel LOOPING void channels_weights(__global const STORAGE* restrict x, __glo
     for (long block = first; block < last; block++) {
         const long image = block / g.blocks, row = block % g.blocks * g.block, rows = min(g.block, g.rows - row);
         const long count = rows * g.columns, whole = count / VECTOR * VECTOR;
-        fill_strip(x + image * g.channels * g.height * g.width, strip, row, rows, &g);
+        fill_strip(x + image * g.channels * g.height * g.width, strip, row, rows, &geometry);
         __global REAL* total = scratch;
         for (long f = 0; f < g.filters; f += ROWS) {
             __global const STORAGE* from[ROWS];

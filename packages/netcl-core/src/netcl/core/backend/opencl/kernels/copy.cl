@@ -54,7 +54,7 @@ static inline void transpose8(__global const uint* s, const long step, uint8* t)
 // Rows of the result, a cache line of each, from as many elements of sixteen rows of the source, eight at a time. (A branch on
 // how they are stored inside of the loop makes Intel's compiler keep them in memory.)
 #define LINES(name, STORE) \
-static inline void name(__global const uint* s, const long step, __global uint* t, const long out_step, const long rows) { \
+static SEPARATE void name(__global const uint* s, const long step, __global uint* t, const long out_step, const long rows) { \
     for (long r = 0; r < rows; r += 8) { \
         uint8 left[8], right[8]; \
         transpose8(s + r, step, left); \
@@ -70,7 +70,7 @@ LINES(stream_lines, STREAM_LINE)
 #endif
 
 // A block of the result, of `height` rows and `width` columns, whose rows are along the columns of the source.
-static inline void transpose(__global const element* s, const long step, const long row_step, __global element* t,
+static SEPARATE void transpose(__global const element* s, const long step, const long row_step, __global element* t,
                              const long out_step, const long out_row_step, const long height, const long width) {
     element square[EDGE][EDGE];
     for (long c = 0; c < width; c++)
