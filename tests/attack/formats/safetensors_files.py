@@ -21,7 +21,9 @@ NAMES = ("F32", "F64", "F16", "BF16", "I64", "U16", "I8", "BOOL", "F8_E4M3", "C6
 def damaged(run: Run) -> None:
     """A damaged file of netcl is refused, or read as it was saved."""
     path = run.folder / "good.safetensors"
-    save_safetensors(nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4)), path, {"origin": "attack"})
+    # The weight of 12 KB has a row, columns and bytes after them in its checksum.
+    layers = nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Linear(60, 50)
+    save_safetensors(nn.Sequential(*layers), path, {"origin": "attack"})
     good = path.read_bytes()
     state = {name: tensor.to_host() for name, tensor in load_safetensors(path).items()}
 
