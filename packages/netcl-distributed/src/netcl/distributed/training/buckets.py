@@ -64,7 +64,7 @@ class Buckets:
     are known and the previous one has been sent, so that all ranks send them in one order. A parameter without a
     gradient counts as zero if another rank has one. ``compression`` "float16" or "bfloat16" sends float32 gradients in
     that dtype, summed in float32. With several devices, the first one receives the sums; with one, gradients and sums
-    pass through page-locked memory where there is some.
+    pass through page-locked memory if the driver locks some.
     """
 
     def __init__(

@@ -262,7 +262,7 @@ class Launcher:
 
 class Taken(NamedTuple):
     """A kernel of a prepared launch while a call uses it, with its bound ``set_arg``, since to make one takes 0.05
-    microseconds, and its launch without an event, None where pyopencl's is faster.
+    microseconds, and its launch without an event, None if pyopencl's is faster.
     """
 
     kernel: Any
