@@ -5,6 +5,11 @@
 begins with two ceilings that are measured here, a copy and a product of 8192^3 in bfloat16. Results are compared
 with float64 on fresh random data before they are timed. ``--profile`` lists what the kernels of a captured step take by
 the device's clock. Without CUDA in PyTorch the rows have netcl alone.
+
+``--core-torch`` runs on netcl-core-torch instead, as PyTorch's devices are its devices, and prints the time of an eager
+training step of ResNet-18 with batches of 256 over that of PyTorch's: at most 1.25 is asked for. Nothing has to be
+installed but torch and NumPy: PYTHONPATH may name the folders ``src`` of netcl-core-torch and of
+netcl-autograd, netcl-nn and netcl-optim. ``--quick`` takes batches of 4, with ``--device cpu`` where there is no GPU.
 """
 
 from __future__ import annotations
@@ -20,13 +25,17 @@ from typing import Any, NamedTuple
 
 import models
 import numpy as np
-from replays import print_replay
 
 import netcl as nc
 from netcl import nn, optim
 from netcl.core import Tensor, manager
+from netcl.core.contract import LEVELS
 from netcl.core.device import device
-from netcl.runtime.capture import capture
+
+if "capture" in LEVELS:
+    from replays import print_replay
+
+    from netcl.runtime.capture import capture
 
 try:
     import torch
@@ -253,7 +262,8 @@ def _images(count: int) -> tuple[Any, Any]:
     return rng.standard_normal((count, 3, 32, 32)).astype(np.float32), rng.integers(0, 10, count)
 
 
-def _our_step(name: str, dtype: str, batch: tuple[Any, Any]) -> tuple[Any, tuple[Tensor, Tensor]]:
+def _our_step(name: str, dtype: str, batch: tuple[Any, Any]) -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
+    """The eager step, after two calls, and its batch."""
     if name == "gpt2":
         model = gpt2(nc, nc.arange)
         updates: Any = optim.AdamW(model.parameters(), lr=1e-4)
@@ -273,26 +283,27 @@ def _our_step(name: str, dtype: str, batch: tuple[Any, Any]) -> tuple[Any, tuple
 
     for _ in range(2):
         step(x, y)
-    return capture(step, x, y), (x, y)
+    return step, (x, y)
 
 
-def _their_step(name: str, dtype: str, batch: tuple[Any, Any]) -> Work:
+def _their_step(name: str, dtype: str, batch: tuple[Any, Any], place: str = "cuda") -> Callable[[], Any]:
     if name == "gpt2":
-        model = gpt2(torch, partial(torch.arange, device="cuda")).cuda()
+        model = gpt2(torch, partial(torch.arange, device=place)).to(place)
         updates: Any = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     else:
-        model = models.model("resnet18", torch).cuda()
+        model = models.model("resnet18", torch).to(place)
         updates = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    x, y = (torch.tensor(array, device="cuda") for array in batch)
+    x, y = (torch.tensor(array, device=place) for array in batch)
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
-    def step() -> None:
+    def step() -> Any:
         updates.zero_grad()
-        with torch.autocast("cuda", torch.bfloat16, enabled=dtype == "bfloat16"):
+        with torch.autocast(place.split(":")[0], torch.bfloat16, enabled=dtype == "bfloat16"):
             found = model(x)
             loss = torch.nn.functional.cross_entropy(found.reshape(-1, found.shape[-1]), y.reshape(-1))
         loss.backward()
         updates.step()
+        return loss
 
     return step
 
@@ -309,13 +320,40 @@ def steps(wanted: str, with_profile: bool) -> Iterator[Row]:
                 continue
             batch = _gpt_batch() if name == "gpt2" else _images(count)
             begin = time.perf_counter()
-            captured, given = _our_step(name, dtype, batch)
+            step, given = _our_step(name, dtype, batch)
+            captured = capture(step, *given)
             manager.default(str(given[0].device.selector)).queue.finish()  # type: ignore[union-attr]
             print(f"{title}: two eager steps and a capture in {time.perf_counter() - begin:.1f} s", flush=True)
             if with_profile:
                 print_replay(title, captured, given)
             theirs = _their_step(name, dtype, batch) if CUDA else None
             yield Row("steps", title, partial(captured.replay, *given), theirs, "ms", 0)
+
+
+# -- netcl-core-torch --------------------------------------------------------------------------------------------------
+
+
+def core_torch(place: Any, wait: Work, seconds: float, quick: bool) -> None:
+    """Prints an eager step of ResNet-18 on netcl-core-torch over PyTorch's on one device, in turn, three times."""
+    count, rounds = (4, 1) if quick else (256, 3)
+    batch = _images(count)
+    for dtype, tf32 in (("float32", False), ("float32", True), ("bfloat16", False)):
+        if tf32 and place.type != "cuda":
+            continue
+        title = f"ResNet-18 B{count} {dtype}{' (TF32)' if tf32 else ''}, eager"
+        ours, given = _our_step("resnet18", dtype, batch)
+        theirs = _their_step("resnet18", dtype, batch, str(place))
+        losses = [float(ours(*given).item()), float(theirs().item())]
+        if not all(0.0 < loss < 10.0 for loss in losses):
+            raise ArithmeticError(f"{title}: the losses are {losses}")
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+        for _ in range(rounds):
+            taken = [median_seconds(work, wait, seconds) for work in (partial(ours, *given), theirs)]
+            print(
+                f"{title}: netcl {taken[0] * 1e3:.2f} ms, PyTorch {taken[1] * 1e3:.2f} ms, "
+                f"ratio {taken[0] / taken[1]:.3f} (asked: at most 1.25)",
+                flush=True,
+            )
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -338,6 +376,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="for each row and contestant")
     parser.add_argument("--profile", action="store_true", help="list the kernels of the steps")
     parser.add_argument("--json", type=Path, help="a file for the numbers")
+    parser.add_argument("--core-torch", action="store_true", help="a step of netcl-core-torch over PyTorch's")
+    parser.add_argument("--quick", action="store_true", help="with --core-torch: batches of 4, once")
     options = parser.parse_args()
     families: dict[str, Callable[[], Iterator[Row]]] = {
         "products": products,
@@ -349,6 +389,12 @@ def main() -> None:
     written = []
     with device(options.device) as handle:
         wait = handle.queue.finish
+        if options.core_torch:
+            if not hasattr(handle.queue, "place"):
+                parser.error("--core-torch takes netcl-core-torch in place of the netcl-core that is imported")
+            print(f"{handle.device_name}, PyTorch {torch.__version__}", flush=True)
+            core_torch(handle.queue.place, wait, options.seconds, options.quick)
+            return
         most = ceilings(options.seconds, wait)
         rates = ", ".join(f"{rate:.0f} {unit}" for unit, rate in most.items())
         print(f"{handle.device_name}: a copy and a product of bfloat16: {rates}", flush=True)
