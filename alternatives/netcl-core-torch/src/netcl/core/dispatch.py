@@ -29,6 +29,7 @@ from netcl.core.errors import (
 from netcl.core.expr import Space, evaluate, evaluate_each, reduce_each
 from netcl.core.grad_mode import state
 from netcl.core.tensor import Tensor, in_place
+from netcl.core.tensor.gradients import take_kept
 from netcl.core.user_frame import call_site, level_outside
 
 __all__ = [
@@ -224,13 +225,14 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
         run: Any = _recorded if record else _unrecorded
         hooks = _local.hooks["profiler"] if _local.any else ()
     else:
-        run = execute
+        # The kernel keeps a graph of PyTorch for a call that the recorder will record.
+        run = _execute_kept if record and recorder is not None and state.enabled else execute
         if _local.any:
             found = _local.hooks
             between = (recorder,) if record and recorder is not None else ()
             hooks = (*found["profiler"], *found["autocast"], *between, *found["tracer"])
         elif record and recorder is not None:
-            return recorder(execute, row, args, kwargs)
+            return recorder(run, row, args, kwargs)
     for hook in reversed(hooks):
         run = _Link(hook, run)
     return run(row, args, kwargs)
@@ -283,6 +285,18 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         finally:
             _local.mode = before
     return result if out is None else _put(row, out, result)
+
+
+def _execute_kept(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``execute`` for a call that is recorded: a kernel keeps a graph of PyTorch if an operand requires grad."""
+    kernel = row.call
+    if not isinstance(kernel, Kernel) or not kernel.differentiable or not _requires_grad((*args, *kwargs.values())):
+        return execute(row, args, kwargs)
+    before, _local.mode = _local.mode, INSIDE
+    try:
+        return kernel.run(args, {key: one for key, one in kwargs.items() if key != "pool"}, True)
+    finally:
+        _local.mode = before
 
 
 def _put(row: OpRow, out: Any, result: Any) -> Any:
@@ -350,213 +364,236 @@ def translated(error: Exception, name: str, given: Any) -> Exception:
     return ShapeError(f"{name}: shapes {shapes} do not fit: {text}", op=name)
 
 
-class _Hole:
-    """The place of a tensor in the arguments of a call."""
-
-    __slots__ = ("at", "wanted")
-
-    def __init__(self, at: int, wanted: bool) -> None:
-        self.at, self.wanted = at, wanted
+VIEWS = frozenset(("reshape", "permute", "expand", "strided_slice", "diagonal"))
 
 
-def _fill(value: Any, tensors: Any) -> Any:
-    if type(value) is _Hole:
-        return tensors[value.at]
-    return [_fill(one, tensors) for one in value] if type(value) is list else value
+class Graph:
+    """A call that PyTorch has recorded: the leaves by the name of the argument (and the place in a list), with the places
+    in netcl's graph of the tensors that were given there, and the results.
+    """
+
+    __slots__ = ("engine", "leaves", "results", "sources")
+    version = 0  # PyTorch itself notices writes into what it has saved
+
+    def __init__(self, engine: Any) -> None:
+        self.engine, self.results = engine, ()
+        self.leaves: dict[tuple[str, int | None], torch.Tensor] = {}
+        self.sources: list[Any] = []
+
+    def leaf(self, place: tuple[str, int | None], tensor: Tensor) -> torch.Tensor:
+        """A leaf for an argument that requires grad."""
+        made = self.leaves[place] = tensor._t.detach().requires_grad_()
+        self.sources.append(tensor if tensor.grad_fn is None else tensor.grad_fn)
+        return made
+
+    def source(self, position: int) -> Tensor:
+        """The argument of a leaf as a tensor of netcl's graph."""
+        found = self.sources[position]
+        if isinstance(found, Tensor):
+            return found
+        made = Tensor._of(list(self.leaves.values())[position].detach(), self.engine)
+        made._requires_grad, made.grad_fn = True, found
+        return made
+
+    def gradients(self, leaves: list[torch.Tensor], grads: Any, again: bool = False) -> Any:
+        """The gradient of each leaf, None for one without influence; ``grads`` are those of the results, or None."""
+        outputs, upstream = [], []
+        for one, given in zip(self.results, grads):
+            if given is not None and isinstance(one, torch.Tensor) and one.requires_grad:
+                outputs.append(one)
+                upstream.append(given if given.dtype == one.dtype else given.to(one.dtype))
+        if not outputs:
+            return [None] * len(leaves)
+        if not again and len(outputs) == 1 and (found := _of_one_node(outputs[0], upstream[0])) is not None:
+            return [found.get(leaf) for leaf in leaves]
+        return torch.autograd.grad(
+            outputs, leaves, upstream, retain_graph=True, create_graph=again, allow_unused=True, materialize_grads=again
+        )
 
 
-# No nested functions: a recursive closure references itself and keeps its tensors until the garbage collector runs.
-def _kept(value: Any, wanted: bool, tensors: list[Any], engine: Any) -> Any:
-    """An argument with holes for its tensors, which go to ``tensors``; zeros for those that were not saved."""
-    if isinstance(value, Tensor):
-        tensors.append(value)
-        return _Hole(len(tensors) - 1, wanted and value._t.is_floating_point())
-    if hasattr(value, "queue") and hasattr(value, "ndim"):
-        empty = torch.zeros((), dtype=TORCH[value.dtype], device=engine.place).expand(value.shape)
-        tensors.append(Tensor._of(empty, engine))
-        return _Hole(len(tensors) - 1, wanted and empty.is_floating_point())
-    if type(value) in (list, tuple):
-        return [_kept(one, wanted, tensors, engine) for one in value]
-    return torch.as_tensor(value, device=engine.place) if isinstance(value, np.ndarray) else value
-
-
-def _placed(value: Any, inputs: list[Any], leaves: list[Any]) -> Any:
-    """An argument with tensors in its holes, of which the wanted ones go to ``leaves``."""
-    if type(value) is _Hole:
-        tensor = inputs[value.at]
-        if value.wanted:
-            if not tensor.requires_grad:
-                tensor = tensor.detach().requires_grad_()
-            leaves.append(tensor)
-        return tensor
-    return [_placed(one, inputs, leaves) for one in value] if type(value) is list else value
+def _of_one_node(output: torch.Tensor, grad: torch.Tensor) -> dict[torch.Tensor, torch.Tensor] | None:
+    """The gradients of leaves whose ``output`` one node of PyTorch has computed, None if there were more: without
+    PyTorch's engine, a call of which takes longer than most gradients.
+    """
+    node: Any = output.grad_fn
+    if node is None:
+        return None
+    edges = [function for function, _ in node.next_functions]
+    leaves = [getattr(function, "variable", None) for function in edges]
+    if any(leaf is None and function is not None for leaf, function in zip(leaves, edges)):
+        return None
+    try:
+        with torch.no_grad():
+            found = node(grad)
+    except TypeError:  # the node has results that are not those of the row, of which it takes gradients too
+        return None
+    gradients: dict[torch.Tensor, torch.Tensor] = {}
+    for leaf, one in zip(leaves, found if isinstance(found, tuple) else (found,)):
+        if leaf is not None and one is not None:
+            one = one.sum_to_size(leaf.shape).to(leaf.dtype)
+            gradients[leaf] = gradients[leaf] + one if leaf in gradients else one
+    return gradients
 
 
 class Kernel:
-    """The call of a row: a function of PyTorch's tensors, with the gradient that PyTorch derives from it.
+    """The call of a row: a function of PyTorch's tensors, with the gradient that PyTorch records of it.
 
-    ``graph`` is the function of which the gradient is taken, if it is another: one without side effects. ``elementwise``:
-    operands are arrays and numbers too, of which at least one is a tensor.
+    ``elementwise``: operands are arrays and numbers too, of which at least one is a tensor.
     """
 
-    def __init__(
-        self, name: str, compute: Callable[..., Any], graph: Callable[..., Any] | None = None, elementwise: bool = False
-    ) -> None:
-        self.name, self.compute, self.graph, self.elementwise = name, compute, graph or compute, elementwise
-        self.row: OpRow | None = None
+    def __init__(self, name: str, compute: Callable[..., Any], elementwise: bool = False) -> None:
+        self.name, self.compute, self.elementwise = name, compute, elementwise
+        self.differentiable = False
+
+    def of(self, row: OpRow) -> Kernel:
+        """This kernel as the call of ``row``."""
+        self.row = row
+        self.names = tuple(row.signature.parameters)
+        kinds = [one.kind for one in row.signature.parameters.values()]
+        several = inspect.Parameter.VAR_POSITIONAL
+        self.several = kinds.index(several) if several in kinds else len(kinds)  # the position of ``*operands``
+        return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        engine: Any = None
-        given: list[Any] = []
-        for value in args:
-            if isinstance(value, Tensor):
-                if engine is None:
-                    engine = value.engine
-                elif value.engine is not engine:
-                    ensure_same_backend((one for one in args if isinstance(one, Tensor)), self.name)
-                value = value._t
-            elif type(value) in (list, tuple):
-                engine, value = self._several(engine, value)
-            given.append(value)
-        if kwargs:
-            for key, value in kwargs.items():
-                if isinstance(value, Tensor):
-                    engine = engine or value.engine
-                    ensure_same_backend((*(one for one in args if isinstance(one, Tensor)), value), self.name)
-                    kwargs[key] = value._t
-                elif type(value) in (list, tuple):
-                    engine, kwargs[key] = self._several(engine, value)
-        if engine is None:
-            raise TypeError(f"{self.name} takes a Tensor, not {', '.join(type(one).__name__ for one in args)}")
-        if self.elementwise:
-            given, kwargs = self._in_order(given, kwargs) if kwargs else (given, kwargs)
-            given = [self._array(one, engine) for one in given]
-            kwargs = {key: self._array(one, engine) for key, one in kwargs.items()}
+        return self.run(args, kwargs, False)
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], keeps: bool) -> Any:
+        """Computes the row; with ``keeps`` the result has PyTorch's graph of it, which `gradients.take_kept` takes."""
+        if kwargs and self.elementwise:  # operands that are given by keyword in their places
+            bound = self.row.signature.bind(*args, **kwargs)
+            args, kwargs = bound.args, bound.kwargs
+        engine = self._engine((*args, *kwargs.values()) if kwargs else args)
+        graph = Graph(engine) if keeps else None
+        given = [self._raw(one, engine, graph, place) for place, one in enumerate(args)]
+        named = {key: self._raw(one, engine, graph, key) for key, one in kwargs.items()}
         try:
-            with torch.no_grad():
-                result = self.compute(*given, **kwargs)
+            with torch.set_grad_enabled(keeps):
+                result = self.compute(*given, **named)
         except NetclError as error:
             if error.op is None:
                 error.op = self.name
             raise
         except (RuntimeError, IndexError) as error:
             raise translated(error, self.name, given) from None
-        if type(result) is torch.Tensor:
-            return Tensor._of(result, engine)
-        if isinstance(result, (tuple, list)):
-            wrapped = [Tensor._of(one, engine) if isinstance(one, torch.Tensor) else one for one in result]
-            return type(result)(*wrapped) if hasattr(result, "_fields") else tuple(wrapped)
-        return result
+        return wrapped(result, engine, graph)
 
-    def _in_order(self, given: list[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Operands that are given by keyword in their places."""
-        assert self.row is not None
-        bound = self.row.signature.bind(*given, **kwargs)
-        return list(bound.args), dict(bound.kwargs)
+    def _engine(self, values: Any) -> Any:
+        engine: Any = None
+        for value in values:
+            for one in value if type(value) in (list, tuple) else (value,):
+                if isinstance(one, Tensor):
+                    if engine is None:
+                        engine, first = one.engine, one
+                    elif one.engine is not engine:
+                        ensure_same_backend((first, one), self.name)
+        if engine is None:
+            raise TypeError(f"{self.name} takes a Tensor, not {', '.join(type(one).__name__ for one in values)}")
+        return engine
 
-    def _several(self, engine: Any, value: Any) -> tuple[Any, Any]:
-        tensors = [one for one in value if isinstance(one, Tensor)]
-        if not tensors:
-            return engine, value
-        found = ensure_same_backend(tensors, self.name)
-        if engine is not None and found is not engine:
-            ensure_same_backend((engine.empty((), "bool"), tensors[0]), self.name)
-        return found, [one._t if isinstance(one, Tensor) else one for one in value]
-
-    def _array(self, value: Any, engine: Any) -> Any:
-        if isinstance(value, (np.ndarray, np.generic)):
-            if not isinstance(value, np.ndarray):
-                return value.item()
-            return Tensor.from_host(engine.queue, value)._t
+    def _raw(self, value: Any, engine: Any, graph: Graph | None, place: Any, among: int | None = None) -> Any:
+        """An argument for PyTorch; a leaf of ``graph`` if it requires grad."""
+        if isinstance(value, Tensor):
+            if graph is None or not value._requires_grad or not value._t.is_floating_point():
+                return value._t
+            if isinstance(place, int):
+                if place >= self.several:
+                    place, among = self.several, place - self.several
+                place = self.names[place]
+            return graph.leaf((place, among), value)
+        if type(value) in (list, tuple):
+            if not any(isinstance(one, Tensor) for one in value):
+                return value
+            return [self._raw(one, engine, graph, place, number) for number, one in enumerate(value)]
+        if self.elementwise and isinstance(value, (np.ndarray, np.generic)):
+            return Tensor.from_host(engine.queue, value)._t if isinstance(value, np.ndarray) else value.item()
         return value
 
     def vjp(self, recorded: Any, grad: Any) -> dict[str, Any]:
-        """The gradients of the row, by PyTorch: of the function that computes it, run again on its arguments."""
-        row = self.row
-        assert row is not None
-        if not any(map(recorded.wants, row.signature.parameters)):
+        """The gradients of the row, from the graph that the call has kept."""
+        graph = recorded.kept if recorded.kept is not None else self._graph_of(recorded)
+        wanted = [place for place, (name, _) in enumerate(graph.leaves) if recorded.wants(name)]
+        if not wanted:
             return {}
-        tensors: list[Any] = []
-        engine = next(one for one in recorded.grads if one is not None).engine
-
-        plan = {
-            name: _kept(getattr(recorded, name), recorded.wants(name), tensors, engine)
-            for name in row.signature.parameters
-        }
-        args: list[Any] = []
-        named: dict[str, Any] = {}
-        for name, parameter in row.signature.parameters.items():
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                args += plan[name]
-            elif parameter.kind is parameter.KEYWORD_ONLY:
-                named[name] = plan[name]
-            else:
-                args.append(plan[name])
-        present = tuple(one is not None for one in recorded.grads)
-        call = _Gradient(self, args, named, present, len(tensors))
-        everything = [*tensors, *(one for one in recorded.grads if one is not None)]
+        if not any(isinstance(one, torch.Tensor) and one.requires_grad for one in graph.results):
+            raise UnsupportedError(f"{self.name} has no gradient", op=self.name)
+        places = list(graph.leaves)
+        leaves = [graph.leaves[places[place]] for place in wanted]
         if recorded.again:
-            found = iter(recorded.op("torch_gradient", everything, call))
+            given = [one for one in recorded.grads if one is not None]
+            plan = (graph, leaves, tuple(one is not None for one in recorded.grads))
+            found = recorded.op("torch_gradient", [*map(graph.source, wanted), *given], plan)
         else:
-            with torch.no_grad():
-                found = iter([
-                    None if one is None else Tensor._of(one, engine) for one in call.gradients([one._t for one in everything])
-                ])  # fmt: skip
+            try:
+                found = graph.gradients(leaves, [None if one is None else one._t for one in recorded.grads])
+            except RuntimeError as error:
+                raise overwritten(error, self.name, leaves) from None
+            found = [None if one is None else Tensor._of(one, graph.engine) for one in found]
         result: dict[str, Any] = {}
-        for name, value in plan.items():
-            if recorded.wants(name):
-                holes = value if type(value) is list else [value]
-                gradients = [next(found) if type(one) is _Hole and one.wanted else None for one in holes]
-                result[name] = gradients if type(value) is list else gradients[0]
+        for place, one in zip(wanted, found):
+            name, among = places[place]
+            if among is None:
+                result[name] = one
+            else:
+                result.setdefault(name, [None] * len(getattr(recorded, name)))[among] = one
         return result
 
+    def _graph_of(self, recorded: Any) -> Graph:
+        """The graph of a call that has kept none: of a row of views, which is linear, on zeros of the shapes."""
+        if self.name not in VIEWS:
+            raise UnsupportedError(f"{self.name} was not recorded with its gradient", op=self.name)
+        args = []
+        for name in self.names:
+            value = getattr(recorded, name)
+            if hasattr(value, "queue") and hasattr(value, "ndim"):
+                engine = value.queue.engine
+                zeros = torch.zeros((), dtype=TORCH[value.dtype], device=engine.place).expand(value.shape)
+                value = Tensor._of(zeros, engine)
+                value._requires_grad = recorded.wants(name)
+            args.append(value)
+        return take_kept(self.run(tuple(args), {}, True))  # type: ignore[no-any-return]
 
-class _Gradient:
-    """The gradient of a call of a kernel as a function of its tensors and of the gradients of its results."""
 
-    def __init__(self, kernel: Kernel, args: list[Any], named: dict[str, Any], present: Any, count: int) -> None:
-        self.kernel, self.args, self.named, self.present, self.count = kernel, args, named, present, count
+class Gradient(Kernel):
+    """The row ``torch_gradient(tensors, plan)``: the gradients of a graph, which PyTorch differentiates in turn.
 
-    def __call__(self, tensors: Any) -> list[torch.Tensor]:
-        found = self.gradients(tensors)
-        leaves = [tensors[one.at] for one in _holes([*self.args, *self.named.values()]) if one.wanted]
-        return [torch.zeros_like(leaf) if one is None else one for leaf, one in zip(leaves, found)]
+    ``tensors``: the arguments of the graph, then the gradients of its results that ``plan`` says are present.
+    """
 
-    def gradients(self, tensors: Any) -> Any:
-        """One gradient for each tensor that is wanted, None for one without influence."""
-        again = torch.is_grad_enabled()
-        inputs, grads = list(tensors[: self.count]), iter(tensors[self.count :])
-        leaves: list[torch.Tensor] = []
-
-        kernel = self.kernel
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], keeps: bool) -> Any:
+        tensors, (before, leaves, present) = args
+        graph = Graph(before.engine)
+        graph.leaves = {("tensors", place): leaf for place, leaf in enumerate(leaves)}
+        graph.sources = [one if one.grad_fn is None else one.grad_fn for one in tensors[: len(leaves)]]
+        upstream = iter([
+            graph.leaf(("tensors", place + len(leaves)), one) for place, one in enumerate(tensors[len(leaves) :])
+        ])  # fmt: skip
         try:
-            with torch.enable_grad():
-                args = [_placed(value, inputs, leaves) for value in self.args]
-                named = {name: _placed(value, inputs, leaves) for name, value in self.named.items()}
-                results = kernel.graph(*args, **named)
-                outputs, upstream = [], []
-                for one, has in zip(results if isinstance(results, (tuple, list)) else (results,), self.present):
-                    given = next(grads) if has else None
-                    if given is not None and isinstance(one, torch.Tensor) and one.requires_grad:
-                        outputs.append(one)
-                        upstream.append(given if given.dtype == one.dtype else given.to(one.dtype))
-                if not outputs and kernel.name == "torch_gradient":  # a gradient that is constant
-                    return [None] * len(leaves)
-                if not outputs:
-                    raise UnsupportedError(f"{kernel.name} has no gradient", op=kernel.name)
-                found = torch.autograd.grad(outputs, leaves, upstream, allow_unused=True, create_graph=again)
+            found = before.gradients(leaves, [next(upstream) if has else None for has in present], True)
         except RuntimeError as error:
-            if isinstance(error, NetclError):
-                raise
-            raise translated(error, f"gradient of {kernel.name}", inputs) from None
-        return [
-            one if one is None or not one._is_zerotensor() else torch.zeros_like(leaf)
-            for leaf, one in zip(leaves, found)
-        ]
+            raise overwritten(error, self.name, leaves) from None
+        return wrapped(tuple(found), before.engine, graph)
 
 
-def _holes(value: Any) -> list[Any]:
-    """The holes of arguments, in order."""
-    return [
-        hole for one in value for hole in (_holes(one) if type(one) is list else [one] if type(one) is _Hole else [])
-    ]
+def wrapped(result: Any, engine: Any, graph: Graph | None) -> Any:
+    """The results of a function of PyTorch as tensors; the first has the graph, if it carries a gradient."""
+    several = isinstance(result, (tuple, list))
+    results = result if several else (result,)
+    if graph is not None and graph.leaves:
+        graph.results = tuple(results)
+        results = [one.detach() if isinstance(one, torch.Tensor) else one for one in results]
+    tensors = [Tensor._of(one, engine) if isinstance(one, torch.Tensor) else one for one in results]
+    if graph is not None and graph.leaves and isinstance(tensors[0], Tensor):
+        tensors[0]._kept = graph
+    if not several:
+        return tensors[0]
+    return type(result)(*tensors) if hasattr(result, "_fields") else tuple(tensors)
+
+
+def overwritten(error: Exception, name: str, given: Any) -> Exception:
+    """The error of netcl for an error of PyTorch in a backward pass."""
+    if "modified by an inplace operation" in str(error):
+        return RuntimeError(
+            f"{name}: a tensor that its gradient needs was overwritten in place after the op; write into a clone() "
+            "instead"
+        )
+    return translated(error, f"gradient of {name}", given)

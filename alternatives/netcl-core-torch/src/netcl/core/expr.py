@@ -469,9 +469,7 @@ class _Evaluation:
         args = [self.values[child] for child in node.args]
         if node.prim.dtype == "require":
             condition, value, code, last = args
-            # A gradient computes values again, whose checks are those of the first time.
-            if not (value.requires_grad or torch.is_grad_enabled()):
-                self.engine.report(condition, int(code), value, last)
+            self.engine.report(condition, int(code), value.detach(), last)
             return value
         if node.prim.name.startswith("cast_"):
             value = args[0]
@@ -499,6 +497,53 @@ class _Evaluation:
         for axis in axes:
             value = value.prod(axis, keepdim=True, dtype=_computing(node.dtype))
         return value
+
+
+class _Lists(_Evaluation):
+    """The values of elementwise nodes for many tensors at once: lists, and tensors that all of them share."""
+
+    def _value(self, node: Any) -> Any:
+        if isinstance(node, Load) and isinstance(self.tensors[node.slot], list):
+            return [_as(one, _computing(node.dtype)) for one in self.tensors[node.slot]]
+        args = [self.values[child] for child in node.children]
+        if not any(isinstance(one, list) for one in args):
+            return super()._value(node)
+        if node.prim.name.startswith("cast_"):
+            return [_as(_as(one, TORCH[node.dtype]), _computing(node.dtype)) for one in args[0]]
+        if node.prim.name in ("add", "mul") and not isinstance(args[0], list):
+            args.reverse()
+        together = _FOREACH.get((node.prim.name, *(isinstance(one, list) for one in args)))
+        if together is not None:
+            return list(together(*args))
+        count = next(len(one) for one in args if isinstance(one, list))
+        each = [one if isinstance(one, list) else [one] * count for one in args]
+        return list(map(node.prim.torch, *each))
+
+
+# PyTorch's functions of lists of tensors, by primitive and which of the arguments are lists.
+_FOREACH = {
+    ("add", True, True): torch._foreach_add, ("add", True, False): torch._foreach_add,
+    ("mul", True, True): torch._foreach_mul, ("mul", True, False): torch._foreach_mul,
+    ("div", True, True): torch._foreach_div, ("div", True, False): torch._foreach_div,
+    ("sub", True, True): torch._foreach_sub, ("maximum", True, True): torch._foreach_maximum,
+    ("sqrt", True): torch._foreach_sqrt, ("neg", True): torch._foreach_neg, ("abs", True): torch._foreach_abs,
+}  # fmt: skip
+
+
+def _together(outputs: Sequence[Expr], inputs: Sequence[Sequence[Any]], shared: Sequence[Any]) -> bool:
+    """True if ``outputs`` are elementwise, the tensors of each of ``inputs`` of one shape, and those shared 0-d."""
+    return (
+        all(map(_elementwise, outputs))
+        and all(not one.ndim for one in shared)
+        and all(one._t.shape == several[0]._t.shape for several in inputs for one in several)
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _elementwise(node: Expr) -> bool:
+    if isinstance(node, Apply):
+        return node.prim.name != "require" and all(map(_elementwise, node.args))
+    return isinstance(node, (Load, Const)) or (isinstance(node, Scalar) and not node.name.startswith("size:"))
 
 
 def compute(
@@ -549,7 +594,16 @@ def evaluate_each(
     outputs: Sequence[Any], inputs: Sequence[Sequence[Any]], shared: Sequence[Any] = (),
     scalars: Mapping[str, Any] | None = None, *, out: Any = None, **kwargs: Any,
 ) -> list[tuple[Any, ...]]:  # fmt: skip
-    """``evaluate`` on ``(*one, *shared)`` for each ``one`` of ``inputs``."""
+    """``evaluate`` on ``(*one, *shared)`` for each ``one`` of ``inputs``; updates of many tensors are computed together."""
+    if out is not None and inputs and _together(outputs, inputs, shared):
+        columns = [[one._t for one in column] for column in zip(*inputs)]
+        evaluation = _Lists([*columns, *(one._t for one in shared)], scalars or {}, (), inputs[0][0].engine)
+        with torch.no_grad():
+            results = [evaluation.of(node) for node in outputs]  # all inputs are read before an output is written
+            for node, values, targets in zip(outputs, results, zip(*out)):
+                given = [one.clone() for one in values] if isinstance(node, Load) else values
+                torch._foreach_copy_([one._t for one in targets], given)
+        return list(out)
     targets = out if out is not None else [None] * len(inputs)
     return [evaluate(outputs, (*one, *shared), scalars, out=target, **kwargs) for one, target in zip(inputs, targets)]
 

@@ -85,18 +85,6 @@ def _clamp(x: T, min: Any = None, max: Any = None) -> T:
     return x.clone() if low is None and high is None else torch.clamp(x, low, high)
 
 
-def _clamp_graph(x: T, min: Any = None, max: Any = None) -> T:
-    """A function with the gradient of clamp: at a limit it goes to x. That of PyTorch depends on its version."""
-    x, low, high = _limits(x, min, max)
-    lowest, highest = -math.inf if low is None else low, math.inf if high is None else high
-    result = torch.where((x >= lowest) & (x <= highest), x, 0)
-    if isinstance(low, T):
-        result = result + torch.where((x < low) & (low < highest), low, 0)
-    if isinstance(high, T):
-        result = result + torch.where((x > high) | (high < lowest), high, 0)
-    return result
-
-
 def _cast(x: T, *, dtype: str = "float32") -> T:
     made = TORCH[canonical(dtype)]
     if made == torch.bool:
@@ -142,11 +130,6 @@ def _nextafter(a: T, b: T) -> T:
     return torch.nextafter(a, b)
 
 
-def _nextafter_graph(a: Any, b: Any) -> T:
-    a, b = unified("nextafter", a, b, floating=True)
-    return torch.where(a == b, torch.zeros_like(a), torch.ones_like(a)) * a + 0 * b.detach()
-
-
 def _by_text(text: str, *values: Any) -> T:
     from netcl.ops.table import _engine_of
 
@@ -169,12 +152,12 @@ rows("widest", {f"{name}(x: Tensor)": numbers(getattr(torch, name)) for name in 
 rows("widest", {"sign(x: Tensor)": numbers(
     lambda x: torch.where(torch.isnan(x), x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)
 )}, constant=True)  # fmt: skip
-rows("widest", {"neg(x: Tensor)": numbers(torch.neg)}, saves={"x": ""})
+rows("widest", {"neg(x: Tensor)": numbers(torch.neg)})
 rows("widest", {
     "relu(x: Tensor)": numbers(lambda x: torch.relu(x) if x.dtype != torch.bool else x.clone()),
     "clone(x: Tensor)": lambda x: x.clone(memory_format=torch.contiguous_format),
-    "clamp(x: Tensor, min=None, max=None)": (_clamp, _clamp_graph),
-    "clip(x: Tensor, min=None, max=None)": (_clamp, _clamp_graph),
+    "clamp(x: Tensor, min=None, max=None)": _clamp,
+    "clip(x: Tensor, min=None, max=None)": _clamp,
     "nan_to_num(x: Tensor, nan=0.0, posinf=None, neginf=None)": _nan_to_num,
     "logit(x: Tensor, eps=None)": _logit,
     "softplus(x: Tensor, beta=1.0, threshold=20.0)": _softplus,
@@ -210,9 +193,8 @@ rows("float32", {
     "polygamma(n, x: Tensor)": lambda n, x: torch.polygamma(n, as_float(x)),
 })  # fmt: skip
 rows("widest", {f"{name}(a: Tensor, b: Tensor)": pair(name, P[name]) for name in ["maximum", "minimum", "mod", "pow"]}, elementwise=True)  # fmt: skip
-rows("widest", {f"{name}(a: Tensor, b: Tensor)": pair(name, P[name]) for name in ("add", "sub")}, elementwise=True,
-     saves={"a": "", "b": ""})  # fmt: skip
-rows("widest", {"mul(a: Tensor, b: Tensor)": pair("mul", P["mul"])}, elementwise=True, saves={"a": "b", "b": "a"})
+rows("widest", {f"{name}(a: Tensor, b: Tensor)": pair(name, P[name]) for name in ("add", "sub")}, elementwise=True)  # fmt: skip
+rows("widest", {"mul(a: Tensor, b: Tensor)": pair("mul", P["mul"])}, elementwise=True)
 rows("widest", {f"{name}(a: Tensor, b: Tensor)": pair(name, P[name], floating=True) for name in ["div", "atan2", "copysign", "hypot"]}, elementwise=True)  # fmt: skip
 rows("float32", {"logaddexp(a: Tensor, b: Tensor)": pair("logaddexp", torch.logaddexp, floating=True),
                  "xlogy(a: Tensor, b: Tensor)": pair("xlogy", torch.xlogy, floating=True)}, elementwise=True)  # fmt: skip
@@ -220,11 +202,10 @@ rows("widest", {
     "lerp(a: Tensor, b: Tensor, weight: Tensor)": pair("lerp", torch.lerp, floating=True),
     "prelu(x: Tensor, alpha: Tensor)": pair("prelu", lambda x, alpha: torch.where(x > 0, x, alpha * x), floating=True),
     "elementwise_binary(a: Tensor, b: Tensor, expression='')": lambda a, b, expression="": _by_text(expression, a, b),
-    "nextafter(a: Tensor, b: Tensor)": (pair("nextafter", _nextafter, floating=True), _nextafter_graph),
+    "nextafter(a: Tensor, b: Tensor)": pair("nextafter", _nextafter, floating=True),
 }, elementwise=True)  # fmt: skip
-rows("widest", {"where(condition: Tensor, a: Tensor, b: Tensor)": _where}, elementwise=True,
-     saves={"a": "condition", "b": "condition"})  # fmt: skip
-rows("widest", {"cast(x: Tensor, *, dtype='float32')": _cast}, saves={"x": ""})
+rows("widest", {"where(condition: Tensor, a: Tensor, b: Tensor)": _where}, elementwise=True)  # fmt: skip
+rows("widest", {"cast(x: Tensor, *, dtype='float32')": _cast})
 rows("widest", {
     **{f"{name}(a: Tensor, b: Tensor)": pair(name, P[name], compare=True) for name in ["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"]},
     "floor_divide(a: Tensor, b: Tensor)": pair("floor_divide", P["floor_divide"]),

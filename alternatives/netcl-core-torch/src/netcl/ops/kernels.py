@@ -46,22 +46,18 @@ def _new_row(text: str, amp: str, dtypes: str, **fields: Any) -> OpRow:
 
 
 def rows(
-    amp: str, table: Mapping[str, Callable[..., Any]], *, elementwise: bool = False, gradient: bool = True, constant: bool = False,
-    dtypes: str = "any", saves: Mapping[str, str] | None = None,
+    amp: str, table: Mapping[str, Any], *, elementwise: bool = False, gradient: bool = True, constant: bool = False,
+    dtypes: str = "any", kernel: type[Kernel] = Kernel,
 ) -> None:  # fmt: skip
     """Registers a row for each signature of ``table`` with the function of PyTorch that computes it."""
     for text, compute in table.items():
-        graph = None
-        if isinstance(compute, tuple):
-            compute, graph = compute
-        found = Kernel(text.split("(")[0], compute, graph, elementwise)
+        found = kernel(text.split("(")[0], compute, elementwise)
         row = _new_row(text, amp, dtypes, call=found)
-        # By default a gradient reads all operands, and no result.
-        row.saves = dict.fromkeys(row.signature.parameters, tuple(row.signature.parameters))
-        row.saves = row.saves | {key: tuple(value.split()) for key, value in (saves or {}).items()}
-        found.row = row
+        found.of(row)
+        row.saves = {}  # a gradient reads what PyTorch has saved
         row.domain = Domain(gradient=gradient and not constant and row.operands[:1] != ("tensors",))
         if gradient:
+            found.differentiable = not constant
             row.vjp = _no_influence if constant else found.vjp
 
 

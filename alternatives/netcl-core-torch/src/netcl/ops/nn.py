@@ -293,38 +293,19 @@ def _unpool(rank: int) -> Any:
 # ----------------------------------------------------------------------------------------------------- normalizations
 
 
-def _batch_normalized(x: T, weight: Any, bias: Any, eps: float) -> T:
-    made = as_float(x).dtype
-    value = x.float() if made in HALF or not x.is_floating_point() else x
-    weight, bias = (one if one is None else one.to(value.dtype) for one in (weight, bias))
-    return torch.batch_norm(value, weight, bias, None, None, True, 0.0, eps, True).to(made)
-
-
-def _batch_scaled(x: T, mean: T, var: T, weight: Any, bias: Any, eps: float) -> T:
-    made, shape = as_float(x).dtype, (-1, *(1,) * (x.dim() - 2))
-    value = x.float() if made in HALF or not x.is_floating_point() else x
-    scale = torch.rsqrt(var.to(value.dtype) + eps) * (1 if weight is None else weight.to(value.dtype))
-    shift = (0 if bias is None else bias.to(value.dtype)) - mean.to(value.dtype) * scale
-    return (value * scale.reshape(shape) + shift.reshape(shape)).to(made)
-
-
 def _batch_norm(
-    x: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    x: T, running_mean: T | None = None, running_var: T | None = None, weight: T | None = None, bias: T | None = None,
     training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
-) -> Any:  # fmt: skip
-    exactly("batch_norm", x.ndim >= 2, f"x has shape {x.shape}, not (N, C, ...)")
+) -> T:  # fmt: skip
+    exactly("batch_norm", x.dim() >= 2, f"x has shape {tuple(x.shape)}, not (N, C, ...)")
     for name, one in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
-        exactly("batch_norm", one is None or one.shape == (x.shape[1],), f"{name} does not fit x of shape {x.shape}")
-    if not training:
-        if running_mean is None or running_var is None:
-            raise ValueError("batch_norm: without training it needs running_mean and running_var")
-        return call("batch_scaled", x, running_mean, running_var, weight, bias, eps)
-    axes = [axis for axis in range(x.ndim) if axis != 1]
-    with torch.no_grad():
-        for one, statistic in ((running_mean, torch.mean), (running_var, torch.var)):
-            if one is not None:
-                one._t.mul_(1 - momentum).add_(statistic(x._t.to(one._t.dtype), axes), alpha=momentum)
-    return call("batch_normalized", x, weight, bias, eps)
+        fits = one is None or one.shape == x.shape[1:2]
+        exactly("batch_norm", fits, f"{name} does not fit x of shape {tuple(x.shape)}")
+    if not training and (running_mean is None or running_var is None):
+        raise ValueError("batch_norm: without training it needs running_mean and running_var")
+    made = as_float(x).dtype
+    value = x.float() if x.device.type == "cpu" and x.dtype in HALF else as_float(x)
+    return torch.batch_norm(value, weight, bias, running_mean, running_var, training, momentum, eps, True).to(made)
 
 
 def _layer_norm(x: T, normalized_shape: Any, weight: T | None = None, bias: T | None = None, eps: float = 1e-5) -> T:
@@ -539,7 +520,7 @@ def _refused(wrong: bool, given: Any, x: T, message: str) -> None:
     """IndexError for host values at once, for values on the device at the next host read."""
     if wrong and not isinstance(given, T):
         raise IndexError(message)
-    if wrong and not torch.is_grad_enabled():
+    if wrong:
         engine, no = _engine_of([x]), torch.zeros(1, dtype=torch.bool, device=x.device)
         engine.report(no, engine.flag_code(message), no, 1)
 
@@ -549,10 +530,9 @@ def _lengths_in(name: str, given: Any, lengths: T, x: T, least: int, most: int) 
     holds = (lengths >= least) & (lengths <= most)
     if not isinstance(given, T) and not bool(holds.all()):
         raise ValueError(f"ctc_loss: {name} {lengths.tolist()} have to lie in {least} .. {most}")
-    if not torch.is_grad_enabled():
-        engine, kind = _engine_of([x]), "labels" if name == "target_lengths" else "steps"
-        message = f"ctc_loss: sample {{position}} has {{value}} {kind}, where {least} to {{last}} are possible"
-        engine.report(holds, engine.flag_code(message), lengths, most + 1)
+    engine, kind = _engine_of([x]), "labels" if name == "target_lengths" else "steps"
+    message = f"ctc_loss: sample {{position}} has {{value}} {kind}, where {least} to {{last}} are possible"
+    engine.report(holds, engine.flag_code(message), lengths, most + 1)
 
 
 def _ctc(
@@ -631,7 +611,7 @@ _NORM = "weight: Tensor | None = None, bias: Tensor | None = None"
 for _rank in (1, 2, 3):
     rows("half", {
         f"conv{_rank}d({_CONV}, groups=1, algo=None)": _conv(_rank),
-    }, saves={"x": "weight", "weight": "x", "bias": ""})  # fmt: skip
+    })  # fmt: skip
     rows("half", {
         f"conv{_rank}d_grad_input(grad_output: Tensor, weight: Tensor, {_GRADIENT})": _conv_gradient(_rank, True),
         f"conv{_rank}d_grad_weight(x: Tensor, grad_output: Tensor, {_GRADIENT})": _conv_gradient(_rank, False),
@@ -660,14 +640,10 @@ rows("half", {
     "attention_weights(scores: Tensor, mask: Tensor | None = None, causal=False, scale=None)": _weights,
 })  # fmt: skip
 rows("half", {
-    "batch_normalized(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps)": _batch_normalized,
-})  # fmt: skip
-rows("widest", {
-    "batch_scaled(x: Tensor, mean: Tensor, var: Tensor, weight: Tensor | None, bias: Tensor | None, eps)": _batch_scaled,
-})  # fmt: skip
-composites("half", {
     f"batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, {_NORM}, training=False, "
     "momentum=0.1, eps=1e-05)": _batch_norm,
+})  # fmt: skip
+composites("half", {
     "scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout_p=0.0, "
     "is_causal=False, scale=None, enable_gqa=False)": _attend,
 })  # fmt: skip

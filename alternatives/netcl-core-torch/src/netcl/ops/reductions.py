@@ -373,7 +373,7 @@ _AXIS = "x: Tensor, axis=None, keepdims=False"
 rows("float32", {
     f"sum({_AXIS}, *, dtype=None)": _sum, f"reduce_sum({_AXIS}, *, dtype=None)": _sum,
     f"mean({_AXIS}, *, dtype=None)": _mean, f"reduce_mean({_AXIS}, *, dtype=None)": _mean,
-}, saves={"x": ""})  # fmt: skip
+})  # fmt: skip
 rows("float32", {
     f"prod({_AXIS}, *, dtype=None)": _prod, f"amax({_AXIS})": _extreme("amax"), f"amin({_AXIS})": _extreme("amin"),
     f"max({_AXIS})": _along("max"), f"min({_AXIS})": _along("min"),

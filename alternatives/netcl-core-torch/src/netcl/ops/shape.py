@@ -57,7 +57,7 @@ rows("widest", {
     "reshape(x: Tensor, shape)": _reshape, "permute(x: Tensor, axes)": _permute, "expand(x: Tensor, shape)": _expand,
     "broadcast_to(x: Tensor, shape)": _expand, "strided_slice(x: Tensor, starts, steps, sizes)": _strided_slice,
     "diagonal(x: Tensor, offset=0, dim1=0, dim2=1)": lambda x, offset=0, dim1=0, dim2=1: x.diagonal(offset, dim1, dim2),
-}, saves={"x": ""})  # fmt: skip
+})  # fmt: skip
 
 
 def _basic(x: Any, items: list[Any]) -> tuple[Any, list[int]]:
@@ -351,9 +351,8 @@ def _index_of(index: Any, x: T, axis: int | None = None) -> T:
     given, found = found, torch.where(found < 0, found + size, found)
     if isinstance(index, T):  # an error of an index on the device is raised at the next host read
         holds = (found >= 0) & (found < size)
-        if not torch.is_grad_enabled():
-            engine = _engine_of([x])
-            engine.report(holds, engine.flag_code(_OUTSIDE), given, size)
+        engine = _engine_of([x])
+        engine.report(holds, engine.flag_code(_OUTSIDE), given, size)
         found = torch.where(holds, found, 0) if size else found
     return found
 
@@ -455,9 +454,8 @@ def _embedding(indices: Any, weight: T, padding_idx: int | None = None) -> T:
     if not isinstance(indices, T) and not bool(holds.all()):
         wrong = int(place[~holds][0])
         raise IndexError(f"embedding: index {wrong} is {'negative' if wrong < 0 else f'out of range for {count} rows'}")
-    if not torch.is_grad_enabled():
-        engine = _engine_of([weight])
-        engine.report(holds, engine.flag_code("embedding: " + _OUTSIDE), place, count)
+    engine = _engine_of([weight])
+    engine.report(holds, engine.flag_code("embedding: " + _OUTSIDE), place, count)
     place = torch.where(holds, place, 0)
     return F.embedding(place, weight, padding_idx)
 

@@ -184,8 +184,9 @@ def _expression_row(function: Any, builder: Any, name: str, doc: str, shapes: An
     floats = tuple(key for key, value in row.attributes.items() if type(value) is float)
     built = _Built(builder, shapes, row.operands, floats)
     kernel = Kernel(row.name, built, elementwise=True)
-    built.row = kernel.row = row
-    row.call, row.vjp = kernel, kernel.vjp
+    built.row = kernel.of(row).row
+    kernel.differentiable = True
+    row.call, row.vjp, row.saves = kernel, kernel.vjp, {}
     return register_op(row)
 
 

@@ -76,6 +76,7 @@ class Tensor:
     _recorded = False
     _cell: Any = None
     _view: Any = None
+    _kept: Any = None
     grad_fn: Any = None
     persistent = False
     __array_priority__ = 1000

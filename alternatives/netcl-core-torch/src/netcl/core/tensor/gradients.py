@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = [
     "Gradients", "alias", "attach", "become", "is_recorded", "make_leaf", "mark_recorded", "methods", "register",
-    "set_view", "take_history", "view_of",
+    "set_view", "take_history", "take_kept", "view_of",
 ]  # fmt: skip
 
 Gradients = Any
@@ -90,6 +90,14 @@ def make_leaf(leaf: Any, value: Any) -> None:
     if value.grad_fn is None:
         value._cell = value._cell or [None]
         leaf._cell = value._cell
+
+
+def take_kept(tensor: Any) -> Any:
+    """The graph of PyTorch that the call which gave ``tensor`` keeps for its gradient; ``tensor`` forgets it."""
+    found = tensor._kept
+    if found is not None:
+        tensor._kept = None
+    return found
 
 
 def set_view(tensor: Any, view: Any) -> None:

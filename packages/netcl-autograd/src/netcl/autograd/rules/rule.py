@@ -21,6 +21,7 @@ from netcl.autograd.grad_node import (
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow
 from netcl.core.errors import UnsupportedError
+from netcl.core.tensor.gradients import take_kept
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,20 @@ class RecordedCall:
     """A recorded call as its rule sees it: arguments by name, saved tensors as Tensor, other tensors as TensorMeta.
 
     ``grads``: of all outputs. ``op(name, *args)`` runs an op of the table. ``again``: the gradients are differentiated.
+    ``kept``: what the core has kept of the call for its gradient.
     """
 
     def __init__(
-        self, context: GradContext, arguments: Mapping[str, Any], wanted: frozenset[str], grads: Sequence[Tensor | None]
+        self,
+        context: GradContext,
+        arguments: Mapping[str, Any],
+        wanted: frozenset[str],
+        grads: Sequence[Tensor | None],
+        kept: Any = None,
     ) -> None:
         self.__dict__.update(arguments)
         self.grads = grads
+        self.kept = kept
         self.op: Callable[..., Any] = context.call
         self.again: bool = context.create_graph
         self._wanted = wanted
@@ -91,6 +99,7 @@ class _Static(NamedTuple):
     places: tuple[tuple[str, int | None], ...]
     inputs: tuple[TensorMeta, ...]
     outputs: dict[int, int]
+    kept: int | None = None  # the position among the saved tensors
 
 
 def record_call(
@@ -115,8 +124,9 @@ def record_call(
         static: Any = _Static(row, {}, tuple(places), tuple(inputs), {})
         return GradNode(row.name, run_rule, tuple(edges), (), len(results), static)
     needed = {saved for name, _ in places for saved in known.saves.get(name, ())}
-    saved: list[Tensor] = []
+    saved: list[Any] = []
     outputs: dict[int, int] = {}
+    kept = take_kept(results[0]) if row.vjp is not None and isinstance(results[0], Tensor) else None
 
     arguments = {name: _keep(value, name in needed, saved) for name, value in given.items()}
     for index, result in enumerate(results):
@@ -126,7 +136,10 @@ def record_call(
                 outputs[len(saved)] = index
                 result = result.detach()
             arguments[name] = _keep(result, name in needed, saved)
-    static = _Static(row, arguments, tuple(places), tuple(inputs), outputs)
+    if kept is not None:
+        saved.append(kept)
+    place = None if kept is None else len(saved) - 1
+    static = _Static(row, arguments, tuple(places), tuple(inputs), outputs, place)
     return GradNode(row.name, run_rule, tuple(edges), tuple(saved), len(results), static)
 
 
@@ -192,7 +205,8 @@ def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], w
 
     arguments = {name: _back(value, saved) for name, value in recorded.arguments.items()}
     names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)
-    found = known.backward(RecordedCall(context, arguments, names, grads), grads[0])
+    kept = None if recorded.kept is None else saved[recorded.kept]
+    found = known.backward(RecordedCall(context, arguments, names, grads, kept), grads[0])
     results: list[Partial | None] = []
     for (name, among), meta, wants in zip(recorded.places, recorded.inputs, wanted):
         grad = found.get(name) if wants else None

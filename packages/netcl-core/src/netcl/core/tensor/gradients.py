@@ -35,6 +35,13 @@ def set_view(tensor: Any, view: Any) -> None:
     tensor._base = view
 
 
+def take_kept(tensor: Any) -> Any:
+    """Returns what the call that gave ``tensor`` has kept for its gradient, and forgets it: None, as the gradients of
+    this core are rules of netcl-autograd.
+    """
+    return None
+
+
 def become(tensor: Any, result: Any) -> None:
     """Gives ``tensor`` the storage, the shape and the place in the graph of ``result``."""
     tensor._storage, tensor.shape, tensor._base = result._storage, result.shape, result._base

@@ -294,6 +294,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "register": "(gradients)",
         "set_view": "(tensor, view)",
         "take_history": "(tensor, source)",
+        "take_kept": "(tensor)",
         "view_of": "(tensor)",
     },
     "netcl.core.tensor.in_place": {
