@@ -31,6 +31,7 @@ PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
 CONFORMANCE = ROOT / "alternatives" / "netcl-conformance"
 CORE_TORCH = ROOT / "alternatives" / "netcl-core-torch"
+CORE_KIT = ROOT / "alternatives" / "netcl-core-kit"
 # Packages that a suite uses in addition to the layers of its package: DataParallel is tested on layers of netcl-nn.
 BESIDE = {"distributed": ("nn",)}
 # The commit of the array API standard's test suite with which checks/array_api/*.txt were written.
@@ -235,7 +236,7 @@ def swap_core(session: nox.Session) -> None:
     if given:
         session.posargs[:] = [argument for argument in session.posargs if Path(argument) not in given]
         _built["given"] = build_wheel(session, given[0], DIST / "given")
-    install(session, wanted, str(CONFORMANCE), core="given" if given else "numpy")
+    install(session, wanted, str(CORE_KIT), str(CONFORMANCE), core="given" if given else "numpy")
     if given:
         session.run("python", "-m", "netcl_conformance")
     parts = UPPER if given else [part for part in UPPER if part not in ("autograd", "trainer")]  # for bare nox's time
@@ -260,7 +261,7 @@ def core_torch(session: nox.Session) -> None:
     parts, session.posargs[:] = tuple(session.posargs) or UPPER, []
     _built["torch"] = build_wheel(session, CORE_TORCH, DIST / "torch")
     session.install("torch>=2.5")
-    install(session, dict.fromkeys(PACKAGES, "[test]"), str(CONFORMANCE), core="torch")
+    install(session, dict.fromkeys(PACKAGES, "[test]"), str(CORE_KIT), str(CONFORMANCE), core="torch")
     session.run("python", "-m", "netcl_conformance")
     suites = (f"packages/netcl-{part}/tests" for part in parts)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)

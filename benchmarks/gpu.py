@@ -8,7 +8,7 @@ the device's clock. Without CUDA in PyTorch the rows have netcl alone.
 
 ``--core-torch`` runs on netcl-core-torch instead, as PyTorch's devices are its devices, and prints the time of an eager
 training step of ResNet-18 with batches of 256 over that of PyTorch's: at most 1.25 is asked for. Nothing has to be
-installed but torch and NumPy: PYTHONPATH may name the folders ``src`` of netcl-core-torch and of
+installed but torch and NumPy: PYTHONPATH may name the folders ``src`` of netcl-core-torch, netcl-core-kit,
 netcl-autograd, netcl-nn and netcl-optim. ``--quick`` takes batches of 4, with ``--device cpu`` where there is no GPU.
 """
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from netcl_core_kit.tensor import as_method
+
 from netcl.core.dispatch import TABLE, Domain
-from netcl.core.tensor import Tensor, as_method
+from netcl.core.tensor import Tensor
 from netcl.ops import elementwise, linalg, made, nn, random, reductions, shape  # noqa: F401
 from netcl.ops.made import allclose, build_matmul_kernel, equal, fold_bn_params  # noqa: F401
 from netcl.ops.random import get_rng_state, manual_seed, set_rng_state  # noqa: F401
@@ -14,7 +16,7 @@ for _name in ("cast", "mod", "mode", "unique", "unique_consecutive", "permutatio
     TABLE[_name].domain = Domain(gradient=False)
 
 _HIDDEN = {
-    "attention", "attention_weights", "binomial", "dropout_mask", "index", "poisson",
+    "attention", "attention_weights", "batch_normalized", "binomial", "dropout_mask", "index", "poisson",
     "strided_slice", "torch_gradient", "transfer",
 }  # fmt: skip
 

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 
 from netcl.core.dtypes import NAMES, TORCH, canonical
 from netcl.core.errors import DTypeError
-from netcl.core.expr import PRIMITIVES, Load, compute, parse
+from netcl.core.expr import FUNCTIONS as P
+from netcl.core.expr import Load, compute, parse
 from netcl.ops.kernels import WIDER, T, as_float, broadcast_shapes, exactly, numbers, pair, rows, unified
 
-P = {name: prim.torch for name, prim in PRIMITIVES.items()}
 nan = math.nan
 
 
@@ -126,7 +126,8 @@ def _nextafter(a: T, b: T) -> T:
         step = torch.where(b > a, 1, torch.where(b < a, -1, 0))
         moved = ordered + step
         raw = torch.where(moved < 0, -moved | 0x8000, moved).to(torch.int16).view(a.dtype)
-        return torch.where(torch.isnan(a) | torch.isnan(b), torch.full_like(a, nan), raw)
+        raw = torch.where(torch.isnan(a) | torch.isnan(b), torch.full_like(a, nan), raw)
+        return torch.where(torch.isfinite(a) & torch.isfinite(raw), a + (raw - a).detach(), raw)
     return torch.nextafter(a, b)
 
 
@@ -139,23 +140,28 @@ def _by_text(text: str, *values: Any) -> T:
     return result.to(given[0].dtype) if result.dtype != torch.bool else result
 
 
-rows("widest", {f"{name}(x: Tensor)": _float(name) for name in ["acos", "asin", "atan", "cos", "cosh", "sin", "sinh", "sqrt", "tan", "tanh", "rsqrt", "reciprocal", "sigmoid", "erf", "acosh", "asinh", "atanh", "digamma", "erfc", "erfinv", "lgamma"]})  # fmt: skip
+rows("widest", {f"{name}(x: Tensor)": _float(name) for name in ["acos", "asin", "atan", "cos", "cosh", "sin", "sinh", "tan", "rsqrt", "reciprocal", "erf", "acosh", "asinh", "atanh", "digamma", "erfc", "erfinv", "lgamma"]})  # fmt: skip
 rows(
     "float32",
-    {
-        f"{name}(x: Tensor)": _float(name)
-        for name in ["exp", "expm1", "log", "log1p", "exp2", "i0", "log10", "log2", "sinc"]
-    },
+    {f"{name}(x: Tensor)": _float(name) for name in ["expm1", "log", "log1p", "exp2", "i0", "log10", "log2", "sinc"]},
 )
 rows("widest", {f"{name}(x: Tensor)": _whole(name) for name in ["ceil", "floor", "round", "trunc"]}, constant=True)
 rows("widest", {f"{name}(x: Tensor)": numbers(getattr(torch, name)) for name in ["abs", "square"]})
 rows("widest", {"sign(x: Tensor)": numbers(
     lambda x: torch.where(torch.isnan(x), x, torch.sign(x)) if x.is_floating_point() else torch.sign(x)
 )}, constant=True)  # fmt: skip
-rows("widest", {"neg(x: Tensor)": numbers(torch.neg)})
+rows("widest", {f"{name}(x: Tensor)": _float(name) for name in ("sqrt", "tanh", "sigmoid")}, reads="result")
+rows("float32", {"exp(x: Tensor)": _float("exp")}, reads="result")
+rows(
+    "widest",
+    {"relu(x: Tensor)": numbers(lambda x: torch.relu(x) if x.dtype != torch.bool else x.clone())},
+    reads="result",
+)
 rows("widest", {
-    "relu(x: Tensor)": numbers(lambda x: torch.relu(x) if x.dtype != torch.bool else x.clone()),
-    "clone(x: Tensor)": lambda x: x.clone(memory_format=torch.contiguous_format),
+    "neg(x: Tensor)": numbers(torch.neg), "clone(x: Tensor)": lambda x: x.clone(memory_format=torch.contiguous_format),
+    "cast(x: Tensor, *, dtype='float32')": _cast,
+}, reads="nothing")  # fmt: skip
+rows("widest", {
     "clamp(x: Tensor, min=None, max=None)": _clamp,
     "clip(x: Tensor, min=None, max=None)": _clamp,
     "nan_to_num(x: Tensor, nan=0.0, posinf=None, neginf=None)": _nan_to_num,
@@ -193,7 +199,7 @@ rows("float32", {
     "polygamma(n, x: Tensor)": lambda n, x: torch.polygamma(n, as_float(x)),
 })  # fmt: skip
 rows("widest", {f"{name}(a: Tensor, b: Tensor)": pair(name, P[name]) for name in ["maximum", "minimum", "mod", "pow"]}, elementwise=True)  # fmt: skip
-rows("widest", {f"{name}(a: Tensor, b: Tensor)": pair(name, P[name]) for name in ("add", "sub")}, elementwise=True)  # fmt: skip
+rows("widest", {f"{name}(a: Tensor, b: Tensor)": pair(name, P[name]) for name in ("add", "sub")}, elementwise=True, reads="nothing")  # fmt: skip
 rows("widest", {"mul(a: Tensor, b: Tensor)": pair("mul", P["mul"])}, elementwise=True)
 rows("widest", {f"{name}(a: Tensor, b: Tensor)": pair(name, P[name], floating=True) for name in ["div", "atan2", "copysign", "hypot"]}, elementwise=True)  # fmt: skip
 rows("float32", {"logaddexp(a: Tensor, b: Tensor)": pair("logaddexp", torch.logaddexp, floating=True),
@@ -205,7 +211,6 @@ rows("widest", {
     "nextafter(a: Tensor, b: Tensor)": pair("nextafter", _nextafter, floating=True),
 }, elementwise=True)  # fmt: skip
 rows("widest", {"where(condition: Tensor, a: Tensor, b: Tensor)": _where}, elementwise=True)  # fmt: skip
-rows("widest", {"cast(x: Tensor, *, dtype='float32')": _cast})
 rows("widest", {
     **{f"{name}(a: Tensor, b: Tensor)": pair(name, P[name], compare=True) for name in ["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"]},
     "floor_divide(a: Tensor, b: Tensor)": pair("floor_divide", P["floor_divide"]),

@@ -1,20 +1,20 @@
 """Makers of rows from functions of PyTorch, and conversions that many of them share."""
 
 from __future__ import annotations
-import __future__
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from netcl_core_kit.rows import composites, new_row
+from netcl_core_kit.shapes import exactly
 
-from netcl.core.dispatch import Domain, Kernel, OpRow, register_op
+from netcl.core.dispatch import Domain, Kernel
 from netcl.core.dtypes import NAMES, TORCH, canonical, kind, promote
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import DTypeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
 
-__all__ = ["as_float", "axes_of", "composites", "pair", "rows", "signature_of", "unified", "with_dtype"]
+__all__ = ["as_float", "axes_of", "composites", "exactly", "pair", "rows", "unified", "with_dtype"]
 
 T = torch.Tensor
 HALF = (torch.float16, torch.bfloat16)
@@ -22,54 +22,28 @@ HALF = (torch.float16, torch.bfloat16)
 WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 
 
-def signature_of(text: str) -> tuple[str, inspect.Signature]:
-    """The name and the signature that ``"name(x: Tensor, axis=None)"`` writes."""
-    scope: dict[str, Any] = {}
-    flags = __future__.annotations.compiler_flag
-    exec(compile(f"def {text}: ...", text, "exec", flags=flags), scope)
-    name = text.split("(")[0]
-    return name, inspect.signature(scope[name])
-
-
-def _new_row(text: str, amp: str, dtypes: str, **fields: Any) -> OpRow:
-    name, signature = signature_of(text)
-    operands = tuple(p.name for p in signature.parameters.values() if "Tensor" in str(p.annotation))
-    attributes = {
-        p.name: p.default for p in signature.parameters.values() if p.name not in operands and p.default is not p.empty
-    }
-    doc = f"``{text.replace(': Tensor', '')}``, as docs/reference/core-contract.md describes it."
-    leading = tuple(signature.parameters)[: len(operands)] == operands
-    return register_op(
-        OpRow(name, signature, doc=doc, amp=amp, dtypes=dtypes, operands=operands, attributes=attributes,
-              leading=leading, **fields)
-    )  # fmt: skip
-
-
 def rows(
     amp: str, table: Mapping[str, Any], *, elementwise: bool = False, gradient: bool = True, constant: bool = False,
     dtypes: str = "any", kernel: type[Kernel] = Kernel,
+    reads: str = "all",
 ) -> None:  # fmt: skip
-    """Registers a row for each signature of ``table`` with the function of PyTorch that computes it."""
+    """Registers a row for each signature of ``table`` with the function of PyTorch that computes it; ``reads``: what of
+    operands and results its gradient reads, all, result (the result alone) or nothing.
+    """
     for text, compute in table.items():
         found = kernel(text.split("(")[0], compute, elementwise)
-        row = _new_row(text, amp, dtypes, call=found)
+        row = new_row(text, amp, dtypes, call=found)
         found.of(row)
         row.saves = {}  # a gradient reads what PyTorch has saved
         row.domain = Domain(gradient=gradient and not constant and row.operands[:1] != ("tensors",))
         if gradient:
-            found.differentiable = not constant
+            found.differentiable, found.reads = not constant, reads
             row.vjp = _no_influence if constant else found.vjp
 
 
 def _no_influence(recorded: Any, grad: Any) -> dict[str, Any]:
     """The gradient of a row that is constant almost everywhere: none."""
     return {}
-
-
-def composites(amp: str, table: Mapping[str, Callable[..., Any]]) -> None:
-    """Registers a composite row for each signature of ``table``."""
-    for text, function in table.items():
-        _new_row(text, amp, "any", composite=function)
 
 
 def as_float(x: T) -> T:
@@ -160,9 +134,3 @@ def numbers(compute: Callable[..., Any]) -> Callable[..., Any]:
         return result.to(x.dtype) if isinstance(result, T) and result.dtype == wider else result
 
     return widened
-
-
-def exactly(name: str, fits: bool, message: str) -> None:
-    """ShapeError with ``message`` unless ``fits``."""
-    if not fits:
-        raise ShapeError(f"{name}: {message}", op=name)

@@ -37,22 +37,6 @@ def _alike(name: str, *tensors: Any) -> list[Any]:
     return [one if one is None else one.to(dtype) for one in tensors]
 
 
-def _product(name: str, ranks: tuple[int, ...]) -> Any:
-    def compute(a: T, b: T) -> T:
-        exactly(name, (a.dim(), b.dim()) == ranks, f"shapes {tuple(a.shape)} and {tuple(b.shape)}; ranks are {ranks}")
-        exactly(name, a.shape[-1] == b.shape[-2 if b.dim() > 1 else 0] and (a.dim() < 3 or a.shape[0] == b.shape[0]),
-                f"shapes {tuple(a.shape)} and {tuple(b.shape)} do not fit")  # fmt: skip
-        return _matmul(a, b)
-
-    return compute
-
-
-def _dot(a: T, b: T) -> T:
-    if a.dim() == b.dim() == 1:
-        exactly("dot", a.shape == b.shape, f"shapes {tuple(a.shape)} and {tuple(b.shape)}")
-    return _matmul(a, b)
-
-
 def _einsum(equation: str, *operands: T) -> T:
     given = _alike("einsum", *operands)
     made = given[0].dtype
@@ -77,21 +61,7 @@ def _inverse(x: T) -> T:
 
 
 def _det(x: T) -> T:
-    value = _square(x, "det")
-    if torch.is_grad_enabled() and x.requires_grad and value.shape[-1]:
-        # By cofactors of each element, so that the gradient of a singular matrix is exact.
-        return _laplace(value).to(x.dtype) if value.shape[-1] <= 4 else torch.linalg.det(value).to(x.dtype)
-    return torch.linalg.det(value).to(x.dtype)
-
-
-def _laplace(x: T) -> T:
-    if x.shape[-1] == 1:
-        return x[..., 0, 0]
-    total: Any = 0
-    for column in range(x.shape[-1]):
-        minor = torch.cat((x[..., 1:, :column], x[..., 1:, column + 1 :]), -1)
-        total = total + (-1) ** column * x[..., 0, column] * _laplace(minor)
-    return total  # type: ignore[no-any-return]
+    return torch.linalg.det(_square(x, "det")).to(x.dtype)
 
 
 def _pinverse(x: T, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> T:
@@ -149,8 +119,6 @@ rows("half", {
     "linear(x: Tensor, weight: Tensor, bias: Tensor | None = None)": _linear,
 })  # fmt: skip
 rows("half", {
-    "mm(a: Tensor, b: Tensor)": _product("mm", (2, 2)), "bmm(a: Tensor, b: Tensor)": _product("bmm", (3, 3)),
-    "mv(a: Tensor, b: Tensor)": _product("mv", (2, 1)), "dot(a: Tensor, b: Tensor)": _dot,
     "einsum(equation, *operands: Tensor)": _einsum,
 })  # fmt: skip
 rows("float32", {

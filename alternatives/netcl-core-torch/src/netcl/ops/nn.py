@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from netcl.core.dispatch import call
 from netcl.core.dtypes import NAMES
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import broadcast_shapes
-from netcl.ops.kernels import HALF, T, as_float, axis_of, composites, exactly, rows
+from netcl.ops.kernels import HALF, T, as_float, composites, exactly, rows
 from netcl.ops.linalg import _alike
 from netcl.ops.shape import _last
 from netcl.ops.table import _engine_of
@@ -293,19 +293,45 @@ def _unpool(rank: int) -> Any:
 # ----------------------------------------------------------------------------------------------------- normalizations
 
 
-def _batch_norm(
-    x: T, running_mean: T | None = None, running_var: T | None = None, weight: T | None = None, bias: T | None = None,
-    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
-) -> T:  # fmt: skip
-    exactly("batch_norm", x.dim() >= 2, f"x has shape {tuple(x.shape)}, not (N, C, ...)")
-    for name, one in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
-        fits = one is None or one.shape == x.shape[1:2]
-        exactly("batch_norm", fits, f"{name} does not fit x of shape {tuple(x.shape)}")
-    if not training and (running_mean is None or running_var is None):
-        raise ValueError("batch_norm: without training it needs running_mean and running_var")
+class _Running(NamedTuple):
+    """Running statistics, which are written in place: no operands, of which autocast would pass copies."""
+
+    mean: Any
+    var: Any
+
+
+def _batch_normalized(
+    x: T, weight: T | None, bias: T | None, running: _Running, training: bool, momentum: float, eps: float
+) -> T:
     made = as_float(x).dtype
     value = x.float() if x.device.type == "cpu" and x.dtype in HALF else as_float(x)
-    return torch.batch_norm(value, weight, bias, running_mean, running_var, training, momentum, eps, True).to(made)
+    params = torch.float32 if value.dtype in HALF else value.dtype
+    stats = [one if one is None else one._t.detach() for one in running]
+    used = [one if one is None else one.to(params) for one in (weight, bias, *stats)]
+    result = torch.batch_norm(value, *used, training, momentum, eps, True).to(made)
+    for one, new in zip(stats, used[2:]):
+        if training and one is not None and new is not one:  # it was converted
+            one.copy_(new)
+    return result
+
+
+def _batch_norm(
+    x: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    exactly("batch_norm", x.ndim >= 2, f"x has shape {x.shape}, not (N, C, ...)")
+    for name, one in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        exactly("batch_norm", one is None or one.shape == (x.shape[1],), f"{name} does not fit x of shape {x.shape}")
+    if not training and (running_mean is None or running_var is None):
+        raise ValueError("batch_norm: without training it needs running_mean and running_var")
+    if training or not (running_mean.requires_grad or running_var.requires_grad):
+        return call("batch_normalized", x, weight, bias, _Running(running_mean, running_var), training, momentum, eps)
+    # PyTorch has no gradient for these.
+    aligned = [one if one is None else call("reshape", one, (-1, *(1,) * (x.ndim - 2)))
+               for one in (running_mean, running_var, weight, bias)]  # fmt: skip
+    result = call("mul", call("sub", x, aligned[0]), call("rsqrt", call("add", aligned[1], eps)))
+    result = result if weight is None else call("mul", result, aligned[2])
+    return result if bias is None else call("add", result, aligned[3])
 
 
 def _layer_norm(x: T, normalized_shape: Any, weight: T | None = None, bias: T | None = None, eps: float = 1e-5) -> T:
@@ -334,12 +360,6 @@ def _group_norm(x: T, num_groups: int, weight: T | None = None, bias: T | None =
     exactly("group_norm", x.dim() >= 2 and x.shape[1] % num_groups == 0, f"{num_groups} groups for x {tuple(x.shape)}")
     value, groups, *params = _first("group_norm", as_float(x), num_groups, weight, bias)
     return F.group_norm(value, groups, *params, eps)
-
-
-def _glu(x: T, axis: int = -1) -> T:
-    axis = axis_of(x, axis, "glu")
-    exactly("glu", x.shape[axis] % 2 == 0, f"axis {axis} of shape {tuple(x.shape)} is odd")
-    return F.glu(x, axis)
 
 
 # ---------------------------------------------------------------------------------------------- attention, resampling
@@ -640,10 +660,12 @@ rows("half", {
     "attention_weights(scores: Tensor, mask: Tensor | None = None, causal=False, scale=None)": _weights,
 })  # fmt: skip
 rows("half", {
-    f"batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, {_NORM}, training=False, "
-    "momentum=0.1, eps=1e-05)": _batch_norm,
+    "batch_normalized(x: Tensor, weight: Tensor | None, bias: Tensor | None, running, training, momentum, eps)":
+        _batch_normalized,
 })  # fmt: skip
 composites("half", {
+    f"batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, {_NORM}, training=False, "
+    "momentum=0.1, eps=1e-05)": _batch_norm,
     "scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout_p=0.0, "
     "is_causal=False, scale=None, enable_gqa=False)": _attend,
 })  # fmt: skip
@@ -661,7 +683,6 @@ rows("float32", {
     "kind='tanh', reverse=False)": _recurrence,
 }, dtypes="floating")  # fmt: skip
 rows("widest", {
-    "glu(x: Tensor, axis=-1)": _glu,
     "interpolate(x: Tensor, size=None, scale_factor=None, mode='nearest', align_corners=None, "
     "recompute_scale_factor=None, antialias=False)": _interpolate,
     "upsample(x: Tensor, size=None, scale_factor=None, mode='nearest', align_corners=None)": _interpolate,

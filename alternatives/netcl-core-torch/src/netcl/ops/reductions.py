@@ -259,17 +259,8 @@ def _median(x: T, axis: int | None = None, keepdims: bool = False) -> Any:
 
 def _mode(x: T, axis: int = -1, keepdims: bool = False) -> Any:
     _none(x, axes_of(x, axis, "mode"), "mode")
-    axis = axis_of(x, axis, "mode")
-    moved = x.movedim(axis, -1)
-    counts = (moved.unsqueeze(-1) == moved.unsqueeze(-2)).sum(-1)
-    best = counts == counts.amax(-1, keepdim=True)
-    wide = moved.detach().to(torch.float64)
-    least = torch.where(best, wide, torch.inf).amin(-1, keepdim=True)
-    length = x.shape[axis]
-    span = torch.arange(length, device=x.device)
-    place = torch.where(best & (wide == least), span, -1).amax(-1, keepdim=True)
-    value = moved.gather(-1, place).movedim(-1, axis)
-    return _pair(*_dropped(value, place.movedim(-1, axis), axis, keepdims))
+    found = torch.mode(_comparable(x), axis_of(x, axis, "mode"), keepdims)
+    return _pair(found.values.to(x.dtype), found.indices)
 
 
 def _searchsorted(
@@ -289,38 +280,25 @@ def _searchsorted(
 
 
 def _unique(x: T, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    flat = x.reshape(-1)
-    values, places = _sorted(flat, 0, False)
-    new = torch.ones_like(values, dtype=torch.bool)
-    new[1:] = values[1:] != values[:-1]
-    return _runs(flat, values, places, new, x.shape, return_inverse, return_counts)
-
-
-def _runs(flat: T, values: T, places: T, new: T, shape: Any, return_inverse: bool, return_counts: bool) -> Any:
-    starts = new.nonzero().reshape(-1)
-    number = new.cumsum(0) - 1
-    results: list[T] = [flat[places[starts]]]
-    if return_inverse:
-        results.append(torch.empty_like(number).index_copy(0, places, number).reshape(shape))
-    if return_counts:
-        results.append(torch.diff(starts, append=torch.tensor([len(new)], device=flat.device)))
-    return tuple(results) if len(results) > 1 else results[0]
+    return _runs(
+        torch.unique(_comparable(x), sorted=sorted, return_inverse=return_inverse, return_counts=return_counts), x
+    )
 
 
 def _consecutive(x: T, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
-    if axis is not None:
-        moved = x.movedim(axis_of(x, axis, "unique_consecutive"), 0)
-        new = torch.ones(moved.shape[0], dtype=torch.bool, device=x.device)
-        new[1:] = (moved[1:] != moved[:-1]).reshape(max(moved.shape[0] - 1, 0), -1).any(1)
-        result = _runs(
-            moved, moved, torch.arange(len(new), device=x.device), new, new.shape, return_inverse, return_counts
-        )
-        first = (result[0] if isinstance(result, tuple) else result).movedim(0, axis).contiguous()
-        return (first, *result[1:]) if isinstance(result, tuple) else first
-    flat = x.reshape(-1)
-    new = torch.ones_like(flat, dtype=torch.bool)
-    new[1:] = flat[1:] != flat[:-1]
-    return _runs(flat, flat, torch.arange(len(new), device=x.device), new, x.shape, return_inverse, return_counts)
+    axis = None if axis is None else axis_of(x, axis, "unique_consecutive")
+    return _runs(
+        torch.unique_consecutive(_comparable(x), return_inverse=return_inverse, return_counts=return_counts, dim=axis),
+        x,
+    )
+
+
+def _comparable(x: T) -> T:
+    return x.to(WIDER.get(x.dtype, x.dtype))
+
+
+def _runs(found: Any, x: T) -> Any:
+    return (found[0].to(x.dtype), *found[1:]) if isinstance(found, tuple) else found.to(x.dtype)
 
 
 def _histc(x: T, bins: int = 100, min: float = 0, max: float = 0) -> T:
@@ -373,7 +351,7 @@ _AXIS = "x: Tensor, axis=None, keepdims=False"
 rows("float32", {
     f"sum({_AXIS}, *, dtype=None)": _sum, f"reduce_sum({_AXIS}, *, dtype=None)": _sum,
     f"mean({_AXIS}, *, dtype=None)": _mean, f"reduce_mean({_AXIS}, *, dtype=None)": _mean,
-})  # fmt: skip
+}, reads="nothing")  # fmt: skip
 rows("float32", {
     f"prod({_AXIS}, *, dtype=None)": _prod, f"amax({_AXIS})": _extreme("amax"), f"amin({_AXIS})": _extreme("amin"),
     f"max({_AXIS})": _along("max"), f"min({_AXIS})": _along("min"),
@@ -382,13 +360,15 @@ rows("float32", {
     "norm(x: Tensor, p=2, axis=None, keepdims=False)": _norm,
     f"logsumexp({_AXIS})": lambda x, axis=None, keepdims=False: torch.logsumexp(
         as_float(x), axes_of(x, axis, "logsumexp"), keepdim=keepdims) if x.dim() else as_float(x).clone(),
-    "softmax(x: Tensor, axis=-1, *, dtype=None)": _softmax(torch.softmax, "softmax"),
-    "log_softmax(x: Tensor, axis=-1, *, dtype=None)": _softmax(torch.log_softmax, "log_softmax"),
     "cumsum(x: Tensor, axis, dtype=None, reverse=False)": _scan(torch.cumsum, "cumsum"),
     "cumprod(x: Tensor, axis, dtype=None)": _scan(torch.cumprod, "cumprod"),
     "logcumsumexp(x: Tensor, axis)": _logcumsumexp,
     "linear_recurrence(x: Tensor, decay: Tensor, axis=-1, reverse=False)": _linear_recurrence,
 })  # fmt: skip
+rows("float32", {
+    "softmax(x: Tensor, axis=-1, *, dtype=None)": _softmax(torch.softmax, "softmax"),
+    "log_softmax(x: Tensor, axis=-1, *, dtype=None)": _softmax(torch.log_softmax, "log_softmax"),
+}, reads="result")  # fmt: skip
 rows("widest", {
     "sort(x: Tensor, axis=-1, descending=False, stable=True)": _sort,
     "topk(x: Tensor, k, axis=-1, largest=True, sorted=True)": _topk,
@@ -396,14 +376,14 @@ rows("widest", {
     "median(x: Tensor, axis=None, keepdims=False)": _median,
     "mode(x: Tensor, axis=-1, keepdims=False)": _mode,
     "cummax(x: Tensor, axis)": _cumulative("cummax"), "cummin(x: Tensor, axis)": _cumulative("cummin"),
-    "unique(x: Tensor, sorted=True, return_inverse=False, return_counts=False)": _unique,
-    "unique_consecutive(x: Tensor, return_inverse=False, return_counts=False, axis=None)": _consecutive,
     "bincount(x: Tensor, weights: Tensor | None = None, minlength=0)": _bincount,
 })  # fmt: skip
 rows("widest", {
     f"all({_AXIS})": _truth("all"), f"any({_AXIS})": _truth("any"),
     f"argmax({_AXIS})": _position("argmax"), f"argmin({_AXIS})": _position("argmin"),
     f"count_nonzero({_AXIS})": lambda x, axis=None, keepdims=False: _sum(x != 0, axis, keepdims),
+    "unique(x: Tensor, sorted=True, return_inverse=False, return_counts=False)": _unique,
+    "unique_consecutive(x: Tensor, return_inverse=False, return_counts=False, axis=None)": _consecutive,
     "searchsorted(sorted_sequence: Tensor, values: Tensor, right=False, side=None, out_int32=False)": _searchsorted,
     "histogram(x: Tensor, bins=10, range=None, density=False)": _histogram,
 }, gradient=False)  # fmt: skip

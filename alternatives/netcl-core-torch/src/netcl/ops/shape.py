@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from netcl_core_kit.shapes import basic, scalars
 
-from netcl.core.dispatch import call
 from netcl.core.dtypes import TORCH, canonical
-from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
+from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.views import mark_several
-from netcl.ops.kernels import T, axes_of, axis_of, composites, exactly, rows
+from netcl.ops.kernels import T, axes_of, axis_of, exactly, rows
 from netcl.ops.keys import is_array, spread
 from netcl.ops.table import _engine_of
 
@@ -57,60 +55,7 @@ rows("widest", {
     "reshape(x: Tensor, shape)": _reshape, "permute(x: Tensor, axes)": _permute, "expand(x: Tensor, shape)": _expand,
     "broadcast_to(x: Tensor, shape)": _expand, "strided_slice(x: Tensor, starts, steps, sizes)": _strided_slice,
     "diagonal(x: Tensor, offset=0, dim1=0, dim2=1)": lambda x, offset=0, dim1=0, dim2=1: x.diagonal(offset, dim1, dim2),
-})  # fmt: skip
-
-
-def _basic(x: Any, items: list[Any]) -> tuple[Any, list[int]]:
-    """A view of x by ints, slices and None, with the axes along which it has to be reversed."""
-    starts, steps, sizes, final, reverse = [], [], [], [], []
-    axis = 0
-    for item in items:
-        if item is None:
-            final.append(1)
-            continue
-        length = x.shape[axis]
-        if isinstance(item, slice):
-            try:
-                start, stop, step = item.indices(length)
-            except TypeError:
-                whole = slice(*(None if p is None else operator.index(p) for p in (item.start, item.stop, item.step)))
-                start, stop, step = whole.indices(length)
-            size = len(range(start, stop, step))
-            if step < 0:
-                start, step = start + (size - 1) * step if size else 0, -step
-                reverse.append(len(final))
-            starts.append(min(start, length)), steps.append(step), sizes.append(size)
-            final.append(size)
-        else:
-            try:
-                place = operator.index(item)
-            except TypeError:
-                raise UnsupportedError(f"getitem: a key of {type(item).__name__} is not supported") from None
-            if not -length <= place < length:
-                raise IndexError(f"getitem: index {place} is out of range for axis {axis} of length {length}")
-            starts.append(place % length), steps.append(1), sizes.append(1)
-        axis += 1
-    full = tuple(sizes) == x.shape and all(step == 1 for step in steps)
-    view = x if full and len(final) == axis else call("strided_slice", x, tuple(starts), tuple(steps), tuple(sizes))
-    return (call("reshape", view, tuple(final)) if tuple(final) != view.shape else view), reverse
-
-
-def _getitem(x: Any, key: Any) -> Any:
-    items = _scalars(spread("getitem", key, x.shape))
-    if any(map(is_array, items)):
-        return call("index", x, items)
-    view, reverse = _basic(x, items)
-    if reverse:
-        return call("flip", view, tuple(reverse))
-    return call("reshape", view, view.shape) if view is x else view
-
-
-def _scalars(items: list[Any]) -> list[Any]:
-    """0-d integer tensors of a key as ints."""
-    return [
-        int(one.item()) if isinstance(one, (Tensor, np.ndarray)) and one.ndim == 0 and str(one.dtype) != "bool" else one
-        for one in items
-    ]
+}, reads="nothing")  # fmt: skip
 
 
 def _indices(items: Any, place: Any) -> tuple[Any, ...]:
@@ -149,7 +94,7 @@ def _index(x: T, key: Any) -> T:
 
 def _setitem(x: Any, key: Any, value: Any) -> None:
     """Writes ``value`` into ``x[key]``, in place."""
-    items = _scalars(spread("setitem", key, x.shape))
+    items = scalars(spread("setitem", key, x.shape))
     if not isinstance(value, Tensor):
         host = np.asarray(value)
         value = Tensor.from_host(x.queue, host, x.dtype if host.dtype.kind in "biuf" and not host.ndim else None)
@@ -160,7 +105,7 @@ def _setitem(x: Any, key: Any, value: Any) -> None:
         raw = [one._t if isinstance(one, Tensor) else one for one in items]
         x._t[_indices(raw, x._t.device)] = source
         return
-    view, reverse = _basic(x.detach(), items)
+    view, reverse = basic(x.detach(), items)
     while source.dim() > view.ndim and source.shape[0] == 1:
         source = source[0]
     try:
@@ -170,87 +115,6 @@ def _setitem(x: Any, key: Any, value: Any) -> None:
     if source.untyped_storage() is view._t.untyped_storage():
         source = source.clone()
     view._t.copy_(source.flip(reverse) if reverse else source)
-
-
-def _one(x: Any, axis: int) -> int:
-    return normalize_axes(axis, x.ndim, "op")[0]
-
-
-def _squeeze(x: Any, axis: Any = None) -> Any:
-    axes = normalize_axes(axis, x.ndim, "squeeze")
-    if axis is not None:
-        exactly(
-            "squeeze", all(x.shape[one] == 1 for one in axes), f"axes {axis} of shape {x.shape} have not length one"
-        )
-    gone = [one for one in axes if x.shape[one] == 1]
-    return call("reshape", x, tuple(length for place, length in enumerate(x.shape) if place not in gone))
-
-
-def _unsqueeze(x: Any, axis: Any) -> Any:
-    given = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
-    axes = normalize_axes(given, x.ndim + len(given), "unsqueeze")
-    lengths = iter(x.shape)
-    return call("reshape", x, tuple(1 if place in axes else next(lengths) for place in range(x.ndim + len(given))))
-
-
-def _flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    if not x.ndim:
-        return call("reshape", x, (1,))
-    first, last = _one(x, start_dim), _one(x, end_dim)
-    exactly("flatten", first <= last, f"axes {start_dim} to {end_dim}")
-    return call("reshape", x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
-
-
-def _transpose(x: Any, axes: Any = (), *more: int) -> Any:
-    given = (axes, *more) if isinstance(axes, (int, np.integer)) else tuple(axes)
-    if not given:
-        return call("permute", x, tuple(range(x.ndim))[::-1])
-    if len(given) == 2:
-        order = list(range(x.ndim))
-        a, b = _one(x, given[0]), _one(x, given[1])
-        order[a], order[b] = b, a
-        return call("permute", x, tuple(order))
-    return call("permute", x, given)
-
-
-def _narrow(x: Any, axis: int, start: int, length: int) -> Any:
-    axis = _one(x, axis)
-    first = start + x.shape[axis] if start < 0 else start
-    if length < 0 or first < 0 or first + length > x.shape[axis]:
-        raise IndexError(f"narrow: positions {start} to {start + length} of an axis of {x.shape[axis]}")
-    return call("getitem", x, (*(slice(None),) * axis, slice(first, first + length)))
-
-
-def _split(x: Any, size: Any, axis: int = 0) -> Any:
-    axis = _one(x, axis)
-    length = x.shape[axis]
-    if isinstance(size, (int, np.integer)):
-        exactly("split", size > 0 or (size == 0 and length == 0), f"size {size}")
-        sizes = [size] * (length // size) + ([length % size] if length % size else []) if size else [0]
-        sizes = sizes or [0]
-    else:
-        sizes = list(size)
-        exactly("split", sum(sizes) == length and min(sizes, default=0) >= 0, f"sizes {sizes} of an axis of {length}")
-    ends = list(itertools.accumulate(sizes))
-    return mark_several(tuple(_narrow(x, axis, end - part, part) for part, end in zip(sizes, ends)))
-
-
-def _unbind(x: Any, axis: int = 0) -> Any:
-    axis = _one(x, axis)
-    return mark_several(tuple(call("getitem", x, (*(slice(None),) * axis, at)) for at in range(x.shape[axis])))
-
-
-def _matrix_transpose(x: Any) -> Any:
-    exactly("matrix_transpose", x.ndim >= 2, f"shape {x.shape} has fewer than two axes")
-    return _transpose(x, x.ndim - 2, x.ndim - 1)
-
-
-composites("widest", {
-    "getitem(x: Tensor, key)": _getitem, "squeeze(x: Tensor, axis=None)": _squeeze,
-    "unsqueeze(x: Tensor, axis)": _unsqueeze, "flatten(x: Tensor, start_dim=0, end_dim=-1)": _flatten,
-    "transpose(x: Tensor, axes=(), *more)": _transpose, "narrow(x: Tensor, axis, start, length)": _narrow,
-    "split(x: Tensor, size, axis=0)": _split, "unbind(x: Tensor, axis=0)": _unbind, "matrix_transpose(x: Tensor)": _matrix_transpose,
-})  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------------------- movement
@@ -329,9 +193,7 @@ rows("widest", {
     "repeat(x: Tensor, repeats, axis=None)": _repeat, "tril(x: Tensor, diagonal=0)": lambda x, diagonal=0: torch.tril(x, diagonal),
     "triu(x: Tensor, diagonal=0)": lambda x, diagonal=0: torch.triu(x, diagonal),
     "cat(tensors: Tensor, axis=0)": _cat, "stack(tensors: Tensor, axis=0)": _stack,
-    "fill(x: Tensor, value: Tensor)": lambda x, value: torch.where(
-        torch.ones((), dtype=torch.bool, device=x.device), torch.as_tensor(value).to(x.device, x.dtype), x),
-})  # fmt: skip
+}, reads="nothing")  # fmt: skip
 
 # ----------------------------------------------------------------------------------------------------------- indices
 
@@ -440,12 +302,6 @@ def _index_put(x: T, indices: Any, values: Any, accumulate: bool = False) -> T:
     return _last(x.reshape(-1), span.reshape(-1), values).reshape(x.shape)
 
 
-def _masked_fill(x: T, mask: T, value: Any) -> T:
-    exactly("masked_fill", mask.dim() <= x.dim(), f"mask {tuple(mask.shape)} for shape {tuple(x.shape)}")
-    value = value.to(x.dtype) if isinstance(value, T) else value
-    return torch.masked_fill(x, mask if mask.dtype == torch.bool else mask != 0, value)
-
-
 def _embedding(indices: Any, weight: T, padding_idx: int | None = None) -> T:
     place, count = _index_of(indices, weight), weight.shape[0]
     if padding_idx is not None and not -count <= padding_idx < count:
@@ -483,7 +339,6 @@ rows("widest", {
     "index_add(x: Tensor, axis, index, source: Tensor, alpha=1)": _index_add,
     "index_copy(x: Tensor, axis, index, source: Tensor)": _index_copy,
     "index_put(x: Tensor, indices, values: Tensor, accumulate=False)": _index_put,
-    "masked_fill(x: Tensor, mask: Tensor, value: Tensor)": _masked_fill,
     "embedding(indices, weight: Tensor, padding_idx=None)": _embedding,
 })  # fmt: skip
 rows("widest", {

@@ -1,4 +1,4 @@
-"""Makers of rows: from a function over other ops, a function that computes, a text, or a builder of expressions."""
+"""Makers of rows: those of netcl-core-kit, and rows of texts and of builders of expressions."""
 
 from __future__ import annotations
 
@@ -7,95 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from netcl_core_kit.rows import OpFunction, as_function, composite, computed, reduced, row_of_function, scalar
 
-from netcl.core.dispatch import Domain, Kernel, OpRow, call_row, explain, own_form, register_op
+from netcl.core.dispatch import Domain, Kernel, OpRow, register_op
 from netcl.core.dtypes import NAMES, kind, promote
 from netcl.core.expr import Expr, Load, Scalar, Space, cast, compute, parse
 from netcl.core.layout import Shape, aligned, broadcast_shapes
-from netcl.ops.signatures import Signed
 
 __all__ = ["OpFunction", "as_function", "composite", "computed", "elementwise", "expression", "reduced", "scalar"]
-
-
-class OpFunction:
-    """A function of the op table; ``row`` is its row."""
-
-    def __init__(self, row: OpRow, record: bool | None) -> None:
-        self.row, self.record = row, record
-        self.__name__ = self.__qualname__ = row.name
-        self.__doc__ = row.doc
-        self.__wrapped__ = Signed(row)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return call_row(self.row, args, kwargs, self.record)
-        except Exception as error:
-            own = own_form(error, args, kwargs)
-            if own is not None:
-                return own(self.row, args, kwargs)
-            explain(error, self.row, args, kwargs)
-            raise
-
-    def __repr__(self) -> str:
-        return f"<op {self.__name__}{self.row.signature}>"
-
-
-def as_function(row: OpRow, record: bool | None) -> OpFunction:
-    """The function that calls ``row``: recorded, not recorded, or as the op around it (None)."""
-    return OpFunction(row, record)
-
-
-def _row(function: Any, name: str, doc: str, without: tuple[str, ...] = (), **fields: Any) -> OpRow:
-    """A row of the signature of ``function``; operands are the parameters annotated with Tensor or Expr."""
-    signature = inspect.signature(function)
-    kept = [one for one in signature.parameters.values() if one.name not in without]
-    operands = tuple(one.name for one in kept if "Tensor" in str(one.annotation) or "Expr" in str(one.annotation))
-    attributes = {one.name: one.default for one in kept if one.name not in operands and one.default is not one.empty}
-    row = OpRow(
-        name or function.__name__, signature.replace(parameters=kept), operands=operands, attributes=attributes,
-        doc=doc or inspect.getdoc(function) or function.__name__, **fields,
-    )  # fmt: skip
-    row.leading = bool(operands) and tuple(row.signature.parameters)[: len(operands)] == operands
-    return row
-
-
-def composite(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = ""
-) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a plain function over other ops: while recording it is recorded op by op, else it is a chain of calls."""
-
-    def decorate(function: Callable[..., Any]) -> OpFunction:
-        row = _row(function, name, doc, composite=function, amp=amp, domain=domain or Domain())
-        return as_function(register_op(row), None)
-
-    return decorate
-
-
-def computed(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
-) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a function that checks its arguments and computes through the engine."""
-
-    def decorate(function: Callable[..., Any]) -> OpFunction:
-        row = _row(function, name, doc, call=function, amp=amp, domain=domain or Domain(gradient=False), dtypes=dtypes)
-        return as_function(register_op(row), None)
-
-    return decorate
-
-
-def reduced(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape of a reduction: without the axes ``axis`` unless ``keepdims``."""
-    if attributes.get("keepdims"):
-        return shape
-    axis = attributes.get("axis")
-    axes = range(len(shape)) if axis is None else [axis] if isinstance(axis, int) else axis
-    gone = {one % len(shape) for one in axes}
-    return tuple(length for place, length in enumerate(shape) if place not in gone)
-
-
-def scalar(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape of a reduction over all axes."""
-    return ()
 
 
 class _Built:
@@ -180,7 +99,7 @@ def _engine_of(tensors: Sequence[torch.Tensor]) -> Any:
 
 
 def _expression_row(function: Any, builder: Any, name: str, doc: str, shapes: Any, amp: str, domain: Any) -> OpRow:
-    row = _row(function, name, doc, without=("space",), amp=amp, domain=domain or Domain())
+    row = row_of_function(function, name, doc, without=("space",), amp=amp, domain=domain or Domain())
     floats = tuple(key for key, value in row.attributes.items() if type(value) is float)
     built = _Built(builder, shapes, row.operands, floats)
     kernel = Kernel(row.name, built, elementwise=True)

@@ -166,7 +166,9 @@ def _keep_saved(step: GradNode, target: Tensor, value: Tensor) -> list[int]:
     kept = list(step.saved or ())
     copied = False
     for position, tensor in enumerate(kept):
-        if tensor.storage_id == target.storage_id:
+        if not isinstance(tensor, Tensor):  # what a core has kept
+            tensor.separate(target)
+        elif tensor.storage_id == target.storage_id:
             if copied:
                 continue
             copied = True

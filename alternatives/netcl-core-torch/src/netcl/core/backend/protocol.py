@@ -6,27 +6,12 @@ import threading
 from typing import Any
 
 import torch
+from netcl_core_kit.tensor import HostTransfer
 
 from netcl.core.device import DeviceHandle
 from netcl.core.dtypes import TORCH, canonical
 
 __all__ = ["DeviceBackend", "HostTransfer"]
-
-
-class HostTransfer:
-    """A copy to the host under way: ``wait()`` gives the array, ``done()`` says whether it is there."""
-
-    def __init__(self, tensor: Any) -> None:
-        self._tensor = tensor
-        self.event: Any = None
-
-    def wait(self) -> Any:
-        """The values, in the tensor's shape; raises what the device has reported."""
-        return self._tensor.numpy()
-
-    def done(self) -> bool:
-        """True: the copy is made when it is waited for."""
-        return True
 
 
 class DeviceBackend:

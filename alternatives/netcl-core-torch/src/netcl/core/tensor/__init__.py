@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from netcl_core_kit.host import host_data, lengths
+from netcl_core_kit.tensor import TensorBase
 
-from netcl.core.backend.protocol import HostTransfer
 from netcl.core.backend.registry import engine_for, is_queue
-from netcl.core.device import DeviceHandle, manager
-from netcl.core.dtypes import NAMES, TORCH, DType, canonical, is_floating, kind, numpy_dtype
-from netcl.core.errors import DTypeError, ShapeError
-from netcl.core.tensor import gradients, in_place
+from netcl.core.dtypes import NAMES, TORCH, DType, canonical
+from netcl.core.errors import ShapeError
+from netcl.core.tensor import in_place
 
 __all__ = ["Tensor"]
 
@@ -28,59 +27,12 @@ class _Count(int):
         return self._shape if dim is None else self._shape[dim]
 
 
-def _lengths(shape: Any) -> tuple[int, ...]:
-    found = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    lengths = tuple(int(one) for one in found)
-    if any(one < 0 for one in lengths):
-        raise ShapeError(f"a shape has no negative lengths, given {lengths}")
-    return lengths
-
-
-def _array(data: Any, dtype: str | None) -> Any:
-    """Host data as an array of a supported dtype."""
-    if isinstance(data, (list, tuple)):
-        data = _lists(data)
-    array = np.asarray(data)
-    if array.dtype.name == "bfloat16":
-        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    if array.dtype == object and array.size and all(type(one) is int for one in array.reshape(-1).tolist()):
-        raise OverflowError("an integer is beyond int64")
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        if array.size == 0 and array.dtype == object:
-            return np.zeros(array.shape, np.float32)
-        raise DTypeError(f"host data of dtype {array.dtype} have no counterpart; convert them to numbers or bool first")
-    return array
-
-
-def _lists(data: Any) -> Any:
-    return [
-        _lists(one) if isinstance(one, (list, tuple)) else one.numpy() if isinstance(one, Tensor) else one
-        for one in data
-    ]
-
-
-def _op(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Calls a row: recorded, or within another op as that op is."""
-    row = TABLE[name]
-    return call_row(row, args, kwargs, True if _local.mode is None else None)
-
-
-class Tensor:
+class Tensor(TensorBase):
     """An n-dimensional array of fixed shape and dtype on a device. Results of reshape, permute, expand, basic indexing
     and diagonal are views: writes in place show in what they are views of.
     """
 
     _t: torch.Tensor
-    engine: Any
-    _requires_grad = False
-    _recorded = False
-    _cell: Any = None
-    _view: Any = None
-    _kept: Any = None
-    grad_fn: Any = None
-    persistent = False
-    __array_priority__ = 1000
-    __hash__ = object.__hash__
 
     def __init__(
         self, buffer: Any, shape: Sequence[int], dtype: str, context: Any, queue: Any, pool_handle: Any = None,
@@ -91,7 +43,7 @@ class Tensor:
         self.engine = engine_for(queue)
         source = buffer if buffer is not None else array
         made = torch.as_tensor(source, device=self.engine.place)
-        self._t = made.to(TORCH[canonical(dtype)]).reshape(_lengths(shape))
+        self._t = made.to(TORCH[canonical(dtype)]).reshape(lengths(shape))
         self.persistent, self.grad, self.grad_fn = persistent, grad, grad_fn
         if requires_grad:
             self.requires_grad = True
@@ -136,35 +88,9 @@ class Tensor:
         if isinstance(data, torch.Tensor):
             value = data.detach().to(engine.place, TORCH[canonical(dtype or data.dtype)], copy=True)
             return cls._made(value, engine, requires_grad, persistent)
-        typed = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
-        array = _array(data, dtype)
-        if dtype is None:
-            dtype = "float32" if array.dtype == np.float64 else canonical(array.dtype)
-            if not typed and array.dtype.kind in "iu":
-                if array.dtype == np.uint64:
-                    raise OverflowError("an integer is beyond int64")
-                dtype = "int64"
-        elif not typed and array.dtype.kind in "iu" and kind(dtype) == 1 and array.size:
-            limits = torch.iinfo(TORCH[dtype])
-            if int(array.min()) < limits.min or int(array.max()) > limits.max:
-                raise OverflowError(f"a number is beyond {dtype}: [{array.min()}, {array.max()}]")
-        if array.dtype.kind == "f" and kind(dtype) == 1:
-            with np.errstate(all="ignore"):
-                array = array.astype(numpy_dtype(dtype))
-        if copy or not array.flags.writeable or array.dtype.isnative is False or min((*array.strides, 0)) < 0:
-            array = np.array(array, array.dtype.newbyteorder("="), order="C", copy=True)
+        array, dtype = host_data(data, dtype, copy)
         value = torch.from_numpy(array).to(engine.place, TORCH[dtype])
         return cls._made(value, engine, requires_grad, persistent)
-
-    @classmethod
-    def from_shape(
-        cls, queue: Any, shape: Any, dtype: str = "float32", pool: Any = None, backend: str | None = None,
-        fill: float | None = 0, *, persistent: bool = False, requires_grad: bool = False,
-    ) -> Any:  # fmt: skip
-        """A tensor of ``shape`` filled with ``fill`` (None: undefined content)."""
-        if fill is None:
-            return cls.empty(shape, dtype, queue=queue, persistent=persistent, requires_grad=requires_grad)
-        return cls.full(shape, fill, dtype, queue=queue, persistent=persistent, requires_grad=requires_grad)
 
     @classmethod
     def empty(
@@ -173,7 +99,7 @@ class Tensor:
     ) -> Any:  # fmt: skip
         """A tensor of ``shape`` with undefined content."""
         engine = engine_for(queue)
-        value = torch.empty(_lengths(shape), dtype=TORCH[canonical(dtype)], device=engine.place)
+        value = torch.empty(lengths(shape), dtype=TORCH[canonical(dtype)], device=engine.place)
         return cls._made(value, engine, requires_grad, persistent)
 
     @classmethod
@@ -183,18 +109,8 @@ class Tensor:
     ) -> Any:  # fmt: skip
         """A tensor of ``shape`` whose elements are all ``value``."""
         engine = engine_for(queue)
-        made = torch.empty(_lengths(shape), dtype=TORCH[canonical(dtype)], device=engine.place)
+        made = torch.empty(lengths(shape), dtype=TORCH[canonical(dtype)], device=engine.place)
         return cls._made(made.fill_(value), engine, requires_grad, persistent)
-
-    @classmethod
-    def zeros(cls, shape: Any, dtype: str = "float32", **place: Any) -> Any:
-        """Zeros of ``shape``; keyword arguments as in ``full``."""
-        return cls.full(shape, 0, dtype, **place)
-
-    @classmethod
-    def ones(cls, shape: Any, dtype: str = "float32", **place: Any) -> Any:
-        """Ones of ``shape``; keyword arguments as in ``full``."""
-        return cls.full(shape, 1, dtype, **place)
 
     @classmethod
     def eye(
@@ -205,36 +121,6 @@ class Tensor:
         engine = engine_for(queue)
         value = torch.eye(n, n if m is None else m, device=engine.place).to(TORCH[canonical(dtype)])
         return cls._made(value, engine, requires_grad, persistent)
-
-    @classmethod
-    def arange(
-        cls, start: float, stop: float | None = None, step: float = 1, dtype: str | None = None, *, context: Any = None,
-        queue: Any = None, requires_grad: bool = False, persistent: bool = False,
-    ) -> Any:  # fmt: skip
-        """Numbers from ``start`` (0 when only a stop is given) to before ``stop``; whole numbers give int64."""
-        first, last = (0, start) if stop is None else (start, stop)
-        whole = all(isinstance(one, (int, np.integer)) for one in (first, last, step))
-        dtype = canonical(dtype) if dtype is not None else "int64" if whole else "float32"
-        array = np.arange(first, last, step, dtype=np.int64 if whole else np.float64)
-        return cls.from_host(engine_for(queue).queue, array, dtype, requires_grad=requires_grad, persistent=persistent)
-
-    @classmethod
-    def rand(cls, *shape: Any, **place: Any) -> Any:
-        """Uniform float32 numbers in [0, 1)."""
-        return cls._drawn("rand", shape, **place)
-
-    @classmethod
-    def randn(cls, *shape: Any, **place: Any) -> Any:
-        """Standard normal float32 numbers."""
-        return cls._drawn("randn", shape, **place)
-
-    @classmethod
-    def _drawn(
-        cls, name: str, shape: Any, dtype: str = "float32", context: Any = None, queue: Any = None,
-        requires_grad: bool = False, persistent: bool = False,
-    ) -> Any:  # fmt: skip
-        made = _op(name, *shape, dtype=dtype, queue=queue)
-        return cls._made(made._t, made.engine, requires_grad, persistent)
 
     # ----------------------------------------------------------------------------------------------------- attributes
 
@@ -266,60 +152,9 @@ class Tensor:
         return self._t.numel() * self._t.element_size()
 
     @property
-    def queue(self) -> Any:
-        """The queue of the device that holds the data."""
-        return self.engine.queue
-
-    @property
     def context(self) -> Any:
         """None: PyTorch's devices have no contexts."""
         return None
-
-    @property
-    def backend(self) -> str:
-        """The backend's name: PyTorch's type of device."""
-        return self.engine.name  # type: ignore[no-any-return]
-
-    @property
-    def device(self) -> DeviceHandle:
-        """The handle of the device that holds the data."""
-        return self.engine.handle  # type: ignore[no-any-return]
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether the gradient of this tensor is wanted."""
-        return self._requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        if wanted:
-            if not self._t.is_floating_point():
-                raise RuntimeError(f"only tensors of floating dtypes can require grad, not {self.dtype}")
-            gradients.load()
-        elif self.grad_fn is not None:
-            raise RuntimeError("requires_grad is set to False on the result of an op; write detach()")
-        self._requires_grad = bool(wanted)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Sets ``requires_grad``; returns the tensor."""
-        self.requires_grad = requires_grad
-        return self
-
-    @property
-    def grad(self) -> Any:
-        """The gradient that backward passes have added up here; None for none."""
-        return None if self._cell is None else self._cell[0]
-
-    @grad.setter
-    def grad(self, value: Any) -> None:
-        if self._cell is None:
-            self._cell = [None]
-        self._cell[0] = value
-
-    @property
-    def is_leaf(self) -> bool:
-        """True if no recorded op gave this tensor."""
-        return self.grad_fn is None
 
     @property
     def storage_id(self) -> int:
@@ -344,37 +179,13 @@ class Tensor:
     def data(self, value: Tensor) -> None:
         self._t, self.engine = value._t, value.engine
 
-    @property
-    def value(self) -> Tensor:
-        """A tensor on the same storage, outside of the graph."""
-        return self.detach()
-
-    @property
-    def T(self) -> Tensor:
-        """The tensor with its axes reversed."""
-        return _op("permute", self, tuple(range(self.ndim))[::-1])
-
-    mT = property(lambda self: _op("matrix_transpose", self), doc="The last two axes swapped.")
-
     def detach(self) -> Tensor:
         """The same storage outside of the gradient graph."""
         return Tensor._of(self._t.detach(), self.engine)
 
-    def detach_(self) -> Tensor:
-        """Takes this tensor out of the gradient graph."""
-        if gradients._methods[0] is not None:
-            gradients._methods[0].detached(self)
-        self.grad_fn, self._requires_grad, self._recorded = None, False, False
-        return self
-
     def numel(self) -> int:
         """The number of elements."""
         return self._t.numel()
-
-    @property
-    def is_cuda(self) -> bool:
-        """True on a GPU."""
-        return self.device.device_type == "gpu"
 
     def is_floating_point(self) -> bool:
         """True for a floating dtype."""
@@ -412,10 +223,6 @@ class Tensor:
 
     to_host = numpy
 
-    def to_host_async(self) -> HostTransfer:
-        """Starts a copy to the host: ``.wait()`` gives the array."""
-        return HostTransfer(self)
-
     def item(self) -> Any:
         """The one element as a Python number; ShapeError if there are more or none."""
         if self._t.numel() != 1:
@@ -427,52 +234,6 @@ class Tensor:
         """The values as nested Python lists (a number for a 0-d tensor)."""
         self.engine.raise_reported()
         return self._t.tolist()
-
-    def wait(self) -> Tensor:
-        """Waits for work on this tensor, and raises what the device has reported."""
-        self.queue.finish()
-        self.engine.raise_reported()
-        return self
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        array = self.numpy()
-        return array if dtype is None else array.astype(dtype)
-
-    def __bool__(self) -> bool:
-        if self._t.numel() != 1:
-            raise ValueError(f"the truth of a tensor of shape {self.shape} is not defined; write any() or all()")
-        return bool(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __index__(self) -> int:
-        if kind(self.dtype) == 2:
-            raise TypeError(f"a tensor of dtype {self.dtype} is no index")
-        return int(self.item())
-
-    def __len__(self) -> int:
-        if not self._t.dim():
-            raise TypeError("a 0-d tensor has no length")
-        return self._t.shape[0]
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[position] for position in range(len(self)))
-
-    def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
-
-    def __repr__(self) -> str:
-        place = "requires_grad=True" if self.grad_fn is None else f"grad_fn={self.grad_fn!r}"
-        note = f", {place}" if self.requires_grad else ""
-        values = np.array2string(self.numpy(), separator=", ")
-        return f"{type(self).__name__}({values}, dtype={self.dtype}, device={self.backend}{note})"
-
-    def __format__(self, text: str) -> str:
-        return format(self.item(), text) if text and self._t.numel() == 1 else format(repr(self), text)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if self.grad_fn is not None:
@@ -490,349 +251,24 @@ class Tensor:
         made.__dict__.update(self.__dict__)
         return made
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuilt, (type(self), self.numpy(), self.dtype, self.requires_grad, self.persistent)
+    # --------------------------------------------------------------------------------------- memory, for netcl-core-kit
 
-    # -------------------------------------------------------------------------------------------- devices and dtypes
+    def _share(self, other: Tensor) -> None:
+        self._t, self.engine = other._t, other.engine
 
-    def astype(self, dtype: str) -> Tensor:
-        """The values converted to ``dtype``; itself if it has that dtype."""
-        return self if self.dtype == (name := canonical(dtype)) else _op("cast", self, dtype=name)
+    def _reshaped(self, shape: tuple[int, ...]) -> Tensor:
+        return Tensor._of(self._t.view(shape), self.engine)
 
-    def to(self, *args: Any, device: Any = None, dtype: Any = None, copy: bool = False, **unused: Any) -> Any:
-        """This tensor on a device and in a dtype; itself if nothing changes."""
-        for one in args:
-            if isinstance(one, Tensor):
-                device, dtype = one.queue, one.dtype
-            elif isinstance(one, bool) or one is None:
-                continue
-            elif isinstance(one, (DeviceHandle, int)) or is_queue(one):
-                device = one
-            else:
-                try:
-                    dtype = canonical(one)
-                except DTypeError:
-                    device = one
-        result = self
-        if device is not None:
-            handle = manager.default(device)
-            if handle is None:
-                raise manager._unknown(device)
-            if handle.queue is not self.queue:
-                result = _op("transfer", result, handle.queue)
-                if self.requires_grad and not result.requires_grad and is_floating(self.dtype):
-                    result.requires_grad = True
-        if dtype is not None:
-            result = result.astype(dtype)
-        return result.clone() if copy and result is self else result
+    def _store(self, source: Tensor) -> None:
+        value = source._t
+        if value.untyped_storage() is self._t.untyped_storage() and value is not self._t:
+            value = value.clone()
+        self._t.copy_(value)
 
-    def to_device(self, device: Any, /, *, stream: None = None) -> Tensor:
-        """``to(device)``, by the name of the array API standard; ValueError for a ``stream``."""
-        if stream is not None:
-            raise ValueError("to_device takes no stream")
-        return self.to(device)  # type: ignore[no-any-return]
-
-    def cpu(self) -> Tensor:
-        """This tensor on the CPU."""
-        return self.to("cpu")  # type: ignore[no-any-return]
-
-    def _new(self, size: Any, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
-        queue = self.queue if device is None else engine_for(manager.default(device)).queue
-        shape = size[0] if len(size) == 1 and isinstance(size[0], (list, tuple)) else size
-        return Tensor.full(shape, value, dtype or self.dtype, queue=queue, requires_grad=requires_grad)
-
-    def new_zeros(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-        """Zeros of ``size``, in the dtype and on the device of this tensor."""
-        return self._new(size, 0, dtype, device, requires_grad)
-
-    def new_ones(self, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-        """Ones of ``size``, in the dtype and on the device of this tensor."""
-        return self._new(size, 1, dtype, device, requires_grad)
-
-    new_empty = new_zeros
-
-    def clone(self, *, memory_format: Any = None) -> Tensor:
-        """A copy of its own, part of the gradient graph."""
-        return _op("clone", self)  # type: ignore[no-any-return]
-
-    def contiguous(self, memory_format: Any = None) -> Tensor:
-        """This tensor if it is contiguous, else a copy of its own."""
-        return self if self._t.is_contiguous() else self.clone()
-
-    # ------------------------------------------------------------------------------------------------------ the graph
-
-    def backward(
-        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None,
-        *, grad: Any = None,
-    ) -> None:  # fmt: skip
-        """Adds the gradient of this tensor to ``grad`` of every leaf that requires it, or of the leaves ``inputs``."""
-        retain = create_graph if retain_graph is None else retain_graph
-        gradients.methods().backward(self, gradient if grad is None else grad, retain, create_graph, inputs)
-
-    def register_hook(self, hook: Any) -> Any:
-        """Calls ``hook(grad)`` when the gradient of this tensor is known."""
-        return gradients.methods().register_hook(self, hook)
-
-    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
-        """Calls ``hook(leaf)`` after the gradient of this leaf has been added up."""
-        return gradients.methods().register_post_accumulate_grad_hook(self, hook)
-
-    def retain_grad(self) -> None:
-        """Keeps the gradient of this result in ``grad``."""
-        gradients.methods().retain_grad(self)
-
-    @property
-    def retains_grad(self) -> bool:
-        """True if ``retain_grad`` was called."""
-        return gradients._methods[0] is not None and bool(gradients.methods().retains_grad(self))
-
-    @property
-    def op_name(self) -> str:
-        """The op that gave this tensor; empty for a leaf."""
-        return gradients.methods().op_name(self) if self.grad_fn is not None else ""
-
-    @property
-    def creation_trace(self) -> str | None:
-        """The place in the code where the op was called, while anomalies are detected."""
-        return gradients.methods().creation_trace(self) if self.grad_fn is not None else None
-
-    @property
-    def parents(self) -> tuple[Any, ...]:
-        """The destinations of the gradient."""
-        return gradients.methods().parents(self) if self.grad_fn is not None else ()
-
-    # ------------------------------------------------------------------------------------------------- writes in place
-
-    def write(self, data: Any) -> Tensor:
-        """Overwrites the content in place with host values or another tensor of the same shape."""
-        source = data if isinstance(data, Tensor) else Tensor.from_host(self.queue, data, self.dtype)
-        if source.shape != self.shape:
-            raise ShapeError(f"write: shape {source.shape} into {self.shape}", op="write")
-        if self.grad_fn is not None:
-            gradients.methods().refuse_in_place(self, "write")
-        self._t.copy_(source._t)
-        return self
-
-    def copy_(self, source: Any, non_blocking: bool = False) -> Tensor:
-        """Copies ``source`` in place, broadcast and converted."""
-        return in_place.copy(self, source)  # type: ignore[no-any-return]
-
-    def fill_(self, value: Any) -> Tensor:
-        """Sets every element to ``value`` in place."""
-        return in_place.fill(self, value)  # type: ignore[no-any-return]
-
-    def zero_(self) -> Tensor:
-        """Sets every element to 0 in place."""
-        return in_place.fill(self, 0)  # type: ignore[no-any-return]
-
-    def _draw(self, name: str, generator: Any, *args: float) -> Any:
-        from netcl.core.tensor.generator import drawing_from
-
-        with drawing_from(generator):
-            return in_place.copy(self, _op(name, *args, self.shape, queue=self.queue))
-
-    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Any:
-        """Sets the elements to uniform numbers in [from_, to)."""
-        return self._draw("uniform", generator, from_, to)
-
-    def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
-        """Sets the elements to normal numbers."""
-        return self._draw("normal", generator, mean, std)
-
-    def random_(self, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Any:
-        """Sets the elements to whole numbers in [from_, to), or from 0 to the largest that the dtype has."""
-        digits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "bool": 0}
-        bits = digits.get(self.dtype, self._t.element_size() * 8 - (not self.dtype.startswith("u")))
-        if to is None and (array := self._from_host("random", generator)) is not None:
-            return in_place.copy(self, array)
-        return self._draw("randint", generator, from_, 2**bits + (bits in (24, 53)) if to is None else to)
-
-    def _from_host(self, kind: str, generator: Any, *args: Any) -> Any:
-        from netcl.core.tensor.generator import drawing_from
-        from netcl.core.tensor.host_draws import draw_on_host
-
-        with drawing_from(generator):
-            return draw_on_host(self.engine, kind, *args, self.shape, self.dtype)
-
-    def exponential_(self, lambd: float = 1.0, *, generator: Any = None) -> Any:
-        """Sets the elements to numbers of the exponential distribution with rate ``lambd``, above 0."""
-        self._draw("uniform", generator, 0.0, 1.0)
-        return in_place.copy(self, _op("div", _op("neg", _op("log1p", _op("neg", self.detach()))), float(lambd)))
-
-    def __getitem__(self, key: Any) -> Any:
-        return _op("getitem", self, key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        found = gradients._methods[0]
-        if found is None or not found.assigned(self, key, value):
-            _op("setitem", self, key, value)
-
-    # ------------------------------------------------------------------------------------------------ ops as methods
-
-    def _reduced(self, name: str, dim: Any, keepdim: bool, dtype: Any, names: dict[str, Any]) -> Any:
-        dim, keepdim = names.pop("axis", dim), names.pop("keepdims", keepdim)
-        if names:
-            raise TypeError(f"{name} has no parameter {', '.join(names)}")
-        return _op(name, self, dim, keepdim, dtype=dtype)
-
-    def sum(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **numpy_names: Any) -> Any:
-        """The sum over ``dim``."""
-        return self._reduced("sum", dim, keepdim, dtype, numpy_names)
-
-    def mean(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **numpy_names: Any) -> Any:
-        """The mean over ``dim``."""
-        return self._reduced("mean", dim, keepdim, dtype, numpy_names)
-
-    def prod(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **numpy_names: Any) -> Any:
-        """The product over ``dim``."""
-        return self._reduced("prod", dim, keepdim, dtype, numpy_names)
-
-    def div(self, b: Any = None, *, other: Any = None, rounding_mode: str | None = None) -> Any:
-        """The quotient; with ``rounding_mode`` "floor" or "trunc" rounded."""
-        quotient = _op("div", self, other if b is None else b)
-        if rounding_mode not in (None, "floor", "trunc"):
-            raise ValueError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
-        return quotient if rounding_mode is None else _op(rounding_mode, quotient)
-
-    def softmax(self, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Any:
-        """exp(x) / sum(exp(x)) along ``dim`` (default: the last)."""
-        chosen = axis if axis is not None else -1 if dim is None else dim
-        return _op("softmax", self, chosen, dtype=dtype)
-
-    def reshape(self, *sizes: Any, shape: Any = None) -> Any:
-        """The elements in another shape, given as lengths or one sequence."""
-        return _op("reshape", self, shape if shape is not None else _sequence(sizes))
-
-    view = reshape
-
-    def permute(self, *axes: Any, dims: Any = None) -> Any:
-        """The axes in another order, given as numbers or one sequence."""
-        return _op("permute", self, dims if dims is not None else _sequence(axes))
-
-    def transpose(self, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> Any:
-        """Two axes exchanged; none given reverses all axes, and more are a permutation."""
-        return _op("transpose", self, _sequence((*axes, *(dim for dim in (dim0, dim1) if dim is not None))))
-
-    def expand(self, *sizes: Any) -> Any:
-        """A view broadcast to the shape."""
-        return _op("expand", self, _sequence(sizes))
-
-    def __getattr__(self, name: str) -> Any:
-        if name in TABLE and name in netcl.ops.__all__:  # a function that netcl-autograd has added
-            return lambda *args, **kwargs: _op(name, self, *args, **kwargs)
-        if name in _CASTS:
-            return lambda: self.astype(_CASTS[name])
-        if name == "t":
-            return lambda: self.transpose(0, 1) if self.ndim > 1 else self
-        if name in _SHAPED:
-            return lambda *args, **kwargs: _restructured(self, name, args, kwargs)
-        if name.endswith("_") and name[:-1] in TABLE and not name.startswith("_"):
-            return lambda *args, **kwargs: in_place.write(self, _op(name[:-1], self, *args, **kwargs))
-        raise AttributeError(f"Tensor has no attribute {name!r}")
-
-
-_CASTS = {
-    "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
-    "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
-}  # fmt: skip
-_SHAPED = ("unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_")
-
-
-def _restructured(tensor: Tensor, name: str, args: Any, kwargs: Any) -> Tensor:
-    """Another view of the same storage in place of ``tensor``."""
-
-    def view(old: Tensor) -> Any:
-        if name == "t_":
-            return _op("transpose", old, 0, 1) if old.ndim > 1 else old
-        return _op("transpose" if name.startswith("swap") else name[:-1], old, *args, **kwargs)
-
-    if gradients._methods[0] is not None:
-        return gradients._methods[0].restructured(tensor, name, view)  # type: ignore[no-any-return]
-    gradients.become(tensor, view(tensor.detach()))
-    return tensor
-
-
-def _sequence(given: tuple[Any, ...]) -> Any:
-    if len(given) == 1 and isinstance(given[0], (list, tuple)):
-        return tuple(given[0])
-    return given
+    def _overlaps(self) -> bool:
+        return any(stride == 0 and length > 1 for length, stride in zip(self._t.shape, self._t.stride()))
 
 
 _new: Any = Tensor.__new__
 
-
-def _rebuilt(kind_of: Any, array: Any, dtype: str, requires_grad: bool, persistent: bool) -> Any:
-    made = kind_of.__new__(kind_of)
-    gradients.make_leaf(made, Tensor.from_host(array, dtype))
-    made.persistent = persistent
-    if requires_grad:
-        made.requires_grad = True
-    return made
-
-
-def _operator(name: str, swapped: bool = False) -> Any:
-    def method(self: Any, other: Any) -> Any:
-        if not isinstance(other, (Tensor, numbers.Number, np.ndarray, np.generic)):
-            return NotImplemented
-        return _op(name, other, self) if swapped else _op(name, self, other)
-
-    return method
-
-
-def _in_place(name: str) -> Any:
-    def method(self: Any, other: Any) -> Any:
-        return in_place.write(self, _op(name, self, other))
-
-    return method
-
-
-for _name, _row in {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "mod", "pow": "pow",
-    "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
-    "rshift": "right_shift",
-}.items():  # fmt: skip
-    setattr(Tensor, f"__{_name}__", _operator(_row))
-    setattr(Tensor, f"__r{_name}__", _operator(_row, True))
-    setattr(Tensor, f"__i{_name}__", _in_place(_row))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(Tensor, f"__{_name}__", _operator(_name))
-Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]
-for _name, _row in (("neg", "neg"), ("abs", "abs"), ("invert", "bitwise_not")):
-    setattr(Tensor, f"__{_name}__", lambda self, _row=_row: _op(_row, self))
-Tensor.__pos__ = lambda self: self  # type: ignore[attr-defined]
-
-
-def as_method(name: str) -> Any:
-    """The row ``name`` as a method: the tensor is its first argument."""
-
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return _op(name, self, *args, **kwargs)
-
-    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    method.__doc__ = f"``netcl.{name}`` of this tensor."
-    return method
-
-
-def _method(name: str, parameters: str) -> Any:
-    """A method of the signature that the contract lists."""
-    scope: dict[str, Any] = {"_op": _op}
-    names = [one.split("=")[0] for one in parameters.split(", ") if one]
-    exec(f"def {name}(self, {parameters}): return _op({name!r}, self, {', '.join(names)})", scope)
-    scope[name].__doc__ = f"``netcl.{name}`` of this tensor."
-    scope[name].__qualname__ = f"Tensor.{name}"
-    return scope[name]
-
-
-for _name in ("exp", "log", "relu", "sigmoid", "sqrt", "tanh"):
-    setattr(Tensor, _name, _method(_name, ""))
-for _name in ("all", "any", "argmax", "argmin", "max", "min"):
-    setattr(Tensor, _name, _method(_name, "axis=None, keepdims=False"))
-for _name in ("std", "var"):
-    setattr(Tensor, _name, _method(_name, "axis=None, correction=1, keepdims=False"))
-for _name, _parameters in (
-    ("clamp", "min=None, max=None"), ("flatten", "start_dim=0, end_dim=-1"), ("squeeze", "axis=None"), ("unsqueeze", "axis"),
-):  # fmt: skip
-    setattr(Tensor, _name, _method(_name, _parameters))
-
-import netcl.ops  # noqa: E402
-from netcl.core.dispatch import TABLE, _local, call_row  # noqa: E402 - which needs Tensor
+import netcl.ops  # noqa: E402, F401

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from netcl_core_kit.in_place import check_writable
 
-from netcl.core.errors import UnsupportedError
-
-__all__ = ["Geometry", "check_writable", "mark_several", "root_of", "separate", "snapshot"]
+__all__ = ["Geometry", "check_writable", "root_of", "separate", "snapshot"]
 
 
 class Geometry(NamedTuple):
@@ -53,22 +52,6 @@ class Geometry(NamedTuple):
         if start is None:
             start = self.offset + sum(stride * first for stride, first in zip(self.strides, starts))
         return Geometry(tuple(sizes), strides, start)
-
-
-def check_writable(target: Any) -> None:
-    """UnsupportedError if elements of ``target`` share memory with each other."""
-    if any(stride == 0 and length > 1 for length, stride in zip(target._t.shape, target._t.stride())):
-        raise UnsupportedError(
-            "a write in place into an expanded tensor, whose elements share memory; write into a clone() of it"
-        )
-
-
-def mark_several(results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Notes in the graph that ``results`` are views that one function returns together; returns them."""
-    for result in results:
-        if getattr(result._view, "several", None) is False:
-            result._view.several = True
-    return results
 
 
 def root_of(tensor: Any) -> Any:

@@ -99,7 +99,7 @@ class _Static(NamedTuple):
     places: tuple[tuple[str, int | None], ...]
     inputs: tuple[TensorMeta, ...]
     outputs: dict[int, int]
-    kept: int | None = None  # the position among the saved tensors
+    kept: Any = None  # what the core has kept, or its position among the saved tensors
 
 
 def record_call(
@@ -136,10 +136,10 @@ def record_call(
                 outputs[len(saved)] = index
                 result = result.detach()
             arguments[name] = _keep(result, name in needed, saved)
-    if kept is not None:
+    if kept is not None and kept.saves:
         saved.append(kept)
-    place = None if kept is None else len(saved) - 1
-    static = _Static(row, arguments, tuple(places), tuple(inputs), outputs, place)
+        kept = len(saved) - 1
+    static = _Static(row, arguments, tuple(places), tuple(inputs), outputs, kept)
     return GradNode(row.name, run_rule, tuple(edges), tuple(saved), len(results), static)
 
 
@@ -205,7 +205,7 @@ def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], w
 
     arguments = {name: _back(value, saved) for name, value in recorded.arguments.items()}
     names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)
-    kept = None if recorded.kept is None else saved[recorded.kept]
+    kept = saved[recorded.kept] if isinstance(recorded.kept, int) else recorded.kept
     found = known.backward(RecordedCall(context, arguments, names, grads, kept), grads[0])
     results: list[Partial | None] = []
     for (name, among), meta, wants in zip(recorded.places, recorded.inputs, wanted):

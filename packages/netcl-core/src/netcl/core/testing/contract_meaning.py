@@ -121,15 +121,17 @@ returns together, as split, chunk and unbind: a write in place into one of them 
 
 **The gradient of a row** is found in this order:
 
-1. `row.vjp(call, grad)`, if the row has one. `call` has each argument of the row as an attribute by name (tensors that
-   `row.saves` does not name are objects with shape, dtype, queue and ndim only), results as `out`, `out1`, ..., the
-   gradients of all outputs as `call.grads` (None if an output has none), `call.wants(name)`, true if the gradient of
-   that operand is wanted, `call.op(name, *args)`, which runs a row, and `call.again`, true if the gradient is
-   differentiated in turn: then all that it computes goes through `call.op`, else any means is allowed. `call.kept`
-   is what `gradients.take_kept` returned for the first result right after the call: an object of the core with an
-   attribute `version`, or None; it is freed with the tensors that the graph has saved. `grad` is `call.grads[0]`.
-   The result maps names of operands to gradients of their shapes, or to lists of these for an operand that is a
-   list; an operand that is missing has none. The gradient of a broadcast operand is summed to its shape by vjp.
+1. `row.vjp(call, grad)`, if the row has one. `call` has each argument of the row as an attribute by name (tensors
+   that `row.saves` does not name are objects with shape, dtype, queue and ndim only), results as `out`, `out1`,
+   ..., the gradients of all outputs as `call.grads` (None if an output has none), `call.wants(name)`, true if the
+   gradient of that operand is wanted, `call.op(name, *args)`, which runs a row, and `call.again`, true if the
+   gradient is differentiated in turn: then all that it computes goes through `call.op`, else any means is allowed.
+   `call.kept` is what `gradients.take_kept` returned for the first result right after the call: an object of the
+   core, or None. Its attribute `version` is a constant; `saves` is true if it is freed with the tensors that the
+   graph has saved; `separate(tensor)` is called before the result of the call is written into the memory of
+   `tensor`. `grad` is `call.grads[0]`. The result maps names of operands to gradients of their shapes, or to lists
+   of these for an operand that is a list; an operand that is missing has none. The gradient of a broadcast operand
+   is summed to its shape by vjp.
 2. A rule of netcl-autograd for a row without expression, by name (`netcl.autograd.rules`). Rules call rows of
    netcl-core that compute gradients (`index_select_grad`, `max_pool_grad`, ...); a core that gives its rows a vjp
    needs none of these.
