@@ -126,7 +126,6 @@ def test_the_version_compares_by_its_numbers():
     assert torch.version.cuda is None
 
 
-@pytest.mark.level("front")
 def test_installed_once_import_torch_finds_it_and_its_submodules():
     code = (
         "import netcl.torch; netcl.torch.install(); netcl.torch.install()\n"
@@ -138,6 +137,29 @@ def test_installed_once_import_torch_finds_it_and_its_submodules():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert "No module named 'torch.quantization' in netcl: there are no quantized dtypes" in done.stdout
+
+
+def test_a_program_trains_after_install_on_every_core():
+    code = (
+        "import netcl.torch; netcl.torch.install()\n"
+        "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+        "torch.manual_seed(0)\n"
+        "model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(36, 2))\n"
+        "updates = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)\n"
+        "x, y = torch.randn(8, 1, 5, 5), torch.tensor([0, 1] * 4)\n"
+        "losses = []\n"
+        "for _ in range(20):\n"
+        "    updates.zero_grad()\n    loss = F.cross_entropy(model(x), y)\n    loss.backward()\n    updates.step()\n"
+        "    losses.append(loss.item())\n"
+        "assert losses[-1] < 0.2 * losses[0], losses\n"
+        "assert torch.__name__ == type(torch).__module__.rpartition('.')[0] == 'netcl.torch'\n"
+        "w = torch.ones(2, requires_grad=True)\n"
+        "(slope,) = torch.autograd.grad((w**3).sum(), w, create_graph=True)\n"
+        "slope.sum().backward()\n"
+        "assert w.grad.tolist() == [6.0, 6.0]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
 
 
 def test_refused_names_raise_one_clear_sentence_when_they_are_used():

@@ -9,6 +9,7 @@ from netcl_core_kit.device import *  # noqa: F403
 from netcl_core_kit.device import CPUQueue, DeviceHandle, Queue, use_devices
 
 from netcl.core.device_profile import profile_of
+from netcl.core.pytorch_apart import keep_pytorch_apart as keep_pytorch_apart
 
 _GPUS = ("cuda", "xpu", "mps")
 

@@ -47,6 +47,7 @@ __all__ = [
     "drivers_loaded",
     "get_active_device",
     "get_default_device",
+    "keep_pytorch_apart",
     "manager",
     "set_default_device",
     "use_pytorch_names",
@@ -185,6 +186,13 @@ _drivers_loaded = False
 # True if "cuda" and "cpu" mean what a program written for PyTorch means by them: use_pytorch_names.
 _pytorch_names = False
 _GPU_NAMES = frozenset(("cuda", "hip", "mps", "xpu"))
+
+
+def keep_pytorch_apart() -> bool:
+    """Returns False, as this core does not compute by PyTorch. A core that does takes its modules out of ``sys.modules``,
+    so that the name torch is free, and finds them still; it returns True.
+    """
+    return False
 
 
 def use_pytorch_names(enabled: bool = True) -> None:

@@ -82,6 +82,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "device": "",
         "drivers_loaded": "()",
         "get_active_device": "()",
+        "keep_pytorch_apart": "()",
         "manager": "",
         "set_default_device": "(device)",
         "use_pytorch_names": "(enabled=True)",
