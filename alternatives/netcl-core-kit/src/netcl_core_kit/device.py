@@ -7,15 +7,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from netcl_core_kit import config
 from netcl_core_kit.errors import DeviceNotFoundError
 
 __all__ = [
-    "CPUQueue", "DeviceHandle", "DeviceManager", "Queue", "device", "get_active_device", "get_default_device", "manager",
+    "CPUQueue", "DeviceHandle", "DeviceManager", "DeviceProfile", "Queue", "device", "get_active_device", "get_default_device", "manager",
     "set_default_device", "use_devices", "use_pytorch_names",
 ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DeviceProfile:
+    """The capabilities of a device."""
+
+    name: str
+    vendor: str
+    device_type: str
+    compute_units: int
+    global_mem_size: int
+    has_fp16: bool = True
+    has_fp64: bool = True
 
 
 class Queue:

@@ -21,7 +21,7 @@ from netcl_core_kit.user_frame import call_site, level_outside
 
 __all__ = [
     "SYNONYMS", "TABLE", "Domain", "OpRow", "Snapshot", "call", "call_row", "execute", "explain", "own_form", "pop_hook",
-    "push_hook", "register_op", "row_of", "set_recorder", "snapshot", "use",
+    "push_hook", "register_op", "row_of", "set_recorder", "snapshot", "use", "use_builders",
 ]  # fmt: skip
 
 Hook = Callable[..., Any]
@@ -82,6 +82,7 @@ class _Core:
     engine_for: Any = None
     drawing_from: Any = None
     names: Any = None
+    evaluated: Any = None
 
 
 _core = _Core()
@@ -99,6 +100,11 @@ def use(
     """
     _core.tensor, _core.put, _core.names = tensor, put, names
     _core.engine_for, _core.drawing_from = engine_for, drawing_from
+
+
+def use_builders(evaluated: Callable[[OpRow, Any], None]) -> None:
+    """Tells the function that makes a `netcl_core_kit.builders.Builder` what computes a row."""
+    _core.evaluated = evaluated
 
 
 INSIDE = object()

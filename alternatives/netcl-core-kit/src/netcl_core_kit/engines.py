@@ -13,6 +13,7 @@ from netcl_core_kit.device import DeviceHandle, Queue, get_active_device, manage
 from netcl_core_kit.errors import BackendMismatchError, UnsupportedError
 
 __all__ = [
+    "EngineBase",
     "cpu_engine",
     "engine_for",
     "ensure_same_backend",
@@ -30,6 +31,65 @@ _engine: list[Any] = []
 def use_engine(engine: Callable[[DeviceHandle], Any]) -> None:
     """Tells the class of the engines of a core."""
     _engine[:] = [engine]
+
+
+class EngineBase:
+    """What computes on one queue, without what it computes: the device's names, and the errors that checks on the device
+    have reported. ``failed(holds, values, size)`` of a core is the position, the value and the size of the first element
+    for which ``holds`` is false, None if it is true for all.
+    """
+
+    context: Any = None
+    device_label: str = ""
+    name: str = ""
+    queue: Any = None
+
+    def __init__(self, handle: DeviceHandle) -> None:
+        self.handle = handle
+        self.queue = handle.queue
+        self.name = handle.backend
+        self.place = handle.queue.place
+        self.device_label = f"{handle.device_name} ({handle.selector})"
+        self._codes: list[tuple[str, type[Exception]]] = []
+        self._reported: list[tuple[Any, int, Any, Any]] = []
+        self._lock = threading.Lock()
+
+    def failed(self, holds: Any, values: Any, size: Any) -> tuple[int, Any, int] | None:
+        """The position, the value and the size of the first failure."""
+        raise NotImplementedError
+
+    def flag_code(self, message: str, error: type[Exception] = IndexError) -> int:
+        """The code under which a check raises ``error(message)`` at the next host read."""
+        with self._lock:
+            if (message, error) not in self._codes:
+                self._codes.append((message, error))
+            return self._codes.index((message, error)) + 1
+
+    def report(self, holds: Any, code: int, values: Any, size: Any) -> None:
+        """Notes a check: where ``holds`` is false the error of ``code`` is raised at the next host read."""
+        if self.place.type == "cpu" and bool(holds.all()):
+            return
+        with self._lock:
+            self._reported.append((holds, code, values, size))
+        if len(self._reported) > 256:
+            self.raise_reported()
+
+    def raise_reported(self) -> None:
+        """Raises the error of the first check that did not hold."""
+        if not self._reported:
+            return
+        with self._lock:
+            reported, self._reported = self._reported, []
+        for holds, code, values, size in reported:
+            found = self.failed(holds, values, size)
+            if found is not None:
+                position, value, length = found
+                message, error = self._codes[code - 1]
+                raise error(message.format(value=value, position=position, size=length, last=length - 1))
+
+    def describe(self, program: Any, shapes: Any) -> list[Any]:
+        """The kernels of a program: none."""
+        return []
 
 
 def engine_for(queue: Any = None) -> Any:

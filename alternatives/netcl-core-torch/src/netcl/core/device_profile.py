@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any
 
 import torch
+from netcl_core_kit.device import DeviceProfile
 
 __all__ = ["DeviceProfile", "profile_of"]
-
-
-@dataclass(frozen=True)
-class DeviceProfile:
-    """The capabilities of a device."""
-
-    name: str
-    vendor: str
-    device_type: str
-    compute_units: int
-    global_mem_size: int
-    has_fp16: bool = True
-    has_fp64: bool = True
 
 
 def profile_of(handle: Any) -> DeviceProfile:

@@ -127,7 +127,8 @@ def _nextafter(a: T, b: T) -> T:
         moved = ordered + step
         raw = torch.where(moved < 0, -moved | 0x8000, moved).to(torch.int16).view(a.dtype)
         raw = torch.where(torch.isnan(a) | torch.isnan(b), torch.full_like(a, nan), raw)
-        return torch.where(torch.isfinite(a) & torch.isfinite(raw), a + (raw - a).detach(), raw)
+        graph = torch.nextafter(a.float(), b.float()).to(a.dtype)  # which has the gradient
+        return torch.where(torch.isfinite(graph) & torch.isfinite(raw), graph + (raw - graph).detach(), raw)
     return torch.nextafter(a, b)
 
 
@@ -192,10 +193,9 @@ rows("widest", {
     "elementwise_unary(x: Tensor, expression='')": lambda x, expression="": _by_text(expression, x),
 })  # fmt: skip
 rows("float32", {
-    "multigammaln(x: Tensor, p)": lambda x, p: (
-        exactly("multigammaln", p >= 1, f"p is at least 1, not {p}"), torch.mvlgamma(as_float(x), p))[1],
-    "mvlgamma(x: Tensor, p)": lambda x, p: (
-        exactly("mvlgamma", p >= 1, f"p is at least 1, not {p}"), torch.mvlgamma(as_float(x), p))[1],
+    **{f"{name}(x: Tensor, p)": lambda x, p: (
+        exactly("multigammaln", p >= 1, f"p is at least 1, not {p}"), torch.mvlgamma(as_float(x), p))[1]
+       for name in ("multigammaln", "mvlgamma")},
     "polygamma(n, x: Tensor)": lambda n, x: torch.polygamma(n, as_float(x)),
 })  # fmt: skip
 rows("widest", {f"{name}(a: Tensor, b: Tensor)": pair(name, P[name]) for name in ["maximum", "minimum", "mod", "pow"]}, elementwise=True)  # fmt: skip

@@ -114,11 +114,7 @@ def _logdet(x: T) -> T:
 
 rows("half", {
     "matmul(a: Tensor, b: Tensor, tile=16, *, transpose_a=False, transpose_b=False)": _matmul,
-})  # fmt: skip
-rows("half", {
     "linear(x: Tensor, weight: Tensor, bias: Tensor | None = None)": _linear,
-})  # fmt: skip
-rows("half", {
     "einsum(equation, *operands: Tensor)": _einsum,
 })  # fmt: skip
 rows("float32", {
@@ -126,7 +122,7 @@ rows("float32", {
     "inverse(x: Tensor)": _inverse, "pinverse(x: Tensor, *, atol=None, rtol=None, hermitian=False)": _pinverse,
 }, dtypes="floating")  # fmt: skip
 rows("float32", {
-    "logdet(x: Tensor)": _logdet, "matrix_exp(x: Tensor)": lambda x: torch.linalg.matrix_exp(_square(as_float(x), "matrix_exp")),
+    "logdet(x: Tensor)": _logdet,
     "matrix_power(x: Tensor, n)": _power, "gradient(x: Tensor, *, spacing=1, axis=None, edge_order=1)": _gradient,
     "l2_normalize(x: Tensor, axis=-1, eps=1e-12)": _normalize,
     "cosine_similarity(a: Tensor, b: Tensor, axis=1, eps=1e-08)": _cosine

@@ -9,42 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
+from netcl_core_kit.arguments import attend, check_attention, check_recurrence, padding_of, sections_of, several
+from netcl_core_kit.ctc import ctc_arguments
 
 from netcl.core.dispatch import call
 from netcl.core.dtypes import NAMES
-from netcl.core.errors import DTypeError, ShapeError
-from netcl.core.layout import broadcast_shapes
+from netcl.core.errors import ShapeError
 from netcl.ops.kernels import HALF, T, as_float, composites, exactly, rows
 from netcl.ops.linalg import _alike
+from netcl.ops.random import _unit
 from netcl.ops.shape import _last
 from netcl.ops.table import _engine_of
-
-
-def _several(value: Any, rank: int) -> tuple[int, ...]:
-    if isinstance(value, (int, np.integer)):
-        return (int(value),) * rank
-    found = tuple(int(one) for one in value)
-    return found * rank if len(found) == 1 else found
-
-
-def _padding(
-    padding: Any, kernel: Any, stride: tuple[int, ...], dilation: tuple[int, ...], size: Any
-) -> list[tuple[int, int]]:
-    """The padding (before, after) of each axis."""
-    if padding == "valid":
-        return [(0, 0)] * len(stride)
-    if padding == "same":
-        found = []
-        for n, k, s, d in zip(size, kernel, stride, dilation):
-            whole = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
-            found.append((whole // 2, whole - whole // 2))
-        return found
-    if isinstance(padding, str):
-        raise ValueError(f"padding is a number, valid or same, not {padding!r}")
-    if isinstance(padding, (int, np.integer)):
-        return [(int(padding), int(padding))] * len(stride)
-    pairs = [(int(p), int(p)) if isinstance(p, (int, np.integer)) else (int(p[0]), int(p[1])) for p in padding]
-    return pairs * len(stride) if len(pairs) == 1 else pairs
 
 
 def _conv(rank: int, transposed: bool = False) -> Any:
@@ -55,21 +30,12 @@ def _conv(rank: int, transposed: bool = False) -> Any:
         x: T, weight: T, bias: T | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
         algo: str | None = None,
     ) -> T:  # fmt: skip
-        fits = x.dim() in (rank + 1, rank + 2) and weight.dim() == rank + 2
-        exactly(name, fits, f"x {tuple(x.shape)} and weight {tuple(weight.shape)} for {rank} spatial axes")
-        exactly(name, x.shape[-rank - 1] == weight.shape[1] * groups and weight.shape[0] % groups == 0,
-                f"x {tuple(x.shape)}, weight {tuple(weight.shape)}, groups {groups}: channels do not fit")  # fmt: skip
+        exactly(name, x.dim() in (rank + 1, rank + 2), f"x {tuple(x.shape)} for {rank} spatial axes")
         x, weight, bias = _alike(name, x, weight, bias)
-        steps, gaps = _several(stride, rank), _several(dilation, rank)
-        pairs = _padding(padding, weight.shape[2:], steps, gaps, x.shape[-rank:])
+        steps, gaps = several(stride, rank), several(dilation, rank)
+        pairs = padding_of(padding, weight.shape[2:], steps, gaps, x.shape[-rank:])
         if any(a != b for a, b in pairs):
             x, pairs = F.pad(x, [side for pair in reversed(pairs) for side in pair]), [(0, 0)] * rank
-        for n, k, (p, _), d in zip(x.shape[-rank:], weight.shape[2:], pairs, gaps):
-            exactly(
-                name,
-                n + 2 * p >= d * (k - 1) + 1,
-                f"the kernel {tuple(weight.shape[2:])} is larger than {tuple(x.shape)}",
-            )
         return function(x, weight, bias, steps, [a for a, _ in pairs], gaps, groups)  # type: ignore[no-any-return]
 
     return compute
@@ -99,8 +65,8 @@ def _conv_transpose(rank: int) -> Any:
         groups: int = 1, dilation: Any = 1,
     ) -> T:  # fmt: skip
         x, weight, bias = _alike("conv_transpose", x, weight, bias)
-        steps, gaps, more = _several(stride, rank), _several(dilation, rank), _several(output_padding, rank)
-        pairs = _padding(padding, weight.shape[2:], steps, gaps, x.shape[-rank:])
+        steps, gaps, more = several(stride, rank), several(dilation, rank), several(output_padding, rank)
+        pairs = padding_of(padding, weight.shape[2:], steps, gaps, x.shape[-rank:])
         if all(a == b for a, b in pairs) and all(m < max(s, d) for m, s, d in zip(more, steps, gaps)):
             return function(x, weight, bias, steps, [a for a, _ in pairs], more, groups, gaps)  # type: ignore[no-any-return]
         value = function(x, weight, None, steps, 0, 0, groups, gaps)
@@ -112,8 +78,8 @@ def _conv_transpose(rank: int) -> Any:
 
 def _im2col(x: T, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> T:
     rank = x.dim() - 2
-    kernel, steps, gaps = (_several(one, rank) for one in (kernel_size, stride, dilation))
-    pairs = _padding(padding, kernel, steps, gaps, x.shape[2:])
+    kernel, steps, gaps = (several(one, rank) for one in (kernel_size, stride, dilation))
+    pairs = padding_of(padding, kernel, steps, gaps, x.shape[2:])
     x = F.pad(x, [side for pair in reversed(pairs) for side in pair])
     for axis, (k, s, d) in enumerate(zip(kernel, steps, gaps)):
         x = x.unfold(2 + axis, d * (k - 1) + 1, s)[..., ::d]
@@ -147,9 +113,9 @@ def _max_pool(rank: int) -> Any:
         return_indices: bool = False,
     ) -> Any:  # fmt: skip
         _ranked(x, rank, name)
-        kernel = _several(kernel_size, rank)
-        steps = kernel if stride is None else _several(stride, rank)
-        given = (kernel, steps, _several(padding, rank), _several(dilation, rank), ceil_mode)
+        kernel = several(kernel_size, rank)
+        steps = kernel if stride is None else several(stride, rank)
+        given = (kernel, steps, several(padding, rank), several(dilation, rank), ceil_mode)
         values, places = function(_floating(x), *given, return_indices=True)
         return (values.to(x.dtype), places.to(torch.int32)) if return_indices else values.to(x.dtype)
 
@@ -168,39 +134,20 @@ def _avg_pool(rank: int) -> Any:
         count_include_pad: bool = True, divisor_override: int | None = None,
     ) -> T:  # fmt: skip
         _ranked(x, rank, name)
-        kernel = _several(kernel_size, rank)
-        steps = kernel if stride is None else _several(stride, rank)
-        given = [kernel, steps, _several(padding, rank), ceil_mode, count_include_pad]
+        kernel = several(kernel_size, rank)
+        steps = kernel if stride is None else several(stride, rank)
+        given = [kernel, steps, several(padding, rank), ceil_mode, count_include_pad]
         if divisor_override is not None and (not isinstance(divisor_override, int) or not divisor_override):
             raise ValueError(f"{name}: divisor_override is a whole number other than 0, not {divisor_override}")
-        if rank == 1 and divisor_override is not None:
-            wide = [(1, kernel[0]), (1, steps[0]), (0, given[2][0]), *given[3:], divisor_override]
-            return F.avg_pool2d(as_float(x).unsqueeze(-2), *wide).squeeze(-2)
         value = x.float() if rank == 3 and x.dtype in HALF else as_float(x)  # which PyTorch's CPU has not in half types
-        return function(value, *given, *(() if rank == 1 else (divisor_override,))).to(as_float(x).dtype)
+        return function(value, *given, divisor_override).to(as_float(x).dtype)  # type: ignore[no-any-return]
 
     return compute
 
 
-def _lp_pool(rank: int) -> Any:
-    average = _avg_pool(rank)
-
-    def compute(x: T, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> T:
-        total = average(as_float(x).abs() ** norm_type, kernel_size, stride, 0, ceil_mode, True, 1)
-        return total ** (1 / norm_type)  # type: ignore[no-any-return]
-
-    return compute
-
-
-def _sections(output_size: Any, x: T, rank: int) -> tuple[int, ...]:
-    given = (
-        (output_size,) * rank
-        if isinstance(output_size, (int, np.integer)) or output_size is None
-        else tuple(output_size)
-    )
-    given = given * rank if len(given) == 1 else given
-    exactly("adaptive pool", len(given) == rank, f"output_size {output_size} for {rank} axes")
-    return tuple(n if size is None else int(size) for size, n in zip(given, x.shape[-rank:]))
+def _lp_pool(x: T, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> T:
+    total = _avg_pool(3)(as_float(x).abs() ** norm_type, kernel_size, stride, 0, ceil_mode, True, 1)
+    return total ** (1 / norm_type)  # type: ignore[no-any-return]
 
 
 def _adaptive_avg(rank: int) -> Any:
@@ -208,7 +155,7 @@ def _adaptive_avg(rank: int) -> Any:
 
     def compute(x: T, output_size: Any) -> T:
         _ranked(x, rank, f"adaptive_avg_pool{rank}d")
-        return function(as_float(x), _sections(output_size, x, rank))  # type: ignore[no-any-return]
+        return function(as_float(x), sections_of(output_size, x, rank))  # type: ignore[no-any-return]
 
     return compute
 
@@ -218,7 +165,7 @@ def _adaptive_max(rank: int) -> Any:
 
     def compute(x: T, output_size: Any, return_indices: bool = False) -> Any:
         _ranked(x, rank, f"adaptive_max_pool{rank}d")
-        values, places = function(_floating(x), _sections(output_size, x, rank), return_indices=True)
+        values, places = function(_floating(x), sections_of(output_size, x, rank), return_indices=True)
         return (values.to(x.dtype), places.to(torch.int32)) if return_indices else values.to(x.dtype)
 
     return compute
@@ -231,21 +178,16 @@ def _fractional(rank: int) -> Any:
         x: T, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
         _random_samples: Any = None,
     ) -> Any:  # fmt: skip
-        from netcl.ops.random import _unit
-
         _ranked(x, rank, name)
-        batched, kernel, sizes = (
-            x if x.dim() == rank + 2 else x.unsqueeze(0),
-            _several(kernel_size, rank),
-            x.shape[-rank:],
-        )
         exactly(name, (output_size is None) != (output_ratio is None), "give either output_size or output_ratio")
-        ratio = (output_ratio,) * rank if isinstance(output_ratio, (int, float)) else output_ratio
-        given = [int(n * r) for n, r in zip(sizes, ratio)] if output_size is None else _several(output_size, rank)
+        batched = x if x.dim() == rank + 2 else x.unsqueeze(0)
         count = (*batched.shape[:2], rank)
         samples = _unit(math.prod(count), x.device) if _random_samples is None else torch.as_tensor(_random_samples)
         samples = samples.to(x.device, torch.float64).reshape(count)
-        places: Any = 0
+        sizes, kernel = x.shape[-rank:], several(kernel_size, rank)
+        ratio = (output_ratio,) * rank if isinstance(output_ratio, (int, float)) else output_ratio
+        given = [int(n * r) for n, r in zip(sizes, ratio)] if output_size is None else several(output_size, rank)
+        places = torch.arange(math.prod(sizes), device=x.device).reshape(sizes).expand(batched.shape)
         for axis, (n, k, out) in enumerate(zip(sizes, kernel, given)):
             exactly(name, out >= 1 and out + k - 1 <= n, f"{out} windows of {k} in {n}")
             # Of PyTorch's order of samples: the last axis first in two dimensions.
@@ -253,19 +195,13 @@ def _fractional(rank: int) -> Any:
             step = (n - k) / (out - 1) if out > 1 else 0.0
             first = ((torch.arange(out, device=x.device) + sample) * step).long() - (sample * step).long()
             first[..., -1] = n - k
-            own = first.unsqueeze(-1) + torch.arange(k, device=x.device)
-            shape = [
-                *own.shape[:2],
-                *(out if a == axis else 1 for a in range(rank)),
-                *(k if a == axis else 1 for a in range(rank)),
-            ]
-            places = places * n + own.reshape(shape)
-        places = places.reshape(*places.shape[: 2 + rank], -1)
-        flat = torch.gather(batched.flatten(2), 2, places.flatten(2)).reshape(places.shape)
-        key = torch.where(torch.isnan(flat), torch.inf, flat).detach()
-        best = (key == key.amax(-1, keepdim=True)).to(torch.uint8).argmax(-1, keepdim=True)
-        results = [torch.gather(one, -1, best).squeeze(-1) for one in (flat, places)]
-        values, where = results if x.dim() == rank + 2 else (one[0] for one in results)
+            own = (first.unsqueeze(-1) + torch.arange(k, device=x.device)).flatten(2)
+            index = own.reshape(*count[:2], *(-1 if one == axis else 1 for one in range(rank)))
+            index = index.expand([m if one != axis + 2 else out * k for one, m in enumerate(batched.shape)])
+            batched, places = (torch.gather(one, 2 + axis, index) for one in (batched, places))
+        values, where = getattr(F, f"max_pool{rank}d")(batched, kernel, kernel, return_indices=True)
+        found = values, places.flatten(2).gather(2, where.flatten(2)).reshape(where.shape)
+        values, where = found if x.dim() == rank + 2 else (one[0] for one in found)
         return (values, where) if return_indices else values
 
     return compute
@@ -273,8 +209,8 @@ def _fractional(rank: int) -> Any:
 
 def _unpool(rank: int) -> Any:
     def compute(x: T, indices: T, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> T:
-        kernel = _several(kernel_size, rank)
-        steps, pads = kernel if stride is None else _several(stride, rank), _several(padding, rank)
+        kernel = several(kernel_size, rank)
+        steps, pads = kernel if stride is None else several(stride, rank), several(padding, rank)
         size = None if output_size is None else list(output_size)
         if size is None:
             size = [(n - 1) * s - 2 * p + k for n, k, s, p in zip(x.shape[-rank:], kernel, steps, pads)]
@@ -393,26 +329,6 @@ def _heads(q: T, k: T, v: T, enable_gqa: bool) -> tuple[T, T]:
     return k, v
 
 
-def _checked(q: T, k: T, v: T, mask: T | None) -> None:
-    name = "scaled_dot_product_attention"
-    fits = min(q.dim(), k.dim(), v.dim()) >= 2 and q.shape[-1] == k.shape[-1] and k.shape[-2] == v.shape[-2]
-    try:
-        torch.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
-    except RuntimeError:
-        fits = False
-    exactly(name, fits, f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)} do not fit")
-    if not (q.is_floating_point() and q.dtype == k.dtype == v.dtype):
-        raise DTypeError(f"{name}: q, k and v have dtypes {q.dtype}, {k.dtype} and {v.dtype}")
-    if mask is not None:
-        if mask.dtype != torch.bool and not mask.is_floating_point():
-            raise DTypeError(f"{name}: a mask is bool or floating, not {mask.dtype}")
-        scores = (*q.shape[:-1], k.shape[-2])
-        broadcast_shapes([scores, tuple(mask.shape)], name)
-        exactly(
-            name, torch.broadcast_shapes(mask.shape, scores) == scores, f"mask {tuple(mask.shape)}, scores {scores}"
-        )
-
-
 def _weights(scores: T, mask: T | None = None, causal: bool = False, scale: float | None = None) -> T:
     return _softmax_of(as_float(scores) * (1 if scale is None else scale), mask, causal)
 
@@ -427,26 +343,11 @@ def _attention(
     enable_gqa: bool = False,
 ) -> T:
     k, v = _heads(q, k, v, enable_gqa)
-    _checked(q, k, v, mask)
+    check_attention(*(one if one is None else (NAMES[one.dtype], tuple(one.shape)) for one in (q, k, v, mask)))
     if q.device.type == "cpu" or mask is not None:
         wide = [one.float() if one.dtype in HALF else one for one in (q, k, v)]
         return torch.matmul(_scores(wide[0], wide[1], mask, is_causal, scale), wide[2]).to(q.dtype)
     return F.scaled_dot_product_attention(q, k, v, None, 0.0, is_causal, scale=scale)
-
-
-def _attend(
-    q: Any, k: Any, v: Any, mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, scale: Any = None,
-    enable_gqa: bool = False,
-) -> Any:  # fmt: skip
-    if mask is not None and is_causal:
-        raise ValueError("scaled_dot_product_attention takes either a mask or is_causal")
-    if not dropout_p:
-        return call("attention", q, k, v, mask, is_causal, scale, enable_gqa)
-    if enable_gqa and q.shape[-3] != k.shape[-3]:
-        k, v = (call("repeat", one, q.shape[-3] // k.shape[-3], -3) for one in (k, v))
-    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    weights = call("attention_weights", call("matmul", q, k, transpose_b=True), mask, is_causal, scale)
-    return call("matmul", call("dropout", weights, dropout_p), v)
 
 
 def _interpolate(
@@ -485,25 +386,8 @@ def _affine_grid(theta: T, size: Any, align_corners: bool = False) -> T:
 def _recurrence(
     x: T, weight: T, state: T, bias: T | None = None, cell: T | None = None, kind: str = "tanh", reverse: bool = False
 ) -> Any:
-    made, gates = x.dtype, {"lstm": 4, "gru": 3}.get(kind, 1)
-    if kind not in ("lstm", "gru", "tanh", "relu"):
-        raise ValueError(f"recurrence: kind is lstm, gru, tanh or relu, not {kind!r}")
-    number = weight.shape[-1]
-    exactly(
-        "recurrence",
-        x.dim() == 3 and tuple(weight.shape) == (gates * number, number) and x.shape[2] == gates * number,
-        f"kind {kind!r} takes (T, N, {gates} H) and ({gates} H, H), not {tuple(x.shape)}, {tuple(weight.shape)}",
-    )
-    one_step = (x.shape[1], number)
-    for name, given, wanted in (
-        ("state", state, one_step),
-        ("bias", bias, (gates * number,)),
-        ("cell", cell, one_step),
-    ):
-        exactly("recurrence", given is None or tuple(given.shape) == wanted,
-                f"a {name} of {() if given is None else tuple(given.shape)}, expected {wanted}")  # fmt: skip
-    if kind == "lstm" and cell is None:
-        raise ValueError("recurrence: an LSTM has a cell")
+    made, shapes = x.dtype, [None if one is None else tuple(one.shape) for one in (x, weight, state, bias, cell)]
+    check_recurrence(kind, *shapes)
     if made in HALF:
         x, weight, state, bias, cell = (one if one is None else one.float() for one in (x, weight, state, bias, cell))
     states: list[T] = []
@@ -536,25 +420,6 @@ def _recurrence(
     return whole(states), whole(cells), whole(values)
 
 
-def _refused(wrong: bool, given: Any, x: T, message: str) -> None:
-    """IndexError for host values at once, for values on the device at the next host read."""
-    if wrong and not isinstance(given, T):
-        raise IndexError(message)
-    if wrong:
-        engine, no = _engine_of([x]), torch.zeros(1, dtype=torch.bool, device=x.device)
-        engine.report(no, engine.flag_code(message), no, 1)
-
-
-def _lengths_in(name: str, given: Any, lengths: T, x: T, least: int, most: int) -> None:
-    """ValueError for a length on the host that is outside of [least, most], IndexError later for one on the device."""
-    holds = (lengths >= least) & (lengths <= most)
-    if not isinstance(given, T) and not bool(holds.all()):
-        raise ValueError(f"ctc_loss: {name} {lengths.tolist()} have to lie in {least} .. {most}")
-    engine, kind = _engine_of([x]), "labels" if name == "target_lengths" else "steps"
-    message = f"ctc_loss: sample {{position}} has {{value}} {kind}, where {least} to {{last}} are possible"
-    engine.report(holds, engine.flag_code(message), lengths, most + 1)
-
-
 def _ctc(
     log_probs: T, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
     zero_infinity: bool = False,
@@ -567,39 +432,12 @@ def _ctc(
     steps, count, classes = lp.shape
     if not 0 <= blank < classes:
         raise ValueError(f"ctc_loss: blank {blank} is none of {classes} classes")
-    host = [torch.as_tensor(np.asarray(one.cpu() if isinstance(one, T) else one)).to(torch.int64).reshape(-1)
-            for one in (input_lengths, target_lengths)]  # fmt: skip
-    labels = torch.as_tensor(np.asarray(targets.cpu() if isinstance(targets, T) else targets))
-    lengths_in, lengths = host
-    for name, found in (("input_lengths", lengths_in), ("target_lengths", lengths)):
-        exactly("ctc_loss", len(found) == count, f"{len(found)} {name} for {count} samples")
-    if labels.is_floating_point():
-        raise DTypeError(f"ctc_loss: targets of {NAMES[labels.dtype]}, expected integers")
-    labels = labels.to(torch.int64)
-    _lengths_in("input_lengths", input_lengths, lengths_in, lp, 1, steps)
-    lengths_in = lengths_in.clamp(0, steps)
-    if labels.dim() == 2:
-        exactly("ctc_loss", labels.shape[0] == count, f"targets {tuple(labels.shape)} for log_probs {tuple(lp.shape)}")
-        _lengths_in("target_lengths", target_lengths, lengths, lp, 0, labels.shape[1])
-        lengths = lengths.clamp(0, labels.shape[1])
-    most = int(lengths.max()) if count else 0
-    if labels.dim() == 1 and not (single and count == 1 and labels.numel() >= most):
-        exactly(
-            "ctc_loss",
-            labels.numel() == int(lengths.sum()),
-            f"{labels.numel()} targets in a row for target_lengths {lengths.tolist()}",
-        )
-        padded = torch.full((count, max(most, 1)), blank)
-        for row, part in enumerate(labels.split(lengths.tolist())):
-            padded[row, : len(part)] = part
-        labels = padded
-    labels = labels if labels.dim() == 2 else labels.reshape(1, -1)
-    exactly("ctc_loss", labels.shape[1] >= most, f"targets {tuple(labels.shape)} for lengths {lengths.tolist()}")
-    used = torch.arange(labels.shape[1]) < lengths.unsqueeze(1)
-    wrong = ((labels < 0) | (labels >= classes))[used].any()
-    _refused(bool(wrong), targets, lp, f"ctc_loss: a target is no class id in [0, {classes})")
-    labels = labels.clamp(0, classes - 1)
-    labels = torch.where(used, labels, blank).to(lp.device)
+    given = [
+        one.cpu().numpy() if isinstance(one, T) else np.asarray(one) for one in (targets, input_lengths, target_lengths)
+    ]
+    on_device = [isinstance(one, T) for one in (targets, input_lengths, target_lengths)]
+    found = ctc_arguments(_engine_of([lp]), *given, on_device, tuple(lp.shape), blank, single)
+    labels, lengths_in, lengths = (torch.as_tensor(one, device=lp.device) for one in found)
     path = torch.full((count, 2 * labels.shape[1] + 1), blank, device=lp.device)
     path[:, 1::2] = labels
     skips = F.pad((path[:, 2:] != path[:, :-2]) & (path[:, 2:] != blank), (2, 0))[:, : path.shape[1]]
@@ -607,13 +445,13 @@ def _ctc(
     emit = torch.gather(lp, 2, path.expand(steps, *path.shape))
     place = torch.arange(path.shape[1], device=lp.device)
     alpha = torch.where(place < 2, emit[0], low) if steps else torch.where(place < 0, 0.0, low).expand(path.shape)
-    alpha = torch.where((place == 0) | (lengths.to(lp.device).unsqueeze(1) > 0), alpha, low)
+    alpha = torch.where((place == 0) | (lengths.unsqueeze(1) > 0), alpha, low)
     for step in range(1, steps):
         one = F.pad(alpha, (1, 0), value=-1e30)[:, :-1]
         two = torch.where(skips, F.pad(alpha, (2, 0), value=-1e30)[:, :-2], low)
         moved = torch.logsumexp(torch.stack((alpha, one, two)), 0) + emit[step]
-        alpha = torch.where((step < lengths_in.to(lp.device)).unsqueeze(1), moved, alpha)
-    end = 2 * lengths.to(lp.device).unsqueeze(1)
+        alpha = torch.where((step < lengths_in).unsqueeze(1), moved, alpha)
+    end = 2 * lengths.unsqueeze(1)
     last = torch.gather(alpha, 1, end), torch.gather(alpha, 1, (end - 1).clamp(min=0))
     both = torch.logsumexp(torch.cat((last[0], torch.where(end > 0, last[1], low)), 1), 1)
     possible = both > -1e29
@@ -621,7 +459,7 @@ def _ctc(
     if reduction == "sum":
         return loss.sum()
     if reduction == "mean":
-        return (loss / lengths.to(lp.device).clamp(min=1)).mean()
+        return (loss / lengths.clamp(min=1)).mean()
     return loss[0] if single else loss
 
 
@@ -641,9 +479,6 @@ for _rank in (1, 2, 3):
     rows("widest", {
         f"max_pool{_rank}d(x: Tensor, kernel_size=2, stride=None, padding=0, dilation=1, ceil_mode=False, "
         "return_indices=False)": _max_pool(_rank),
-        f"avg_pool{_rank}d(x: Tensor, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
-        "divisor_override=None)": _avg_pool(_rank),
-        f"lp_pool{_rank}d(x: Tensor, norm_type, kernel_size, stride=None, ceil_mode=False)": _lp_pool(_rank),
         f"adaptive_avg_pool{_rank}d(x: Tensor, output_size)": _adaptive_avg(_rank),
         f"adaptive_max_pool{_rank}d(x: Tensor, output_size, return_indices=False)": _adaptive_max(_rank),
         f"max_unpool{_rank}d(x: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None)":
@@ -651,6 +486,8 @@ for _rank in (1, 2, 3):
 })  # fmt: skip
     if _rank > 1:
         rows("widest", {
+            f"avg_pool{_rank}d(x: Tensor, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+            "divisor_override=None)": _avg_pool(_rank),
             f"fractional_max_pool{_rank}d(x: Tensor, kernel_size, output_size=None, output_ratio=None, "
             "return_indices=False, _random_samples=None)": _fractional(_rank),
         })  # fmt: skip
@@ -667,7 +504,7 @@ composites("half", {
     f"batch_norm(x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, {_NORM}, training=False, "
     "momentum=0.1, eps=1e-05)": _batch_norm,
     "scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout_p=0.0, "
-    "is_causal=False, scale=None, enable_gqa=False)": _attend,
+    "is_causal=False, scale=None, enable_gqa=False)": attend,
 })  # fmt: skip
 rows("float32", {
     f"layer_norm(x: Tensor, normalized_shape, {_NORM}, eps=1e-05)": _layer_norm,
@@ -683,6 +520,7 @@ rows("float32", {
     "kind='tanh', reverse=False)": _recurrence,
 }, dtypes="floating")  # fmt: skip
 rows("widest", {
+    "lp_pool3d(x: Tensor, norm_type, kernel_size, stride=None, ceil_mode=False)": _lp_pool,
     "interpolate(x: Tensor, size=None, scale_factor=None, mode='nearest', align_corners=None, "
     "recompute_scale_factor=None, antialias=False)": _interpolate,
     "upsample(x: Tensor, size=None, scale_factor=None, mode='nearest', align_corners=None)": _interpolate,

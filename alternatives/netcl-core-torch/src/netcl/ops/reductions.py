@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -70,84 +70,65 @@ def _truth(name: str) -> Any:
     return compute
 
 
+def _comparable(x: T) -> T:
+    """x in a dtype of the same order in which PyTorch compares."""
+    return x.to(torch.uint8) if x.dtype == torch.bool else x.to(WIDER.get(x.dtype, x.dtype))
+
+
 def _position(name: str) -> Any:
-    function = torch.max if name == "argmax" else torch.min
+    """argmax or argmin: the first of equal elements, as PyTorch's, and of NaNs."""
+    function = getattr(torch, name)
 
     def compute(x: T, axis: int | None = None, keepdims: bool = False) -> T:
-        value = x.to(torch.int64) if x.dtype == torch.bool or x.dtype in WIDER else x
-        axes = axes_of(x, axis, name)
-        _none(x, axes, name)
-        if axis is None:
-            found = _first(function, value.reshape(-1), 0)
-            return found.reshape((1,) * x.dim()) if keepdims else found.reshape(())
-        if not x.dim():
-            return torch.zeros((), dtype=torch.int64, device=x.device)
-        found = _first(function, value, axes[0])
-        return found if keepdims else found.squeeze(axes[0])
+        _none(x, axes_of(x, axis, name), name)
+        found = function(_comparable(x), None if axis is None else axis_of(x, axis, name))
+        if not keepdims:
+            return found  # type: ignore[no-any-return]
+        return found.reshape((1,) * x.dim()) if axis is None else found.unsqueeze(axis)  # type: ignore[no-any-return]
 
     return compute
 
 
-def _first(function: Any, x: T, axis: int) -> T:
-    """The position of the first largest or smallest element, of the first NaN if there is one; ``axis`` has length 1."""
-    best = function(x, axis, keepdim=True).values
-    same = (x == best) | (torch.isnan(x) if x.is_floating_point() else False)
-    if x.is_floating_point():
-        same = torch.where(torch.isnan(best), torch.isnan(x), x == best)
-    return torch.max(same.to(torch.uint8), axis, keepdim=True).indices if x.device.type != "cpu" else (
-        same.to(torch.uint8).argmax(axis, keepdim=True))  # fmt: skip
+class _Pair(NamedTuple):
+    """Values and positions."""
+
+    values: T
+    indices: T
+
+
+def _pair_of(found: Any, x: T) -> _Pair:
+    """PyTorch's values and positions, in the dtype of x."""
+    return _Pair(found.values.to(x.dtype), found.indices)
 
 
 def _along(name: str) -> Any:
     """max or min: over all elements, or along an axis values and positions, of which the first gets the gradient."""
-    position, whole = _position(f"arg{name}"), _extreme(f"a{name}")
+    function, whole = getattr(torch, name), _extreme(f"a{name}")
 
     def compute(x: T, axis: Any = None, keepdims: bool = False) -> Any:
         if isinstance(axis, T):
             return getattr(torch, f"{name}imum")(x, axis)
         if axis is None:
             return whole(x, None, keepdims)
-        if not x.dim():
-            axis_of(x.reshape(1), axis, name)
-            return _pair(x.clone(), torch.zeros((), dtype=torch.int64, device=x.device))
-        places = position(x.detach(), axis_of(x, axis, name), True)
-        return _pair(*_dropped(torch.gather(x, axis, places), places, axis, keepdims))
+        axis = axis_of(x, axis, name)
+        _none(x, (axis,) if x.dim() else (), name)
+        return _pair_of(function(_comparable(x), axis, keepdims), x)
 
     return compute
 
 
-class _Pair(tuple):  # type: ignore[type-arg]
-    """Values and positions."""
+def _spread(name: str) -> Any:
+    """var or std, of half types in float32."""
+    function = getattr(torch, name)
 
-    _fields = ("values", "indices")
-    values = property(lambda self: self[0])
-    indices = property(lambda self: self[1])
+    def compute(x: T, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> T:
+        axes, x = axes_of(x, axis, name), as_float(x)
+        value = x.float() if x.dtype in HALF else x
+        if not axes:
+            value, axes, keepdims = value.unsqueeze(-1), (x.dim(),), False
+        return function(value, axes, correction=correction, keepdim=keepdims).to(x.dtype)  # type: ignore[no-any-return]
 
-    def __new__(cls, values: Any, indices: Any) -> Any:
-        return tuple.__new__(cls, (values, indices))
-
-
-def _pair(values: T, indices: T) -> Any:
-    return _Pair(values, indices)
-
-
-def _dropped(values: T, places: T, axis: int, keepdims: bool) -> tuple[T, T]:
-    return (values, places) if keepdims else (values.squeeze(axis), places.squeeze(axis))
-
-
-def _var(x: T, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> T:
-    axes, x = axes_of(x, axis, "var"), as_float(x)
-    if not axes:
-        x, axes = x.unsqueeze(-1), (x.dim(),)
-        return torch.var(x, axes, correction=int(correction))
-    wide = x.float() if x.dtype in HALF else x
-    return torch.var(wide, axes, correction=correction, keepdim=keepdims).to(x.dtype)
-
-
-def _std(x: T, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> T:
-    x = as_float(x)
-    wide = x.float() if x.dtype in HALF else x
-    return torch.std(wide, axes_of(x, axis, "std"), correction=correction, keepdim=keepdims).to(x.dtype)
+    return compute
 
 
 def _norm(x: T, p: Any = 2, axis: Any = None, keepdims: bool = False) -> T:
@@ -188,13 +169,7 @@ def _scan(function: Any, name: str) -> Any:
 def _cumulative(name: str) -> Any:
     """cummax or cummin: the position is the last of equal elements."""
     function = getattr(torch, name)
-
-    def compute(x: T, axis: int) -> Any:
-        axis = axis_of(x, axis, name)
-        values, places = function(x.to(WIDER[x.dtype]) if x.dtype in WIDER else x, axis)
-        return _pair(values.to(x.dtype), places)
-
-    return compute
+    return lambda x, axis: _pair_of(function(_comparable(x), axis_of(x, axis, name)), x)
 
 
 def _linear_recurrence(x: T, decay: T, axis: int = -1, reverse: bool = False) -> T:
@@ -209,58 +184,42 @@ def _linear_recurrence(x: T, decay: T, axis: int = -1, reverse: bool = False) ->
     return torch.stack(steps[::-1] if reverse else steps, axis) if steps else x.clone()
 
 
-def _sorted(x: T, axis: int, descending: bool) -> tuple[T, T]:
-    if not x.dim():
-        return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    value = x.to(WIDER.get(x.dtype, x.dtype)) if x.dtype != torch.bool else x.to(torch.uint8)
-    keys = value.detach() + 0 if value.is_floating_point() else value  # -0 equals 0
-    places = torch.sort(keys, dim=axis, descending=descending, stable=True).indices
-    return torch.gather(x, axis, places) if x.dtype not in WIDER else torch.gather(value, axis, places).to(
-        x.dtype
-    ), places
+def _sort(x: T, axis: int = -1, descending: bool = False, stable: bool = True) -> _Pair:
+    axis = axis_of(x, axis, "sort")
+    return _pair_of(torch.sort(_comparable(x), dim=axis, descending=descending, stable=True), x)
 
 
-def _sort(x: T, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    return _pair(*_sorted(x, axis_of(x, axis, "sort") if x.dim() else -1, descending))
+def _part(x: T, axis: int, start: int, length: int, descending: bool = False) -> _Pair:
+    """A part of the elements in order along an axis."""
+    found = _sort(x, axis, descending)
+    return _Pair(*(one.narrow(axis, start, length).clone() if x.dim() else one for one in found))
 
 
-def _topk(x: T, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def _topk(x: T, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> _Pair:
     axis = axis_of(x, axis, "topk")
-    if not x.dim():
-        return _pair(x.clone(), torch.zeros((), dtype=torch.int64, device=x.device))
-    exactly("topk", 0 <= k <= x.shape[axis], f"k {k} for an axis of {x.shape[axis]}")
-    values, places = _sorted(x, axis, largest)
-    return _pair(values.narrow(axis, 0, k).clone(), places.narrow(axis, 0, k).clone())
+    exactly("topk", 0 <= k <= (x.shape[axis] if x.dim() else 1), f"k {k} for shape {tuple(x.shape)}")
+    return _part(x, axis, 0, k, largest)
 
 
-def _kth(x: T, k: int, axis: int = -1, keepdims: bool = False) -> Any:
+def _kth(x: T, k: int, axis: int = -1, keepdims: bool = False) -> _Pair:
     axis = axis_of(x, axis, "kthvalue")
-    exactly("kthvalue", 1 <= k <= x.shape[axis], f"k {k} for an axis of {x.shape[axis]}")
-    values, places = _sorted(x, axis, False)
-    return _pair(*_dropped(values.narrow(axis, k - 1, 1), places.narrow(axis, k - 1, 1), axis, keepdims))
+    exactly("kthvalue", 1 <= k <= (x.shape[axis] if x.dim() else 1), f"k {k} for shape {tuple(x.shape)}")
+    found = _part(x, axis, k - 1, 1)
+    return found if keepdims or not x.dim() else _Pair(*(one.squeeze(axis) for one in found))
 
 
-def _median(x: T, axis: int | None = None, keepdims: bool = False) -> Any:
-    _none(x, axes_of(x, axis, "median"), "median")
-    whole = axis is None
-    flat, axis = (x.reshape(-1), 0) if whole else (x, axis_of(x, axis or 0, "median"))
-    if not flat.dim():
-        flat = flat.reshape(1)
-    values, places = _sorted(flat, axis, False)
-    middle = torch.full_like(places.narrow(axis, 0, 1), (flat.shape[axis] - 1) // 2)
-    if flat.is_floating_point():
-        number = torch.isnan(flat).sum(axis, keepdim=True)
-        middle = torch.where(number > 0, flat.shape[axis] - number, middle)
-    value, place = values.gather(axis, middle), places.gather(axis, middle)
-    if whole:
-        return value.reshape((1,) * x.dim() if keepdims else ())
-    return _pair(*_dropped(value, place, axis, keepdims))
+def _by_torch(name: str, default: int | None) -> Any:
+    """median or mode: PyTorch's values and positions along an axis, or the value of all elements."""
+    function = getattr(torch, name)
 
+    def compute(x: T, axis: int | None = default, keepdims: bool = False) -> Any:
+        _none(x, axes_of(x, axis, name), name)
+        if axis is None:
+            found = function(_comparable(x)).to(x.dtype)
+            return found.reshape((1,) * x.dim()) if keepdims else found
+        return _pair_of(function(_comparable(x), axis_of(x, axis, name), keepdims), x)
 
-def _mode(x: T, axis: int = -1, keepdims: bool = False) -> Any:
-    _none(x, axes_of(x, axis, "mode"), "mode")
-    found = torch.mode(_comparable(x), axis_of(x, axis, "mode"), keepdims)
-    return _pair(found.values.to(x.dtype), found.indices)
+    return compute
 
 
 def _searchsorted(
@@ -280,25 +239,24 @@ def _searchsorted(
 
 
 def _unique(x: T, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    return _runs(
-        torch.unique(_comparable(x), sorted=sorted, return_inverse=return_inverse, return_counts=return_counts), x
-    )
+    found = torch.unique(_comparable(x), return_inverse=True, return_counts=True)
+    return _distinct(x, found, None, return_inverse, return_counts)
 
 
 def _consecutive(x: T, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
     axis = None if axis is None else axis_of(x, axis, "unique_consecutive")
-    return _runs(
-        torch.unique_consecutive(_comparable(x), return_inverse=return_inverse, return_counts=return_counts, dim=axis),
-        x,
-    )
+    found = torch.unique_consecutive(_comparable(x), return_inverse=True, return_counts=True, dim=axis)
+    return _distinct(x, found, axis, return_inverse, return_counts)
 
 
-def _comparable(x: T) -> T:
-    return x.to(WIDER.get(x.dtype, x.dtype))
-
-
-def _runs(found: Any, x: T) -> Any:
-    return (found[0].to(x.dtype), *found[1:]) if isinstance(found, tuple) else found.to(x.dtype)
+def _distinct(x: T, found: Any, axis: int | None, return_inverse: bool, return_counts: bool) -> Any:
+    """The first of equal elements, which gets their gradient, and what else is wanted."""
+    _, inverse, counts = found
+    last = torch.full_like(counts, inverse.numel())
+    first = last.scatter_reduce(0, inverse.reshape(-1), torch.arange(inverse.numel(), device=x.device), "amin")
+    values = x.reshape(-1)[first] if axis is None else x.index_select(axis, first)
+    results = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return results if len(results) > 1 else values
 
 
 def _histc(x: T, bins: int = 100, min: float = 0, max: float = 0) -> T:
@@ -355,8 +313,8 @@ rows("float32", {
 rows("float32", {
     f"prod({_AXIS}, *, dtype=None)": _prod, f"amax({_AXIS})": _extreme("amax"), f"amin({_AXIS})": _extreme("amin"),
     f"max({_AXIS})": _along("max"), f"min({_AXIS})": _along("min"),
-    "var(x: Tensor, axis=None, correction=1, keepdims=False)": _var,
-    "std(x: Tensor, axis=None, correction=1, keepdims=False)": _std,
+    "var(x: Tensor, axis=None, correction=1, keepdims=False)": _spread("var"),
+    "std(x: Tensor, axis=None, correction=1, keepdims=False)": _spread("std"),
     "norm(x: Tensor, p=2, axis=None, keepdims=False)": _norm,
     f"logsumexp({_AXIS})": lambda x, axis=None, keepdims=False: torch.logsumexp(
         as_float(x), axes_of(x, axis, "logsumexp"), keepdim=keepdims) if x.dim() else as_float(x).clone(),
@@ -373,8 +331,10 @@ rows("widest", {
     "sort(x: Tensor, axis=-1, descending=False, stable=True)": _sort,
     "topk(x: Tensor, k, axis=-1, largest=True, sorted=True)": _topk,
     "kthvalue(x: Tensor, k, axis=-1, keepdims=False)": _kth,
-    "median(x: Tensor, axis=None, keepdims=False)": _median,
-    "mode(x: Tensor, axis=-1, keepdims=False)": _mode,
+    "median(x: Tensor, axis=None, keepdims=False)": _by_torch("median", None),
+    "mode(x: Tensor, axis=-1, keepdims=False)": _by_torch("mode", -1),
+    "unique(x: Tensor, sorted=True, return_inverse=False, return_counts=False)": _unique,
+    "unique_consecutive(x: Tensor, return_inverse=False, return_counts=False, axis=None)": _consecutive,
     "cummax(x: Tensor, axis)": _cumulative("cummax"), "cummin(x: Tensor, axis)": _cumulative("cummin"),
     "bincount(x: Tensor, weights: Tensor | None = None, minlength=0)": _bincount,
 })  # fmt: skip
@@ -382,8 +342,6 @@ rows("widest", {
     f"all({_AXIS})": _truth("all"), f"any({_AXIS})": _truth("any"),
     f"argmax({_AXIS})": _position("argmax"), f"argmin({_AXIS})": _position("argmin"),
     f"count_nonzero({_AXIS})": lambda x, axis=None, keepdims=False: _sum(x != 0, axis, keepdims),
-    "unique(x: Tensor, sorted=True, return_inverse=False, return_counts=False)": _unique,
-    "unique_consecutive(x: Tensor, return_inverse=False, return_counts=False, axis=None)": _consecutive,
     "searchsorted(sorted_sequence: Tensor, values: Tensor, right=False, side=None, out_int32=False)": _searchsorted,
     "histogram(x: Tensor, bins=10, range=None, density=False)": _histogram,
 }, gradient=False)  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from netcl_core_kit.arguments import pads_of
 from netcl_core_kit.shapes import basic, scalars
 
 from netcl.core.dtypes import TORCH, canonical
@@ -120,20 +121,8 @@ def _setitem(x: Any, key: Any, value: Any) -> None:
 # ---------------------------------------------------------------------------------------------------------- movement
 
 
-def _pads(pads: Any, rank: int) -> list[tuple[int, int]]:
-    if isinstance(pads, (int, np.integer)):
-        return [(int(pads), int(pads))] * rank
-    given = list(pads)
-    if given and isinstance(given[0], (list, tuple)):
-        exactly("pad", len(given) == rank, f"{len(given)} pairs for {rank} axes")
-        return [(int(a), int(b)) for a, b in given]
-    exactly("pad", len(given) % 2 == 0 and len(given) <= 2 * rank, f"pads {given} for {rank} axes")
-    pairs = [(int(given[place]), int(given[place + 1])) for place in range(0, len(given), 2)]
-    return [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
-
-
 def _pad(x: T, pads: Any, mode: str = "constant", value: float = 0.0) -> T:
-    pairs = _pads(pads, x.dim())
+    pairs = pads_of(pads, x.dim())
     if mode == "constant":
         return F.pad(x, [side for pair in reversed(pairs) for side in pair], "constant", value)
     if mode not in ("reflect", "replicate", "circular"):
@@ -150,19 +139,6 @@ def _pad(x: T, pads: Any, mode: str = "constant", value: float = 0.0) -> T:
             place = torch.where(place >= n, 2 * (n - 1) - place, place)
         x = x.index_select(axis, place % n if mode == "circular" else place.clamp(0, n - 1))
     return x
-
-
-def _roll(x: T, shift: Any, axis: Any = None) -> T:
-    if axis is None:
-        return torch.roll(x.reshape(-1), sum(shift) if isinstance(shift, (list, tuple)) else shift).reshape(x.shape)
-    axes = [axis] if isinstance(axis, int) else list(axis)
-    shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
-    exactly("roll", len(axes) == len(shifts), f"{len(shifts)} shifts for {len(axes)} axes")
-    return torch.roll(x, shifts, [axis_of(x, one, "roll") for one in axes])
-
-
-def _tile(x: T, reps: Any) -> T:
-    return x.tile((reps,) if isinstance(reps, int) else tuple(reps))
 
 
 def _repeat(x: T, repeats: Any, axis: int | None = None) -> T:
@@ -189,7 +165,6 @@ def _stack(tensors: Any, axis: int = 0) -> T:
 rows("widest", {
     "index(x: Tensor, key)": _index, "pad(x: Tensor, pads, mode='constant', value=0.0)": _pad,
     "flip(x: Tensor, axis=None)": lambda x, axis=None: x.flip(axes_of(x, axis, "flip")),
-    "roll(x: Tensor, shift, axis=None)": _roll, "tile(x: Tensor, reps)": _tile,
     "repeat(x: Tensor, repeats, axis=None)": _repeat, "tril(x: Tensor, diagonal=0)": lambda x, diagonal=0: torch.tril(x, diagonal),
     "triu(x: Tensor, diagonal=0)": lambda x, diagonal=0: torch.triu(x, diagonal),
     "cat(tensors: Tensor, axis=0)": _cat, "stack(tensors: Tensor, axis=0)": _stack,
