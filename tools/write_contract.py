@@ -54,6 +54,11 @@ name; a core may define it elsewhere. `netcl/__init__.py`, the lazy front, is ne
 alternative copies. `netcl.core.testing` is no part of the contract. Names of the front come from modules of netcl-core
 that the contract does not list (`netcl.core.tensor.factories`, `functions` and others); a core without such a module
 lacks these names, which only `netcl.torch` and programs use.
+
+A core need not write everything: `alternatives/netcl-core-kit` is a distribution that has what is equal in every core
+(errors, configuration, dtypes, the op table and its hooks, expressions and their texts, methods of Tensor that are made
+of rows, devices and selectors, and rows made of others), and its README says what a core tells it. Functions that may
+be absent are added by netcl-autograd (level ops-full).
 """
 
 

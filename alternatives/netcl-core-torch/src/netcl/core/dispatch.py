@@ -114,7 +114,7 @@ class Graph:
         if reads != "all":
             self.sources = [(None if made else tensor, made) for tensor, made in self.sources]
             for leaf in self.leaves.values():  # of which no node has saved the values
-                leaf.data = leaf.new_zeros(()).expand(leaf.shape)
+                leaf.data = leaf.new_empty(()).expand(leaf.shape)
 
     def source(self, position: int) -> Tensor:
         """The argument of a leaf as a tensor of netcl's graph."""

@@ -9,7 +9,7 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from netcl.core.device import keep_pytorch_apart, use_pytorch_names
+from netcl.core.device import free_torch_name, use_pytorch_names
 from netcl.core.tensor.generator import default_generator
 from netcl.torch import tree
 
@@ -65,11 +65,11 @@ def install() -> None:
     netcl.torch_vision, and gives the names of devices (``netcl.core.device.use_pytorch_names``) and the seed of the
     process's generator (``Generator.numbers``) PyTorch's meaning.
 
-    May be called again. Raises RuntimeError if PyTorch itself has been imported, but by a netcl-core that computes by it
-    (netcl-core-torch): PyTorch's modules are then found by that core and by PyTorch alone.
+    May be called again. Raises RuntimeError if PyTorch itself has been imported, unless by a netcl-core that computes
+    by it (netcl-core-torch): PyTorch's modules are then found by that core and by PyTorch alone.
     """
     loaded = sys.modules.get("torch")
-    if loaded is not None and loaded is not sys.modules[tree.ROOT] and not keep_pytorch_apart():
+    if loaded is not None and loaded is not sys.modules[tree.ROOT] and not free_torch_name():
         raise RuntimeError("install: PyTorch itself has been imported; call netcl.torch.install() before it is")
     for place, module in tree.modules().items():
         sys.modules[place] = module

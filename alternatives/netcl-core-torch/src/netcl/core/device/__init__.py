@@ -9,7 +9,7 @@ from netcl_core_kit.device import *  # noqa: F403
 from netcl_core_kit.device import CPUQueue, DeviceHandle, Queue, use_devices
 
 from netcl.core.device_profile import profile_of
-from netcl.core.pytorch_apart import keep_pytorch_apart as keep_pytorch_apart
+from netcl.core.torch_name import free_torch_name as free_torch_name
 
 _GPUS = ("cuda", "xpu", "mps")
 

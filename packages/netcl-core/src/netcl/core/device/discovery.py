@@ -45,9 +45,9 @@ __all__ = [
     "Selector",
     "device",
     "drivers_loaded",
+    "free_torch_name",
     "get_active_device",
     "get_default_device",
-    "keep_pytorch_apart",
     "manager",
     "set_default_device",
     "use_pytorch_names",
@@ -188,9 +188,9 @@ _pytorch_names = False
 _GPU_NAMES = frozenset(("cuda", "hip", "mps", "xpu"))
 
 
-def keep_pytorch_apart() -> bool:
-    """Returns False, as this core does not compute by PyTorch. A core that does takes its modules out of ``sys.modules``,
-    so that the name torch is free, and finds them still; it returns True.
+def free_torch_name() -> bool:
+    """Returns False, as this core does not compute by PyTorch. A core that does takes PyTorch's modules out of
+    ``sys.modules``, so that the name torch is free, finds them still, and returns True.
     """
     return False
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["keep_pytorch_apart"]
+__all__ = ["free_torch_name"]
 
 _INSIDE = ("torch", "netcl.core", "netcl.ops", "netcl_core_kit", "functorch", "torchgen")
 _own: dict[str, Any] = {}
@@ -40,7 +40,7 @@ def _load_classes() -> None:
             call(one)
 
 
-def keep_pytorch_apart() -> bool:
+def free_torch_name() -> bool:
     """Takes PyTorch out of ``sys.modules``, so that the name torch is free; imports of it by PyTorch and by this core
     find it still. Returns True.
     """
