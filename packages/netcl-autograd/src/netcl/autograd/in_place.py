@@ -163,7 +163,7 @@ def _keep_saved(step: GradNode, target: Tensor, value: Tensor) -> list[int]:
     As in PyTorch, ``target`` as a second operand too is not copied: ``x *= x`` makes backward raise.
     """
     outputs: list[int] = []
-    kept = list(step.saved or ())
+    kept: list[Any] = list(step.saved or ())
     copied = False
     for position, tensor in enumerate(kept):
         if not isinstance(tensor, Tensor):  # what a core has kept
