@@ -24,6 +24,8 @@ from netcl.distributed.training.buckets import Buckets
 from netcl.distributed.transports.local import LocalGroup
 from netcl.runtime.capture import capture
 
+pytestmark = pytest.mark.level("staging", "capture")
+
 RANKS = Path(__file__).parent / "ranks"
 COUNT = 3_000_017
 

@@ -208,7 +208,8 @@ place. What cannot be replayed (a host read, another shape) raises CaptureError.
     "staging": """
 `Staging` makes memory of the host, which processes may share, page-locked for a device. Copies between it and parts of
 tensors, and the work of a queue so far, are `Pending`. `host_call(action, reads, out)` calls a function in the order of
-a queue, also in each replay of a captured step. `packed_tensors` makes tensors that are parts of one.
+a queue, also in each replay of a captured step. `packed_tensors` makes tensors that are parts of one. A core with this
+level has the variable DIST_STAGING of docs/reference/variables.md.
 """,
     "profiling": """
 `with profile() as p:` collects the kernels or calls of its block with their times; `p.table()` is the report.

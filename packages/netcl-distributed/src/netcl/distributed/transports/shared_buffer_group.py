@@ -64,9 +64,8 @@ class SharedBufferGroup(ProcessGroup):
         return exchange if exchange.gathers and exchange.queue == x.queue else None
 
     def _new_exchange(self, handle: DeviceHandle, always: bool) -> StagedExchange | None:
-        staged = config.get("DIST_STAGING")
+        staged = config.get("DIST_STAGING") if "staging" in LEVELS else "off"
         wanted = staged == "on" or (staged == "auto" and (always or handle.device_type == "gpu"))
-        wanted = wanted and "staging" in LEVELS
         if not self._all(wanted):
             return None
         segment = self._new_segment()
