@@ -64,6 +64,7 @@ def test_positional_arguments_of_losses_are_in_pytorchs_order(x):
     assert torch.equal(total, F.binary_cross_entropy_with_logits(x, ones, reduction="sum", pos_weight=ones * 2))
 
 
+@pytest.mark.level("front")
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4), (2, 3, 4, 5)])
 def test_softmax_without_a_dim_guesses_it_as_pytorch_does(shape):
     given = torch.ones(shape)
@@ -87,6 +88,7 @@ def test_rms_norm_has_the_epsilon_of_the_dtype():
     assert F.rms_norm(small, (4,))[0, 0].item() == pytest.approx(1e-3 / (1e-6 + 2.0**-23) ** 0.5)
 
 
+@pytest.mark.level("front")
 def test_functions_take_pytorchs_forms(x):
     assert torch.allclose(input=x, other=x)
     assert torch.equal(input=x, other=x)
@@ -106,6 +108,7 @@ def test_functions_take_pytorchs_forms(x):
     assert torch.pinverse(torch.eye(2), rcond=1e-10).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
+@pytest.mark.level("front")
 def test_results_have_pytorchs_fields(x):
     square = torch.eye(2) * 3
     assert torch.linalg.eigh(square).eigenvalues.tolist() == [3.0, 3.0]
@@ -118,6 +121,7 @@ def test_results_have_pytorchs_fields(x):
     assert counts.bin_edges.tolist() == [0.0, 1.5, 3.0]
 
 
+@pytest.mark.level("front")
 def test_limits_of_dtypes_are_objects_of_pytorchs_form():
     assert torch.finfo(torch.float32).tiny == pytest.approx(2.0**-126)
     assert torch.finfo().dtype == "float32"
@@ -182,12 +186,18 @@ TEXTS = [
 ]
 
 
+@pytest.mark.level("front")
 @pytest.mark.parametrize(("values", "dtype", "text"), TEXTS)
 def test_tensors_print_as_pytorchs(pytorch_names, numpy_device, values, dtype, text):
     assert repr(torch.tensor(values, dtype=dtype)) == text
 
 
+<<<<<<< HEAD
 def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names, numpy_device):
+=======
+@pytest.mark.level("front")
+def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names):
+>>>>>>> 0c42861a (Mark tests of PyTorch's forms and texts by the level front)
     assert repr(torch.arange(2000)) == "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])"
     assert repr(nn.Parameter(torch.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
     assert repr(torch.ones(2, requires_grad=True) * 2) == "tensor([2., 2.], grad_fn=<MulBackward0>)"
@@ -195,6 +205,7 @@ def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names, numpy_device):
     assert f"{torch.tensor(1.5)} {torch.tensor(2.0):.2f} {torch.ones(1)}" == "1.5 2.00 tensor([1.])"
 
 
+<<<<<<< HEAD
 def test_states_are_ordered_dicts_also_in_files(tmp_path):
     state = nn.Linear(2, 1).state_dict()
     assert type(state) is OrderedDict
@@ -204,6 +215,9 @@ def test_states_are_ordered_dicts_also_in_files(tmp_path):
     assert found["model"]["weight"].tolist() == state["weight"].tolist()
 
 
+=======
+@pytest.mark.level("front")
+>>>>>>> 0c42861a (Mark tests of PyTorch's forms and texts by the level front)
 def test_sizes_dtypes_and_devices_print_as_pytorchs(pytorch_names):
     assert repr(torch.ones(2, 3).shape) == repr(torch.ones(2, 3).size()) == "torch.Size([2, 3])"
     assert torch.ones(2, 3).shape.numel() == 6
@@ -215,6 +229,7 @@ def test_sizes_dtypes_and_devices_print_as_pytorchs(pytorch_names):
     assert repr(torch.device("cpu")) == "device(type='cpu')"
 
 
+@pytest.mark.level("front")
 def test_texts_are_netcls_own_without_the_setting():
     assert repr(torch.ones(2, 3).shape) == "(2, 3)"
     assert repr(torch.float32) == "netcl.float32"
@@ -248,6 +263,7 @@ def test_modules_that_are_not_there_say_so():
     ]
 
 
+@pytest.mark.level("front")
 def test_a_program_prints_as_under_pytorch(tmp_path: Path):
     program = tmp_path / "program.py"
     program.write_text(
