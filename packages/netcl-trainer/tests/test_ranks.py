@@ -15,7 +15,12 @@ SCRIPT = Path(__file__).parent / "trained_by_ranks.py"
 
 @pytest.mark.parametrize("kind", ["whole", "divided"])
 @pytest.mark.parametrize(
-    ("place", "staging"), [("cpu", "on"), ("cpu", "auto"), pytest.param("pocl", "on", marks=pytest.mark.deep)]
+    ("place", "staging"),
+    [
+        pytest.param("cpu", "on", marks=pytest.mark.level("staging")),
+        ("cpu", "auto"),
+        pytest.param("pocl", "on", marks=pytest.mark.deep),
+    ],
 )
 def test_ranks_replay_their_steps_together(place: str, staging: str, kind: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "netcl.distributed.run", "-n", "2", "--timeout", "60", str(SCRIPT)]

@@ -12,6 +12,7 @@ from netcl_core_kit import gradients, in_place
 from netcl_core_kit.dispatch import TABLE, _core, _local, call_row
 from netcl_core_kit.dtypes import canonical, is_floating, itemsize, kind
 from netcl_core_kit.errors import DTypeError, ShapeError
+from netcl_core_kit.host_draws import draw_on_host
 
 __all__ = ["HostTransfer", "TensorBase", "as_method"]
 
@@ -376,6 +377,11 @@ class TensorBase:
         """Sets the elements to whole numbers in [from_, to), or from 0 to the largest that the dtype has."""
         digits = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8, "bool": 0}
         bits = digits.get(self.dtype, itemsize(self.dtype) * 8 - (not self.dtype.startswith("u")))
+        if to is None:
+            with _core.drawing_from(generator):
+                array = draw_on_host(self.engine, "random", self.shape, self.dtype)
+            if array is not None:
+                return in_place.copy(self, array)
         return self._draw("randint", generator, from_, 2**bits + (bits in (24, 53)) if to is None else to)
 
     def exponential_(self, lambd: float = 1.0, *, generator: Any = None) -> Any:
