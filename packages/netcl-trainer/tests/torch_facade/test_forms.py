@@ -192,12 +192,8 @@ def test_tensors_print_as_pytorchs(pytorch_names, numpy_device, values, dtype, t
     assert repr(torch.tensor(values, dtype=dtype)) == text
 
 
-<<<<<<< HEAD
-def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names, numpy_device):
-=======
 @pytest.mark.level("front")
-def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names):
->>>>>>> 0c42861a (Mark tests of PyTorch's forms and texts by the level front)
+def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names, numpy_device):
     assert repr(torch.arange(2000)) == "tensor([   0,    1,    2,  ..., 1997, 1998, 1999])"
     assert repr(nn.Parameter(torch.ones(2))) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
     assert repr(torch.ones(2, requires_grad=True) * 2) == "tensor([2., 2.], grad_fn=<MulBackward0>)"
@@ -205,7 +201,6 @@ def test_long_tensors_and_graphs_print_as_pytorchs(pytorch_names):
     assert f"{torch.tensor(1.5)} {torch.tensor(2.0):.2f} {torch.ones(1)}" == "1.5 2.00 tensor([1.])"
 
 
-<<<<<<< HEAD
 def test_states_are_ordered_dicts_also_in_files(tmp_path):
     state = nn.Linear(2, 1).state_dict()
     assert type(state) is OrderedDict
@@ -215,9 +210,7 @@ def test_states_are_ordered_dicts_also_in_files(tmp_path):
     assert found["model"]["weight"].tolist() == state["weight"].tolist()
 
 
-=======
 @pytest.mark.level("front")
->>>>>>> 0c42861a (Mark tests of PyTorch's forms and texts by the level front)
 def test_sizes_dtypes_and_devices_print_as_pytorchs(pytorch_names):
     assert repr(torch.ones(2, 3).shape) == repr(torch.ones(2, 3).size()) == "torch.Size([2, 3])"
     assert torch.ones(2, 3).shape.numel() == 6
