@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from math import inf, nan
 from typing import Any
 
 import torch
@@ -13,8 +13,6 @@ from netcl.core.errors import DTypeError
 from netcl.core.expr import FUNCTIONS as P
 from netcl.core.expr import Load, compute, parse
 from netcl.ops.kernels import WIDER, T, as_float, broadcast_shapes, exactly, numbers, pair, rows, unified
-
-nan = math.nan
 
 
 def _float(name: str) -> Any:
@@ -81,17 +79,18 @@ def _limits(x: T, min: Any, max: Any) -> tuple[T, Any, Any]:
 
 
 def _clamp(x: T, min: Any = None, max: Any = None) -> T:
+    """The gradient at a limit goes to x, as in PyTorch up to 2.13; from 2.14 on its own clamp has none there."""
     x, low, high = _limits(x, min, max)
-    return x.clone() if low is None and high is None else torch.clamp(x, low, high)
+    if (low is None and high is None) or not x.is_floating_point():
+        return x.clone() if low is None and high is None else torch.clamp(x, low, high)
+    least, most = -inf if low is None else low, inf if high is None else high
+    above, below = (x > most) | torch.as_tensor(most < least), (x < least) & torch.as_tensor(least < most)
+    limit = torch.where(above, most, torch.where(below, least, torch.clamp(x, low, high).detach()))
+    return torch.where((x >= least) & (x <= most), x, limit)
 
 
 def _cast(x: T, *, dtype: str = "float32") -> T:
-    made = TORCH[canonical(dtype)]
-    if made == torch.bool:
-        return x != 0
-    if x.dtype == made:
-        return x.clone()
-    return x.to(made)
+    return x.to(TORCH[canonical(dtype)], copy=True)
 
 
 def _logit(x: T, eps: Any = None) -> T:
