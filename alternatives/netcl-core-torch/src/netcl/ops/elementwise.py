@@ -85,7 +85,8 @@ def _clamp(x: T, min: Any = None, max: Any = None) -> T:
         return x.clone() if low is None and high is None else torch.clamp(x, low, high)
     least, most = -inf if low is None else low, inf if high is None else high
     above, below = (x > most) | torch.as_tensor(most < least), (x < least) & torch.as_tensor(least < most)
-    limit = torch.where(above, most, torch.where(below, least, torch.clamp(x, low, high).detach()))
+    value = torch.clamp(x, low, high).detach()
+    limit = torch.where(above & ~value.isnan(), most, torch.where(below & ~value.isnan(), least, value))
     return torch.where((x >= least) & (x <= most), x, limit)
 
 

@@ -103,7 +103,7 @@ def _ones(like: Tensor) -> Tensor:
 
 
 def _vector(tensors: list[Tensor]) -> Tensor:
-    return ag.cat([ag.reshape(t, (t.numel(),)) for t in tensors], axis=0)
+    return ag.cat([ag.reshape(t, (t.size,)) for t in tensors], axis=0)
 
 
 class PruningContainer(BasePruningMethod):
@@ -199,7 +199,7 @@ class _Elements(_ByAmount):
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Returns ``default_mask`` with 0 for the elements of the lowest scores."""
-        count, mask = self._count(t.numel()), default_mask.clone()
+        count, mask = self._count(t.size), default_mask.clone()
         if count:
             lowest = self._scores(t).reshape(-1).topk(count, largest=False).indices
             mask.view(-1)[lowest] = 0
@@ -411,8 +411,8 @@ def global_unstructured(
         start = 0
         parts = []
         for tensor in tensors:
-            parts.append(mask[start : start + tensor.numel()].reshape(tensor.shape))
-            start += tensor.numel()
+            parts.append(mask[start : start + tensor.size].reshape(tensor.shape))
+            start += tensor.size
     for (module, name), part in zip(pairs, parts):
         custom_from_mask(module, name, part)
 
