@@ -199,11 +199,11 @@ class _Elements(_ByAmount):
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Returns ``default_mask`` with 0 for the elements of the lowest scores."""
-        count, mask = self._count(t.size), default_mask.clone()
+        count, mask = self._count(t.size), default_mask.clone().reshape(-1)
         if count:
-            lowest = self._scores(t).reshape(-1).topk(count, largest=False).indices
-            mask.view(-1)[lowest] = 0
-        return mask
+            _, lowest = ag.topk(self._scores(t).reshape(-1), count, largest=False)
+            mask[lowest] = 0
+        return mask.reshape(t.shape)
 
 
 class RandomUnstructured(_Elements):
@@ -267,7 +267,8 @@ class RandomStructured(_Slices):
 
     def _kept(self, t: Tensor, count: int) -> Tensor:
         scores = _random((t.shape[_axis(self.dim, t)],), "float32", t)
-        return scores > scores.kthvalue(count).values
+        lowest, _ = ag.topk(scores, count, largest=False)
+        return scores > lowest[count - 1]
 
     @classmethod
     def apply(  # type: ignore[override]
@@ -286,8 +287,9 @@ class LnStructured(_Slices):
 
     def _kept(self, t: Tensor, count: int) -> Tensor:
         dim = _axis(self.dim, t)
-        norms = t.norm(p=self.n, dim=tuple(axis for axis in range(t.ndim) if axis != dim))
-        return norms.topk(t.shape[dim] - count, largest=True).indices
+        norms = ag.norm(t, self.n, tuple(axis for axis in range(t.ndim) if axis != dim))
+        _, highest = ag.topk(norms, t.shape[dim] - count)
+        return highest
 
     @classmethod
     def apply(  # type: ignore[override]
