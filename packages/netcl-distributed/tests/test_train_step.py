@@ -73,6 +73,7 @@ def together(
         return losses, {name: value.numpy() for name, value in model.named_parameters()}, step
 
 
+@pytest.mark.level("staging", "capture")
 def test_all_devices_have_the_numbers_of_one(handles: list[DeviceHandle]) -> None:
     losses, values = alone(handles[0])
     eager_losses, eager, _ = together(handles, capture=False)
@@ -100,6 +101,7 @@ def test_masks_of_dropout_depend_on_the_sample_and_the_step_is_not_captured(hand
     assert not any(rank._captured for rank in step._ranks)
 
 
+@pytest.mark.level("staging", "capture")
 def test_a_frozen_parameter_or_another_mode_is_captured_again() -> None:
     with device("cpu"):
         model = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 5))
@@ -117,6 +119,7 @@ def test_a_frozen_parameter_or_another_mode_is_captured_again() -> None:
         step.close()
 
 
+@pytest.mark.level("staging", "capture")
 def test_a_loss_that_reads_a_value_stays_eager_with_a_warning() -> None:
     with device("cpu"):
         model = network()
@@ -171,6 +174,7 @@ def test_devices_of_one_kind_keep_equal_shares() -> None:
         assert model.weights == [0.5, 0.5]
 
 
+@pytest.mark.level("staging", "capture")
 def test_ranks_replay_the_same_steps(
     tmp_path: Path, launch: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
