@@ -194,8 +194,9 @@ def _is_count(amount: Any) -> bool:
 class _Elements(_ByAmount):
     PRUNING_TYPE = "unstructured"
 
+    @abstractmethod
     def _scores(self, t: Tensor) -> Tensor:
-        raise NotImplementedError
+        """The number of each element; the lowest are pruned."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Returns ``default_mask`` with 0 for the elements of the lowest scores."""
@@ -241,9 +242,9 @@ class _Slices(_ByAmount):
         super().__init__(amount)
         self.dim: int = dim
 
+    @abstractmethod
     def _kept(self, t: Tensor, count: int) -> Tensor:
         """The slices to keep: their indices, or True for each of them."""
-        raise NotImplementedError
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Returns ``default_mask`` with 0 for the slices along ``dim`` that are pruned."""
