@@ -288,7 +288,7 @@ class RNNBase(_Weights):
         product, weight, bias = self._products(x, suffix)
         project = getattr(self, f"weight_hr{suffix}") if self.proj_size else None
         narrow = product.dtype if product.dtype in ("float16", "bfloat16") else None
-        given = [product, weight, state[0], bias, state[1] if self.states > 1 else None, project]
+        given: list[Any] = [product, weight, state[0], bias, state[1] if self.states > 1 else None, project]
         if narrow:
             given = [None if t is None else ag.cast(t, dtype="float32") for t in given]
         product, weight, first, bias, cell, project = given

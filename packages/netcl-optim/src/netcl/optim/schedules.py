@@ -351,12 +351,12 @@ class OneCycleLR(Scheduler):
         reached at the last step, and the step after it, which nothing is updated by, goes on along the last phase, as
         in PyTorch, but not below 0.
         """
-        start = 0.0
-        for phase in self._schedule_phases:
-            end = phase["end_step"]
-            if epoch <= end or phase is self._schedule_phases[-1]:
+        start, phase = 0.0, self._schedule_phases[0]
+        for following in self._schedule_phases[1:]:
+            if epoch <= phase["end_step"]:
                 break
-            start = end
+            start, phase = phase["end_step"], following
+        end = phase["end_step"]
         first, last = float(group[phase[f"start_{what}"]]), float(group[phase[f"end_{what}"]])
         done = (epoch - start) / (end - start) if end != start else 1.0
         if self._anneal_func_type == "linear":
