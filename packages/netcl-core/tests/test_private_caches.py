@@ -188,6 +188,18 @@ def test_an_empty_folder_of_pocl_is_unset(tmp_path):
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[2.0, 2.0, 2.0]", "")
 
 
+def test_a_bad_variable_is_reported_once_and_leaves_no_folder_behind(tmp_path):
+    """Also at the end of the process, which waits for the queue before the folder is removed."""
+    try:
+        manager.default("pocl")
+    except DeviceNotFoundError:
+        pytest.skip("the OpenCL driver pocl is not installed")
+    done = run(SUM, tmp_path, NETCL_DEVICE="pocl", POCL_CACHE_DIR="/proc", NETCL_WATCHDOG_S="-1")
+    assert done.returncode == 1
+    assert done.stderr.count("ConfigError") == 1, done.stderr
+    assert not list(tmp_path.glob("netcl-pocl-*"))
+
+
 @pytest.mark.parametrize("driver", ["pocl", "intel"])
 @pytest.mark.parametrize(
     "environment",

@@ -19,6 +19,7 @@ from threading import get_ident
 from typing import Any
 
 from netcl.core import config
+from netcl.core.device import health
 from netcl.core.device.health import kernel_names, launch_log
 from netcl.core.errors import ConfigError
 
@@ -34,10 +35,10 @@ _lock = threading.Lock()
 
 
 def begin(subject: Any) -> None:
-    """A wait of this thread begins."""
-    _waits[get_ident()] = (time.monotonic(), subject)
-    if not _watching:
+    """A wait of this thread begins. Raises ConfigError for a bad NETCL_WATCHDOG_S, not at the end of the process."""
+    if not _watching and not health.ending:
         _start()
+    _waits[get_ident()] = (time.monotonic(), subject)
 
 
 def end() -> None:
