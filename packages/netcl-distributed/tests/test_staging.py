@@ -19,6 +19,7 @@ from netcl.core.errors import CaptureError, CollectiveMismatchError, CollectiveT
 from netcl.distributed import RankFailedError, run_on_devices
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.staging import exchange as staging_exchange
+from netcl.distributed.staging.locked_memory import LockedMemory
 from netcl.distributed.staging.segment import StagingSegment, segment_bytes
 from netcl.distributed.training.buckets import Buckets
 from netcl.distributed.transports.local import LocalGroup
@@ -117,7 +118,7 @@ def test_gradients_that_the_host_sums_pass_through_page_locked_memory(
         for number, param in enumerate(module.parameters()):
             param.write(np.random.default_rng(number).standard_normal(param.shape).astype(np.float32))
         buckets = Buckets(list(module.parameters()), None, group, 1000, compression)
-        assert (buckets._locked is not None) == config.get("DIST_STAGING").startswith("on")
+        assert isinstance(buckets._memory, LockedMemory) == (config.get("DIST_STAGING") == "on")
         found = []
         for step in range(3):
             x = Tensor.from_host(np.random.default_rng(10 * step + group.rank).standard_normal((9, 33)).astype("f4"))

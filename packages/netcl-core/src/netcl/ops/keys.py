@@ -22,6 +22,8 @@ from netcl.ops.shape import expand
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+# Lists from this length on are not looked through for slices.
+_LONG_LIST = 32
 OUT_OF_AXIS = "{}: index {} is out of range for axis {} of shape {}"
 
 
@@ -108,8 +110,14 @@ def spread(op: str, key: Any, shape: Shape) -> list[Any]:
 
 
 def is_list_of_entries(key: Any) -> bool:
-    """True for a list with a slice, None or an Ellipsis, which is a tuple in another form, as in PyTorch."""
-    return type(key) is list and any(item is None or item is Ellipsis or type(item) is slice for item in key)
+    """True for a list with a slice, None or an Ellipsis, which is a tuple in another form, as in PyTorch. A long list
+    has positions, as in PyTorch too, and is not looked through.
+    """
+    return (
+        type(key) is list
+        and len(key) < _LONG_LIST
+        and any(item is None or item is Ellipsis or type(item) is slice for item in key)
+    )
 
 
 def _entry(item: Any) -> Any:

@@ -343,27 +343,36 @@ def _axis(dim: int, t: Tensor) -> int:
 
 
 def identity(module: M, name: str) -> M:
-    """Gives ``module.<name>`` a mask of ones and returns the module."""
+    """Gives ``module.<name>`` a mask of ones and returns the module. Raises AttributeError if there is no such
+    parameter.
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: M, name: str, amount: int | float) -> M:
-    """Prunes ``amount`` random elements of ``module.<name>``, an int or a part in [0, 1], and returns the module."""
+    """Prunes ``amount`` random elements of ``module.<name>``, an int or a part in [0, 1], and returns the module.
+
+    Raises TypeError for an amount that is no number, ValueError for one below 0 or above what there is to prune,
+    AttributeError if there is no such parameter, as the functions below do.
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: M, name: str, amount: int | float, importance_scores: Tensor | None = None) -> M:
     """Prunes the ``amount`` of elements of ``module.<name>`` of the lowest magnitudes, or of the lowest magnitudes of
-    ``importance_scores``, and returns the module.
+    ``importance_scores``, of the shape of the parameter, and returns the module.
     """
     L1Unstructured.apply(module, name, amount, importance_scores)
     return module
 
 
 def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
-    """Prunes ``amount`` random slices of ``module.<name>`` along ``dim`` and returns the module."""
+    """Prunes ``amount`` random slices of ``module.<name>`` along ``dim`` and returns the module.
+
+    Raises ValueError for a parameter of less than two axes, IndexError for an axis that it lacks.
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -371,15 +380,17 @@ def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
 def ln_structured(
     module: M, name: str, amount: int | float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> M:
-    """Prunes the ``amount`` of slices of ``module.<name>`` along ``dim`` of the lowest ``n``-norms and returns the
-    module.
+    """Prunes the ``amount`` of slices of ``module.<name>`` along ``dim`` of the lowest ``n``-norms, of the parameter or
+    of ``importance_scores`` in its shape, and returns the module. Raises what ``random_structured`` raises.
     """
     LnStructured.apply(module, name, amount, n, dim, importance_scores)
     return module
 
 
 def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
-    """Prunes what ``mask`` has as 0 of ``module.<name>`` and returns the module."""
+    """Prunes what ``mask``, zeros and ones in the shape of the parameter, has as 0 of ``module.<name>`` and returns the
+    module. Raises ValueError for another shape.
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 

@@ -109,17 +109,17 @@ class StagedBuckets:
             self._group.all_reduce(used, "max")
             self._use = used
         sums: list[Tensor | None] = [None] * len(self._params)
-        for place, bucket in enumerate(self._buckets):
+        for number, bucket in enumerate(self._buckets):
             # The sums of a bucket are computed while the next ones are under way.
-            host_call(partial(self._arrive, place), (), (*bucket.written, self._order))
-            at = [number for number, place in enumerate(bucket.places) if used[place]]
+            host_call(partial(self._arrive, number), (), (*bucket.written, self._order))
+            there = [at for at, place in enumerate(bucket.places) if used[place]]
             ranks = self._exchange.in_rank_order(bucket.parts, bucket.other_parts)
             dtypes = bucket.flat.dtype, self._params[bucket.places[0]].dtype
             # The parts of the tensor have the sums themselves if the exchange does not gather.
             outputs = sum_of_ranks(len(bucket.others) + 1, dtypes[0], target=dtypes[1])
             parts = [bucket.parts] if not bucket.others else ranks
-            for number, (total,) in zip(at, _each(outputs, [tuple(each[n] for each in parts) for n in at])):
-                sums[bucket.places[number]] = total
+            for at, (total,) in zip(there, _each(outputs, [tuple(each[at] for each in parts) for at in there])):
+                sums[bucket.places[at]] = total
         self._given = {}
         return sums
 

@@ -40,8 +40,8 @@ _GATHERING_RANKS = 3
 _ALIGNED = 64  # elements: the copies of the parts begin at addresses that a bus carries in whole lines
 # Between polls, while a thread waits for the exchange, and while it computes and needs the interpreter.
 _PAUSE_S, _BUSY_PAUSE_S = 2e-5, 2e-4
-# A thread that waits for the interpreter gets it after this time. By default it is 5 ms: a thread that replays a
-# captured step holds the interpreter also while the driver makes it wait, and each poll of the exchange took 5 ms.
+# A thread that waits for the interpreter gets it after this time. By default it is 5 ms, which each poll of the
+# exchange takes next to a thread that computes in Python, or that replays on a CPU and keeps the interpreter meanwhile.
 _SWITCH_S = 1e-4
 
 

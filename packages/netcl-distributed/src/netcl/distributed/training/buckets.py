@@ -12,15 +12,14 @@ from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
+from netcl.distributed.training.bucket_memory import BucketMemory
 from netcl.distributed.training.wire import compress, decompress
 from netcl.distributed.work import Work
 
 if TYPE_CHECKING or "staging" in LEVELS:
-    from netcl.distributed.staging.bucket_memory import LockedMemory, locked_memory
+    from netcl.distributed.staging.locked_memory import locked_memory
 
 __all__ = ["Buckets", "Span", "packed"]
-
-_LEAST = 16  # the part of a whole bucket that the smallest one is
 
 
 class Span(NamedTuple):
@@ -34,12 +33,12 @@ class Span(NamedTuple):
 def packed(params: Sequence[Tensor], nbytes: int) -> list[list[int]]:
     """Returns the indices of the parameters, last first, in buckets of one dtype and at most ``nbytes``.
 
-    The first layers have smaller buckets, from an ``_LEAST`` of ``nbytes`` on: they leave at the end of the backward
-    pass, when nothing is left that would hide them.
+    The buckets of the first layers are smaller, ``nbytes / 16`` and twice as much for each one after it: they leave at
+    the end of the backward pass, when nothing is left that would hide them.
     """
     buckets: list[list[int]] = []
     bytes_left, dtype = 0, ""
-    limit = nbytes // _LEAST
+    limit = nbytes // 16
     for place, param in enumerate(params):
         if not buckets or param.dtype != dtype or param.nbytes > bytes_left:
             buckets.append([])
@@ -84,25 +83,14 @@ class Buckets:
         self._compression = compression
         self._groups = packed(params, nbytes)
         self._bucket_of = {place: at for at, places in enumerate(self._groups) for place in places}
-        self._locked: LockedMemory | None = None
-        if local is None and "staging" in LEVELS:
-            self._locked = locked_memory(params, self._groups)
-        # Kept from step to step: allocating new memory from the system costs as much as filling it.
-        self._flats: list[Array] = (
-            [
-                np.empty(sum(params[place].size for place in places), _on_host(params[places[0]]))
-                for places in self._groups
-            ]
-            if self._locked is None
-            else self._locked.flats
-        )
+        locked = locked_memory(params, self._groups) if local is None and "staging" in LEVELS else None
+        self._memory: BucketMemory = BucketMemory(params, self._groups) if locked is None else locked
         self.spans: list[Span] = []
         self.begin()
 
     def begin(self) -> None:
         """Drops the gradients of the last backward pass."""
-        if self._locked is not None:
-            self._locked.wait_until_read()
+        self._memory.reuse()
         self._buckets = [_Bucket(places) for places in self._groups]
         self._next = 0
         self._given: dict[int, Tensor] = {}
@@ -112,8 +100,7 @@ class Buckets:
     def add(self, place: int, grad: Tensor) -> None:
         """Adds the gradient of parameter number ``place`` and starts its copy to the host."""
         self._given[place] = grad
-        locked = self._locked
-        self._transfers[place] = grad.to_host_async() if locked is None else locked.receive(place, grad)
+        self._transfers[place] = self._memory.receive(place, grad)
         self._buckets[self._bucket_of[place]].missing -= 1
         while self._next < len(self._buckets) and not self._buckets[self._next].missing:
             self._send(self._next)
@@ -129,15 +116,10 @@ class Buckets:
         sums: list[Array | Tensor | None] = [None] * len(self._params)
         for bucket in self._buckets:
             assert bucket.work is not None
-            flat: Array = bucket.work.wait()
-            start = 0
+            bucket.work.wait()
             for place in bucket.places:
-                param = self._params[place]
-                if used[place] and self._locked is not None:
-                    sums[place] = self._locked.send_back(place)
-                elif used[place]:
-                    sums[place] = flat[start : start + param.size].reshape(param.shape)
-                start += param.size
+                if used[place]:
+                    sums[place] = self._memory.send_back(place)
         self._given, self._transfers = {}, {}
         return sums
 
@@ -146,17 +128,12 @@ class Buckets:
         self._next = at + 1
         bucket.work = self._thread.submit(lambda: self._summed(at), f"bucket {at}")
 
-    def _summed(self, at: int) -> Array:
-        """Returns the sums of one bucket; runs in the group's thread."""
+    def _summed(self, at: int) -> None:
+        """Sums one bucket; runs in the group's thread."""
         begun = time.perf_counter()
-        flat = self._flats[at]
-        start = 0
         for place in self._buckets[at].places:
-            transfer, stop = self._transfers.get(place), start + self._params[place].size
-            found = 0 if transfer is None else transfer.wait()
-            if found is not None:  # page-locked memory has the values itself
-                flat[start:stop] = np.asarray(found).reshape(-1)
-            start = stop
+            self._memory.arrive(place, self._transfers.get(place))
+        flat = self._memory.flats[at]
         if self._compression is not None and flat.dtype == np.float32:
             short = compress(flat, self._compression)
             self._reduce(short, "sum")
@@ -164,15 +141,9 @@ class Buckets:
         else:
             self._reduce(flat, "sum")
         self.spans.append(Span(f"bucket {at}", begun, time.perf_counter()))
-        return flat
 
     def _reduce(self, flat: Array, op: str) -> None:
         if self._local is not None:
             self._local.reduce(flat, 0, op)
         if self._group is not None:
             self._group.all_reduce(flat, op)
-
-
-def _on_host(param: Tensor) -> str:
-    """Returns the dtype of a parameter's gradient on the host."""
-    return "float32" if param.dtype == "bfloat16" else param.dtype

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from netcl.core import config
-from netcl.core.backend.opencl.queue.loader import loader
+from netcl.core.backend.opencl.queue.loader import loader, sizes
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key, verdict
 from netcl.core.device.kernel_objects import new_kernel, raw_program
 
@@ -95,10 +95,6 @@ def _functions(platform: int, device: int) -> _Functions | None:
     return _Functions(*found)
 
 
-def _sizes(values: tuple[int, ...] | None) -> Any:
-    return None if values is None else (ctypes.c_size_t * len(values))(*values)
-
-
 def is_kernel(launch: Callable[[], object]) -> bool:
     """True for a partial call of ``enqueue_nd_range_kernel(queue, kernel, global_size, local_size)``."""
     return len(getattr(launch, "args", ())) == 4
@@ -136,8 +132,8 @@ def _made(functions: _Functions, queue: Any, launches: Sequence[Any]) -> _Comman
     made = _CommandBuffer(functions, buffer, launches)
     for launch in launches:
         _, kernel, global_size, local_size = launch.args
-        sizes = None, _sizes(global_size), _sizes(local_size)
-        if functions.add(buffer, None, None, kernel.int_ptr, len(global_size), *sizes, 0, None, None, None):
+        ranges = None, sizes(global_size), sizes(local_size)
+        if functions.add(buffer, None, None, kernel.int_ptr, len(global_size), *ranges, 0, None, None, None):
             return None
     return None if functions.finalize(buffer) else made
 

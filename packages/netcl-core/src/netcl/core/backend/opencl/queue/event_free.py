@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
 
-from netcl.core.backend.opencl.queue.loader import loader
+from netcl.core.backend.opencl.queue.loader import loader, sizes
 
 try:
     import pyopencl as cl
@@ -30,10 +30,6 @@ def _function() -> Any:
     return getattr(loader(), "clEnqueueNDRangeKernel", None)
 
 
-def _sizes(values: tuple[int, ...] | None) -> Any:
-    return None if values is None else ctypes.byref((ctypes.c_size_t * len(values))(*values))
-
-
 def without_event(
     queue: Any, kernel: Any, global_size: tuple[int, ...], local_size: tuple[int, ...] | None
 ) -> Callable[[], None] | None:
@@ -44,8 +40,8 @@ def without_event(
     if function is None:
         return None
     handles = ctypes.c_void_p(queue.int_ptr), ctypes.c_void_p(kernel.int_ptr)
-    sizes = None, _sizes(global_size), _sizes(local_size)
-    enqueue = partial(function, *handles, len(global_size), *sizes, 0, None, None)
+    ranges = None, sizes(global_size), sizes(local_size)
+    enqueue = partial(function, *handles, len(global_size), *ranges, 0, None, None)
 
     def launch() -> None:
         if enqueue():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-__all__ = ["loader"]
+__all__ = ["loader", "sizes"]
 
 
 @lru_cache(maxsize=1)
@@ -18,3 +19,8 @@ def loader() -> ctypes.CDLL | None:
         return ctypes.CDLL(min(paths))
     except (OSError, ValueError):
         return None
+
+
+def sizes(values: tuple[int, ...] | None) -> Any:
+    """A global or local size as an argument of a call: a reference to size_t[], None for None."""
+    return None if values is None else ctypes.byref((ctypes.c_size_t * len(values))(*values))

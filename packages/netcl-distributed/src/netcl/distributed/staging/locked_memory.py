@@ -4,68 +4,57 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 from netcl.core import Tensor, config
-from netcl.core.dtypes import canonical
 from netcl.core.errors import OutOfMemoryError
 from netcl.distributed.reductions import Array
+from netcl.distributed.training.bucket_memory import BucketMemory
 from netcl.runtime.staging import Pending, Staging, mark, order_after
 
 __all__ = ["LockedMemory", "locked_memory"]
 
-_LINE = 4096  # bytes at which buckets begin
 
-
-class LockedMemory:
-    """Page-locked memory for the gradients of ``params``, divided in ``buckets`` of their indices.
+class LockedMemory(BucketMemory):
+    """BucketMemory that is page-locked, of parameters of one device and of dtypes that NumPy has.
 
     Gradients are copied into it, and sums out of it, on queues of their own: this thread waits for neither, and neither
     waits for more than the work that computes the gradient.
     """
 
-    def __init__(self, params: Sequence[Tensor], buckets: Sequence[Sequence[int]]) -> None:
-        self._params = params
-        self._queue: Any = params[0].queue
-        self._places: dict[int, int] = {}
-        starts = []
-        end = 0
-        for places in buckets:
-            starts.append(end)
-            for place in places:
-                self._places[place] = end
-                end += params[place].nbytes
-            end = -(-end // _LINE) * _LINE
-        self._staging = Staging(self._queue, max(end, 1))
-        array = self._staging.array
-        sizes = [sum(params[place].nbytes for place in places) for places in buckets]
-        dtypes = [canonical(params[places[0]].dtype) for places in buckets]
-        self.flats: list[Array] = [
-            array[start : start + size].view(dtype) for start, size, dtype in zip(starts, sizes, dtypes)
-        ]
+    def _allocated(self, nbytes: int) -> Array:
+        self._queue = self._params[0].queue
+        self._staging = Staging(self._queue, nbytes)
         self._read: list[Pending] = []
         # Not at the end of the process, when the driver may have ended.
         weakref.finalize(self, self._staging.close).atexit = False
+        return self._staging.array
 
     def receive(self, place: int, grad: Tensor) -> Pending:
         """Begins the copy of the gradient of parameter number ``place``; ``grad`` is kept until it has ended."""
         if grad.dtype != self._params[place].dtype:
             grad = grad.astype(self._params[place].dtype)
-        return self._staging.download(grad, 0, grad.size, self._places[place], [mark(self._queue)])
+        return self._staging.download(grad, 0, grad.size, self._starts[place], [mark(self._queue)])
+
+    def arrive(self, place: int, copy: Pending | None) -> None:
+        """Waits until a gradient is in the memory; None for ``copy``: it has zeros there."""
+        if copy is None:
+            self._parts[place][...] = 0
+        else:
+            copy.wait()
 
     def send_back(self, place: int) -> Tensor:
-        """Returns the tensor that has the sum of parameter number ``place``: later work of the queue runs after its
+        """Returns a tensor that has the sum of parameter number ``place``: later work of the queue runs after its
         copy.
         """
         param = self._params[place]
         total = Tensor.empty(param.shape, param.dtype, queue=self._queue)
-        copied = self._staging.upload(total, 0, total.size, self._places[place], [mark(self._queue)])
+        copied = self._staging.upload(total, 0, total.size, self._starts[place], [mark(self._queue)])
         order_after(self._queue, [copied])
         self._read.append(copied)
         return total
 
-    def wait_until_read(self) -> None:
-        """Waits until all sums have been copied, after which the memory may change."""
+    def reuse(self) -> None:
+        """Waits until all sums have been copied."""
         for copied in self._read:
             copied.wait()
         self._read = []
