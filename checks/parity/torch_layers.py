@@ -549,6 +549,27 @@ def test_activations_write_in_place_as_pytorchs(name: str) -> None:
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6)
 
 
+LAYERS_IN_PLACE = [
+    ("ReLU", ()), ("ReLU6", ()), ("LeakyReLU", (0.2,)), ("ELU", (0.7,)), ("CELU", (0.7,)), ("SELU", ()), ("SiLU", ()),
+    ("Mish", ()), ("Hardsigmoid", ()), ("Hardswish", ()), ("Hardtanh", (-1.5, 2.5)), ("Threshold", (0.5, -2.0)),
+    ("RReLU", (0.25, 0.25)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "arguments"), LAYERS_IN_PLACE)
+def test_layers_write_in_place_as_pytorchs(name: str, arguments: tuple[float, ...]) -> None:
+    values = np.linspace(-4, 4, 9, dtype=np.float32)
+    results = []
+    for module, leaf in ((nn, ag.tensor(values, requires_grad=True)), (torch.nn, torch.tensor(values.copy()))):
+        layer = getattr(module, name)(*arguments, inplace=True)
+        hidden = leaf.requires_grad_() * 1.5
+        assert layer(hidden) is hidden
+        (hidden * hidden).sum().backward()
+        results.append((hidden.detach().numpy(), leaf.grad.numpy()))
+    for ours, theirs in zip(*results):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
 def test_positional_arguments_of_transformer_layers_are_pytorchs() -> None:
     given = (8, 2, 16, 0.0, "gelu", 1e-3, True, True, False)
     ours, theirs = nn.TransformerEncoderLayer(*given), torch.nn.TransformerEncoderLayer(*given)

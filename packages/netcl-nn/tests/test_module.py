@@ -330,6 +330,24 @@ def test_values_of_a_state_are_outside_of_the_graph() -> None:
     assert "missing_keys=['bias']" in repr(layer.load_state_dict({"weight": state["weight"]}, strict=False))
 
 
+def test_layers_write_in_place() -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2))
+    x = Tensor.from_host(np.array([[0.5, -1.0, 2.0], [1.0, 1.0, -3.0]], np.float32))
+    hidden = net[0](x)
+    assert net[1](hidden) is hidden
+    assert hidden.to_host().min() == 0.0
+    (hidden + hidden).sum().backward()
+    active = hidden.to_host() > 0
+    np.testing.assert_allclose(net[0].bias.grad.to_host(), 2.0 * active.sum(0))
+    np.testing.assert_allclose(net[0].weight.grad.to_host(), 2.0 * active.T.astype(np.float32) @ x.to_host())
+    dropout = nn.Dropout(0.5, inplace=True)
+    assert dropout(x) is x
+    assert set(np.unique(x.to_host())) <= {0.0, 1.0, -2.0, 4.0, 2.0, -6.0}
+    assert dropout.eval()(x) is x
+    with pytest.raises(RuntimeError, match="a leaf tensor that requires grad is written in place"):
+        nn.ELU(inplace=True)(net[0].bias)
+
+
 def test_activations_take_inplace_by_position() -> None:
     x = Tensor.from_host(np.array([-1.0, 2.0], np.float32))
     assert nn.functional.elu(x, 1.0, False) is not x

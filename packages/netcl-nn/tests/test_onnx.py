@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import netcl
+import netcl.autograd as ag
 from netcl import nn
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.io import CheckpointError, export_onnx, import_onnx, load_model, save_model
 from netcl.io.onnx import library
+from netcl.nn import functional as F
 
 onnx = pytest.importorskip("onnx", reason="needs the optional package onnx")
 reference = pytest.importorskip("onnx.reference", reason="needs the optional package onnx")
@@ -175,6 +178,94 @@ def test_several_inputs_and_outputs(tmp_path: Path, rng) -> None:
     assert [y.shape for y in model(a, b)] == [(3, 4), (12,), (3,)]
     with pytest.raises(TypeError, match="takes input_0, input_1, not 1 inputs"):
         model(a)
+
+
+class Applied(nn.Module):
+    """``function`` of a linear layer's output, and what that output is afterwards."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.function = function
+
+    def forward(self, x: Any) -> Any:
+        h = self.layer(x)
+        return self.function(h), h
+
+
+def twice(h: Any) -> Any:
+    before = h + 1
+    h *= 2
+    h.add_(before)
+    return h
+
+
+def through_a_reshape(h: Any) -> Any:
+    F.relu(h.reshape(-1), inplace=True)
+    return h
+
+
+def into_a_constant(h: Any) -> Any:
+    made = netcl.zeros(h.shape)
+    made += 1
+    made.copy_(h)
+    return made + h.zero_()
+
+
+WRITES = {
+    "layer": nn.Sequential(nn.ReLU(inplace=True), nn.Hardswish(inplace=True)),
+    "function": lambda h: F.leaky_relu(h, 0.1, inplace=True),
+    "operators": twice,
+    "reshape": through_a_reshape,
+    "constant": into_a_constant,
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.level("programs")
+def test_writes_in_place_are_exported(name: str, tmp_path: Path, rng) -> None:
+    model = Applied(WRITES[name])
+    x, y = (rng.normal(size=(n, 4)).astype(np.float32) for n in (3, 2))
+    given = Tensor.from_host(x)
+    export_onnx(model, given, tmp_path / "m.onnx")
+    np.testing.assert_array_equal(given.to_host(), x)
+    with ag.no_grad():
+        expected = model(Tensor.from_host(y))
+    for got, wanted in zip(evaluate(tmp_path / "m.onnx", y), expected, strict=True):
+        np.testing.assert_allclose(got, wanted.to_host(), rtol=1e-5, atol=1e-6)
+
+
+def into_a_part(h: Any) -> Any:
+    h[:, :2].relu_()
+    return h + 1
+
+
+def after_a_use(h: Any) -> Any:
+    made = netcl.zeros((4,))
+    first = h + made
+    made += 1
+    return first + made
+
+
+def from_the_host(h: Any) -> Any:
+    h.write(np.zeros(h.shape, np.float32))
+    return h
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (into_a_part, "shares its memory was written"),
+        (after_a_use, "a constant is used and then overwritten"),
+        (from_the_host, "overwrites a tensor from the host"),
+        (lambda h: h.unsqueeze_(0), "changes its shape in place"),
+    ],
+)
+@pytest.mark.level("programs")
+def test_writes_in_place_that_are_refused_in_an_export(function: Any, words: str, tmp_path: Path, rng) -> None:
+    with pytest.raises(UnsupportedError, match=words):
+        export_onnx(Applied(function), rng.normal(size=(3, 4)).astype(np.float32), tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []
 
 
 class Sorts(nn.Module):

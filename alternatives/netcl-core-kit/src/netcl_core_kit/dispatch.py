@@ -20,7 +20,7 @@ from netcl_core_kit.grad_mode import state
 from netcl_core_kit.user_frame import call_site, level_outside
 
 __all__ = [
-    "SYNONYMS", "TABLE", "Domain", "OpRow", "Snapshot", "call", "call_row", "execute", "explain", "own_form", "pop_hook",
+    "SYNONYMS", "TABLE", "Domain", "OpRow", "Snapshot", "before_write", "call", "call_row", "execute", "explain", "own_form", "pop_hook",
     "push_hook", "register_op", "row_of", "set_recorder", "snapshot", "use", "use_builders",
 ]  # fmt: skip
 
@@ -165,6 +165,16 @@ def pop_hook(hook: Hook) -> None:
             _set_hooks({**_local.hooks, layer: hooks[:place] + hooks[place + 1 :]})
             return
     raise ValueError("the hook is not on the stack of this thread")
+
+
+def before_write(target: Any, value: Any) -> None:
+    """Tells the hooks of this thread that ``value`` is about to be written into ``target``."""
+    if _local.any:
+        for hooks in _local.hooks.values():
+            for hook in hooks:
+                told = getattr(hook, "before_write", None)
+                if told is not None:
+                    told(target, value)
 
 
 def set_recorder(hook: Hook | None) -> Hook | None:

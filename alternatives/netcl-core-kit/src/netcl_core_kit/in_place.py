@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from netcl_core_kit import gradients
-from netcl_core_kit.dispatch import _core
+from netcl_core_kit.dispatch import _core, before_write
 from netcl_core_kit.dtypes import kind
 from netcl_core_kit.errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
 from netcl_core_kit.layout import broadcast_shapes
@@ -54,6 +54,7 @@ def check_copy(target: Any, source: Any, what: str = "assign") -> None:
 def _store(target: Any, value: Any, replaces: bool) -> Any:
     with gradients.writing(target, value, replaces) as kept:
         check_writable(target)
+        before_write(target, kept)
         target._store(kept)
     return target
 

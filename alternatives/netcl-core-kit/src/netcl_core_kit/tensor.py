@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl_core_kit import gradients, in_place
-from netcl_core_kit.dispatch import TABLE, _core, _local, call_row
+from netcl_core_kit.dispatch import TABLE, _core, _local, before_write, call_row
 from netcl_core_kit.dtypes import canonical, is_floating, itemsize, kind
 from netcl_core_kit.errors import DTypeError, ShapeError
 from netcl_core_kit.host_draws import draw_on_host
@@ -346,6 +346,7 @@ class TensorBase:
             raise ShapeError(f"write: shape {source.shape} into {self.shape}", op="write")
         if self.grad_fn is not None:
             gradients.methods().refuse_in_place(self, "write")
+        before_write(self, source)
         self._store(source)
         return self
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, call_row, register_op, row_of
+from netcl.core.dispatch import OpRow, call_row, pop_hook, push_hook, register_op, row_of
 from netcl.core.tensor.gradients import attach, is_recorded, mark_recorded, set_view, take_history, view_of
+from netcl.core.tensor.in_place import copy, write
 from netcl_conformance.checks.tensor import raises
 from netcl_conformance.registry import LeftOut, check
 from netcl_conformance.values import assert_close, tensor
@@ -93,6 +94,37 @@ def views_and_writes_in_place_carry_gradients() -> None:
     y[0] = 5.0
     (y.transpose(0, 1)[1] * tensor([1.0, 3.0])).sum().backward()
     assert_close(x.grad, [[0, 0], [0, 6]])
+
+
+class _Writes:
+    """A hook that notes writes in place."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Any, Any]] = []
+
+    def __call__(self, next: Any, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return next(row, args, kwargs)
+
+    def before_write(self, target: Any = None, value: Any = None) -> None:
+        self.seen.append((target, None if value is None else value.tolist()))
+
+
+@check("gradient")
+def hooks_are_told_of_writes_in_place() -> None:
+    x = tensor([1.0, 2.0])
+    hook = _Writes()
+    push_hook(hook, "tracer")
+    try:
+        write(x, x * 2)
+        assert any(target is x and values == [2, 4] for target, values in hook.seen), str(hook.seen)
+        del hook.seen[:]
+        copy(x, tensor([5.0, 6.0]))
+        assert any(target is x and values == [5, 6] for target, values in hook.seen), str(hook.seen)
+        del hook.seen[:]
+        x.write(np.zeros(2, np.float32))
+        assert any(target is x and values in (None, [0, 0]) for target, values in hook.seen), str(hook.seen)
+    finally:
+        pop_hook(hook)
 
 
 @check("gradient")

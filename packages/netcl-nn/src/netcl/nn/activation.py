@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.core.tensor import in_place
 from netcl.nn import functional
 from netcl.nn.init import constant_
 from netcl.nn.module import Module, check_precision
@@ -30,8 +31,8 @@ class _Activation(Module):
 
 
 class _Inplace(_Activation):
-    """An activation with PyTorch's ``inplace``, which has no effect: a tensor that a gradient needs is never
-    overwritten.
+    """An activation that with ``inplace`` writes its result into x, and returns x; RuntimeError while grad is enabled
+    if x is a leaf that requires grad.
     """
 
     inplace: bool = False
@@ -39,6 +40,10 @@ class _Inplace(_Activation):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+    def forward(self, x: Tensor) -> Tensor:
+        result = super().forward(x)
+        return in_place.write(x, result) if self.inplace else result
 
     def extra_repr(self) -> str:
         parts = [super().extra_repr(), "inplace=True" if self.inplace else ""]

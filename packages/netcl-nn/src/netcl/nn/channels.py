@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
+from netcl.nn import functional
 from netcl.nn.module import Module
 from netcl.nn.pool import Upsample
 
@@ -138,7 +139,7 @@ class RReLU(Module):
         self.inplace: bool = inplace
 
     def forward(self, x: Tensor) -> Tensor:
-        return ag.rrelu(x, self.lower, self.upper, self.training)
+        return functional.rrelu(x, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.nn import functional
 from netcl.nn.module import Module
@@ -12,7 +11,7 @@ from netcl.nn.module import Module
 
 class Dropout(Module):
     """In training, zeroes each element with probability p and divides the others by 1 - p (Srivastava et al. 2014); a
-    new mask per call. PyTorch's ``inplace`` has no effect: no tensor is overwritten.
+    new mask per call. With ``inplace`` the result is written into x, and x is returned.
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
@@ -23,9 +22,7 @@ class Dropout(Module):
         self.inplace: bool = inplace
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.p == 0:
-            return x
-        return ag.dropout(x, self.p)
+        return functional.dropout(x, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
@@ -35,7 +32,7 @@ class _ChannelDropout(Dropout):
     rank: ClassVar[int]
 
     def forward(self, x: Tensor) -> Tensor:
-        return getattr(functional, f"dropout{self.rank}d")(x, self.p, self.training)  # type: ignore[no-any-return]
+        return getattr(functional, f"dropout{self.rank}d")(x, self.p, self.training, self.inplace)  # type: ignore[no-any-return]
 
 
 class Dropout1d(_ChannelDropout):
@@ -60,11 +57,11 @@ class AlphaDropout(Dropout):
     """Dropout for nets of SELU, which keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.alpha_dropout(x, self.p, self.training)
+        return functional.alpha_dropout(x, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(Dropout):
     """AlphaDropout of whole channels of x (N, C, ...)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.feature_alpha_dropout(x, self.p, self.training)
+        return functional.feature_alpha_dropout(x, self.p, self.training, self.inplace)

@@ -128,7 +128,7 @@ class Tracer:
         finally:
             state.trace = trace
 
-    def before_write(self) -> None:
+    def before_write(self, target: Any = None, value: Any = None) -> None:
         """Computes what the trace has deferred; threads that were given a snapshot of the hooks have no part in it."""
         if get_ident() == self._thread:
             self._trace.materialize()

@@ -16,8 +16,10 @@ __all__ = ["LAYERS", "Hook", "Snapshot", "before_write", "hooks_of_thread", "pop
 class Hook(Protocol):
     """``hook(next, row, args, kwargs)`` returns what the op gives, usually ``next(row, args, kwargs)``.
 
-    If it has a method ``before_write()``, that is called before this thread writes into a tensor in place outside of
-    the op table.
+    If it has a method ``before_write(target, value)``, that is called before this thread writes into a tensor in place
+    outside of the op table, with the tensor and with a tensor of its new values, which broadcast and are converted to
+    its dtype. ``value`` is None if the values come from the host or if only the shape or the storage changes,
+    ``target`` if expressions are computed, which may write into several.
     """
 
     def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
@@ -60,12 +62,14 @@ def pop_hook(hook: Hook) -> None:
     hooks_of_thread.state = record, rest
 
 
-def before_write() -> None:
-    """Tells the hooks that this thread is about to write in place: deferred work may read what is overwritten."""
+def before_write(target: Any = None, value: Any = None) -> None:
+    """Tells the hooks that this thread is about to write ``value`` into ``target``: deferred work may read what is
+    overwritten.
+    """
     for _, hook in hooks_of_thread.state[1]:
         told = getattr(hook, "before_write", None)
         if told is not None:
-            told()
+            told(target, value)
 
 
 class Snapshot:

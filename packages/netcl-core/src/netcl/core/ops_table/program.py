@@ -265,7 +265,7 @@ def _converted(source: str, target: str) -> tuple[Expr]:
 
 def assign(target: Any, source: Any) -> None:
     """Writes ``source`` (same shape and engine) into ``target``, converted to its dtype."""
-    before_write()
+    before_write(target, source)
     target.engine.run(_converted(source.dtype, target.dtype), (source,), out=(target,))
     flush((target,))
 

@@ -90,7 +90,7 @@ def restructure(target: Any, name: str, view: Callable[[Any], Any]) -> Any:
     While a graph is recorded, ``target`` becomes the result of the view. RuntimeError if it is a leaf that requires
     grad then, or the result of a recorded op while grad is disabled.
     """
-    before_write()
+    before_write(target)
     if target._base is not DATA:
         views.root_of(target).version += 1  # as PyTorch does, though no values change
     recorded = None
@@ -141,7 +141,7 @@ def set_data(tensor: Any, data: Any) -> None:
         raise TypeError(f"data is set to a Tensor, not {type(data).__name__}")
     if tensor._requires_grad and not dtypes.is_floating(data.dtype):
         raise DTypeError(f"the data of a tensor that requires grad cannot be {data.dtype}")
-    before_write()
+    before_write(tensor)
     alias: Any = data.detach()  # type: ignore[attr-defined]
     tensor.engine, tensor._storage, tensor.shape, tensor.dtype = alias.engine, alias._storage, alias.shape, alias.dtype
     tensor._base = None

@@ -259,7 +259,6 @@ class Tensor(Creation["Tensor"]):
         dtype.
         """
         self._refuse_in_place("write")
-        before_write()
         if isinstance(data, Tensor) and data.engine is self.engine:
             if data.shape != self.shape:
                 raise ShapeError(f"write: values of shape {data.shape} into a tensor of shape {self.shape}")
@@ -268,6 +267,7 @@ class Tensor(Creation["Tensor"]):
             stored, _ = to_storage(data.numpy() if isinstance(data, Tensor) else data, self.dtype)
             if stored.shape != self.shape:
                 raise ShapeError(f"write: values of shape {stored.shape} into a tensor of shape {self.shape}")
+            before_write(self)
             self.engine.write(self, stored)
             self._storage.written()
             flush((self,))

@@ -502,7 +502,7 @@ def store(target: Any, value: Any) -> bool:
         if not geometry.overlaps:
             return False
         value = value.astype(target.dtype)
-    before_write()
+    before_write(target, value)
     strides = [0 if size == 1 else step for size, step in zip(value.shape, contiguous_strides(value.shape))]
     if value._storage is storage or value._storage is storage.root:
         return False

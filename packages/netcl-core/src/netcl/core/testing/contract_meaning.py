@@ -116,6 +116,9 @@ records and runs `target[key] = value` and is False if there is nothing to recor
 which makes `target` the result of `view(target)`, for methods such as `unsqueeze_`; and `detached(target)`, called by
 `detach_`.
 
+If a hook of the thread has a method `before_write(target, value)`, that is called before each write in place, with the
+tensor and a tensor of its new values, which broadcast and are converted; None in place of values from the host.
+
 A core with views sets the attribute `several` of `view_of(result)` to True for each of the views that one function
 returns together, as split, chunk and unbind: a write in place into one of them is then refused while grad is enabled.
 

@@ -81,7 +81,7 @@ def export_onnx(
 def _inputs(sample: Any, model: Module) -> list[Tensor]:
     queue = next((tensor.queue for tensor in model.state_dict(keep_vars=True).values()), None)
     given: Sequence[Any] = sample if isinstance(sample, (tuple, list)) else (sample,)
-    return [x.detach() if isinstance(x, Tensor) else Tensor.from_host(queue, np.asarray(x)) for x in given]
+    return [x.detach().clone() if isinstance(x, Tensor) else Tensor.from_host(queue, np.asarray(x)) for x in given]
 
 
 def _longer(x: Tensor, first: tuple[int, ...]) -> Tensor:
@@ -95,9 +95,14 @@ def _longer(x: Tensor, first: tuple[int, ...]) -> Tensor:
 
 def _write(graph: Graph, step: TracedOp) -> None:
     """Emits the nodes of one op; none for an op on constants only, whose results are constants."""
+    if step.name == "write":
+        _overwrite(graph, step)
+        return
     if not _operands_live(graph, step):
         if step.name == "reshape":
             graph.sources[id(step.first.results[0])] = step.both("x")
+        elif step.name == "setitem":  # of constants into a constant, which the trace has done
+            graph.overwrite(step.first.args[0], None)
         return
     emit = emitter_of(graph, step)
     if emit is not None:
@@ -106,9 +111,19 @@ def _write(graph: Graph, step: TracedOp) -> None:
         values = write_expression(graph, step)
     else:
         need("programs", f"the export of the op {step.name}")  # without it an op of an expression has none
-        raise UnsupportedError(f"the op {step.name} cannot be exported to ONNX", op=step.name)
+        advice = "; write where() or select_scatter() in place of the assignment" if step.name == "setitem" else ""
+        raise UnsupportedError(f"the op {step.name} cannot be exported to ONNX{advice}", op=step.name)
     for tensor, value in zip(step.first.results, values):
         graph.define(tensor, value)
+
+
+def _overwrite(graph: Graph, step: TracedOp) -> None:
+    """Gives the target of a write in place the value that is written, converted and broadcast."""
+    target, _ = step.both("target")
+    written = None
+    if _operands_live(graph, step):
+        written = graph.expand(graph.cast(graph.value(*step.both("value")), target.dtype), step.shapes)
+    graph.overwrite(target, written)
 
 
 def _operands_live(graph: Graph, step: TracedOp) -> bool:

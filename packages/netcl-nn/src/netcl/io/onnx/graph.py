@@ -11,6 +11,7 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.core.dtypes import numpy_dtype, to_bfloat16
 from netcl.core.errors import UnsupportedError
+from netcl.core.tensor.views import root_of
 from netcl.io.onnx.library import onnx_library
 
 Shape = tuple[int, ...]
@@ -65,7 +66,10 @@ class Graph:
         self._live: dict[Any, Value] = {}
         self._constants: dict[Any, Value] = {}
         self._taken: set[str] = set()
-        self._kept: list[Any] = []
+        self._kept: list[Tensor] = []
+        # The storages, by id, that are overwritten in place, and those of constants that are used.
+        self._overwritten: dict[int, Any] = {}
+        self._used: dict[int, Any] = {}
         self._batch_value: Value | None = None
 
     # -- values ------------------------------------------------------------------------------------------------------
@@ -91,9 +95,41 @@ class Graph:
         self._kept.append(tensor)
         self._live[id(tensor)] = self._live[_storage(tensor)] = value
 
+    def overwrite(self, target: Tensor, written: Value | None) -> None:
+        """Assigns another value to a tensor of the first trace and to its reshapes, None if it stays a constant; other
+        tensors that share its memory have no value any more.
+
+        Raises UnsupportedError if the graph has its earlier value as a constant.
+        """
+        root = root_of(target)
+        if id(root) in self._used:
+            raise UnsupportedError(
+                "a constant is used and then overwritten in place, which ONNX cannot express; write into its clone()"
+            )
+        if written is None:
+            return
+        self._overwritten[id(root)] = root
+        others: dict[Any, Pair] = {}
+        for tensor in self._kept:
+            if root_of(tensor) is root:
+                keys = (id(tensor), _storage(tensor))
+                values = [value for value in (self._live.pop(key, None) for key in keys) if value is not None]
+                if values and (tensor.storage_id, tensor.dtype) == (target.storage_id, target.dtype):
+                    others.update(dict.fromkeys(keys, values[0].shapes))
+        for key, shapes in others.items():
+            self._live[key] = self.reshape(written, shapes)
+        self.define(target, written)
+
     def live(self, tensor: Any) -> Value | None:
         """Returns the value of a tensor that depends on the inputs; None for a constant."""
-        return self._live.get(id(tensor)) or self._live.get(_storage(tensor))
+        found = self._live.get(id(tensor)) or self._live.get(_storage(tensor))
+        if found is None and id(root_of(tensor)) in self._overwritten:
+            raise UnsupportedError(
+                "a tensor is used after another that shares its memory was written in place, as x is after "
+                "x[:, 0] = y, which is not exported; write x = x.select_scatter(y, 1, 0), slice_scatter(), where() or "
+                "cat()"
+            )
+        return found
 
     def value(self, first: Tensor, second: Tensor) -> Value:
         """Returns the value of a tensor: one of the graph, or an initializer."""
@@ -103,6 +139,8 @@ class Graph:
         key = _storage(first)
         if key not in self._constants:
             self._kept.append(first)
+            root = root_of(first)
+            self._used[id(root)] = root
             source, _ = self.sources.get(id(first), (first, second))
             name = self._named.get(key) or self._named.get(_storage(source), "constant")
             host = first.to_host()

@@ -5,6 +5,7 @@ Comparing both traces shows which numbers depend on the batch. The same op in bo
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,14 @@ from netcl.autograd.rules import attention, recurrence
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, call, pop_hook, push_hook
 from netcl.core.errors import UnsupportedError
+
+
+def _write(target: Tensor, value: Tensor) -> None:
+    """The signature of a write in place in a trace; ``value`` broadcasts and is converted."""
+
+
+# Not in the op table: writes in place are no ops, a trace has them between its ops.
+WRITE = OpRow("write", inspect.signature(_write))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +65,17 @@ class _Recorder:
         results = result if isinstance(result, (tuple, list)) else (result,)
         self.calls.append(TracedCall(row, args, dict(kwargs), tuple(results)))
         return result
+
+    def before_write(self, target: Any = None, value: Any = None) -> None:
+        """Records a write in place outside of an op; raises UnsupportedError for values from the host."""
+        if self._inside or target is None:
+            return
+        if value is None:
+            raise UnsupportedError(
+                "a model that is exported overwrites a tensor from the host, sets its data or changes its shape in "
+                "place; write y = x.reshape(...) for the last, and make other constants before the export"
+            )
+        self.calls.append(TracedCall(WRITE, (target, value), {}, (target,)))
 
 
 def record(model: Any, inputs: Sequence[Tensor]) -> tuple[list[TracedCall], tuple[Tensor, ...]]:
