@@ -286,7 +286,7 @@ def test_processes_say_what_is_wrong_with_a_rank(
     assert not [path for path in made if not Path(f"/proc/{path.name.split('-')[1]}").exists()]
 
 
-@pytest.mark.parametrize("place", ["cpu", pytest.param("pocl", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("place", ["cpu", pytest.param("opencl", marks=pytest.mark.deep)])
 def test_captured_steps_have_the_bits_of_eager_ones(
     place: str, tmp_path: Path, launch: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ SCRIPT = Path(__file__).parent / "trained_by_ranks.py"
     [
         pytest.param("cpu", "on", marks=pytest.mark.level("staging")),
         ("cpu", "auto"),
-        pytest.param("pocl", "on", marks=pytest.mark.deep),
+        pytest.param("opencl", "on", marks=pytest.mark.deep),
     ],
 )
 def test_ranks_replay_their_steps_together(place: str, staging: str, kind: str, tmp_path: Path) -> None:
