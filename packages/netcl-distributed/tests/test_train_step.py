@@ -102,6 +102,62 @@ def test_masks_of_dropout_depend_on_the_sample_and_the_step_is_not_captured(hand
 
 
 @pytest.mark.level("staging", "capture")
+def test_what_is_written_between_steps_reaches_all_devices(handles: list[DeviceHandle]) -> None:
+    """A write into a parameter, and the optimizer's state of an earlier step by ``reload``."""
+    results = []
+    for parallel in (False, True):
+        with device(handles[0]):
+            model = network()
+            updates = optim.AdamW(model.parameters(), lr=1e-2)
+            loss_fn = nn.functional.cross_entropy
+            both = dist.DataParallel(model, handles, weights=[1] * len(handles))
+            step = dist.TrainStep(both, loss_fn, updates, grad_clip=0.5)
+            for number, (x, y) in enumerate(batches()):
+                if number in (1, 5):
+                    model[0].weight.write(model[0].weight.to_host() * 0.5)
+                if number == 2:
+                    state = {"state": {}, "param_groups": updates.state_dict()["param_groups"]}
+                    updates.load_state_dict(state)
+                    step.reload()
+                if parallel:
+                    step(x, y)
+                    continue
+                updates.zero_grad()
+                loss_fn(model(Tensor.from_host(x)), Tensor.from_host(y)).backward()
+                updates.clip_grad_norm(0.5)
+                updates.step()
+            step.close()
+            assert not parallel or not step._ranks[0]._captures or step.replays > 0
+            results.append([value.numpy() for value in model.parameters()])
+    for ours, theirs in zip(*results):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.level("staging", "capture", "half")
+def test_mixed_precision_is_that_of_autocast(handles: list[DeviceHandle]) -> None:
+    with device(handles[0]):
+        model = network()
+        both = dist.DataParallel(model, handles, weights=[1] * len(handles))
+        seen: list[str] = []
+
+        def loss_fn(output: Tensor, target: Tensor) -> Tensor:
+            seen.append(str(output.dtype))
+            loss: Tensor = nn.functional.cross_entropy(output, target)
+            return loss
+
+        step = dist.TrainStep(both, loss_fn, optim.SGD(model.parameters()), autocast="bfloat16")
+        (x, y), *_ = batches()
+        assert not step.captures(x, y)
+        step(x, y), step(x, y)
+        assert step.captures(x, y)
+        step(x, y)
+        assert not step.captures(x, y)
+        assert step.replays == 1
+        assert set(seen) == {"bfloat16"}
+        assert model[0].weight.dtype == "float32"
+        step.close()
+
+
 def test_a_frozen_parameter_or_another_mode_is_captured_again() -> None:
     with device("cpu"):
         model = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 5))

@@ -14,6 +14,7 @@ from netcl.core.errors import CaptureError
 from netcl.core.user_frame import level_outside
 from netcl.distributed import DataParallel
 from netcl.trainer.batches import Batch, describe, on_device
+from netcl.trainer.devices_step import DevicesStep
 from netcl.trainer.step import TrainingStep
 from netcl.trainer.training_state import TrainingState
 
@@ -38,22 +39,40 @@ class CompiledStep:
     After each capture one shadow step runs from the same state eagerly and replayed, and the bits of all weights,
     buffers, optimizer states and metrics are compared. If they differ, the Trainer warns once with the name of the
     first tensor that differs, keeps the values of the eager step, and stops capturing. NETCL_CHECK_CAPTURE=n repeats
-    the shadow step every n steps.
+    the shadow step every n steps. Steps of a DataParallel model on several devices of this process run by a
+    ``DevicesStep``, if the loss is a mean over samples.
     """
 
     def __init__(self, step: TrainingStep, queue: Any, enabled: bool) -> None:
         self.step: TrainingStep = step
         self.queue: Any = queue
+        self._devices = DevicesStep(step) if enabled and DevicesStep.serves(step) else None
         enabled = enabled and not (isinstance(step.model, DataParallel) and not step.model.capturable)
         self.enabled: bool = enabled and not without("capture", "training steps run eagerly")
-        self.replays: int = 0
+        self._replays = 0
         self._eager_steps: dict[Shape, int] = {}
         self._captured: dict[Key, CapturedStep] = {}
         self._since_check = 0
 
+    @property
+    def replays(self) -> int:
+        """The number of steps that were replayed from a capture."""
+        return self._replays + (0 if self._devices is None else self._devices.replays)
+
+    def begin(self) -> None:
+        """Takes the state of model and optimizer as it is: a fit begins."""
+        if self._devices is not None:
+            self._replays += self._devices.replays
+            self._devices.reset()
+
     def __call__(self, batch: Batch, first: bool = True, last: bool = True) -> None:
         """Runs one step on ``batch``; ``first`` and ``last`` give its position in its accumulation group."""
-        self._run(batch, first, last)
+        if self._devices is not None and self._devices.takes(batch):
+            self._devices(batch)
+        else:
+            self._run(batch, first, last)
+            if self._devices is not None:
+                self._devices.reload()
         self.step.measures.means.count(len(batch))
 
     def finish(self) -> None:
@@ -87,7 +106,7 @@ class CompiledStep:
                 self._shadow(batch, key, captured)
             else:
                 captured.replay(*batch.fields)
-                self.replays += 1
+                self._replays += 1
         except CaptureError:
             # The state that the captures depend on has changed. Capture again after an eager step, which may have to
             # create new optimizer states.

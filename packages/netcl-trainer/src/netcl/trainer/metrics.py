@@ -51,27 +51,43 @@ class DeviceMeans:
     """Means over samples of several 0-d values per batch.
 
     ``add`` is one launch and may be part of a captured step; ``read`` moves the sums to double precision on the host,
-    so that the float32 sums on the device stay short.
+    so that the float32 sums on the device stay short. Steps on several devices at once have sums for each of them.
     """
 
     def __init__(self, names: Sequence[str], queue: Any) -> None:
         self.names: tuple[str, ...] = tuple(names)
         self.totals: tuple[Tensor, ...] = tuple(Tensor.zeros((), queue=queue, persistent=True) for _ in self.names)
         self.skipped: Tensor = Tensor.zeros((), queue=queue, persistent=True)  # samples of skipped steps
+        self._parts: dict[int, tuple[Tensor, ...]] = {}  # the totals of steps on several devices, by their ranks
         self._sums = dict.fromkeys(self.names, 0.0)
         self._samples = 0
         self._left_out = 0
 
-    def add(self, values: Sequence[Tensor], n: int, skip: Tensor | None = None) -> None:
+    def add(self, values: Sequence[Tensor], n: int, skip: Tensor | None = None, rank: int | None = None) -> None:
         """Adds one value per name, each a mean over ``n`` samples; if the flag ``skip`` is not 0, they are skipped.
+        ``rank``: that of the device, if several compute a step.
 
         The host counts the samples by ``count``.
         """
         flat = [value.detach().reshape(()) for value in values]
-        totals = self.totals if skip is None else (*self.totals, self.skipped)
+        totals = self.totals if rank is None else self._part(rank, flat[0].queue)
+        if skip is not None:
+            totals = (*totals, self.skipped)
         inputs = [*totals, *flat, *(() if skip is None else (skip,))]
         expressions = _update(tuple(value.dtype for value in flat), skip is not None)
         evaluate(expressions, inputs, {"n": float(n)}, out=totals)
+
+    def _part(self, rank: int, queue: Any) -> tuple[Tensor, ...]:
+        if rank not in self._parts:
+            self._parts[rank] = tuple(Tensor.zeros((), queue=queue, persistent=True) for _ in self.names)
+        return self._parts[rank]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Returns the sums on all devices, by names for messages."""
+        found = {f"the sum of {name}": total for name, total in zip(self.names, self.totals)}
+        for rank, totals in sorted(self._parts.items()):
+            found.update({f"the sum of {name} on device {rank}": total for name, total in zip(self.names, totals)})
+        return found
 
     def count(self, n: int) -> None:
         """Counts ``n`` more samples; separate from ``add``, which a replay repeats without Python."""
@@ -81,9 +97,10 @@ class DeviceMeans:
         """Returns the means since the last ``reset``; waits for the device. Empty before the first sample, NaN if all
         samples were skipped.
         """
-        for name, total in zip(self.names, self.totals):
-            self._sums[name] += float(total.item())
-            total.write(0.0)
+        for totals in (self.totals, *self._parts.values()):
+            for name, total in zip(self.names, totals):
+                self._sums[name] += float(total.item())
+                total.write(0.0)
         self._left_out += int(self.skipped.item())
         self.skipped.write(0.0)
         if not self._samples:
@@ -93,9 +110,9 @@ class DeviceMeans:
 
     def reset(self) -> None:
         """Clears all sums and counts."""
-        for name, total in zip(self.names, self.totals):
+        self._sums = dict.fromkeys(self.names, 0.0)
+        for total in self.tensors().values():
             total.write(0.0)
-            self._sums[name] = 0.0
         self.skipped.write(0.0)
         self._samples = self._left_out = 0
 
@@ -103,7 +120,8 @@ class DeviceMeans:
         """Returns the sums on the host and on the device separately, so that a resumed mean is rounded as without
         interruption.
         """
-        totals = {name: float(total.item()) for name, total in zip(self.names, self.totals)}
+        devices = (self.totals, *self._parts.values())
+        totals = {name: sum(float(one[at].item()) for one in devices) for at, name in enumerate(self.names)}
         left_out = self._left_out + int(self.skipped.item())
         return {"sums": dict(self._sums), "totals": totals, "samples": self._samples, "left_out": left_out}
 
@@ -118,10 +136,10 @@ class DeviceMeans:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores a state; raises ValueError if it has other metrics."""
         self.check_state_dict(state)
+        self.reset()
         for name, total in zip(self.names, self.totals):
             self._sums[name] = float(state["sums"][name])
             total.write(float(state["totals"][name]))
-        self.skipped.write(0.0)
         self._samples, self._left_out = int(state["samples"]), int(state["left_out"])
 
 
@@ -145,12 +163,14 @@ class Measures:
             raise ShapeError(f"the loss has shape {loss.shape}; a step needs one number: use reduction='mean'")
         return loss
 
-    def add(self, output: Any, target: Tensor, loss: Tensor, skip: Tensor | None = None) -> None:
-        """Adds the batch to the means, unless the flag ``skip`` is set."""
+    def add(
+        self, output: Any, target: Tensor, loss: Tensor, skip: Tensor | None = None, rank: int | None = None
+    ) -> None:
+        """Adds the batch to the means, unless the flag ``skip`` is set; ``rank`` is that of one device of several."""
         with ag.no_grad():
             plain = _detached(output)
             values = [loss, *(_value(name, fn(plain, target)) for name, fn in self.metrics.items())]
-            self.means.add(values, target.shape[0], skip)
+            self.means.add(values, target.shape[0], skip, rank)
 
 
 def _value(name: str, value: Any) -> Tensor:

@@ -209,6 +209,7 @@ class Trainer:
                         for module, mode in modes:
                             module.training = mode
                         raise
+                step.begin()
                 self._epochs(step)
                 for callback in callbacks:
                     callback.on_fit_end(self)

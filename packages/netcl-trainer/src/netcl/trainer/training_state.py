@@ -65,9 +65,7 @@ class TrainingState:
         self._objects = {name: thing for name, thing in given.items() if thing is not None}
         self._tensors: dict[str, Tensor] = dict(step.model.named_parameters())
         self._tensors.update(step.model.named_buffers())
-        means = step.measures.means
-        self._tensors.update({f"the sum of {name}": total for name, total in zip(means.names, means.totals)})
-        for part in (step.sums, step.guard):
+        for part in (step.measures.means, step.sums, step.guard):
             self._tensors.update({} if part is None else part.tensors())
         known = {id(p): name for name, p in step.model.named_parameters()}
         stepped = [p for group in optimizer.param_groups for p in group["params"]]

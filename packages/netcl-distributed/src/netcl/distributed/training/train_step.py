@@ -8,10 +8,12 @@ import time
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from netcl.amp import autocast
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor, dispatch
 from netcl.core.device import device
@@ -23,7 +25,7 @@ from netcl.distributed.training.buckets import Buckets, Span
 from netcl.distributed.training.load_balancing import alike
 from netcl.distributed.training.masks import SampleMasks, advance
 from netcl.distributed.training.parallel import DataParallel
-from netcl.distributed.training.replicas import Replica
+from netcl.distributed.training.replicas import Replica, tensors_of
 from netcl.ops.random import tell
 
 if TYPE_CHECKING or "staging" in LEVELS:
@@ -71,10 +73,12 @@ class TrainStep:
     random numbers on several devices of one process). In a group each rank calls it with its own part of the batch.
 
     ``loss_fn(output, target)`` returns the mean over its samples. ``inputs`` and ``target`` are arrays of the host, or
-    tensors. Returns a MeanLoss of this process's samples. Values of the optimizer's groups, such as lr, may change
-    between steps. Devices of different kinds may round differently: there, replicas take the parameters of the model's
-    own device after each step. Raises ShapeError if a device gets no sample. After an error in a step make another
-    TrainStep: the devices have left each other.
+    tensors. Returns a MeanLoss of this process's samples. ``grad_clip`` is the greatest norm of a step's gradients,
+    ``autocast`` the dtype of mixed precision, in which the forward pass and the loss are computed. Values of the
+    optimizer's groups, such as lr, may change between steps, and so may the model's parameters and buffers; after a
+    change of the optimizer's state call ``reload``. Devices of different kinds may round differently: there, replicas
+    take the parameters of the model's own device after each step. Raises ShapeError if a device gets no sample.
+    After an error in a step make another TrainStep: the devices have left each other.
 
     >>> from netcl import nn, optim
     >>> model = nn.Linear(4, 2)
@@ -85,7 +89,14 @@ class TrainStep:
     """
 
     def __init__(
-        self, model: DataParallel, loss_fn: Callable[[Any, Any], Tensor], optimizer: Any, *, capture: bool = True
+        self,
+        model: DataParallel,
+        loss_fn: Callable[[Any, Any], Tensor],
+        optimizer: Any,
+        *,
+        capture: bool = True,
+        grad_clip: float | None = None,
+        autocast: str | None = None,
     ) -> None:
         if not isinstance(model, DataParallel):
             raise TypeError(f"TrainStep takes a DataParallel model, not {type(model).__name__}; wrap the module first")
@@ -107,29 +118,30 @@ class TrainStep:
             ThreadPoolExecutor(1, f"netcl-device-{at}") for at in range(len(replicas) if len(replicas) > 1 else 0)
         ]
         self._draws = False
+        self.capture: bool = capture  # False: the next steps run operation by operation
+        self._tensors = [tensor for _, tensor in tensors_of(model.module)]
+        self._versions: list[int] = []
+        work = _Work(loss_fn, optimizer, grad_clip, autocast)
         captures = capture and "capture" in LEVELS
-        self._ranks = self._on_all(lambda at: _Rank(self.model, replicas[at], loss_fn, optimizer, captures))
+        self._ranks = self._on_all(lambda at: _Rank(self.model, replicas[at], work, captures))
+
+    @property
+    def replays(self) -> int:
+        """The number of steps that were replayed from a capture."""
+        ranks: list[_Rank] = self._ranks
+        return ranks[0].replayed
 
     def __call__(self, *batch: Any) -> MeanLoss:
         """Takes a step; the last of ``batch`` is the target."""
-        if len(batch) < 2:
-            raise TypeError("TrainStep: a step takes inputs and a target")
-        counts = {array.shape[0] if array.shape else -1 for array in batch}
-        if len(counts) != 1 or -1 in counts:
-            raise ShapeError(f"TrainStep: inputs and target need one length on axis 0: {[a.shape for a in batch]}")
-        (count,) = counts
-        sizes = self._set.balancer.sizes(count) if len(self._ranks) > 1 else [count]
-        if not all(sizes):
-            raise ShapeError(
-                f"TrainStep: {count} samples are too few for {len(sizes)} devices, which would get {sizes}"
-            )
+        sizes, keys = self._parts(batch)
+        count = sum(sizes)
         starts = [sum(sizes[:at]) for at in range(len(sizes))]
         self._follow()
-        # Devices of different kinds take the parameters that the first one has computed.
-        changed: list[Any] = [()] * len(sizes) if self._alike else self._set.changed()
-        keys = [tuple((part.shape[1:], canonical(part.dtype)) for part in batch) + (size,) for size in sizes]
-        repeats = not self._draws and all(rank.replays(key) for rank, key in zip(self._ranks, keys))
-        before, total, replays = self._agreed(count, repeats)
+        # Devices of different kinds take the parameters that the first one has computed; all take those that the caller
+        # has written.
+        unchanged = self._alike and self._versions == [tensor.version for tensor in self._tensors]
+        changed: list[Any] = [()] * len(sizes) if unchanged else self._set.changed()
+        before, total, replays = self._agreed(count, self._repeats(keys))
         offset = tell()
 
         def run(at: int) -> Tensor:
@@ -141,12 +153,45 @@ class TrainStep:
             return loss
 
         losses = self._on_all(run)
+        self._versions = [tensor.version for tensor in self._tensors]
         if len(self._ranks) > 1:
             drawn = max(rank.drawn for rank in self._ranks)
             # The generator is one for all devices: their captures and replays would each advance it.
             self._draws = self._draws or drawn > 0 or tell() != offset
             advance(drawn)
         return MeanLoss(losses, sizes)
+
+    def captures(self, *batch: Any) -> bool:
+        """Returns True if the next step would be captured if it is on a batch of these shapes and dtypes."""
+        _, keys = self._parts(batch)
+        return self._repeats(keys) and not self._ranks[0].has_captured(keys[0])
+
+    def _repeats(self, keys: Sequence[Hashable]) -> bool:
+        return self.capture and not self._draws and all(rank.replays(key) for rank, key in zip(self._ranks, keys))
+
+    def _parts(self, batch: Sequence[Any]) -> tuple[list[int], list[Hashable]]:
+        """Returns the number of samples of each device, and the description of its part of the batch."""
+        if len(batch) < 2:
+            raise TypeError("TrainStep: a step takes inputs and a target")
+        counts = {array.shape[0] if array.shape else -1 for array in batch}
+        if len(counts) != 1 or -1 in counts:
+            raise ShapeError(f"TrainStep: inputs and target need one length on axis 0: {[a.shape for a in batch]}")
+        (count,) = counts
+        sizes = self._set.balancer.sizes(count) if len(self._ranks) > 1 else [count]
+        if not all(sizes):
+            raise ShapeError(
+                f"TrainStep: {count} samples are too few for {len(sizes)} devices, which would get {sizes}"
+            )
+        fields = tuple((part.shape[1:], canonical(part.dtype)) for part in batch)
+        return sizes, [(*fields, size) for size in sizes]
+
+    def reload(self) -> None:
+        """Gives all devices the state of the optimizer, as after its ``load_state_dict``."""
+        state = None
+        for rank in self._ranks:
+            if rank.optimizer is not self.optimizer:
+                state = self.optimizer.state_dict() if state is None else state
+                rank.optimizer.load_state_dict(state)
 
     def close(self) -> None:
         """Ends the threads of the devices."""
@@ -198,6 +243,15 @@ class TrainStep:
         return results
 
 
+class _Work(NamedTuple):
+    """The arguments of a TrainStep that say what a step computes."""
+
+    loss_fn: Callable[[Any, Any], Tensor]
+    optimizer: Any
+    grad_clip: float | None
+    autocast: str | None
+
+
 class _Shard(NamedTuple):
     """The samples ``start`` to ``start + size`` of the ``total`` of a step, whose masks begin at ``offset`` of the
     generator.
@@ -212,15 +266,15 @@ class _Shard(NamedTuple):
 class _Rank:
     """The step of one device; ``drawn`` counts the numbers that masks of the last eager step took of the generator."""
 
-    def __init__(self, model: DataParallel, replica: Replica, loss_fn: Any, optimizer: Any, captures: bool) -> None:
-        self.module, self.loss_fn = replica.module, loss_fn
+    def __init__(self, model: DataParallel, replica: Replica, work: _Work, captures: bool) -> None:
+        self.module, self._work = replica.module, work
         self.queue: Any = replica.handle.queue
         self._replica = replica
         own = [param for param in model.module.parameters() if param.requires_grad]
         # The module's own device updates the parameters given; the replica there shares their storage.
         self.params: list[Tensor] = own if replica.shares else replica.params
         memo = {id(theirs): ours for theirs, ours in zip(own, replica.params)}
-        self.optimizer: Any = optimizer if replica.shares else copy.deepcopy(optimizer, memo)
+        self.optimizer: Any = work.optimizer if replica.shares else copy.deepcopy(work.optimizer, memo)
         self.buckets: Any = replica.buckets
         if model.group is None and len(model._replica_set.replicas) > 1:
             exchange = replica.member.exchange(replica.handle, always=True)
@@ -230,12 +284,13 @@ class _Rank:
                 else StagedBuckets(replica.params, exchange, replica.member, model._replica_set.bucket_bytes, None)
             )
         self._captures = captures and not isinstance(self.buckets, Buckets)
-        self._captured: dict[Hashable, CapturedStep] = {}
+        self._captured: dict[tuple[Hashable, Hashable], CapturedStep] = {}
         self._eager_steps: dict[Hashable, int] = {}
         self._alone = len(model._replica_set.replicas) == 1
         self._shard = _Shard(0, 1, 1, 0)
         self._counts: Hashable = ()
         self.drawn: int = 0
+        self.replayed: int = 0
 
     def expects(self, counts: Hashable) -> None:
         """Takes the numbers of samples of all ranks: a captured step is for one of these."""
@@ -244,6 +299,10 @@ class _Rank:
     def replays(self, key: Hashable) -> bool:
         """Returns True if the next step for ``key`` could be captured or replayed."""
         return self._captures and self._eager_steps.get(key, 0) >= _EAGER_STEPS
+
+    def has_captured(self, key: Hashable) -> bool:
+        """Returns True if a step for ``key`` is captured, for whichever numbers of samples of other ranks."""
+        return any(known == key for known, _ in self._captured)
 
     def step(self, key: Hashable, fields: Sequence[Tensor], shard: _Shard, replays: bool) -> Tensor:
         """Takes a step on the samples ``fields``, which are ``shard`` of all samples of the step."""
@@ -268,6 +327,7 @@ class _Rank:
             self._captured.clear()
             self._eager_steps.clear()
             return self._compute(*fields)
+        self.replayed += 1
         return loss
 
     def _capture(self, fields: Sequence[Tensor]) -> CapturedStep:
@@ -287,8 +347,10 @@ class _Rank:
         self.optimizer.zero_grad()
         self._replica.begin(True, {})
         shard = self._shard
-        with SampleMasks(shard.start, shard.size, shard.total, tell() if self._alone else shard.offset) as masks:
-            loss: Tensor = self.loss_fn(self.module(*inputs), target)
+        work = self._work
+        half: AbstractContextManager[Any] = nullcontext() if work.autocast is None else autocast(dtype=work.autocast)
+        with SampleMasks(shard.start, shard.size, shard.total, tell() if self._alone else shard.offset) as masks, half:
+            loss: Tensor = work.loss_fn(self.module(*inputs), target)
         self.drawn = masks.drawn
         if self._alone:
             advance(masks.drawn)
@@ -300,6 +362,8 @@ class _Rank:
         for param, total in zip(self.params, sums):
             given = total is None or isinstance(total, Tensor)
             param.grad = total if given else Tensor.from_host(self.queue, total, param.dtype)
+        if work.grad_clip is not None:
+            self.optimizer.clip_grad_norm(work.grad_clip)  # in the pass that updates
         self.optimizer.step()
         return loss.detach()
 

@@ -1,0 +1,168 @@
+"""DevicesStep: captured training steps of a DataParallel model on several devices of this process."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl import nn, ops
+from netcl.amp import autocast
+from netcl.core import Tensor, config
+from netcl.core.user_frame import level_outside
+from netcl.distributed import DataParallel, TrainStep, current_group
+from netcl.optim import Optimizer
+from netcl.trainer.batches import Batch
+from netcl.trainer.step import TrainingStep
+from netcl.trainer.training_state import TrainingState
+
+__all__ = ["DevicesStep", "is_mean_over_samples"]
+
+_CLASSES = ag.cross_entropy, ag.nll_loss
+_MEANS = (
+    ag.mse_loss,
+    ag.l1_loss,
+    ag.smooth_l1_loss,
+    ag.huber_loss,
+    ag.binary_cross_entropy,
+    ag.binary_cross_entropy_with_logits,
+)
+_CLASS_LAYERS = nn.CrossEntropyLoss, nn.NLLLoss
+_MEAN_LAYERS = nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.BCELoss, nn.BCEWithLogitsLoss
+
+
+def is_mean_over_samples(loss_fn: Any, target: Any) -> bool:
+    """Returns True if the loss of a batch with this target is known to be the mean of the losses of its samples, so
+    that each device can compute that of its samples: losses of netcl without weights, and no class id of an array of
+    the host is ignored.
+    """
+    if loss_fn in _MEANS:
+        return True
+    kind = type(loss_fn)
+    if kind in _MEAN_LAYERS or kind in _CLASS_LAYERS:
+        weighted = any(getattr(loss_fn, name, None) is not None for name in ("weight", "pos_weight"))
+        if loss_fn.reduction != "mean" or weighted:
+            return False
+    if kind in _MEAN_LAYERS:
+        return True
+    if loss_fn in _CLASSES or kind in _CLASS_LAYERS:
+        ignored = getattr(loss_fn, "ignore_index", -100)
+        return isinstance(target, np.ndarray) and not (target.dtype.kind in "iu" and (target == ignored).any())
+    return False
+
+
+class DevicesStep:
+    """Runs the steps of ``step``, whose model is a DataParallel on several devices of this process, by a TrainStep.
+
+    The losses and metrics are those of each device's samples, summed per device. After each capture, and every
+    NETCL_CHECK_CAPTURE steps, a shadow step runs replayed and operation by operation from the same state, as in
+    ``CompiledStep``.
+    """
+
+    def __init__(self, step: TrainingStep) -> None:
+        self.step: TrainingStep = step
+        self.capture: bool = True
+        self._train: TrainStep | None = None
+        self._since_check = 0
+
+    @staticmethod
+    def serves(step: TrainingStep) -> bool:
+        """Returns True if steps like this can run by a TrainStep: without a group of processes, accumulation, float16,
+        and TerminateOnNaN.
+        """
+        model = step.model
+        return (
+            isinstance(model, DataParallel)
+            and model.group is None
+            and len(model.weights) > 1
+            and isinstance(step.optimizer, Optimizer)
+            and step.sums is None
+            and step.scaler is None
+            and step.guard is None
+        )
+
+    def takes(self, batch: Batch) -> bool:
+        """Returns True if a step on this batch can run in parts: each device gets samples, the loss is a mean."""
+        return len(batch) >= len(self.step.model.weights) and is_mean_over_samples(
+            self.step.measures.loss_fn, batch.target
+        )
+
+    @property
+    def replays(self) -> int:
+        """The number of steps that were replayed since the last ``reset``."""
+        return 0 if self._train is None else self._train.replays
+
+    def reset(self) -> None:
+        """Forgets the replicas and captures; the next step takes the state of model and optimizer as it is then."""
+        if self._train is not None:
+            self._train.close()
+        self._train = None
+
+    def reload(self) -> None:
+        """Takes the optimizer's state after a step that ran otherwise."""
+        if self._train is not None:
+            self._train.reload()
+
+    def __call__(self, batch: Batch) -> None:
+        """Runs one step."""
+        try:
+            self._run(batch)
+        except BaseException:
+            self.reset()
+            raise
+        self.step.optimizer.zero_grad()
+        if self.step.ema is not None:
+            self.step.ema.update()
+
+    def _run(self, batch: Batch) -> None:
+        step, train = self.step, self._train
+        if train is None:
+            train = self._train = TrainStep(
+                step.model,
+                self._loss,
+                step.optimizer,
+                capture=self.capture,
+                grad_clip=step.grad_clip,
+                autocast=step.autocast_dtype,
+            )
+        every = config.get("CHECK_CAPTURE")
+        self._since_check += 1
+        if train.captures(*batch.fields) or (every and train.replays and self._since_check >= every):
+            self._shadow(train, batch)
+        else:
+            train(*batch.fields)
+
+    def _loss(self, output: Any, target: Tensor) -> Tensor:
+        loss = self.step.measures.loss(output, target)
+        group = current_group()  # of the devices
+        assert group is not None
+        with autocast(enabled=False):
+            self.step.measures.add(output, target, loss, rank=group.rank)
+        return loss
+
+    def _shadow(self, train: TrainStep, batch: Batch) -> None:
+        """Replays one step and runs it operation by operation from the same state, whose values are kept."""
+        self._since_check = 0
+        state = TrainingState(self.step)
+        before, randomness, replays = state.read(), ops.get_rng_state(), train.replays
+        train(*batch.fields)
+        if train.replays == replays:  # it cannot be captured
+            return
+        replayed = state.read()
+        state.write(before)
+        ops.set_rng_state(randomness)
+        train.reload()
+        train.capture = False
+        train(*batch.fields)
+        difference = state.read().first_difference(replayed)
+        train.capture = self.capture = difference is None
+        if difference is not None:
+            warnings.warn(
+                f"a captured training step gives another result than the same step op by op, first in {difference}. "
+                "A capture freezes what Python code of the model computes; what changes from step to step has to be a "
+                "tensor; training goes on op by op",
+                UserWarning,
+                stacklevel=level_outside(),
+            )
