@@ -137,8 +137,8 @@ class TrainStep:
         count = sum(sizes)
         starts = [sum(sizes[:at]) for at in range(len(sizes))]
         self._follow()
-        # Devices of different kinds take the parameters that the first one has computed, and all devices take those that
-        # the caller has written.
+        # Devices of different kinds take the parameters that the first one has computed; parameters that the caller has
+        # written pass to all devices.
         unchanged = self._alike and self._versions == [tensor.version for tensor in self._tensors]
         changed: list[Any] = [()] * len(sizes) if unchanged else self._set.changed()
         before, total, replays = self._agreed(count, self._repeats(keys))
