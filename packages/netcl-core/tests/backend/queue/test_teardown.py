@@ -326,7 +326,8 @@ def test_no_event_is_released_in_a_child_whatever_holds_it(start):
             local = marker()
             gc.collect()
             gc.collect()  # a tuple in a tuple
-            assert not any(map(gc.is_tracked, held[:3]))
+            # Events of an old pyopencl are tracked themselves, and so is what holds them.
+            assert gc.is_tracked(held[3]) or not any(map(gc.is_tracked, held[:3]))
             events = [lambda: held[0][0], lambda: held[1][0][0], lambda: held[2]["event"], lambda: held[3],
                       lambda: holder.event, lambda: local]
             before = [sys.getrefcount(event()) for event in events]
