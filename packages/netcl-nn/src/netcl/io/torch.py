@@ -56,7 +56,7 @@ _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 _CHUNK = 1 << 20
 # Of a tensor without elements.
-_TENSOR_MEMORY, _TENSOR_SECONDS = 1000, 4e-5
+_TENSOR_MEMORY, _TENSOR_SECONDS = 1000, 6e-5
 
 
 @dataclass(frozen=True)
