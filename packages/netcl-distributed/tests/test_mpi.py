@@ -81,7 +81,8 @@ def test_training_equals_one_device_and_threads_bit_for_bit(
     pytest.importorskip("netcl.nn", reason="trains models of netcl-nn, which is not installed")
     training = runpy.run_path(str(RANKS / "training.py"))
     kinds = {"mlp": 1e-5, "cnn": 1e-3, "norm": 1e-3}
-    done = mpiexec(size, "training.py", str(tmp_path / "state"), "50", "1", *kinds, NETCL_DIST_STAGING=staging)
+    options = {"NETCL_DIST_STAGING": staging, "NETCL_DEVICE": "cpu"}
+    done = mpiexec(size, "training.py", str(tmp_path / "state"), "50", "1", *kinds, **options)
     assert done.returncode == 0, done.stderr
     with device("cpu"):
         for kind, limit in kinds.items():

@@ -101,7 +101,6 @@ def test_masks_of_dropout_depend_on_the_sample_and_the_step_is_not_captured(hand
     assert not any(rank._captured for rank in step._ranks)
 
 
-@pytest.mark.level("staging", "capture")
 def test_what_is_written_between_steps_reaches_all_devices(handles: list[DeviceHandle]) -> None:
     """A write into a parameter, and the optimizer's state of an earlier step by ``reload``."""
     results = []
@@ -158,6 +157,7 @@ def test_mixed_precision_is_that_of_autocast(handles: list[DeviceHandle]) -> Non
         step.close()
 
 
+@pytest.mark.level("staging", "capture")
 def test_a_frozen_parameter_or_another_mode_is_captured_again() -> None:
     with device("cpu"):
         model = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 5))
