@@ -17,7 +17,7 @@ from netcl.core.device import device
 from netcl.data import DataLoader
 from netcl.distributed import DataParallel
 from netcl.trainer import Callback, Trainer
-from netcl.trainer.devices_step import is_mean_over_samples
+from netcl.trainer.devices_step import DevicesStep, is_mean_over_samples
 
 
 def _groups() -> dict[str, list[DeviceHandle]]:
@@ -113,6 +113,19 @@ def test_a_loss_that_is_no_mean_over_samples_sees_the_whole_batch(handles: list[
     assert not both.captured
     for name, value in wanted.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+def test_devices_of_two_kinds_keep_measuring_their_shares() -> None:
+    handles = [group[0] for group in _groups().values()][:2]
+    if len(handles) < 2:
+        pytest.skip("needs an OpenCL CPU device beside NumPy")
+    with device(handles[0]):
+        model = nn.Linear(6, 3)
+        for weights, serves in ((None, False), ([1, 1], True), ([1, 0], False)):
+            parallel = DataParallel(model, handles, weights=weights)
+            assert parallel.balances == (weights is None)
+            trainer = Trainer(parallel, optim.SGD(model.parameters()))
+            assert DevicesStep.serves(trainer._compiled(None).step) == serves
 
 
 def test_losses_that_are_means_over_samples() -> None:

@@ -69,14 +69,16 @@ class DevicesStep:
 
     @staticmethod
     def serves(step: TrainingStep) -> bool:
-        """Returns True if steps like this can run by a TrainStep: without a group of processes, accumulation, float16,
-        and TerminateOnNaN.
+        """Returns True if steps like this can run by a TrainStep: on devices whose shares do not follow their measured
+        speeds, without a group of processes, accumulation, float16, and TerminateOnNaN.
         """
         model = step.model
         return (
             isinstance(model, DataParallel)
             and model.group is None
             and len(model.weights) > 1
+            and min(model.weights) > 0
+            and not model.balances
             and isinstance(step.optimizer, Optimizer)
             and step.sums is None
             and step.scaler is None

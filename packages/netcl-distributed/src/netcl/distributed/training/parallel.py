@@ -89,6 +89,11 @@ class DataParallel:
         return list(self._replica_set.balancer.weights)
 
     @property
+    def balances(self) -> bool:
+        """True if ``weights`` follow the speeds of the devices, which are measured in calls of the model."""
+        return self._replica_set.balancer.measures
+
+    @property
     def spans(self) -> list[Span]:
         """The time spans of the buckets of the last backward pass, and of the pass itself; seconds of perf_counter."""
         return [span for replica in self._replica_set.replicas for span in replica.spans]
