@@ -69,7 +69,7 @@ def save_safetensors(
     ``metadata`` is texts by name; "netcl.sums" is added, by which ``load_safetensors`` finds damage. Tensors shared
     under several names are written under each.
     """
-    state = model_or_state.state_dict() if hasattr(model_or_state, "state_dict") else model_or_state
+    state = model_or_state if isinstance(model_or_state, Mapping) else model_or_state.state_dict()
     try:
         # The order of the library: the largest elements first, so that all are aligned to their size.
         entries = sorted((_entry(name, value) for name, value in state.items()), key=lambda e: (-e.itemsize, e.key))
