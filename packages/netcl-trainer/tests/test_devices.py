@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from netcl.core import DeviceHandle, manager
 from netcl.core.device import device
 from netcl.data import DataLoader
 from netcl.distributed import DataParallel
+from netcl.io import CheckpointError, load_safetensors, load_torch, save_safetensors, save_torch
 from netcl.trainer import Callback, Trainer
 from netcl.trainer.devices_step import DevicesStep, is_mean_over_samples
 
@@ -113,6 +115,22 @@ def test_a_loss_that_is_no_mean_over_samples_sees_the_whole_batch(handles: list[
     assert not both.captured
     for name, value in wanted.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+def test_what_wraps_a_module_is_saved_as_its_state_and_an_optimizer_is_refused(tmp_path: Path) -> None:
+    with device("cpu"):
+        model = nn.Linear(2, 3)
+        parallel = DataParallel(model, ["cpu", "cpu"])
+        for name, save, load in (
+            ("m.pt", save_torch, load_torch),
+            ("m.safetensors", save_safetensors, load_safetensors),
+        ):
+            save(parallel, tmp_path / name)
+            found = load(tmp_path / name)
+            assert found.keys() == model.state_dict().keys()
+            np.testing.assert_array_equal(np.asarray(found["weight"]), model.weight.to_host())
+        with pytest.raises(CheckpointError, match="SGD"):
+            save_torch(optim.SGD(model.parameters()), tmp_path / "o.pt")
 
 
 def test_devices_of_two_kinds_keep_measuring_their_shares() -> None:

@@ -23,6 +23,7 @@ from netcl.io.errors import CheckpointError
 from netcl.io.model import FORMAT as MODEL_FORMAT
 from netcl.io.model import VERSIONS as MODEL_VERSIONS
 from netcl.io.pytree import flatten, unflatten
+from netcl.nn.module import holds_module
 from netcl.nn.state import check_state
 from netcl.ops import get_rng_state, set_rng_state
 
@@ -189,7 +190,7 @@ def _load(tree: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
 def _state_of(model: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if isinstance(model, Mapping):
         return dict(model)
-    if hasattr(model, "state_dict"):  # a Module, or what holds one, as DataParallel
+    if holds_module(model):
         return dict(model.state_dict(keep_vars=True))
     tensors = list(model)
     labels = [str(at) for at in range(len(tensors))] if names is None else list(names)

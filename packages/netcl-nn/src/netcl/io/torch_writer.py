@@ -19,6 +19,7 @@ from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
 from netcl.io.errors import CheckpointError
 from netcl.io.torch import STORAGES
+from netcl.nn.module import holds_module
 
 _CLASSES = {dtype: name for name, dtype in STORAGES.items()}
 _ALIGNMENT = 64
@@ -33,7 +34,7 @@ def save_torch(state: Any, path: str | os.PathLike[str], *, arrays: bool = False
     several names is written once. Raises CheckpointError for other values, a full disk, or a
     folder that cannot be written.
     """
-    writer, data = _pickled(state.state_dict() if hasattr(state, "state_dict") else state, path, arrays)
+    writer, data = _pickled(state.state_dict() if holds_module(state) else state, path, arrays)
     nbytes = len(data) + sum(entry.nbytes + 300 for entry in writer.entries) + 4096
     with replacing(path, nbytes) as file:
         _write_archive(file, writer, data)

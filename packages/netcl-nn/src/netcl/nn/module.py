@@ -771,3 +771,8 @@ def check_precision(layer: object, x: Tensor, parameter: Tensor | None) -> None:
             f"astype({parameter.dtype!r}), or the layer with to(dtype={x.dtype!r})",
             op=type(layer).__name__,
         )
+
+
+def holds_module(value: Any) -> bool:
+    """Returns True for a Module, and for what wraps one as ``module`` and has its ``state_dict``, as DataParallel."""
+    return isinstance(getattr(value, "module", value), Module)

@@ -16,7 +16,7 @@ from netcl.distributed import DataParallel
 from netcl.trainer.batches import Batch, describe, on_device
 from netcl.trainer.devices_step import DevicesStep
 from netcl.trainer.step import TrainingStep
-from netcl.trainer.training_state import TrainingState
+from netcl.trainer.training_state import TrainingState, differs
 
 if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import CapturedStep, capture
@@ -148,11 +148,7 @@ class CompiledStep:
         self._eager(batch, *key[1:3])
         difference = state.read().first_difference(replayed)
         if difference is not None:
-            self._stay_eager(
-                f"a captured training step gives another result than the same step op by op, first in {difference}. "
-                "A capture freezes what Python code of the model computes; what changes from step to step has to be a "
-                "tensor"
-            )
+            self._stay_eager(differs(difference))
 
     def _stay_eager(self, reason: str) -> None:
         self.enabled = False

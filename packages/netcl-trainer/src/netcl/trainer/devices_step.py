@@ -16,7 +16,7 @@ from netcl.distributed import DataParallel, TrainStep, current_group
 from netcl.optim import Optimizer
 from netcl.trainer.batches import Batch
 from netcl.trainer.step import TrainingStep
-from netcl.trainer.training_state import TrainingState
+from netcl.trainer.training_state import TrainingState, differs
 
 __all__ = ["DevicesStep", "is_mean_over_samples"]
 
@@ -161,10 +161,4 @@ class DevicesStep:
         difference = state.read().first_difference(replayed)
         train.capture = self.capture = difference is None
         if difference is not None:
-            warnings.warn(
-                f"a captured training step gives another result than the same step op by op, first in {difference}. "
-                "A capture freezes what Python code of the model computes; what changes from step to step has to be a "
-                "tensor; training goes on op by op",
-                UserWarning,
-                stacklevel=level_outside(),
-            )
+            warnings.warn(f"{differs(difference)}; training goes on op by op", UserWarning, stacklevel=level_outside())
