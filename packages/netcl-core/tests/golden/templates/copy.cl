@@ -15,10 +15,29 @@
 #else
 #define SEPARATE inline
 #endif
-// Strided copy of a block, elements moved as bits of BYTES bytes.
+// A strided block that a launch copies, elements moved as bits of BYTES bytes.
 //
 // The two innermost dimensions are cut in tiles of tile[0] x tile[1]; one work-item copies `block` tiles in turn. The
 // four dimensions outside them have any strides, as has the source, which may be repeated (0) or reversed (below 0).
+
+#if BYTES == 1
+typedef uchar element;
+#elif BYTES == 2
+typedef ushort element;
+#elif BYTES == 4
+typedef uint element;
+#elif BYTES == 16
+typedef uint4 element;
+#else
+typedef ulong element;
+#endif
+
+typedef struct {
+    long tiles, block, transposing, streams, source_offset, out_offset;
+    long tile[2], counts[2], extent[6], source_stride[6], out_stride[6];
+} copying;
+// Strided copy of a block by runs of elements.
+//
 // Where rows of the source are columns of the result (`transposing`), blocks of EDGE x EDGE pass through registers or private
 // memory: each cache line is then read and written once or twice, also where a power-of-two stride puts all lines in one set of
 // the cache. Tiles of EDGE columns are of elements of four bytes that are adjacent in the source's rows and in the result's.
@@ -28,28 +47,18 @@
 #define EDGE 16
 
 #if BYTES == 1
-typedef uchar element;
 typedef uchar16 run;
 #elif BYTES == 2
-typedef ushort element;
 typedef ushort16 run;
 #elif BYTES == 4
-typedef uint element;
 typedef uint16 run;
 #elif BYTES == 16
-typedef uint4 element;
 typedef uint4 run;
 #else
-typedef ulong element;
 typedef ulong8 run;
 #endif
 typedef run __attribute__((aligned(BYTES))) packed_run;
 #define RUN (sizeof(run) / BYTES)
-
-typedef struct {
-    long tiles, block, transposing, streams, source_offset, out_offset;
-    long tile[2], counts[2], extent[6], source_stride[6], out_stride[6];
-} copying;
 
 #if BYTES == 4
 typedef uint8 __attribute__((aligned(4))) packed8;
@@ -148,54 +157,3 @@ __kernel void copy(__global const element* restrict source, __global element* re
         }
     }
 }
-
-#ifdef DIMS
-// The same for devices with many cores: a work-item copies one element (of up to 16 bytes, which are several adjacent elements of
-// the tensors), and finds its position in the last DIMS dimensions by divisions of 32 bits.
-__kernel void copy_elements(__global const element* restrict source, __global element* restrict out, const copying g) {
-    uint rest = get_global_id(0);
-    if (rest >= (uint)g.tiles) return;
-    long from = g.source_offset, to = g.out_offset;
-#pragma unroll
-    for (int d = 5; d > 6 - DIMS; d--) {
-        const uint extent = g.extent[d], quotient = rest / extent, i = rest - quotient * extent;
-        from += i * g.source_stride[d];
-        to += i * g.out_stride[d];
-        rest = quotient;
-    }
-    out[to + rest * g.out_stride[6 - DIMS]] = source[from + rest * g.source_stride[6 - DIMS]];
-}
-#endif
-
-#ifdef TILE
-// The same for groups with local memory: a group copies one tile of TILE x TILE whose rows in the result are along the
-// columns of the source, reading along the one and writing along the other.
-__kernel void copy_tiles(__global const element* restrict source, __global element* restrict out, const copying g) {
-    __local element square[TILE][TILE + 1];  // a column more, so that neighbours of a column are in different banks
-    const uint tile = get_group_id(0), across = g.counts[1], down = g.counts[0], band = tile / across;
-    const long column = (long)(tile - band * across) * TILE, row = (long)(band % down) * TILE;
-    uint rest = band / down;
-    long from = g.source_offset + row * g.source_stride[4] + column * g.source_stride[5];
-    long to = g.out_offset + row * g.out_stride[4] + column * g.out_stride[5];
-    for (int d = 3; d >= 0; d--) {
-        const uint extent = g.extent[d], quotient = rest / extent, i = rest - quotient * extent;
-        rest = quotient;
-        from += i * g.source_stride[d];
-        to += i * g.out_stride[d];
-    }
-    const int rows = (int)min((long)TILE, g.extent[4] - row), columns = (int)min((long)TILE, g.extent[5] - column);
-    source += from;
-    out += to;
-    const long row_step = g.source_stride[4], column_step = g.source_stride[5];
-    const long out_row_step = g.out_stride[4], out_column_step = g.out_stride[5];
-    for (int k = get_local_id(0); k < TILE * TILE; k += get_local_size(0)) {
-        const int r = k % TILE, c = k / TILE;
-        if (r < rows && c < columns) square[c][r] = source[r * row_step + c * column_step];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = get_local_id(0); k < TILE * TILE; k += get_local_size(0)) {
-        const int r = k / TILE, c = k % TILE;
-        if (r < rows && c < columns) out[r * out_row_step + c * out_column_step] = square[c][r];
-    }
-}
-#endif

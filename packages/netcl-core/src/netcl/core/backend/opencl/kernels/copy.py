@@ -48,12 +48,10 @@ def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Se
 @lru_cache(maxsize=32)
 def _program(kernel: str, size: int, dims: int) -> str:
     """The text of a kernel for elements of ``size`` bytes; of ``dims`` dimensions if that matters."""
-    defines: tuple[tuple[str, object], ...] = (("BYTES", size),)
-    if kernel == "copy_tiles":
-        defines += (("TILE", _SHARED),)
-    elif kernel == "copy_elements":
-        defines += (("DIMS", dims),)
-    return STREAM + "\n" + templates.source(("copy",), defines)
+    if kernel == "copy":
+        return STREAM + "\n" + templates.source(("copy_block", kernel), (("BYTES", size),))
+    own = ("TILE", _SHARED) if kernel == "copy_tiles" else ("DIMS", dims)
+    return templates.source(("copy_block", kernel), (("BYTES", size), own))
 
 
 @lru_cache(maxsize=1024)
