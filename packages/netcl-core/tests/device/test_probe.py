@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config
+from netcl.core.backend.opencl.contraction import matrix_units
 from netcl.core.backend.opencl.queue import launch
 from netcl.core.device import child_probe, manager, quirks
 from netcl.core.tuning import traits
@@ -45,6 +46,37 @@ def test_the_exit_code_of_the_child_is_the_verdict_and_is_kept(own_cache, monkey
     as_a_new_process()
     monkeypatch.setattr(child_probe, "_outcome", lambda *_: pytest.fail("the driver was tried again"))
     assert child_probe.verdict("try", "driver 1", script) is right
+
+
+@pytest.mark.parametrize(
+    ("wrong", "ending", "right"), [("-1", 10, True), ("1", 10, False), ("1", 3, False), ("2", 3, False)]
+)
+def test_shares_of_a_trial_are_right_only_together(own_cache, tmp_path, wrong, ending, right):
+    script = f"""
+open(sys.argv[1] + "/" + sys.argv[2] + "of" + sys.argv[3], "w").close()
+sys.exit({ending} if sys.argv[2] == {wrong!r} else 0)
+"""
+    assert child_probe.verdict("shared", "driver", script, 60.0, str(tmp_path), shares=3) is right
+    assert sorted(path.name for path in tmp_path.glob("*of3")) == ["0of3", "1of3", "2of3"]
+    # A share that says nothing about the driver leaves no verdict on disk.
+    assert len(list(own_cache.glob("shared-*.json"))) == (ending == 10)
+
+
+@pytest.mark.parametrize("shares", [1, 2, 4])
+@pytest.mark.parametrize("name", ["wgmma", "mma", "wgmma_3", "mma_3"])
+def test_every_case_of_a_trial_is_in_one_share(monkeypatch, name, shares):
+    tried = []
+
+    def multiplies(engine, *case):
+        tried.append(case)
+        return True
+
+    monkeypatch.setattr(matrix_units, "engine_of_driver", lambda key: key)
+    monkeypatch.setattr(matrix_units, "_multiplies", multiplies)
+    codes = [matrix_units.run_trial(name, "driver", share, shares) for share in range(shares)]
+    assert codes == [child_probe.RIGHT] * shares
+    assert len(tried) == len(set(tried))
+    assert set(tried) == set(matrix_units._trials(name))
 
 
 def test_a_child_that_aborts_is_a_no(own_cache, caplog):

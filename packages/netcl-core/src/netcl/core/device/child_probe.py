@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -57,12 +58,16 @@ def driver_key(device: Any) -> str:
     return " | ".join(str(name).strip() for name in names)
 
 
-def verdict(name: str, key: str, trial: str | Callable[[], bool], timeout: float = 60.0, *arguments: str) -> bool:
+def verdict(
+    name: str, key: str, trial: str | Callable[[], bool], timeout: float = 60.0, *arguments: str, shares: int = 1
+) -> bool:
     """Returns True if ``trial`` succeeds on the driver ``key``; the trial runs at the first call only.
 
     ``trial`` is a script for a child process, which gets ``arguments`` in ``sys.argv[1:]`` and ``timeout`` seconds, or
-    a function for this process. The verdict is stored in NETCL_CACHE_DIR, so that each driver version is tried once;
-    with NETCL_CACHE=0, or if the directory is not writable, each process tries again. A changed script is a new trial.
+    a function for this process. A script of several cases may run in ``shares`` children at once: each gets the number
+    of its share and ``shares`` as two more arguments, and all must be right. The verdict is stored in NETCL_CACHE_DIR,
+    so that each driver version is tried once; with NETCL_CACHE=0, or if the directory is not writable, each process
+    tries again. A changed script is a new trial.
     """
     text = trial if isinstance(trial, str) else ""
     digest = _digest(name, key, text)
@@ -74,7 +79,7 @@ def verdict(name: str, key: str, trial: str | Callable[[], bool], timeout: float
     with lock:
         known = stored(name, key, text)
         if known is None:
-            right, reason = _outcome(trial, timeout, arguments)
+            right, reason = _outcome(trial, timeout, arguments, shares)
             if right is None:
                 config.get_logger().debug("the probe %s of %s could not be run: %s", name, key, reason)
                 _known[digest] = known = False
@@ -124,11 +129,21 @@ def _digest(name: str, key: str, text: str) -> str:
     return hashlib.sha256("\0".join((name, key, text)).encode()).hexdigest()[:24]
 
 
-def _outcome(trial: str | Callable[[], bool], timeout: float, arguments: tuple[str, ...]) -> tuple[bool | None, str]:
-    if isinstance(trial, str):
+def _outcome(
+    trial: str | Callable[[], bool], timeout: float, arguments: tuple[str, ...], shares: int
+) -> tuple[bool | None, str]:
+    """The verdict and its reason; of several shares, those of one that is wrong, else of one that says nothing."""
+    if not isinstance(trial, str):
+        right = trial()
+        return right, "right" if right else "wrong result"
+    if shares == 1:
         return run_in_child(trial, timeout, *arguments)
-    right = trial()
-    return right, "right" if right else "wrong result"
+    with ThreadPoolExecutor(shares) as pool:
+        children = [
+            pool.submit(run_in_child, trial, timeout, *arguments, str(share), str(shares)) for share in range(shares)
+        ]
+        outcomes = [child.result() for child in children]
+    return min(outcomes, key=lambda outcome: (False, None, True).index(outcome[0]))
 
 
 def run_in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:

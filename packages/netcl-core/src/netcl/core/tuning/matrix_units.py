@@ -6,6 +6,7 @@ device may have and that computed right results in a child process, once for eac
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
@@ -43,6 +44,7 @@ _LEAST_SPLIT = 256  # least products of a partial sum
 _MOST_ROUNDED = 9  # splits below which fill the last round of work-groups, where tiles are not few
 _LEAST_SCORES = 1 << 23  # of attention of operands in parts: below, splitting the operands takes all the time
 _TIMEOUT_S = 120.0
+_MOST_CHILDREN = 4
 # Of a large GPU (H100), for estimates: products of a compute unit with the best tile in a microsecond, the time of the
 # launch that adds partial sums, and the floats of partial sums that are read or written in a microsecond.
 _PRODUCTS_PER_US = 2.65e6
@@ -139,7 +141,7 @@ PRODUCTS = {
 _CHILD = """\
 import os
 from netcl.core.backend.opencl.{module} import run_trial
-os._exit(run_trial({name!r}, sys.argv[1]))
+os._exit(run_trial({name!r}, sys.argv[1], *map(int, sys.argv[2:])))
 """
 
 
@@ -195,7 +197,7 @@ def _capability(device: Any) -> tuple[int, int]:
 def is_right(device: Any, name: str) -> bool:
     """True if the unit ``name`` computed right products on the device in a child process."""
     key, trial = driver_key(device), _CHILD.format(module="contraction.matrix_units", name=name)
-    return verdict(f"matrix_unit_{name}", key, trial, _TIMEOUT_S, key)
+    return verdict(f"matrix_unit_{name}", key, trial, _TIMEOUT_S, key, shares=_shares())
 
 
 def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
@@ -206,7 +208,12 @@ def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
     if config.get("KERNEL_STRATEGY") == "portable" or name not in candidates(profile, parts):
         return None
     key, trial = driver_key(profile._device), _CHILD.format(module="kernels.attention_unit", name=name)
-    return name if verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key) else None
+    return name if verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key, shares=_shares()) else None
+
+
+def _shares() -> int:
+    """The children that build the programs of a trial at once: a compiler keeps about one core busy."""
+    return max(1, min(_MOST_CHILDREN, (os.cpu_count() or 1) // 2))
 
 
 def attention_pays(parts: int, scores: int) -> bool:

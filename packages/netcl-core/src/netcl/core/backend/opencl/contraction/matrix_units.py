@@ -175,13 +175,16 @@ def _split(engine: Any, x: TensorData, parts: int) -> TensorData:
     return planes
 
 
-def run_trial(name: str, key: str) -> int:
+def run_trial(name: str, key: str, share: int = 0, shares: int = 1) -> int:
     """Returns the exit code of a trial of the unit ``name`` on the first device with the driver ``key``: products of
-    small integers, whose sums are exact, with tails, must have the right bits in each layout.
+    small integers, whose sums are exact, with tails, must have the right bits in each layout. Of its cases, every
+    ``shares``-th is tried, from number ``share`` on.
 
     Raises LookupError if there is no such device.
     """
-    return RIGHT if _is_right(engine_of_driver(key), name) else WRONG
+    engine = engine_of_driver(key)
+    cases = _trials(name)[share::shares]
+    return RIGHT if all(_multiplies(engine, *case) for case in cases) else WRONG
 
 
 def engine_of_driver(key: str) -> Any:
@@ -195,18 +198,16 @@ def engine_of_driver(key: str) -> Any:
     raise LookupError(f"the child does not find the device {key}")
 
 
-def _is_right(engine: Any, name: str) -> bool:
-    """True if the products of each tile, each layout and each dtype are right; few of their combinations, since each is
-    a program to build.
+def _trials(name: str) -> list[tuple[str, UnitTile, tuple[bool, bool], tuple[int, int, int]]]:
+    """The dtype, tile, layout and sizes of each product of a trial: each tile, each layout and each dtype, but few of
+    their combinations, since each is a program to build.
     """
     first, *others = (tile for tile, _ in UNITS[name].tiles)
     layouts = ((True, True), (True, False), (False, True), (False, False))
     dtypes = ("float32", "float32") if first.parts else DTYPES
-    trials = [(dtypes[0], first, layout) for layout in layouts] + [(dtypes[1], first, layouts[1])]
-    trials += [(dtypes[i % 2], tile, layouts[i % 4]) for i, tile in enumerate(others)]
-    return all(_multiplies(engine, *trial, (264, 392, 136)) for trial in trials) and _multiplies(
-        engine, dtypes[0], first, layouts[1], (70, 83, 41)
-    )
+    programs = [(dtypes[0], first, layout) for layout in layouts] + [(dtypes[1], first, layouts[1])]
+    programs += [(dtypes[i % 2], tile, layouts[i % 4]) for i, tile in enumerate(others)]
+    return [(*program, (264, 392, 136)) for program in programs] + [(dtypes[0], first, layouts[1], (70, 83, 41))]
 
 
 def _multiplies(engine: Any, dtype: str, tile: UnitTile, along: tuple[bool, bool], sizes: tuple[int, int, int]) -> bool:

@@ -209,10 +209,10 @@ def _operands(engine: Any, unit: str, *operands: TensorData) -> list[TensorData]
 # -- the trial ---------------------------------------------------------------------------------------------------------
 
 
-def run_trial(unit: str, key: str) -> int:
+def run_trial(unit: str, key: str, share: int = 0, shares: int = 1) -> int:
     """Returns the exit code of a trial of attention on ``unit`` on the first device with the driver ``key``: results
     and gradients are those of products of matrices within the rounding of its operands, with tails, of few and many
-    columns.
+    columns. Of its cases, every ``shares``-th is tried, from number ``share`` on.
 
     Raises LookupError if there is no such device.
     """
@@ -220,7 +220,7 @@ def run_trial(unit: str, key: str) -> int:
     most = local_memory(profile_of(engine.queue))
     trials = _TRIALS_OF_PARTS if _instructions(unit)[1] else _TRIALS
     fitting = [trial for trial in trials if fits(unit, trial[3], trial[3], most)]
-    return RIGHT if all(_is_right(engine, unit, *trial) for trial in fitting) else WRONG
+    return RIGHT if all(_is_right(engine, unit, *trial) for trial in fitting[share::shares]) else WRONG
 
 
 _ERRORS = {"bfloat16": 2e-2, "float16": 3e-3}
