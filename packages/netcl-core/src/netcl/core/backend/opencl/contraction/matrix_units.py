@@ -204,9 +204,10 @@ def _trials(name: str) -> list[tuple[str, UnitTile, tuple[bool, bool], tuple[int
     """
     first, *others = (tile for tile, _ in UNITS[name].tiles)
     layouts = ((True, True), (True, False), (False, True), (False, False))
-    dtypes = ("float32", "float32") if first.parts else DTYPES
-    programs = [(dtypes[0], first, layout) for layout in layouts] + [(dtypes[1], first, layouts[1])]
-    programs += [(dtypes[i % 2], tile, layouts[i % 4]) for i, tile in enumerate(others)]
+    dtypes = ("float32",) if first.parts else DTYPES
+    programs = [(dtypes[0], first, layout) for layout in layouts]
+    programs += [(dtype, first, layouts[1]) for dtype in dtypes[1:]]
+    programs += [(dtypes[i % len(dtypes)], tile, layouts[i % 4]) for i, tile in enumerate(others)]
     return [(*program, (264, 392, 136)) for program in programs] + [(dtypes[0], first, layouts[1], (70, 83, 41))]
 
 
