@@ -216,7 +216,7 @@ def test_a_unit_whose_trial_fails_is_not_used(engine: Any, monkeypatch: pytest.M
         pytest.skip("needs an OpenCL device: NumPy has no matrix units")
     trials = []
 
-    def refused(name: str, *rest: Any) -> bool:
+    def refused(name: str, *rest: Any, **how: Any) -> bool:
         trials.append(name)
         return False
 
@@ -229,7 +229,7 @@ def test_a_unit_whose_trial_fails_is_not_used(engine: Any, monkeypatch: pytest.M
     assert matrix_units.attention_unit_of(profile, 3) is None
     assert trials == ["attention_mma", "attention_mma_3"]
     monkeypatch.setattr(matrix_units, "candidates", lambda profile, parts=0: ("mma",))
-    monkeypatch.setattr(matrix_units, "verdict", lambda *rest: True)
+    monkeypatch.setattr(matrix_units, "verdict", lambda *rest, **how: True)
     assert matrix_units.attention_unit_of(profile) == "mma"
     with config.override(KERNEL_STRATEGY="portable"):
         assert matrix_units.attention_unit_of(profile) is None
