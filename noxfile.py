@@ -239,7 +239,7 @@ def swap_core(session: nox.Session) -> None:
     install(session, wanted, str(CORE_KIT), str(CONFORMANCE), core="given" if given else "numpy")
     if given:
         session.run("python", "-m", "netcl_conformance")
-    parts = UPPER if given else ("nn", "optim", "data")  # the others take a minute and more
+    parts = UPPER if given else ("nn", "optim", "data")  # the three others: swap_core_whole
     suites = (f"packages/netcl-{part}/tests" for part in parts)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 
