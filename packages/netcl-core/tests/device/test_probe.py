@@ -49,17 +49,18 @@ def test_the_exit_code_of_the_child_is_the_verdict_and_is_kept(own_cache, monkey
 
 
 @pytest.mark.parametrize(
-    ("wrong", "ending", "right"), [("-1", 10, True), ("1", 10, False), ("1", 3, False), ("2", 3, False)]
+    ("endings", "right", "kept"),
+    [((0, 0, 0), True, 1), ((0, 10, 0), False, 1), ((0, 0, 3), False, 0), ((3, 10, 0), False, 1)],
 )
-def test_shares_of_a_trial_are_right_only_together(own_cache, tmp_path, wrong, ending, right):
+def test_shares_of_a_trial_are_right_only_together(own_cache, tmp_path, endings, right, kept):
     script = f"""
 open(sys.argv[1] + "/" + sys.argv[2] + "of" + sys.argv[3], "w").close()
-sys.exit({ending} if sys.argv[2] == {wrong!r} else 0)
+sys.exit({endings}[int(sys.argv[2])])
 """
     assert child_probe.verdict("shared", "driver", script, 60.0, str(tmp_path), shares=3) is right
     assert sorted(path.name for path in tmp_path.glob("*of3")) == ["0of3", "1of3", "2of3"]
-    # A share that says nothing about the driver leaves no verdict on disk.
-    assert len(list(own_cache.glob("shared-*.json"))) == (ending == 10)
+    # A wrong share is a verdict; one that says nothing about the driver alone leaves none on disk.
+    assert len(list(own_cache.glob("shared-*.json"))) == kept
 
 
 @pytest.mark.parametrize("shares", [1, 2, 4])
@@ -76,7 +77,7 @@ def test_every_case_of_a_trial_is_in_one_share(monkeypatch, name, shares):
     codes = [matrix_units.run_trial(name, "driver", share, shares) for share in range(shares)]
     assert codes == [child_probe.RIGHT] * shares
     assert len(tried) == len(set(tried))
-    assert set(tried) == set(matrix_units._trials(name))
+    assert set(tried) == set(matrix_units._cases(name))
 
 
 def test_a_child_that_aborts_is_a_no(own_cache, caplog):

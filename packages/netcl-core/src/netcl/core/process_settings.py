@@ -55,7 +55,8 @@ def _function(action: str) -> Any:
 _interop: int | None = None
 
 
-def _cores() -> int:
+def usable_cores() -> int:
+    """Returns the number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -64,7 +65,7 @@ def get_num_threads() -> int:
     not say it.
     """
     found = _function("get")
-    return _cores() if found is None else int(found())
+    return usable_cores() if found is None else int(found())
 
 
 def set_num_threads(num: int) -> None:

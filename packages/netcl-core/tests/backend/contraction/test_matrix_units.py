@@ -251,14 +251,14 @@ def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypa
 
     device = engine.queue.device
     assert matrix_units.is_right(device, "wgmma_twin")
-    assert all(kernels._multiplies(engine, *case) for case in kernels._trials("wgmma_twin"))
+    assert all(kernels._multiplies(engine, *case) for case in kernels._cases("wgmma_twin"))
     text = kernels.program
 
     def lying(*arguments: Any) -> str:
         return str(text(*arguments)).replace("float sum = sums[i][j][e];", "float sum = sums[i][j][e] + (row == 7);")
 
     monkeypatch.setattr(kernels, "program", lying)
-    assert not any(kernels._multiplies(engine, *case) for case in kernels._trials("wgmma_twin"))
+    assert not any(kernels._multiplies(engine, *case) for case in kernels._cases("wgmma_twin"))
 
 
 def test_the_selector_names_the_unit() -> None:

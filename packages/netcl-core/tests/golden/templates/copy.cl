@@ -15,10 +15,7 @@
 #else
 #define SEPARATE inline
 #endif
-// A strided block that a launch copies, elements moved as bits of BYTES bytes.
-//
-// The two innermost dimensions are cut in tiles of tile[0] x tile[1]; one work-item copies `block` tiles in turn. The
-// four dimensions outside them have any strides, as has the source, which may be repeated (0) or reversed (below 0).
+// Elements that are moved as bits of BYTES bytes.
 
 #if BYTES == 1
 typedef uchar element;
@@ -31,6 +28,10 @@ typedef uint4 element;
 #else
 typedef ulong element;
 #endif
+// A strided block that a launch copies.
+//
+// The two innermost dimensions are cut in tiles of tile[0] x tile[1]; one work-item copies `block` tiles in turn. The
+// four dimensions outside them have any strides, as has the source, which may be repeated (0) or reversed (below 0).
 
 typedef struct {
     long tiles, block, transposing, streams, source_offset, out_offset;

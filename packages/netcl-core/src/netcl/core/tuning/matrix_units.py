@@ -6,7 +6,6 @@ device may have and that computed right results in a child process, once for eac
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile
 from netcl.core.device.child_probe import driver_key, verdict
+from netcl.core.process_settings import usable_cores
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.traits import Traits
 
@@ -44,7 +44,7 @@ _LEAST_SPLIT = 256  # least products of a partial sum
 _MOST_ROUNDED = 9  # splits below which fill the last round of work-groups, where tiles are not few
 _LEAST_SCORES = 1 << 23  # of attention of operands in parts: below, splitting the operands takes all the time
 _TIMEOUT_S = 120.0
-_MOST_CHILDREN = 4
+_MOST_CHILDREN = 4  # of a trial: an H200's takes 10 to 17 s in one and 4 to 7 s in four
 # Of a large GPU (H100), for estimates: products of a compute unit with the best tile in a microsecond, the time of the
 # launch that adds partial sums, and the floats of partial sums that are read or written in a microsecond.
 _PRODUCTS_PER_US = 2.65e6
@@ -213,7 +213,7 @@ def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
 
 def _shares() -> int:
     """The children that build the programs of a trial at once: a compiler keeps about one core busy."""
-    return max(1, min(_MOST_CHILDREN, (os.cpu_count() or 1) // 2))
+    return max(1, min(_MOST_CHILDREN, usable_cores() // 2))
 
 
 def attention_pays(parts: int, scores: int) -> bool:

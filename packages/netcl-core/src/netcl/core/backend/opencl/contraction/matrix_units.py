@@ -183,8 +183,7 @@ def run_trial(name: str, key: str, share: int = 0, shares: int = 1) -> int:
     Raises LookupError if there is no such device.
     """
     engine = engine_of_driver(key)
-    cases = _trials(name)[share::shares]
-    return RIGHT if all(_multiplies(engine, *case) for case in cases) else WRONG
+    return RIGHT if all(_multiplies(engine, *case) for case in _cases(name)[share::shares]) else WRONG
 
 
 def engine_of_driver(key: str) -> Any:
@@ -198,7 +197,7 @@ def engine_of_driver(key: str) -> Any:
     raise LookupError(f"the child does not find the device {key}")
 
 
-def _trials(name: str) -> list[tuple[str, UnitTile, tuple[bool, bool], tuple[int, int, int]]]:
+def _cases(name: str) -> list[tuple[str, UnitTile, tuple[bool, bool], tuple[int, int, int]]]:
     """The dtype, tile, layout and sizes of each product of a trial: each tile, each layout and each dtype, but few of
     their combinations, since each is a program to build.
     """

@@ -48,10 +48,12 @@ def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Se
 @lru_cache(maxsize=32)
 def _program(kernel: str, size: int, dims: int) -> str:
     """The text of a kernel for elements of ``size`` bytes; of ``dims`` dimensions if that matters."""
-    if kernel == "copy":
-        return STREAM + "\n" + templates.source(("copy_block", kernel), (("BYTES", size),))
-    own = ("TILE", _SHARED) if kernel == "copy_tiles" else ("DIMS", dims)
-    return templates.source(("copy_block", kernel), (("BYTES", size), own))
+    own: dict[str, tuple[tuple[str, object], ...]] = {
+        "copy_tiles": (("TILE", _SHARED),),
+        "copy_elements": (("DIMS", dims),),
+    }
+    text = templates.source(("elements", "copy_block", kernel), (("BYTES", size), *own.get(kernel, ())))
+    return f"{STREAM}\n{text}" if kernel == "copy" else text
 
 
 @lru_cache(maxsize=1024)

@@ -1,19 +1,7 @@
-// A strided block that a launch copies, elements moved as bits of BYTES bytes.
+// A strided block that a launch copies.
 //
 // The two innermost dimensions are cut in tiles of tile[0] x tile[1]; one work-item copies `block` tiles in turn. The
 // four dimensions outside them have any strides, as has the source, which may be repeated (0) or reversed (below 0).
-
-#if BYTES == 1
-typedef uchar element;
-#elif BYTES == 2
-typedef ushort element;
-#elif BYTES == 4
-typedef uint element;
-#elif BYTES == 16
-typedef uint4 element;
-#else
-typedef ulong element;
-#endif
 
 typedef struct {
     long tiles, block, transposing, streams, source_offset, out_offset;

@@ -6,6 +6,8 @@ typedef uchar element;
 typedef ushort element;
 #elif BYTES == 4
 typedef uint element;
+#elif BYTES == 16
+typedef uint4 element;
 #else
 typedef ulong element;
 #endif
