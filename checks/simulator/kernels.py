@@ -37,7 +37,7 @@ from netcl.core.expr import Load, apply, parse
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.testing import MASKS, Case, assert_close, check_family, expected, masked, op_cases, run_case
 from netcl.core.testing.op_families import families, family_of, ops_of
-from netcl.core.tuning.matrix_units import UNITS
+from netcl.core.tuning.unit_table import HALVES, UNITS
 from netcl.ops.recurrence import GATES, recurrence, recurrence_back
 from netcl.ops.tiled_attention import tiled_attention, tiled_attention_gradients
 
@@ -297,17 +297,20 @@ def check_matrix_units(engine: Any) -> int:
     """Products of small integers on the software twins of matrix units, with tails in all axes, in the two layouts that
     transpose most and least, and attention with its gradients; the number of cases.
     """
-    tiles = [unit.tiles[0][0] for unit in UNITS.values() if unit.capability is None]
-    for tile in tiles:
-        for dtype, along in zip(matrix_units.DTYPES, ((True, False), (False, True))):
-            done = matrix_units._multiplies(engine, "float32" if tile.parts else dtype, tile, along, (40, 24, 72))
-            assert done, f"{tile} {dtype} {along}"
-    dtypes = (*matrix_units.DTYPES, "float32")
+    twins = [unit for unit in UNITS.values() if unit.may_have is None]
+    count = 0
+    for unit in twins:
+        layouts = [along for _, _, along, _ in matrix_units._cases(unit.name)]
+        for dtype, along in zip((*unit.dtypes, unit.dtypes[0])[:2], dict.fromkeys((*layouts[1:3], layouts[0]))):
+            done = matrix_units._multiplies(engine, dtype, unit.tiles[0][0], along, (40, 24, 72))
+            assert done, f"{unit.name} {dtype} {along}"
+            count += 1
+    dtypes = (*HALVES, "float32")
     trials = [(dtype, 20, 19, 10, causal) for dtype, causal in zip(dtypes, (True, False, True))]
     for trial in trials:
-        unit = "mma_twin_3" if trial[0] == "float32" else "mma_twin"
-        assert attention_unit._is_right(engine, unit, *trial), f"attention {trial}"
-    return 2 * len(tiles) + len(trials)
+        name = "mma_twin_3" if trial[0] == "float32" else "mma_twin"
+        assert attention_unit._is_right(engine, name, *trial), f"attention {trial}"
+    return count + len(trials)
 
 
 def results(computation: Callable[..., Any], inputs: list[np.ndarray], place: Any) -> list[np.ndarray]:

@@ -55,8 +55,8 @@ from netcl.core.backend.opencl.kernels import (
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply
-from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.small_channels import tile_of
+from netcl.core.tuning.unit_table import INSTRUCTIONS, UNITS
 from netcl.core.tuning.winograd import DTYPES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -181,23 +181,24 @@ def _attention_units() -> Instances:
 def _matrix_units() -> Instances:
     """Each unit with each of its tiles; of the first tile the layouts, split-K, and an epilogue."""
     for unit in UNITS.values():
-        dtype = "float32" if unit.tiles[0][0].parts else "bfloat16"
+        dtype = unit.dtypes[0]
+        across = INSTRUCTIONS[unit.base].across or dtype != "float32" or bool(unit.parts)
         for number, (tile, _) in enumerate(unit.tiles):
-            name, layout = f"contract_matrix_unit/{unit.name}_{tile.m}_{tile.n}", (True, False, True, True)
+            name, layout = f"contract_matrix_unit/{unit.name}_{tile.m}_{tile.n}", (True, not across, True, True)
             yield name, partial(matrix_units.program, GPU, dtype, tile, layout)
             if number:
                 continue
-            for a_along, b_along in ((True, True), (False, True), (False, False)):
+            for a_along, b_along in ((True, True), (False, True), (False, False)) if across else ():
                 along = (a_along, b_along, True, True)
                 yield f"{name}_{int(a_along)}{int(b_along)}", partial(matrix_units.program, GPU, dtype, tile, along)
             if dtype == "bfloat16":
                 yield f"{name}_float16", partial(matrix_units.program, GPU, "float16", tile, layout)
-            yield f"{name}_loose", partial(matrix_units.program, GPU, dtype, tile, (True, False, False, False))
+            yield f"{name}_loose", partial(matrix_units.program, GPU, dtype, tile, (True, not across, False, False))
             yield f"{name}_split", partial(matrix_units.program, GPU, dtype, tile._replace(splits=2), layout)
             yield f"{name}_added", partial(matrix_units.program, GPU, dtype, tile, layout, "", 1)
     for size in (2, 4):
         yield f"unit_images/{size}", partial(unit_convolution._images_program, size)
-    for parts in (1, 2, 3):
+    for parts in (0, 1, 2, 3):
         yield f"matrix_unit_split/{parts}", partial(matrix_units.split_program, parts)
 
 

@@ -21,6 +21,7 @@ from netcl.core.tuning import matmul_precision, matrix_units, selector
 from netcl.core.tuning.matrix_units import convolves
 from netcl.core.tuning.problems import Contraction, Geometry, segmented
 from netcl.core.tuning.traits import Traits
+from netcl.core.tuning.unit_table import UNITS
 
 TWINS = ["wgmma_twin", pytest.param("mma_twin", marks=pytest.mark.deep)]
 PARTED = ["wgmma_twin_3", *(
@@ -44,7 +45,7 @@ def unit(request: pytest.FixtureRequest, engine: Any, dtype: str) -> str:
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
     if request.param.endswith("_twin"):
         return str(request.param)
-    found = matrix_units.unit_of(profile_of(engine.queue), 0)
+    found = matrix_units.unit_of(profile_of(engine.queue), dtype, "highest", contiguous(64, 64, 64))
     if found is None:
         pytest.skip("needs a GPU with a matrix unit")
     return found
@@ -85,7 +86,7 @@ def test_long_sums_are_split(engine: Any, unit: str, dtype: str) -> None:
     m, n, k = 33, 40, 65
     a, b = integers((m, k), 1), integers((k, n), 2)
     x, y, out = engine.tensor(a, dtype), engine.tensor(b, dtype), engine.tensor(np.full((m, n), np.nan), dtype)
-    tile = matrix_units.UNITS[unit].tiles[-1][0]._replace(splits=3)
+    tile = UNITS[unit].tiles[-1][0]._replace(splits=3)
     parts = engine.tensor(np.full((3, m * n), np.nan), "float32")
     kernels.contract(engine, contiguous(m, n, k), tile, x, y, parts, m * n)
     reduce_partials(engine, parts, out, 3)
@@ -193,6 +194,11 @@ def test_three_parts_have_all_bits(engine: Any, parted: str) -> None:
     assert np.array_equal(multiply(engine, parted, "float32", np.eye(64, dtype=np.float32), x), x)
 
 
+def along(m: int, n: int, k: int) -> Contraction:
+    """A product whose operands are both contiguous along k."""
+    return replace(contiguous(m, n, k), b_k=(0, 0, 0, 1), b_n=(0, 0, 0, k))
+
+
 def contiguous(m: int, n: int, k: int) -> Contraction:
     return Contraction(
         m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=k, a_k=(0, 0, 0, 1), b_k=(0, 0, 0, n), b_n=(0, 0, 0, 1), out_row=n,
@@ -255,7 +261,7 @@ def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypa
     text = kernels.program
 
     def lying(*arguments: Any) -> str:
-        return str(text(*arguments)).replace("float sum = sums[i][j][e];", "float sum = sums[i][j][e] + (row == 7);")
+        return str(text(*arguments)).replace("SUM sum = sums[i][j][e];", "SUM sum = sums[i][j][e] + (row == 7);")
 
     monkeypatch.setattr(kernels, "program", lying)
     assert not any(kernels._multiplies(engine, *case) for case in kernels._cases("wgmma_twin"))
@@ -267,16 +273,15 @@ def test_the_selector_names_the_unit() -> None:
     assert selector.product_kernel(GPU, c) == "wide"
     assert selector.product_kernels(GPU, c, "wgmma")[0] == "wgmma"
     for sizes in ((7, 64, 64), (64, 64, 8)):
-        assert not matrix_units.pays(0, contiguous(*sizes))
+        assert not matrix_units.pays("wgmma", contiguous(*sizes))
     assert selector.product_kernel(GPU, contiguous(64, 64, 64), "tiled", "wgmma") == "tiled"  # measured
 
 
 def test_float32_uses_a_unit_for_large_products_with_long_sums() -> None:
     for sizes, expected in (((1024, 1024, 256), True), ((1024, 1024, 255), False), ((63, 99999, 1024), False)):
-        assert matrix_units.pays(3, contiguous(*sizes)) == expected, sizes
-    assert matrix_units.pays(0, contiguous(8, 8, 16))
-    device = profile(9, 0)
-    assert matrix_units.candidates(device, 3) == ("wgmma_3", "mma_3")
+        assert matrix_units.pays("wgmma_3", contiguous(*sizes)) == expected, sizes
+    assert matrix_units.pays("wgmma", contiguous(8, 8, 16))
+    assert matrix_units.candidates(profile(9, 0), "float32") == ("wgmma_3", "mma_3")
 
 
 def test_the_precision_of_float32_decides_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,6 +291,9 @@ def test_the_precision_of_float32_decides_the_parts(monkeypatch: pytest.MonkeyPa
         with config.override(FLOAT32_MATMUL=precision):
             assert asked() == precision
             assert selector.product_unit(device, contiguous(1024, 1024, 1024), "float32") == unit
+    with config.override(FLOAT32_MATMUL="high"):  # operands that are both contiguous along k
+        assert selector.product_unit(device, along(1024, 1024, 1024), "float32") == "mma_tf32"
+        assert selector.product_unit(device, along(2048, 2048, 2048), "float32") == "wgmma_tf32"  # which rounds them
     monkeypatch.setattr(matmul_precision, "_precision", None)
     matmul_precision.set_float32_matmul_precision("high")
     with config.override(FLOAT32_MATMUL="medium"):
@@ -361,16 +369,15 @@ def test_convolutions_that_pay():
         )  # fmt: skip
 
     for kind in ("forward", "grad_input", "grad_weight"):
-        assert convolves(0, kind, of(32, 64, 64, 56)), kind
-        assert not convolves(3, kind, of(32, 64, 64, 56)), kind
-        assert convolves(0, kind, of(32, 64, 64, 56, stride=2)), kind
-        assert not convolves(0, kind, of(32, 64, 64, 56, stride=3)), kind
-        assert not convolves(0, kind, of(32, 64, 64, 56, groups=64)), kind
-        assert not convolves(0, kind, of(1, 64, 64, 8)), kind  # too few products
-        assert not convolves(0, kind, of(0, 64, 64, 8)), kind
-        assert not convolves(0, kind, of(4096, 512, 512, 128)), kind  # positions of more than 32 bits
-    assert not convolves(0, "forward", of(256, 3, 64, 32))
-    assert not convolves(0, "grad_input", of(32, 64, 64, 56, kernel=1, low=1))
+        assert convolves(kind, of(32, 64, 64, 56)), kind
+        assert convolves(kind, of(32, 64, 64, 56, stride=2)), kind
+        assert not convolves(kind, of(32, 64, 64, 56, stride=3)), kind
+        assert not convolves(kind, of(32, 64, 64, 56, groups=64)), kind
+        assert not convolves(kind, of(1, 64, 64, 8)), kind  # too few products
+        assert not convolves(kind, of(0, 64, 64, 8)), kind
+        assert not convolves(kind, of(4096, 512, 512, 128)), kind  # positions of more than 32 bits
+    assert not convolves("forward", of(256, 3, 64, 32))
+    assert not convolves("grad_input", of(32, 64, 64, 56, kernel=1, low=1))
 
 
 def test_segments_of_the_summed_index():
@@ -390,22 +397,17 @@ def test_the_launched_kernel_of_a_convolution_on_a_unit_is_the_one_that_is_repor
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(matrix_units, "unit_of", lambda profile, parts: "mma_twin" if parts == 0 else None)
-    monkeypatch.setattr(matrix_units, "_LEAST_PRODUCTS", 1)
-    matrix_units.convolves.cache_clear()
-    try:
-        with masked(engine.handle, is_cpu=False) as gpu:
-            chooser = get_kernel_selector(gpu)
-            seen = engine_for(gpu)
-            x, w = (
-                seen.tensor(rng.integers(-2, 3, shape).astype(np.float32), "bfloat16")
-                for shape in ((1, 64, 4, 5), (16, 64, 3, 3))
-            )
-            log = launch_log(gpu.queue)
-            log.clear()
-            seen.conv("forward", x, w, stride=(1, 1), padding=((1, 1), (1, 1)), dilation=(1, 1), groups=1)
-            chosen = chooser.select_conv2d_kernel(1, 64, 16, 4, 5, 3, 3, 1, 1, dtype="bfloat16")
-            assert chosen.extra["kernel"] == "mma_twin"
-            assert "matrix_unit" in str(list(log))
-    finally:
-        matrix_units.convolves.cache_clear()
+    monkeypatch.setattr(matrix_units, "convolution_unit_of", lambda profile, dtype, kind, g: "mma_twin")
+    with masked(engine.handle, is_cpu=False) as gpu:
+        chooser = get_kernel_selector(gpu)
+        seen = engine_for(gpu)
+        x, w = (
+            seen.tensor(rng.integers(-2, 3, shape).astype(np.float32), "bfloat16")
+            for shape in ((1, 64, 4, 5), (16, 64, 3, 3))
+        )
+        log = launch_log(gpu.queue)
+        log.clear()
+        seen.conv("forward", x, w, stride=(1, 1), padding=((1, 1), (1, 1)), dilation=(1, 1), groups=1)
+        chosen = chooser.select_conv2d_kernel(1, 64, 16, 4, 5, 3, 3, 1, 1, dtype="bfloat16")
+        assert chosen.extra["kernel"] == "mma_twin"
+        assert "matrix_unit" in str(list(log))

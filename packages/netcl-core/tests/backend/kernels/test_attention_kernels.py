@@ -221,14 +221,14 @@ def test_a_unit_whose_trial_fails_is_not_used(engine: Any, monkeypatch: pytest.M
         return False
 
     profile = profile_of(engine.queue)
-    monkeypatch.setattr(matrix_units, "candidates", lambda profile, parts=0: ("mma",))
+    monkeypatch.setattr(matrix_units, "candidates", lambda *_: ("mma",))
     monkeypatch.setattr(matrix_units, "verdict", refused)
     assert matrix_units.attention_unit_of(profile) is None
     assert trials == ["attention_mma"]
-    monkeypatch.setattr(matrix_units, "candidates", lambda profile, parts=0: ("wgmma_3", "mma_3"))
+    monkeypatch.setattr(matrix_units, "candidates", lambda *_: ("wgmma_3", "mma_3"))
     assert matrix_units.attention_unit_of(profile, 3) is None
     assert trials == ["attention_mma", "attention_mma_3"]
-    monkeypatch.setattr(matrix_units, "candidates", lambda profile, parts=0: ("mma",))
+    monkeypatch.setattr(matrix_units, "candidates", lambda *_: ("mma",))
     monkeypatch.setattr(matrix_units, "verdict", lambda *rest, **how: True)
     assert matrix_units.attention_unit_of(profile) == "mma"
     with config.override(KERNEL_STRATEGY="portable"):

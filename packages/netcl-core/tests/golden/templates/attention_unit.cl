@@ -1,6 +1,9 @@
 // attention_unit/attend_on_unit_mma_64_0
 #define DTYPE_BFLOAT16 1
 #define KIND "bf16"
+#define WORDS 1
+#define ELEMENT ushort
+#define SUM float
 #define ELEMENT_X as_float((uint)x << 16)
 #define WARPS 4
 #define WARP_ROWS 32
@@ -77,8 +80,8 @@ static inline void copy_whole_chunk(__local ushort* to, __global const ushort* f
 
 #define NOT_INLINED __attribute__((noinline))
 
-#if PARTS
-#define STORE_PAIR(first, second, out, at) *(__global float2*)((out) + (at)) = (float2)(first, second)
+#if PARTS || WORDS > 1
+#define STORE_PAIR(first, second, out, at) *(__global JOIN(REAL, 2)*)((out) + (at)) = (JOIN(REAL, 2))(first, second)
 #else
 static inline void store_pair(__global ushort* to, const float first, const float second) {
     uint pair;
@@ -88,10 +91,16 @@ static inline void store_pair(__global ushort* to, const float first, const floa
 #define STORE_PAIR(first, second, out, at) store_pair((__global ushort*)(out) + (at), first, second)
 #endif
 
-// The unit mma.sync.m16n8k16 of NVIDIA's GPUs from compute capability 8.0 on, in inline PTX, with ldmatrix.
+// The unit mma.sync.m16n8k16 of NVIDIA's GPUs from compute capability 8.0 on, in inline PTX, with ldmatrix: elements of 16 bits,
+// or half as many of TF32, in whose fragments each register has one element instead of two.
 
 #define UNIT_MEMORY(some)
 #define COPIES_WAIT COPIES_WAIT_FOR(AHEAD - 1)
+#if WORDS == 2
+#define SHAPE "m16n8k8"
+#else
+#define SHAPE "m16n8k16"
+#endif
 
 static inline uint4 rows_of(__local const ushort* from) {
     uint4 part;
@@ -108,9 +117,9 @@ static inline uint4 columns_of(__local const ushort* from) {
 }
 
 #define MULTIPLY(sums, a, b0, b1) \
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." KIND "." KIND ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
-                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3]) \
-                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1))
+    asm("mma.sync.aligned." SHAPE ".row.col.f32." KIND "." KIND ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
+        : "+f"((sums)[0]), "+f"((sums)[1]), "+f"((sums)[2]), "+f"((sums)[3]) \
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1))
 // Fragments of the tiles of contract_attention_unit.cl by ldmatrix, and what a warp exchanges of scores, in inline PTX.
 
 // The fragment of A: 16 rows from `row` on, 16 columns from `column` on.

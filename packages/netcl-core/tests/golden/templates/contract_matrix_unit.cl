@@ -12,7 +12,19 @@
 #define CHUNKS_ALIGNED 1
 #define PAIRS 1
 #define KIND "bf16"
+#define WORDS 1
+#define ELEMENT ushort
+#define SUM float
 #define ELEMENT_X as_float((uint)x << 16)
+#define LANES 32
+#define FRAGMENT_M 16
+#define FRAGMENT_N 8
+#define FRAGMENT_K 16
+#define SUMS 4
+#define SUM_ROW(lane, e) (lane / 4 + e / 2 * 8)
+#define SUM_COLUMN(lane, e) (lane % 4 * 2 + e % 2)
+#define ATTRIBUTES 
+#define UNROLLED 1
 #define PARTS 0
 #define PRODUCTS 1
 #define A_PLANES 0
@@ -43,22 +55,31 @@ typedef struct {
     long a_offset, b_offset, out_offset;
     long a_batch[2], b_batch[2], out_batch[2];
 } product;
-// The tiles of operands in local memory, for contract_matrix_unit.cl and the units that it runs on: chunks of 8 elements,
-// swizzled so that the 8 rows of a fragment are in different banks.
+// The tiles of operands in local memory, for contract_matrix_unit.cl and the units that it runs on. All sizes along k are in
+// words of 16 bits, of which an element has WORDS. Chunks of 8 words are swizzled so that the 8 rows of a fragment are in
+// different banks.
 
-#define ITEMS (32 * WARPS_M * WARPS_N)
+#define ITEMS (LANES * WARPS_M * WARPS_N)
 #define WARP_M (SPAN_M / WARPS_M)
 #define WARP_N (SPAN_N / WARPS_N)
 #define TILE_A (SPAN_M * SPAN_K)
 #define TILE_B (SPAN_N * SPAN_K)
 #define ALONG_CHUNKS (SPAN_K / 8)
 
-// The element at which chunk `chunk` of row `row` begins in a tile of an operand that is contiguous along k: rows of SPAN_K
-// elements; across it: panels of 64 columns, in each SPAN_K rows of 64 elements. `low` is congruent to the row modulo 8: a
+// The word at which chunk `chunk` of row `row` begins in a tile of an operand that is contiguous along k: rows of SPAN_K
+// words; across it: panels of 64 words, in each a row for each element along k. `low` is congruent to the row modulo 8: a
 // number that does not change in loops over fragments, so that swizzles are computed once.
 #define SWIZZLE(low) (ALONG_CHUNKS == 4 ? ((low) >> 1) & 3 : (low) & 7)
 #define ALONG(row, low, chunk) ((row) * SPAN_K + (((chunk) ^ SWIZZLE(low)) * 8))
-#define ACROSS(row, low, chunk) ((chunk) / 8 * (SPAN_K * 64) + (row) * 64 + ((((chunk) & 7) ^ ((low) & 7)) * 8))
+#define ACROSS(row, low, chunk) ((chunk) / 8 * (SPAN_K / WORDS * 64) + (row) * 64 + ((((chunk) & 7) ^ ((low) & 7)) * 8))
+
+// The element of row (or column) `index` and number k along k of a tile.
+#define AT_ALONG(tile, index, k) \
+    (*(__local const ELEMENT*)((tile) + ALONG(index, index, (k) * WORDS / 8) + (k) * WORDS % 8))
+#define AT_ACROSS(tile, index, k) \
+    (*(__local const ELEMENT*)((tile) + ACROSS(k, k, (index) * WORDS / 8) + (index) * WORDS % 8))
+#define A_AT(tile, index, k) (A_ALONG ? AT_ALONG(tile, index, k) : AT_ACROSS(tile, index, k))
+#define B_AT(tile, index, k) (B_ALONG ? AT_ALONG(tile, index, k) : AT_ACROSS(tile, index, k))
 
 // Asynchronous copies of NVIDIA's GPUs from compute capability 8.0 on, in inline PTX, and pairs of results. A local pointer is
 // a shared address of 32 bits.
@@ -97,8 +118,8 @@ static inline void copy_whole_chunk(__local ushort* to, __global const ushort* f
 
 #define NOT_INLINED __attribute__((noinline))
 
-#if PARTS
-#define STORE_PAIR(first, second, out, at) *(__global float2*)((out) + (at)) = (float2)(first, second)
+#if PARTS || WORDS > 1
+#define STORE_PAIR(first, second, out, at) *(__global JOIN(REAL, 2)*)((out) + (at)) = (JOIN(REAL, 2))(first, second)
 #else
 static inline void store_pair(__global ushort* to, const float first, const float second) {
     uint pair;
@@ -108,7 +129,7 @@ static inline void store_pair(__global ushort* to, const float first, const floa
 #define STORE_PAIR(first, second, out, at) store_pair((__global ushort*)(out) + (at), first, second)
 #endif
 
-// The unit wgmma.mma_async.m64nNk16 of NVIDIA's GPUs of compute capability 9.0, in inline PTX: a warpgroup, four warps,
+// The unit wgmma.mma_async.m64nNk16 (TF32: k8) of NVIDIA's GPUs of compute capability 9.0, in inline PTX: a warpgroup, four warps,
 // multiplies 64 rows of the tile of A by all columns of that of B, which it reads in local memory by itself. A warp has the sums
 // of 16 of the rows, in the layout of fragments of 16 x 8.
 //
@@ -128,7 +149,7 @@ static inline void store_pair(__global ushort* to, const float first, const floa
 static inline ulong described(__local const ushort* tile) {
     return (ulong)(((uint)(size_t)tile & 0x3ffff) >> 4) | (ulong)(SPAN_K * 8) << 16 | (ulong)64 << 32 | (ulong)1 << 62;
 }
-#define A_STEP (A_ALONG ? 2 : 128)  // of a descriptor, for 16 elements along k
+#define A_STEP (A_ALONG ? 2 : 128)  // of a descriptor, for 16 words along k
 #define B_STEP (B_ALONG ? 2 : 128)
 #define MULTIPLY_TILES(a_tile, b_tile) { \
         const ulong a_described = described(a_tile), b_described = described(b_tile); \
@@ -143,21 +164,22 @@ static inline ulong described(__local const ushort* tile) {
     }
 #define MULTIPLIES_END asm volatile("//@ wgmma.wait_group.sync.aligned 0;" ::: "memory")
 
-// GEMM on a matrix unit of 16-bit operands, with sums in float32: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j].
+// GEMM on a matrix unit: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j]. An element has WORDS words of 16 bits; all sizes and
+// distances along k, and those of B's and A's rows and stacks, are in words.
 //
 // With PARTS the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), at a distance of a_plane and b_plane:
 // PRODUCTS products of planes for each block of k, the smallest first, whose sum is added to a total outside the unit. A result
 // that is not finite is computed again from the whole operands, so that Inf and NaN are those of float32.
 //
 // A work-group computes SPAN_M x SPAN_N results. Blocks of SPAN_K along k go through a ring of STAGES buffers in local
-// memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of 32 work-items multiply one, each
-// WARP_M x WARP_N results in fragments of 16 x 8. Work-groups walk the results in columns of GROUP_ROWS row blocks, so that
+// memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of LANES work-items multiply one, each
+// WARP_M x WARP_N results in fragments of FRAGMENT_M x FRAGMENT_N, of which a lane has SUMS. Work-groups walk the results in columns of GROUP_ROWS row blocks, so that
 // work-groups that run at a time share operands in the cache (grouped rasterization). With several splits, work-groups along
 // z compute partial sums of `part` elements of k each (split-K), which go to out + s * out_part.
 //
 // B's index k may jump: after each `segment` of it, a multiple of SPAN_K, follow `jump` elements of memory that are skipped.
 //
-// An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Elements past an edge are copied as zeros.
+// An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Words past an edge are copied as zeros.
 
 // Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
 // of its rows or columns, or of its elements along k, whichever is not 1. Rows past the last one are read as zeros: their
@@ -177,13 +199,13 @@ static inline void copy_along(__local ushort* tile, __global const ushort* from,
 
 static inline void copy_across(__local ushort* tile, __global const ushort* from, const uint span, const uint item, const int first,
                                const int count, const int start, const int depth, const int step) {
-    const uint row = item / (span / 8), chunk = item % (span / 8), rows = ITEMS / (span / 8);
-    const int column = first + (int)chunk * 8, some = clamp(count - column, 0, 8), last = depth - 1;
+    const uint row = item / (span * WORDS / 8), chunk = item % (span * WORDS / 8), rows = ITEMS / (span * WORDS / 8);
+    const int column = first * WORDS + (int)chunk * 8, some = clamp(count * WORDS - column, 0, 8), last = depth / WORDS - 1;
     from += some > 0 ? column : 0;
     ROLLED
-    for (uint i = 0; i < SPAN_K / rows; i++) {
+    for (uint i = 0; i < SPAN_K / WORDS / rows; i++) {
         const uint at = row + i * rows;
-        const int k = start + (int)at;
+        const int k = start / WORDS + (int)at;
         copy_chunk(tile + ACROSS(at, at, chunk), from + min(k, last) * step, k <= last ? some : 0);
     }
 }
@@ -191,10 +213,11 @@ static inline void copy_across(__local ushort* tile, __global const ushort* from
 // The same of a tile with no element past an edge: few instructions for each copy.
 static inline void copy_inner(__local ushort* tile, __global const ushort* from, const bool along, const uint span, const uint item,
                               const int first, const int start, const int step) {
-    const uint chunks = along ? ALONG_CHUNKS : span / 8, row = item / chunks, chunk = item % chunks, rows = ITEMS / chunks;
-    from += along ? (first + (int)row) * step + (start + (int)chunk * 8) : (start + (int)row) * step + (first + (int)chunk * 8);
+    const uint chunks = along ? ALONG_CHUNKS : span * WORDS / 8, row = item / chunks, chunk = item % chunks, rows = ITEMS / chunks;
+    from += along ? (first + (int)row) * step + (start + (int)chunk * 8)
+                  : (start / WORDS + (int)row) * step + (first * WORDS + (int)chunk * 8);
     EACH_CHUNK
-    for (uint i = 0; i < (along ? span : SPAN_K) / rows; i++) {
+    for (uint i = 0; i < (along ? span : SPAN_K / WORDS) / rows; i++) {
         const uint at = row + i * rows;
         copy_whole_chunk(tile + (along ? ALONG(at, row, chunk) : ACROSS(at, at, chunk)), from + (int)(i * rows) * step);
     }
@@ -235,21 +258,21 @@ static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __gl
 // Adds the unit's sums to the totals outside it, or begins these, and clears the sums.
 #define ADD_SUMS(assign) \
     EACH_FRAGMENT \
-    for (uint i = 0; i < WARP_M / 16; i++) \
+    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++) \
         EACH_FRAGMENT \
-        for (uint j = 0; j < WARP_N / 8; j++) \
+        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) \
             EACH_FRAGMENT \
-            for (uint e = 0; e < 4; e++) { \
+            for (uint e = 0; e < SUMS; e++) { \
                 totals[i][j][e] assign sums[i][j][e]; \
                 sums[i][j][e] = 0; \
             }
 
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void matrix_unit(__global const ushort* restrict a_, __global const ushort* restrict b_, __global RESULT* restrict out, const product g,
                  const int splits, const int part, const long out_part, const int segment, const int jump WHOLE_OPERANDS) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
+    const uint item = get_local_id(0), warp = item / LANES, lane = item % LANES;
     UNIT_MEMORY(g.k)
-    const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
     const int m = g.m, n = g.n, a_step = A_ALONG ? g.a_row : g.a_k, b_step = B_ALONG ? g.b_n : g.b_k;
     const int rows = (m + SPAN_M - 1) / SPAN_M, columns = (n + SPAN_N - 1) / SPAN_N, number = get_group_id(0);
     const int band = number / (GROUP_ROWS * columns), height = min(GROUP_ROWS, rows - band * GROUP_ROWS);
@@ -262,15 +285,15 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
     __global const ushort* a = a_ + a_begin;
     __global const ushort* b = b_ + b_begin;
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + split * out_part;
-    float sums[WARP_M / 16][WARP_N / 8][4];
+    SUM sums[WARP_M / FRAGMENT_M][WARP_N / FRAGMENT_N][SUMS];
     EACH_FRAGMENT
-    for (uint i = 0; i < WARP_M / 16; i++)
+    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++)
         EACH_FRAGMENT
-        for (uint j = 0; j < WARP_N / 8; j++)
+        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++)
             EACH_FRAGMENT
-            for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
+            for (uint e = 0; e < SUMS; e++) sums[i][j][e] = 0;
 #if PARTS
-    float totals[WARP_M / 16][WARP_N / 8][4];
+    SUM totals[WARP_M / FRAGMENT_M][WARP_N / FRAGMENT_N][SUMS];
     ADD_SUMS(=)
 #endif
     const bool inner_tile = row + SPAN_M <= m && column + SPAN_N <= n;
@@ -301,13 +324,14 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
     MULTIPLIES_END;
     const int out_row = g.out_row, out_n = g.out_n;
     EACH_FRAGMENT
-    for (uint i = 0; i < WARP_M / 16; i++)
+    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++)
         EACH_FRAGMENT
-        for (uint j = 0; j < WARP_N / 8; j++) {
-            const int first_row = row + (int)(FRAGMENT_ROW(i) + lane / 4), c = column + (int)(WARP_COLUMN + j * 8 + lane % 4 * 2);
+        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) {
+            const int first_row = row + (int)FRAGMENT_ROW(i), first_column = column + (int)(WARP_COLUMN + j * FRAGMENT_N);
             EACH_FRAGMENT
-            for (uint e = 0; e < 4; e++) {
-                const int r = min(first_row + (int)(e / 2 * 8), m - 1), inside = min(c + (int)(e % 2), n - 1);
+            for (uint e = 0; e < SUMS; e++) {
+                const int r = min(first_row + (int)(SUM_ROW(lane, e)), m - 1);
+                const int inside = min(first_column + (int)(SUM_COLUMN(lane, e)), n - 1);
 #if PARTS
                 sums[i][j][e] = totals[i][j][e];
                 if (!isfinite(sums[i][j][e]))
@@ -317,14 +341,13 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
                 sums[i][j][e] = finished(sums[i][j][e], r, inside, inside * out_n);
             }
             EACH_FRAGMENT
-            for (uint e = 0; e < 4; e += 2) {
-                const int r = first_row + (int)(e / 2 * 8), at = r * out_row + c * out_n;
+            for (uint e = 0; e < SUMS; e += 1 + PAIRS) {
+                const int r = first_row + (int)(SUM_ROW(lane, e)), c = first_column + (int)(SUM_COLUMN(lane, e));
                 if (r >= m || c >= n) continue;
 #if PAIRS
-                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, at);
+                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + c * out_n);
 #else
-                STORE_RESULT(sums[i][j][e], out, at);
-                if (c + 1 < n) STORE_RESULT(sums[i][j][e + 1], out, at + out_n);
+                STORE_RESULT(sums[i][j][e], out, r * out_row + c * out_n);
 #endif
             }
         }

@@ -31,6 +31,7 @@ from netcl.core.testing import conformance, doctor_page
 from netcl.core.testing.distribution_check import find_conflicts
 from netcl.core.testing.op_families import DTYPES
 from netcl.core.tuning import matrix_units
+from netcl.core.tuning.unit_table import UNITS
 
 __all__ = ["Examination", "Row", "examine", "run"]
 
@@ -251,23 +252,31 @@ def serve() -> None:
 
 
 def _unit_lines(handle: DeviceHandle) -> Iterator[str]:
-    """A line for each matrix unit that the device may have: the verdict of its trial and its measured speed."""
+    """A line for each matrix unit that the device may have, on operands as they are: the verdict of its trial and its
+    measured speed; and one for the units of other devices that were not run on hardware.
+    """
     profile = profile_of(handle)
-    for name in matrix_units.candidates(profile):
+    rows = [row for row in UNITS.values() if row.may_have is not None and not row.parts]
+    own = [row for row in rows if row.may_have is not None and row.may_have(profile)]
+    for row in own:
+        name, dtype = row.name, row.dtypes[0]
+        ran = "" if row.ran else " (not run on hardware by the authors)"
         if not matrix_units.is_right(handle.device, name):
-            yield f"{name}: WRONG or not built, so it is off"
+            yield f"{name}: WRONG, {'' if row.ran else 'slower than without it, '}or not built, so it is off{ran}"
             continue
         engine: Any = engine_for(handle)
-        a, b, out = (engine.tensor(np.zeros((_UNIT_SIZE, _UNIT_SIZE)), "bfloat16") for _ in range(3))
+        a, b, out = (engine.tensor(np.zeros((_UNIT_SIZE, _UNIT_SIZE)), dtype) for _ in range(3))
         times = []
         for count in (1, _UNIT_RUNS):  # the first builds the kernel
             start = time.perf_counter()
             for _ in range(count):
-                engine.kernel_modules.gemm.matmul(engine, a, b, out=out, variant=name)
+                engine.kernel_modules.gemm.matmul(engine, a, b, transpose_b=True, out=out, variant=name)
             engine.finish()
             times.append(time.perf_counter() - start)
         speed = 2 * _UNIT_SIZE**3 * _UNIT_RUNS / times[-1] / 1e12
-        yield f"{name}: right, {speed:.0f} TFLOP/s in bfloat16 ({_UNIT_SIZE} x {_UNIT_SIZE}, zeros)"
+        yield f"{name}: right, {speed:.0f} TFLOP/s in {dtype} ({_UNIT_SIZE} x {_UNIT_SIZE}, zeros){ran}"
+    if absent := ", ".join(row.name for row in rows if not row.ran and row not in own):
+        yield f"not run on hardware, and not on this device: {absent}"
 
 
 def _say(message: dict[str, Any]) -> None:

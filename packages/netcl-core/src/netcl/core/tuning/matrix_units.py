@@ -1,15 +1,15 @@
-"""The matrix units of GPUs: a table of units, the verdict on each for a device, and the tiles of a product on one.
+"""The choice of a matrix unit: the verdict on each of the table for a device, the products for which one pays, and the
+tiles of a product on one.
 
-A unit multiplies blocks of 16-bit operands with sums in float32. ``unit_of`` gives the first unit of the table that the
-device may have and that computed right results in a child process, once for each driver version.
+``unit_of`` gives the first unit of the table that the device may have, that can run the product, and that computed
+right results in a child process, once for each driver version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile
@@ -17,11 +17,17 @@ from netcl.core.device.child_probe import driver_key, verdict
 from netcl.core.process_settings import usable_cores
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.traits import Traits
+from netcl.core.tuning.unit_table import (
+    HALVES,
+    INSTRUCTIONS,
+    KINDS,
+    UNITS,
+    UnitTile,
+    compute_capability,
+    kind_of,
+)
 
 __all__ = [
-    "UNITS",
-    "MatrixUnit",
-    "UnitTile",
     "attention_pays",
     "attention_unit_of",
     "convolves",
@@ -37,6 +43,7 @@ CHUNK = 8  # elements of a copy to local memory, which begin at multiples of 16 
 _LEAST_ROWS = 8  # of a result; below, reading the operands takes all the time
 _LEAST_K = 16
 _LEAST_K_OF_PARTS, _LEAST_OF_PARTS, _LARGE = 256, 64, 1 << 28  # k, rows and columns, and products of a matrix
+_LARGE_ROUNDED = 1 << 32  # products above which rounding the operands before takes less time than it saves
 _SEGMENT = 64  # of k, a multiple of the tiles'
 _LEAST_PRODUCTS = 1 << 26  # of a convolution: below, its copies take all the time
 _MOST_STRIDE = 2  # of a convolution: with 2, half of the results that are computed are not wanted
@@ -52,86 +59,9 @@ _LAUNCH_US = 8.0
 _PARTIALS_PER_US = 6e5
 
 
-class UnitTile(NamedTuple):
-    """The blocking of a product on a unit: the results of a work-group, its warps along m and n, the block of k, the
-    stages of the ring of copies, the bfloat16 parts of float32 operands (0: operands of 16 bits), and the number of
-    partial sums (split-K).
-    """
-
-    unit: str
-    m: int
-    n: int
-    k: int
-    warps_m: int
-    warps_n: int
-    stages: int
-    parts: int = 0
-    splits: int = 1
-
-
-Tiles: TypeAlias = tuple[tuple[UnitTile, float], ...]  # each with its measured share of the best one's speed
-
-
-class MatrixUnit(NamedTuple):
-    """A row of the table: the least compute capability of NVIDIA's GPUs that have the unit, and its tiles.
-
-    A row of which ``capability`` is None is a software twin, which runs on each device if asked for by name.
-    """
-
-    name: str
-    capability: tuple[int, int] | None
-    tiles: Tiles
-
-
-_WGMMA_TILES = (
-    (UnitTile("wgmma", 128, 256, 64, 8, 1, 4), 1.0),
-    (UnitTile("wgmma", 128, 128, 64, 8, 1, 3), 0.8),
-    (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.65),
-    (UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.45),
-)
-_MMA_TILES = (
-    (UnitTile("mma", 128, 128, 32, 2, 2, 4), 1.0),
-    (UnitTile("mma", 128, 64, 32, 2, 2, 4), 0.8),
-    (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.7),
-)
-# Of operands in parts, whose totals take as many registers as the sums of the unit.
-_WGMMA_PARTS = (
-    (UnitTile("wgmma", 128, 128, 64, 8, 1, 5), 1.0),
-    (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.75),
-    (UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.5),
-)
-_MMA_PARTS = ((UnitTile("mma", 128, 64, 32, 2, 2, 4), 1.0), (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.8))
-# Twins have one small tile each: they are for tests on CPUs.
-_TWIN_TILES = {
-    "wgmma_twin": ((UnitTile("wgmma_twin", 64, 64, 64, 4, 1, 3), 1.0),),
-    "mma_twin": ((UnitTile("mma_twin", 64, 64, 32, 2, 1, 2), 1.0),),
-}
-
-
-def _of_parts(
-    name: str, capability: tuple[int, int] | None, tiles: tuple[tuple[UnitTile, float], ...]
-) -> Iterator[MatrixUnit]:
-    """The rows of a unit for float32 operands of three, two and one parts."""
-    for parts in (3, 2, 1):
-        yield MatrixUnit(
-            f"{name}_{parts}", capability, tuple((tile._replace(parts=parts), speed) for tile, speed in tiles)
-        )
-
-
-UNITS: dict[str, MatrixUnit] = {
-    unit.name: unit
-    for unit in (
-        MatrixUnit("wgmma", (9, 0), _WGMMA_TILES),
-        MatrixUnit("mma", (8, 0), _MMA_TILES),
-        *_of_parts("wgmma", (9, 0), _WGMMA_PARTS),
-        *_of_parts("mma", (8, 0), _MMA_PARTS),
-        *(MatrixUnit(name, None, tiles) for name, tiles in _TWIN_TILES.items()),
-        *(row for name, tiles in _TWIN_TILES.items() for row in _of_parts(name, None, tiles)),
-    )
-}
-DTYPES = ("bfloat16", "float16")
-# The parts of float32 operands, by the names of ``set_float32_matmul_precision``.
+# The parts of float32 operands of attention, by the names of ``set_float32_matmul_precision``.
 PARTS = {"highest": 3, "high": 2, "medium": 1}
+_PRECISION = {parts: precision for precision, parts in PARTS.items()}
 # Products of planes by parts: which plane of A and of B, the smallest product first.
 PRODUCTS = {
     0: ((0, 0),), 1: ((0, 0),), 2: ((0, 1), (1, 0), (0, 0)), 3: ((0, 2), (1, 1), (2, 0), (0, 1), (1, 0), (0, 0)),
@@ -146,35 +76,50 @@ os._exit(run_trial({name!r}, sys.argv[1], *map(int, sys.argv[2:])))
 
 
 def parts_of(dtype: str, precision: str = "highest") -> int | None:
-    """The parts of operands of a dtype on a unit, 0 for operands of 16 bits; None if no unit multiplies the dtype.
+    """The parts of attention's operands of a dtype on a unit, 0 for operands of 16 bits; None if no unit computes
+    attention of the dtype.
 
     ``precision`` is that of float32 operands, by PyTorch's names. With NETCL_KERNEL_STRATEGY=portable there is none.
     """
     if config.get("KERNEL_STRATEGY") == "portable":
         return None
-    return PARTS.get(precision) if dtype == "float32" else 0 if dtype in DTYPES else None
+    return PARTS.get(precision) if dtype == "float32" else 0 if dtype in HALVES else None
 
 
-def unit_of(profile: DeviceProfile, parts: int) -> str | None:
-    """The matrix unit of a device for operands of so many ``parts``, or None: at the first call for a driver version,
-    each unit that the device may have is tried in a child process.
+def unit_of(profile: DeviceProfile, dtype: str, precision: str, c: Contraction) -> str | None:
+    """The matrix unit of a device for a product of operands of a dtype, or None: the first one that pays. At the first
+    such product for a driver version, each unit that the device may have is tried in a child process.
+
+    ``precision`` is that of float32 operands, by PyTorch's names. With NETCL_KERNEL_STRATEGY=portable there is none.
     """
-    return next((name for name in candidates(profile, parts) if is_right(profile._device, name)), None)
+    if config.get("KERNEL_STRATEGY") == "portable":
+        return None
+    return next(
+        (name for name in candidates(profile, dtype, precision) if pays(name, c) and is_right(profile._device, name)),
+        None,
+    )
 
 
-def candidates(profile: DeviceProfile, parts: int = 0) -> tuple[str, ...]:
-    """The units for operands of so many ``parts`` that a device may have, by what its driver reports."""
-    device = profile._device
-    if device is None or "cl_nv_device_attribute_query" not in profile.extensions:
+def convolution_unit_of(profile: DeviceProfile, dtype: str, kind: str, g: Geometry) -> str | None:
+    """The matrix unit of a device for a direction of a convolution, or None, as ``unit_of``."""
+    if config.get("KERNEL_STRATEGY") == "portable" or dtype not in HALVES or not convolves(kind, g):
+        return None
+    return next((name for name in candidates(profile, dtype) if is_right(profile._device, name)), None)
+
+
+def candidates(profile: DeviceProfile, dtype: str = "bfloat16", precision: str = "highest") -> tuple[str, ...]:
+    """The units for operands of a dtype that a device may have, by what its driver reports."""
+    if profile._device is None:
         return ()
-    capability = _capability(device)
-    # The instructions of 9.0 that need the target sm_90a are of that version alone.
+    return _candidates(profile, profile._device, dtype, precision if dtype == "float32" else None)
+
+
+@lru_cache(maxsize=256)
+def _candidates(profile: DeviceProfile, device: Any, dtype: str, precision: str | None) -> tuple[str, ...]:
     return tuple(
         unit.name
         for unit in UNITS.values()
-        if unit.capability is not None
-        and unit.tiles[0][0].parts == parts
-        and (capability == unit.capability if unit.tiles[0][0].unit == "wgmma" else capability >= unit.capability)
+        if unit.may_have is not None and dtype in unit.dtypes and unit.precision == precision and unit.may_have(profile)
     )
 
 
@@ -182,20 +127,17 @@ def local_memory(profile: DeviceProfile) -> int:
     """The bytes of local memory that a work-group may declare: of NVIDIA's GPUs more than the driver reports, by their
     compute capability (CUDA C Programming Guide, technical specifications).
     """
-    device = profile._device
-    if device is None or "cl_nv_device_attribute_query" not in profile.extensions:
+    capability = compute_capability(profile)
+    if capability is None:
         return int(profile.local_mem_size)
-    return {(8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227}.get(_capability(device), 99) * 1024
+    return {(8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227}.get(capability, 99) * 1024
 
 
-@lru_cache(maxsize=64)
-def _capability(device: Any) -> tuple[int, int]:
-    """The compute capability of one of NVIDIA's GPUs, asked for once."""
-    return int(device.compute_capability_major_nv), int(device.compute_capability_minor_nv)
-
-
+@lru_cache(maxsize=256)
 def is_right(device: Any, name: str) -> bool:
-    """True if the unit ``name`` computed right products on the device in a child process."""
+    """True if the unit ``name`` computed right products on the device in a child process; of a unit that was not run on
+    hardware before, also if it was faster than the kernel without it.
+    """
     key, trial = driver_key(device), _CHILD.format(module="contraction.matrix_units", name=name)
     return verdict(f"matrix_unit_{name}", key, trial, _TIMEOUT_S, key, shares=_shares())
 
@@ -205,7 +147,8 @@ def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
     fragments in registers, whose kernels are tried in a child process at the first call for a driver version.
     """
     name = f"mma_{parts}" if parts else "mma"
-    if config.get("KERNEL_STRATEGY") == "portable" or name not in candidates(profile, parts):
+    own = candidates(profile, "float32" if parts else "bfloat16", _PRECISION.get(parts, "highest"))
+    if config.get("KERNEL_STRATEGY") == "portable" or name not in own:
         return None
     key, trial = driver_key(profile._device), _CHILD.format(module="kernels.attention_unit", name=name)
     return name if verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key, shares=_shares()) else None
@@ -222,33 +165,43 @@ def attention_pays(parts: int, scores: int) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def fits(c: Contraction) -> bool:
+def fits(unit: str, c: Contraction) -> bool:
     """True if a unit can run a contraction: its operands are contiguous along k or across it."""
-    steps = dense_steps(c)
+    row = UNITS[unit]
+    words = KINDS[kind_of(row.tiles[0][0], row.dtypes[0])].words
+    steps = dense_steps(c, words)
     if steps is None or c.accumulate or c.partial or prod(c.k) < _LEAST_K:
         return False
     a_k, b_k, b_n, _ = steps
+    if words > 1 and not INSTRUCTIONS[row.base].across:
+        return a_k == b_k == 1
     return 1 in (a_k, c.a_row) and 1 in (b_k, b_n)
 
 
 @lru_cache(maxsize=1024)
-def pays(parts: int, c: Contraction) -> bool:
-    """True if a unit can run a contraction of operands of so many ``parts``, is as exact as their dtype asks for, and
-    is expected to be the fastest.
+def pays(unit: str, c: Contraction) -> bool:
+    """True if a unit can run a contraction, is as exact as the operands' dtype asks for, and is expected to be the
+    fastest.
 
     Products of float32 operands in three parts are, from a K of 256 on, at least as exact as sums of float32 products
-    in order (ADR 0041); splitting the operands pays for large products.
+    in order (ADR 0041); splitting or rounding the operands pays for large products, and so does the trial of a unit for
+    elements of more than 16 bits.
     """
-    least, k = min(c.m, prod(c.n)), prod(c.k)
-    if parts:
-        return fits(c) and k >= _LEAST_K_OF_PARTS and least >= _LEAST_OF_PARTS and c.m * prod(c.n) * k >= _LARGE
-    return fits(c) and least >= _LEAST_ROWS
+    if c.empty or not fits(unit, c):
+        return False
+    row, least, k = UNITS[unit], min(c.m, prod(c.n)), prod(c.k)
+    products = c.m * prod(c.n) * k
+    if row.dtypes == HALVES:
+        return least >= _LEAST_ROWS
+    if row.parts:
+        return k >= _LEAST_K_OF_PARTS and least >= _LEAST_OF_PARTS and products >= _LARGE
+    return least >= _LEAST_OF_PARTS and products >= (_LARGE_ROUNDED if INSTRUCTIONS[row.base].rounded else _LARGE)
 
 
 @lru_cache(maxsize=1024)
-def convolves(parts: int, kind: str, g: Geometry) -> bool:
-    """True if a unit can run a direction of a convolution of operands of so many ``parts``, on images with adjacent
-    channels, and is expected to be the fastest: dense filters of two dimensions, with stride 1, of 16 bits.
+def convolves(kind: str, g: Geometry) -> bool:
+    """True if a unit can run a direction of a convolution of operands of 16 bits, on images with adjacent channels, and
+    is expected to be the fastest: dense filters of two dimensions, with stride 1 or 2.
 
     The row of a filter on such images is a segment of k, a multiple of each tile's k. Of float32 operands in parts the
     copies and planes cost more than the unit saves (a ResNet-18 step with 256 images on an H100: 52 ms, without 48).
@@ -256,7 +209,7 @@ def convolves(parts: int, kind: str, g: Geometry) -> bool:
     high, wide = g.kernel[1:]
     (low_y, end_y), (low_x, end_x) = g.padding[1:]
     stride = g.stride[1]
-    plain = parts == 0 and g.groups == 1 and g.dilation == (1, 1, 1) and g.size[0] == g.kernel[0] == 1
+    plain = g.groups == 1 and g.dilation == (1, 1, 1) and g.size[0] == g.kernel[0] == 1
     plain = plain and g.stride == (1, stride, stride) and stride <= _MOST_STRIDE
     pads = (low_y, end_y, low_x, end_x)
     if not plain or min(pads) < 0 or 0 in (g.batch, g.channels, g.filters, *g.out):

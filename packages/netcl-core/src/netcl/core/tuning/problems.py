@@ -74,9 +74,9 @@ class Geometry:
 
 
 @lru_cache(maxsize=1024)
-def dense_steps(c: Contraction) -> tuple[int, int, int, int] | None:
+def dense_steps(c: Contraction, words: int = 1) -> tuple[int, int, int, int] | None:
     """The steps of A and B along k, and of B and ``out`` along n; None if an index has gaps, a step is negative, or an
-    offset within a matrix exceeds 32 bits.
+    offset within a matrix exceeds 32 bits, in ``words`` of which an element has so many.
     """
     steps = []
     for extents, strides in ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n)):
@@ -87,7 +87,7 @@ def dense_steps(c: Contraction) -> tuple[int, int, int, int] | None:
     a_k, b_k, b_n, out_n = steps
     m, k, n = c.m, prod(c.k), prod(c.n)
     far = max(m * c.a_row + k * a_k, n * b_n + k * b_k, m * c.out_row + n * out_n)
-    if far >= _FAR or c.partial or min(c.a_row, c.out_row, *steps) < 0:
+    if far * words >= _FAR or c.partial or min(c.a_row, c.out_row, *steps) < 0:
         return None
     return a_k, b_k, b_n, out_n
 

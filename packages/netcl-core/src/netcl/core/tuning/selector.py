@@ -23,6 +23,7 @@ from netcl.core.tuning.conv_plans import blocks_of, conv_plan, dense, restricted
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_short_offsets
 from netcl.core.tuning.traits import Traits, traits_of
+from netcl.core.tuning.unit_table import UNITS
 from netcl.core.tuning.variants import KernelConfig, KernelVariant
 
 __all__ = [
@@ -114,8 +115,8 @@ def possible(device: Traits, c: Contraction, kernel: str) -> str:
     """``kernel``, or ``tiled`` if it was asked for by name and cannot run the contraction."""
     if kernel == "broadcast":
         return kernel if has_broadcast(device, c) else "tiled"
-    if kernel in matrix_units.UNITS:
-        return kernel if matrix_units.fits(c) else contraction_kernel(device, c)
+    if kernel in UNITS:
+        return kernel if matrix_units.fits(kernel, c) else contraction_kernel(device, c)
     if kernel in ("wide", "slices"):
         return "tiled" if dense_steps(c) is None or c.accumulate else kernel
     return kernel
@@ -147,10 +148,7 @@ def product_kernel(device: Traits, c: Contraction, measured: str | None = None, 
 
 def product_unit(profile: DeviceProfile, c: Contraction, dtype: str) -> str | None:
     """The matrix unit for a product, if the device has one and it pays; else None."""
-    parts = matrix_units.parts_of(dtype, get_float32_matmul_precision())
-    if parts is None or c.empty or not matrix_units.pays(parts, c):
-        return None
-    return matrix_units.unit_of(profile, parts)
+    return matrix_units.unit_of(profile, dtype, get_float32_matmul_precision(), c)
 
 
 def product_kernels(device: Traits, c: Contraction, unit: str | None = None) -> tuple[str, ...]:
@@ -174,10 +172,7 @@ class Chosen(NamedTuple):
 
 def convolution_unit(profile: DeviceProfile, kind: str, g: Geometry, dtype: str) -> str | None:
     """The matrix unit for a direction of a convolution, if the device has one and it pays; else None."""
-    parts = matrix_units.parts_of(dtype, get_float32_matmul_precision())
-    if parts is None or not matrix_units.convolves(parts, kind, g):
-        return None
-    return matrix_units.unit_of(profile, parts)
+    return matrix_units.convolution_unit_of(profile, dtype, kind, g)
 
 
 def choose_convolution(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Chosen:

@@ -7,9 +7,9 @@ from math import prod
 from typing import NamedTuple
 
 from netcl.core.tuning import small_channels
-from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.traits import Traits
+from netcl.core.tuning.unit_table import UNITS
 from netcl.core.tuning.variants import KernelConfig, KernelVariant
 
 __all__ = [

@@ -1,18 +1,19 @@
-// GEMM on a matrix unit of 16-bit operands, with sums in float32: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j].
+// GEMM on a matrix unit: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j]. An element has WORDS words of 16 bits; all sizes and
+// distances along k, and those of B's and A's rows and stacks, are in words.
 //
 // With PARTS the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), at a distance of a_plane and b_plane:
 // PRODUCTS products of planes for each block of k, the smallest first, whose sum is added to a total outside the unit. A result
 // that is not finite is computed again from the whole operands, so that Inf and NaN are those of float32.
 //
 // A work-group computes SPAN_M x SPAN_N results. Blocks of SPAN_K along k go through a ring of STAGES buffers in local
-// memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of 32 work-items multiply one, each
-// WARP_M x WARP_N results in fragments of 16 x 8. Work-groups walk the results in columns of GROUP_ROWS row blocks, so that
+// memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of LANES work-items multiply one, each
+// WARP_M x WARP_N results in fragments of FRAGMENT_M x FRAGMENT_N, of which a lane has SUMS. Work-groups walk the results in columns of GROUP_ROWS row blocks, so that
 // work-groups that run at a time share operands in the cache (grouped rasterization). With several splits, work-groups along
 // z compute partial sums of `part` elements of k each (split-K), which go to out + s * out_part.
 //
 // B's index k may jump: after each `segment` of it, a multiple of SPAN_K, follow `jump` elements of memory that are skipped.
 //
-// An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Elements past an edge are copied as zeros.
+// An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Words past an edge are copied as zeros.
 
 // Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
 // of its rows or columns, or of its elements along k, whichever is not 1. Rows past the last one are read as zeros: their
@@ -32,13 +33,13 @@ static inline void copy_along(__local ushort* tile, __global const ushort* from,
 
 static inline void copy_across(__local ushort* tile, __global const ushort* from, const uint span, const uint item, const int first,
                                const int count, const int start, const int depth, const int step) {
-    const uint row = item / (span / 8), chunk = item % (span / 8), rows = ITEMS / (span / 8);
-    const int column = first + (int)chunk * 8, some = clamp(count - column, 0, 8), last = depth - 1;
+    const uint row = item / (span * WORDS / 8), chunk = item % (span * WORDS / 8), rows = ITEMS / (span * WORDS / 8);
+    const int column = first * WORDS + (int)chunk * 8, some = clamp(count * WORDS - column, 0, 8), last = depth / WORDS - 1;
     from += some > 0 ? column : 0;
     ROLLED
-    for (uint i = 0; i < SPAN_K / rows; i++) {
+    for (uint i = 0; i < SPAN_K / WORDS / rows; i++) {
         const uint at = row + i * rows;
-        const int k = start + (int)at;
+        const int k = start / WORDS + (int)at;
         copy_chunk(tile + ACROSS(at, at, chunk), from + min(k, last) * step, k <= last ? some : 0);
     }
 }
@@ -46,10 +47,11 @@ static inline void copy_across(__local ushort* tile, __global const ushort* from
 // The same of a tile with no element past an edge: few instructions for each copy.
 static inline void copy_inner(__local ushort* tile, __global const ushort* from, const bool along, const uint span, const uint item,
                               const int first, const int start, const int step) {
-    const uint chunks = along ? ALONG_CHUNKS : span / 8, row = item / chunks, chunk = item % chunks, rows = ITEMS / chunks;
-    from += along ? (first + (int)row) * step + (start + (int)chunk * 8) : (start + (int)row) * step + (first + (int)chunk * 8);
+    const uint chunks = along ? ALONG_CHUNKS : span * WORDS / 8, row = item / chunks, chunk = item % chunks, rows = ITEMS / chunks;
+    from += along ? (first + (int)row) * step + (start + (int)chunk * 8)
+                  : (start / WORDS + (int)row) * step + (first * WORDS + (int)chunk * 8);
     EACH_CHUNK
-    for (uint i = 0; i < (along ? span : SPAN_K) / rows; i++) {
+    for (uint i = 0; i < (along ? span : SPAN_K / WORDS) / rows; i++) {
         const uint at = row + i * rows;
         copy_whole_chunk(tile + (along ? ALONG(at, row, chunk) : ACROSS(at, at, chunk)), from + (int)(i * rows) * step);
     }
@@ -90,21 +92,21 @@ static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __gl
 // Adds the unit's sums to the totals outside it, or begins these, and clears the sums.
 #define ADD_SUMS(assign) \
     EACH_FRAGMENT \
-    for (uint i = 0; i < WARP_M / 16; i++) \
+    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++) \
         EACH_FRAGMENT \
-        for (uint j = 0; j < WARP_N / 8; j++) \
+        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) \
             EACH_FRAGMENT \
-            for (uint e = 0; e < 4; e++) { \
+            for (uint e = 0; e < SUMS; e++) { \
                 totals[i][j][e] assign sums[i][j][e]; \
                 sums[i][j][e] = 0; \
             }
 
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void matrix_unit(__global const ushort* restrict a_, __global const ushort* restrict b_, __global RESULT* restrict out, const product g,
                  const int splits, const int part, const long out_part, const int segment, const int jump WHOLE_OPERANDS${operand_parameters}) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
+    const uint item = get_local_id(0), warp = item / LANES, lane = item % LANES;
     UNIT_MEMORY(g.k)
-    const uint item = get_local_id(0), warp = item / 32, lane = item % 32;
     const int m = g.m, n = g.n, a_step = A_ALONG ? g.a_row : g.a_k, b_step = B_ALONG ? g.b_n : g.b_k;
     const int rows = (m + SPAN_M - 1) / SPAN_M, columns = (n + SPAN_N - 1) / SPAN_N, number = get_group_id(0);
     const int band = number / (GROUP_ROWS * columns), height = min(GROUP_ROWS, rows - band * GROUP_ROWS);
@@ -118,15 +120,15 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
     __global const ushort* b = b_ + b_begin;
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + split * out_part;
     $begin_operands
-    float sums[WARP_M / 16][WARP_N / 8][4];
+    SUM sums[WARP_M / FRAGMENT_M][WARP_N / FRAGMENT_N][SUMS];
     EACH_FRAGMENT
-    for (uint i = 0; i < WARP_M / 16; i++)
+    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++)
         EACH_FRAGMENT
-        for (uint j = 0; j < WARP_N / 8; j++)
+        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++)
             EACH_FRAGMENT
-            for (uint e = 0; e < 4; e++) sums[i][j][e] = 0;
+            for (uint e = 0; e < SUMS; e++) sums[i][j][e] = 0;
 #if PARTS
-    float totals[WARP_M / 16][WARP_N / 8][4];
+    SUM totals[WARP_M / FRAGMENT_M][WARP_N / FRAGMENT_N][SUMS];
     ADD_SUMS(=)
 #endif
     const bool inner_tile = row + SPAN_M <= m && column + SPAN_N <= n;
@@ -157,13 +159,14 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
     MULTIPLIES_END;
     const int out_row = g.out_row, out_n = g.out_n;
     EACH_FRAGMENT
-    for (uint i = 0; i < WARP_M / 16; i++)
+    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++)
         EACH_FRAGMENT
-        for (uint j = 0; j < WARP_N / 8; j++) {
-            const int first_row = row + (int)(FRAGMENT_ROW(i) + lane / 4), c = column + (int)(WARP_COLUMN + j * 8 + lane % 4 * 2);
+        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) {
+            const int first_row = row + (int)FRAGMENT_ROW(i), first_column = column + (int)(WARP_COLUMN + j * FRAGMENT_N);
             EACH_FRAGMENT
-            for (uint e = 0; e < 4; e++) {
-                const int r = min(first_row + (int)(e / 2 * 8), m - 1), inside = min(c + (int)(e % 2), n - 1);
+            for (uint e = 0; e < SUMS; e++) {
+                const int r = min(first_row + (int)(SUM_ROW(lane, e)), m - 1);
+                const int inside = min(first_column + (int)(SUM_COLUMN(lane, e)), n - 1);
 #if PARTS
                 sums[i][j][e] = totals[i][j][e];
                 if (!isfinite(sums[i][j][e]))
@@ -173,14 +176,13 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
                 sums[i][j][e] = finished(sums[i][j][e], r, inside, inside * out_n${operand_arguments});
             }
             EACH_FRAGMENT
-            for (uint e = 0; e < 4; e += 2) {
-                const int r = first_row + (int)(e / 2 * 8), at = r * out_row + c * out_n;
+            for (uint e = 0; e < SUMS; e += 1 + PAIRS) {
+                const int r = first_row + (int)(SUM_ROW(lane, e)), c = first_column + (int)(SUM_COLUMN(lane, e));
                 if (r >= m || c >= n) continue;
 #if PAIRS
-                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, at);
+                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + c * out_n);
 #else
-                STORE_RESULT(sums[i][j][e], out, at);
-                if (c + 1 < n) STORE_RESULT(sums[i][j][e + 1], out, at + out_n);
+                STORE_RESULT(sums[i][j][e], out, r * out_row + c * out_n);
 #endif
             }
         }

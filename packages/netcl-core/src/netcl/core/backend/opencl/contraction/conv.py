@@ -25,7 +25,6 @@ from netcl.core.backend.opencl.templates import traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.tuning.conv_plans import ConvPlan, blocks_of, conv_plan, geometry, restricted
-from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction, Geometry
 from netcl.core.tuning.selector import (
@@ -38,6 +37,7 @@ from netcl.core.tuning.selector import (
     part_kernel,
     wished_kernel,
 )
+from netcl.core.tuning.unit_table import UNITS
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData

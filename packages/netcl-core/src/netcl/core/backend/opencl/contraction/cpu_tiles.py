@@ -22,11 +22,11 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, 
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype, strides_argument
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
-from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.matrix_units import tile_of as tile_of_unit
 from netcl.core.tuning.problems import Contraction, Levels
 from netcl.core.tuning.selector import GEMV_VARIANTS, contraction_kernel, possible
 from netcl.core.tuning.tiles import cpu_tile
+from netcl.core.tuning.unit_table import UNITS
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData

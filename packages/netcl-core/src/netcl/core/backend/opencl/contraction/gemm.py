@@ -7,7 +7,6 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction.cpu_tiles import contract, epilogue_lanes
@@ -22,20 +21,15 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
 from netcl.core.backend.opencl.contraction.gpu_tiles import epilogue_source
 from netcl.core.backend.opencl.templates import Traits, struct, traits
 from netcl.core.device.capabilities import profile_of
-from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
-from netcl.core.tuning.matrix_units import parts_of, pays, unit_of
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
-from netcl.core.tuning.selector import GEMV_VARIANTS, gemv_kernel, product_kernel, product_kernels, swaps
+from netcl.core.tuning.selector import GEMV_VARIANTS, gemv_kernel, product_kernel, product_kernels, product_unit, swaps
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 _UNITS = 64
 _STRIP = 256  # columns of a work-item of the GEMV kernel ``stream``
-
-
-_units: WeakKeyDictionary[Any, dict[int, str | None]] = WeakKeyDictionary()  # by engine and parts of operands
 
 
 class _Matrices(NamedTuple):
@@ -153,15 +147,7 @@ def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "f
 
 def _unit(engine: Any, c: Contraction, dtype: str) -> str | None:
     """The matrix unit for a product; None if the device has none, or another kernel is faster."""
-    if traits(engine).is_cpu:
-        return None
-    parts = parts_of(dtype, get_float32_matmul_precision())
-    if parts is None or c.empty or not pays(parts, c):
-        return None
-    units = _units.setdefault(engine, {})
-    if parts not in units:
-        units[parts] = unit_of(profile_of(engine.queue), parts)
-    return units[parts]
+    return None if traits(engine).is_cpu else product_unit(profile_of(engine.queue), c, dtype)
 
 
 def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
@@ -214,7 +200,7 @@ def matmul(
 
     ``variant`` forces ``rows`` (A in place, if it is small), ``packed``, ``dot`` or ``stream`` (GEMV, if the layout
     allows them), ``wide``, ``windows`` (split-K), ``tiled``, ``broadcast`` (``tiled`` if the device has no sub-groups),
-    ``slices`` (skinny, split-K), ``direct``, or a matrix unit by its name in ``netcl.core.tuning.matrix_units``.
+    ``slices`` (skinny, split-K), ``direct``, or a matrix unit by its name in ``netcl.core.tuning.unit_table``.
     """
     if epilogue is not None:
         check(epilogue, a.dtype)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, finished_parts, trailing_args
 from netcl.core.backend.opencl.contraction.problem import strides_argument
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
-from netcl.core.tuning.matrix_units import UNITS
 from netcl.core.tuning.problems import Contraction, dense_steps
 from netcl.core.tuning.tiles import SPAN, SUB_GROUPS_TILE, tiled_edge
+from netcl.core.tuning.unit_table import UNITS
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -29,8 +31,11 @@ def epilogue_source(
     defines: tuple[tuple[str, object], ...],
     epilogue: str,
     operands: int,
+    parts: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The templates ``names`` for a dtype, with an epilogue of ``operands`` operands; 0: without one."""
+    """The templates ``names`` for a dtype, with an epilogue of ``operands`` operands, 0: without one, and more
+    ``parts`` of the templates.
+    """
     finishing = ("contract_operands", "contract_finished") if operands else ()
     own = ("OPERANDS", operands) if operands else _UNFINISHED
     text = source(("storage", *finishing, *names), ((f"DTYPE_{dtype.upper()}", 1), *defines, own))
@@ -38,7 +43,7 @@ def epilogue_source(
     # epilogue follows. The compilers of CPUs, which run these kernels in tests, become slow by it.
     unroll = {} if device.is_cpu else {"unroll": "#pragma unroll", "unroll_by_4": "#pragma unroll 4"}
     sums = {} if device.is_cpu or not operands else {"unroll_sums": "#pragma unroll"}
-    return filled(text, _ROLLED | unroll | sums | finished_parts(epilogue, operands)) + epilogue
+    return filled(text, {**_ROLLED, **unroll, **sums, **finished_parts(epilogue, operands), **parts}) + epilogue
 
 
 @lru_cache(maxsize=256)

@@ -1,24 +1,21 @@
-// Units whose operands are fragments in registers: a warp loads its fragments of 16 x 16 of both tiles, and multiplies each of
-// A by each of B. `fragment_a`, `fragment_b` and MULTIPLY are those of the unit, or of its twin.
+// Units whose operands are fragments in registers: a warp loads its fragments of both tiles, and multiplies each of A by each of
+// B. LOAD_A, LOAD_B and MULTIPLY_ACCUMULATE are those of the unit, or of its twin.
 
 #define AHEAD (STAGES - 1)  // blocks that are copied before one is multiplied
-#define FRAGMENT_ROW(i) (warp % WARPS_M * WARP_M + (i) * 16)
+#define FRAGMENT_ROW(i) (warp % WARPS_M * WARP_M + (i) * FRAGMENT_M)
 #define WARP_COLUMN (warp / WARPS_M * WARP_N)
 #define MULTIPLY_TILES(a_tile, b_tile) \
     EACH_FRAGMENT \
-    for (uint k = 0; k < SPAN_K; k += 16) { \
-        uint4 a_part[WARP_M / 16], b_part[WARP_N / 16]; \
+    for (uint k = 0; k < SPAN_K; k += FRAGMENT_K) { \
+        FRAGMENT_A a_part[WARP_M / FRAGMENT_M]; \
+        FRAGMENT_B b_part[WARP_N / FRAGMENT_N]; \
         EACH_FRAGMENT \
-        for (uint i = 0; i < WARP_M / 16; i++) a_part[i] = fragment_a(a_tile, FRAGMENT_ROW(i), k, lane); \
+        for (uint i = 0; i < WARP_M / FRAGMENT_M; i++) LOAD_A(a_part[i], a_tile, FRAGMENT_ROW(i), k); \
         EACH_FRAGMENT \
-        for (uint j = 0; j < WARP_N / 16; j++) b_part[j] = fragment_b(b_tile, WARP_COLUMN + j * 16, k, lane); \
+        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) LOAD_B(b_part[j], b_tile, WARP_COLUMN + j * FRAGMENT_N, k); \
         EACH_FRAGMENT \
-        for (uint i = 0; i < WARP_M / 16; i++) \
+        for (uint i = 0; i < WARP_M / FRAGMENT_M; i++) \
             EACH_FRAGMENT \
-            for (uint j = 0; j < WARP_N / 16; j++) { \
-                MULTIPLY(sums[i][2 * j], a_part[i], b_part[j].x, b_part[j].y); \
-                MULTIPLY(sums[i][2 * j + 1], a_part[i], b_part[j].z, b_part[j].w); \
-            } \
+            for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) MULTIPLY_ACCUMULATE(sums[i][j], a_part[i], b_part[j]); \
     }
 #define MULTIPLIES_END
-

@@ -1,5 +1,11 @@
 // The fragments of matrix_unit_mma_loads.cl, element by element.
 
+#define FRAGMENT_A uint4
+#define FRAGMENT_B uint4
+#define LOAD_A(part, tile, row, k) part = fragment_a(tile, row, k, lane)
+#define LOAD_B(part, tile, column, k) part = fragment_b(tile, column, k, lane)
+#define MULTIPLY_ACCUMULATE(sums, a, b) { MULTIPLY(sums, a, b.x, b.y); MULTIPLY(sums + 4, a, b.z, b.w); }
+
 static inline uint pair_along(__local const ushort* tile, const uint index, const uint k) {
     return tile[ALONG(index, index, k / 8) + k % 8] | (uint)tile[ALONG(index, index, k / 8) + k % 8 + 1] << 16;
 }

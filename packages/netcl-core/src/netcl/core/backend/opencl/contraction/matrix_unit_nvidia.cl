@@ -35,8 +35,8 @@ static inline void copy_whole_chunk(__local ushort* to, __global const ushort* f
 
 #define NOT_INLINED __attribute__((noinline))
 
-#if PARTS
-#define STORE_PAIR(first, second, out, at) *(__global float2*)((out) + (at)) = (float2)(first, second)
+#if PARTS || WORDS > 1
+#define STORE_PAIR(first, second, out, at) *(__global JOIN(REAL, 2)*)((out) + (at)) = (JOIN(REAL, 2))(first, second)
 #else
 static inline void store_pair(__global ushort* to, const float first, const float second) {
     uint pair;

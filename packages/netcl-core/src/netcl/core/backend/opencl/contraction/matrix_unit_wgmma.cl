@@ -1,4 +1,4 @@
-// The unit wgmma.mma_async.m64nNk16 of NVIDIA's GPUs of compute capability 9.0, in inline PTX: a warpgroup, four warps,
+// The unit wgmma.mma_async.m64nNk16 (TF32: k8) of NVIDIA's GPUs of compute capability 9.0, in inline PTX: a warpgroup, four warps,
 // multiplies 64 rows of the tile of A by all columns of that of B, which it reads in local memory by itself. A warp has the sums
 // of 16 of the rows, in the layout of fragments of 16 x 8.
 //
@@ -18,7 +18,7 @@
 static inline ulong described(__local const ushort* tile) {
     return (ulong)(((uint)(size_t)tile & 0x3ffff) >> 4) | (ulong)(SPAN_K * 8) << 16 | (ulong)64 << 32 | (ulong)1 << 62;
 }
-#define A_STEP (A_ALONG ? 2 : 128)  // of a descriptor, for 16 elements along k
+#define A_STEP (A_ALONG ? 2 : 128)  // of a descriptor, for 16 words along k
 #define B_STEP (B_ALONG ? 2 : 128)
 #define MULTIPLY_TILES(a_tile, b_tile) { \
         const ulong a_described = described(a_tile), b_described = described(b_tile); \

@@ -1,9 +1,11 @@
-"""GEMM on the matrix units of GPUs: one kernel over the table of units of ``netcl.core.tuning.matrix_units``."""
+"""GEMM on the matrix units of GPUs: one kernel over the rows of ``netcl.core.tuning.unit_table``."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
-from math import prod
+from math import inf, prod
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
@@ -16,19 +18,19 @@ from netcl.core.backend.recording import Recording, open_here
 from netcl.core.backend.registry import engine_for
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
 from netcl.core.device.discovery import manager
-from netcl.core.tuning.matrix_units import CHUNK, DTYPES, PRODUCTS, UNITS, UnitTile
+from netcl.core.tuning.matrix_units import CHUNK, PRODUCTS
 from netcl.core.tuning.problems import Contraction, SegmentedRows, dense_steps, segmented
+from netcl.core.tuning.unit_table import INSTRUCTIONS, KINDS, UNITS, Instruction, Kind, UnitTile, kind_of
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["ELEMENTS", "KINDS", "contract", "engine_of_driver", "planes_of", "program", "run_trial", "split_program"]
+__all__ = ["contract", "engine_of_driver", "kind_defines", "planes_of", "program", "run_trial", "split_program"]
 
-KINDS = {"float16": "f16", "bfloat16": "bf16"}
-ELEMENTS = {"float16": "vload_half(0, (const half*)&x)", "bfloat16": "as_float((uint)x << 16)"}
 _GROUP_ROWS = 8
+_TIMED_SIZE, _TIMED_RUNS = 1024, 6  # of the products that compare a unit with the kernel without it
 _SPLITTERS, _OF_A_SPLITTER = 128, 8  # work-items of a group that splits operands in parts, and elements of one
-# The templates that define each unit, in order.
+# The templates that define the units with loads of their own, in order.
 _TEMPLATES = {
     "wgmma": ("matrix_unit_nvidia", "matrix_unit_wgmma"),
     "mma": ("matrix_unit_nvidia", "matrix_unit_mma", "matrix_unit_mma_loads", "matrix_unit_fragments"),
@@ -37,15 +39,49 @@ _TEMPLATES = {
 }
 
 
-def _multiply(tile: UnitTile, along: tuple[bool, bool], dtype: str) -> tuple[str, str]:
+def _templates(unit: str) -> tuple[str, ...]:
+    """The templates of a unit: its own, or the common ones with the fragments of its row."""
+    if unit in _TEMPLATES:
+        return _TEMPLATES[unit]
+    if unit.endswith("_twin"):
+        return "matrix_unit_plain", "matrix_unit_elements", "matrix_unit_exchange", "matrix_unit_fragments"
+    copies = "matrix_unit_nvidia" if unit.startswith("mma_") else "matrix_unit_plain"
+    return copies, "matrix_unit_elements", "matrix_unit_registers", "matrix_unit_fragments"
+
+
+def kind_defines(kind: Kind) -> tuple[tuple[str, object], ...]:
+    """The definitions of the elements of operands, for the templates of units."""
+    return (
+        ("KIND", f'"{kind.name}"'), ("WORDS", kind.words), ("ELEMENT", kind.element), ("SUM", kind.sum),
+        ("ELEMENT_X", kind.value),
+    )  # fmt: skip
+
+
+def _instruction_defines(one: Instruction) -> tuple[tuple[str, object], ...]:
+    """The definitions of an instruction's fragments."""
+    defines: list[tuple[str, object]] = [
+        ("LANES", one.lanes), ("FRAGMENT_M", one.m), ("FRAGMENT_N", one.n), ("FRAGMENT_K", one.k),
+        ("SUMS", one.sums.elements), ("SUM_ROW(lane, e)", f"({one.sums.first})"),
+        ("SUM_COLUMN(lane, e)", f"({one.sums.second})"),
+    ]  # fmt: skip
+    for name, index, held in (("A", "ROW", one.a), ("B", "COLUMN", one.b)):
+        if held is not None:
+            defines += [
+                (f"{name}_COUNT", held.elements), (f"{name}_{index}(lane, e)", f"({held.first})"),
+                (f"{name}_K(lane, e)", f"({held.second})"),
+            ]  # fmt: skip
+    return tuple(defines)
+
+
+def _multiply(tile: UnitTile, along: tuple[bool, bool], kind: Kind) -> tuple[str, str]:
     """The definition of one instruction wgmma: ``sums`` += the tiles described by ``a`` and ``b``."""
     sums = [f"sums[{j}][{e}]" for j in range(tile.n // 8) for e in range(4)]
-    count, kind = len(sums), KINDS[dtype]
+    count, name = len(sums), kind.name
     registers = ",".join(f"%{i}" for i in range(count))
-    across = f"{int(not along[0])}, {int(not along[1])}"
+    across = f", {int(not along[0])}, {int(not along[1])}" if kind.words == 1 else ""
     text = "//@ { .reg .pred p; setp.ne.b32 p, 1, 0; "
-    text += f"wgmma.mma_async.sync.aligned.m64n{tile.n}k16.f32.{kind}.{kind} "
-    text += f"{{{registers}}}, %{count}, %{count + 1}, p, 1, 1, {across}; }}"
+    text += f"wgmma.mma_async.sync.aligned.m64n{tile.n}k{16 // kind.words}.f32.{name}.{name} "
+    text += f"{{{registers}}}, %{count}, %{count + 1}, p, 1, 1{across}; }}"
     operands = ", ".join(f'"+f"({one})' for one in sums)
     return "WGMMA(sums, a, b)", f'asm volatile("{text}" : {operands} : "l"(a), "l"(b) : "memory")'
 
@@ -63,26 +99,55 @@ def program(
     multiples of 16 bytes, and if results are stored in pairs.
     """
     a_along, b_along, aligned, pairs = layout
-    partial, planes = tile.splits > 1, PRODUCTS[tile.parts]
-    kind = "bfloat16" if tile.parts else dtype
-    result = (("RESULT", "float"), ("STORE_RESULT(x, p, i)", "((p)[i] = (x))"))
+    partial, planes, one = tile.splits > 1, PRODUCTS[tile.parts], INSTRUCTIONS[tile.base]
+    kind, twin = KINDS[kind_of(tile, dtype)], tile.unit.endswith("_twin")
+    paired = one.sums.elements > 1 and not one.text
+    result = (("RESULT", "SUM"), ("STORE_RESULT(x, p, i)", "((p)[i] = (x))"))
     defines: tuple[tuple[str, object], ...] = (
         ("SPAN_M", tile.m), ("SPAN_N", tile.n), ("SPAN_K", tile.k), ("WARPS_M", tile.warps_m),
         ("WARPS_N", tile.warps_n), ("STAGES", tile.stages), ("GROUP_ROWS", _GROUP_ROWS), ("A_ALONG", int(a_along)),
-        ("B_ALONG", int(b_along)), ("CHUNKS_ALIGNED", int(aligned)), ("PAIRS", int(pairs and not partial)),
-        ("KIND", f'"{KINDS[kind]}"'), ("ELEMENT_X", ELEMENTS[kind]), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
+        ("B_ALONG", int(b_along)), ("CHUNKS_ALIGNED", int(aligned)), ("PAIRS", int(pairs and paired and not partial)),
+        *kind_defines(kind), *_instruction_defines(one), ("ATTRIBUTES", "" if twin else one.attributes),
+        ("UNROLLED", int(not twin)), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
         ("A_PLANES", sum(a << 2 * i for i, (a, _) in enumerate(planes))),
         ("B_PLANES", sum(b << 2 * i for i, (_, b) in enumerate(planes))),
         *(result if partial else (("RESULT", "STORAGE"), ("STORE_RESULT", "STORE"))), SHORT,
     )  # fmt: skip
     if tile.unit == "wgmma":
         defines = (*defines, _multiply(tile, (a_along, b_along), kind))
-    names = ("contract_product", "matrix_unit_tile", *_TEMPLATES[tile.unit], "contract_matrix_unit")
-    return epilogue_source(device, dtype, names, defines, epilogue, operands)
+    names = ("contract_product", "matrix_unit_tile", *_templates(tile.unit), "contract_matrix_unit")
+    multiply = {"multiply_accumulate": one.text.get(kind.name, "")}
+    return epilogue_source(device, dtype, names, defines, epilogue, operands, multiply)
 
 
 @lru_cache(maxsize=1024)
-def _layout(rows: SegmentedRows) -> tuple[bool, bool, bool, bool]:
+def _in_words(rows: SegmentedRows, words: int) -> SegmentedRows:
+    """A contraction whose sizes and distances of operands are in words, of which an element has so many; for the
+    argument of the kernel only, since steps along k that are 1 stay 1.
+    """
+    if words == 1:
+        return rows
+    c = rows.dense
+    steps = dense_steps(c)
+    assert steps is not None
+    a_k, b_k, b_n, _ = steps
+
+    def scaled(distances: tuple[int, int]) -> tuple[int, int]:
+        return distances[0] * words, distances[1] * words
+
+    n, k = prod(c.n), prod(c.k)
+    dense = replace(
+        c, k=(1, 1, 1, k * words), a_k=(0, 0, 0, a_k * words if a_k != 1 else 1), a_row=c.a_row * words,
+        b_k=(0, 0, 0, b_k * words if b_k != 1 else 1), n=(1, 1, 1, n), b_n=(0, 0, 0, b_n * words),
+        out_n=(0, 0, 0, steps[3]), a_offset=c.a_offset * words, b_offset=c.b_offset * words,
+        a_batch=scaled(c.a_batch), b_batch=scaled(c.b_batch),
+    )  # fmt: skip
+    return SegmentedRows(dense, rows.segment * words, rows.jump * words)
+
+
+@lru_cache(maxsize=1024)
+def _layout(rows: SegmentedRows, words: int) -> tuple[bool, bool, bool, bool]:
+    """The ``layout`` of a contraction in elements, for ``program``."""
     c, steps = rows.dense, dense_steps(rows.dense)
     assert steps is not None
     a_k, b_k, b_n, out_n = steps
@@ -92,7 +157,7 @@ def _layout(rows: SegmentedRows) -> tuple[bool, bool, bool, bool]:
     )  # fmt: skip
     results = (c.out_row, c.out_offset, *c.out_batch, prod(c.n))
     return (
-        a_along, b_along, all(step % CHUNK == 0 for step in distances),
+        a_along, b_along, all(step * words % CHUNK == 0 for step in distances),
         out_n == 1 and all(step % 2 == 0 for step in results),
     )  # fmt: skip
 
@@ -108,30 +173,37 @@ def contract(
     fused: FusedEpilogue | None = None,
 ) -> None:
     """Runs a product into ``out``: partial sum s goes to ``out`` + s * ``out_part`` in float32; without split-K, the
-    result. Operands are of 16 bits, or float32 if the tile has parts. B's index k may have segments of a multiple of
-    the tile's k.
+    result. B's index k may have segments of a multiple of the tile's k.
     """
     rows = segmented(c)
     if rows is None or (rows.jump and rows.segment % tile.k):
         raise ValueError(f"{tile.unit}: no kernel for this contraction, whose segments are no multiples of {tile.k}")
+    words, one = KINDS[kind_of(tile, a.dtype)].words, INSTRUCTIONS[tile.base]
+    layout = _layout(rows, words)
+    if words > 1 and not one.across and not (layout[0] and layout[1]):
+        raise ValueError(f"{tile.unit}: operands of {a.dtype} are not contiguous along k")
+    rows = _in_words(rows, words)
     c = rows.dense
     epilogue, count, more = trailing_args(fused, b)
     form = tile._replace(splits=min(tile.splits, 2))
-    text = program(traits(engine), a.dtype, form, _layout(rows), epilogue, count)
-    items = 32 * tile.warps_m * tile.warps_n
+    text = program(traits(engine), a.dtype, form, layout, epilogue, count)
+    items = one.lanes * tile.warps_m * tile.warps_n
     groups = -(-prod(c.n) // tile.n) * -(-c.m // tile.m)
     part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
     numbers = [np.int32(tile.splits), np.int32(part), np.int64(out_part), np.int32(rows.segment), np.int32(rows.jump)]
     size = (groups * items, 1, prod(c.batch) * tile.splits)
     operands, whole = [a, b], []
-    if tile.parts:
+    if tile.parts or one.rounded and words > 1:
         operands = [planes_of(engine, operand, tile.parts) for operand in (a, b)]
+    if tile.parts:
         whole = [a, b, np.int64(a.size), np.int64(b.size)]
     engine.launch(text, "matrix_unit", size, (items, 1, 1), [*operands, out, wide_argument(c), *numbers, *whole, *more])
 
 
 def split_program(parts: int) -> str:
-    """The text of the kernel that splits float32 into bfloat16 planes."""
+    """The text of the kernel that splits float32 into bfloat16 planes, or for 0 ``parts`` rounds it to TF32."""
+    if not parts:
+        return source(("matrix_unit_round",), ())
     return source(("matrix_unit_split",), (("PARTS", parts),))
 
 
@@ -150,8 +222,9 @@ _RECENT = 4
 
 
 def planes_of(engine: Any, x: TensorData, parts: int) -> TensorData:
-    """Returns the bfloat16 planes of a float32 operand, (parts, elements); within a recording, whose replays write in
-    the order in which it was made, those of the last products if x has not been written since.
+    """Returns the bfloat16 planes of a float32 operand, (parts, elements), or for 0 ``parts`` its elements rounded to
+    TF32; within a recording, whose replays write in the order in which it was made, those of the last products if x has
+    not been written since.
     """
     recording = open_here(engine)
     if recording is None:
@@ -169,6 +242,10 @@ def planes_of(engine: Any, x: TensorData, parts: int) -> TensorData:
 
 
 def _split(engine: Any, x: TensorData, parts: int) -> TensorData:
+    if not parts:
+        rounded: TensorData = engine.empty((x.size,), "float32")
+        engine.launch(split_program(0), "round_tf32", (x.size,), None, [x, rounded, np.int64(x.size)])
+        return rounded
     planes: TensorData = engine.empty((parts, x.size), "bfloat16")
     items = -(-x.size // (_OF_A_SPLITTER * _SPLITTERS)) * _SPLITTERS
     engine.launch(split_program(parts), "split_parts", (items,), (_SPLITTERS,), [x, planes, np.int64(x.size)])
@@ -178,12 +255,29 @@ def _split(engine: Any, x: TensorData, parts: int) -> TensorData:
 def run_trial(name: str, key: str, share: int = 0, shares: int = 1) -> int:
     """Returns the exit code of a trial of the unit ``name`` on the first device with the driver ``key``: products of
     small integers, whose sums are exact, with tails, must have the right bits in each layout. Of its cases, every
-    ``shares``-th is tried, from number ``share`` on.
+    ``shares``-th is tried, from number ``share`` on. A unit that was not run on hardware before must also be faster
+    than the kernel without it.
 
     Raises LookupError if there is no such device.
     """
     engine = engine_of_driver(key)
-    return RIGHT if all(_multiplies(engine, *case) for case in _cases(name)[share::shares]) else WRONG
+    right = all(_multiplies(engine, *case) for case in _cases(name)[share::shares])
+    return RIGHT if right and (UNITS[name].ran or share or _is_faster(engine, name)) else WRONG
+
+
+def _is_faster(engine: Any, name: str) -> bool:
+    """True if a square product takes less time on the unit than without it."""
+    from netcl.core.backend.opencl.contraction import gemm
+
+    a, b = (engine.tensor(np.ones((_TIMED_SIZE, _TIMED_SIZE), np.float32), UNITS[name].dtypes[0]) for _ in range(2))
+    times: dict[str, float] = {}
+    for variant in (name, "wide"):
+        for _ in range(_TIMED_RUNS):  # the first builds the kernel
+            start = perf_counter()
+            gemm.matmul(engine, a, b, transpose_b=True, variant=variant)
+            engine.finish()
+            times[variant] = min(times.get(variant, inf), perf_counter() - start)
+    return times[name] < times["wide"]
 
 
 def engine_of_driver(key: str) -> Any:
@@ -201,13 +295,15 @@ def _cases(name: str) -> list[tuple[str, UnitTile, tuple[bool, bool], tuple[int,
     """The dtype, tile, layout and sizes of each product of a trial: each tile, each layout and each dtype, but few of
     their combinations, since each is a program to build.
     """
-    first, *others = (tile for tile, _ in UNITS[name].tiles)
+    row = UNITS[name]
+    first, *others = (tile for tile, _ in row.tiles)
     layouts = ((True, True), (True, False), (False, True), (False, False))
-    dtypes = ("float32",) if first.parts else DTYPES
-    programs = [(dtypes[0], first, layout) for layout in layouts]
-    programs += [(dtype, first, layouts[1]) for dtype in dtypes[1:]]
-    programs += [(dtypes[i % len(dtypes)], tile, layouts[i % 4]) for i, tile in enumerate(others)]
-    return [(*program, (264, 392, 136)) for program in programs] + [(dtypes[0], first, layouts[1], (70, 83, 41))]
+    if KINDS[kind_of(first, row.dtypes[0])].words > 1 and not INSTRUCTIONS[first.base].across:
+        layouts = ((True, True),) * 4
+    programs = [(row.dtypes[0], first, layout) for layout in dict.fromkeys(layouts)]
+    programs += [(dtype, first, layouts[1]) for dtype in row.dtypes[1:]]
+    programs += [(row.dtypes[i % len(row.dtypes)], tile, layouts[i % 4]) for i, tile in enumerate(others)]
+    return [(*program, (264, 392, 136)) for program in programs] + [(row.dtypes[0], first, layouts[1], (70, 83, 41))]
 
 
 def _multiplies(engine: Any, dtype: str, tile: UnitTile, along: tuple[bool, bool], sizes: tuple[int, int, int]) -> bool:

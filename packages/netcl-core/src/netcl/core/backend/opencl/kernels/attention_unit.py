@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction.matrix_units import ELEMENTS, KINDS, engine_of_driver, planes_of
+from netcl.core.backend.opencl.contraction.matrix_units import engine_of_driver, kind_defines, planes_of
 from netcl.core.backend.opencl.kernels.attention_shape import AttentionShape, shape_of
 from netcl.core.backend.opencl.templates import source, struct
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.child_probe import RIGHT, WRONG
 from netcl.core.dtypes import from_bfloat16
-from netcl.core.tuning.matrix_units import CHUNK, UNITS, local_memory
+from netcl.core.tuning.matrix_units import CHUNK, local_memory
+from netcl.core.tuning.unit_table import KINDS, UNITS
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -132,7 +133,7 @@ def _program(unit: str, kernel: str, form: _Form, tile: _Tile) -> str:
     name, parts = _instructions(unit)
     kind = "bfloat16" if parts else form.dtype
     defines = (
-        (f"DTYPE_{form.dtype.upper()}", 1), ("KIND", f'"{KINDS[kind]}"'), ("ELEMENT_X", ELEMENTS[kind]),
+        (f"DTYPE_{form.dtype.upper()}", 1), *kind_defines(KINDS[kind]),
         ("WARPS", tile.warps), ("WARP_ROWS", tile.rows), ("BLOCK", tile.block), ("WIDTH", form.width),
         ("VALUES", form.values), ("IN_REGISTERS", int(tile.in_registers)), ("CAUSAL", int(form.causal)),
         ("MASKED", form.masked), ("SCALED", int(form.scaled)), ("CHUNKS_ALIGNED", int(form.aligned)),

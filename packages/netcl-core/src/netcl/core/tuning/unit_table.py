@@ -1,0 +1,358 @@
+"""The table of matrix units: for each its operands, the devices that may have it, its instruction and its tiles.
+
+A unit's instruction multiplies two fragments and adds the product to sums, all spread over the lanes of a warp (wave,
+sub-group). A fragment is described by expressions of OpenCL C in ``lane`` and ``e``, the number of an element of the
+lane's, so one kernel and one software twin serve all units that are described so. The units ``wgmma`` and ``mma`` of
+NVIDIA's GPUs have loads and twins of their own.
+
+Sources of the instructions: PTX ISA (wgmma, mma.sync), the OpenCL extensions
+cl_intel_subgroup_matrix_multiply_accumulate and its _tf32, AMD's matrix instruction calculator and clang's builtins for
+amdgcn (WMMA, MFMA), the use of cl_arm_matrix_multiply in Arm's Compute Library, cl_khr_integer_dot_product.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+from netcl.core.device.capabilities import DeviceProfile
+
+__all__ = [
+    "HALVES", "INSTRUCTIONS", "KINDS", "UNITS", "Held", "Instruction", "Kind", "MatrixUnit", "UnitTile",
+    "compute_capability", "kind_of",
+]  # fmt: skip
+
+HALVES = ("bfloat16", "float16")
+
+
+class Kind(NamedTuple):
+    """The elements of operands: the name in instructions, the 16-bit words of one, its type, the type of sums, and the
+    value of an element ``x``.
+    """
+
+    name: str
+    words: int
+    element: str
+    sum: str
+    value: str
+
+
+# By the dtype of operands; ``tf32`` is float32 with the 10 high bits of the mantissa.
+KINDS = {
+    "float16": Kind("f16", 1, "ushort", "float", "vload_half(0, (const half*)&x)"),
+    "bfloat16": Kind("bf16", 1, "ushort", "float", "as_float((uint)x << 16)"),
+    "float32": Kind("f32", 2, "uint", "float", "as_float(x)"),
+    "tf32": Kind("tf32", 2, "uint", "float", "as_float(x & 0xffffe000u)"),
+    "float64": Kind("f64", 4, "ulong", "double", "as_double(x)"),
+}
+
+
+class Held(NamedTuple):
+    """The elements of a fragment that a lane has: their number, and the row (of B: column) and the place along k, or of
+    sums the row and the column, of element ``e`` of lane ``lane``.
+    """
+
+    elements: int
+    first: str
+    second: str
+
+
+class Instruction(NamedTuple):
+    """A multiply-accumulate of a warp of ``lanes`` work-items: m x k and k x n elements, ``k`` in 16-bit words.
+
+    ``text``, by the name of the kind of operands: OpenCL C that adds the product of ``a`` and ``b``, arrays of a lane's
+    elements, to ``sums``; it is empty if the unit has templates of its own. ``single`` is the kind as which elements of
+    float32 are multiplied, ``across`` is False if those have to be contiguous along k, ``rounded`` is True if they have
+    to be rounded before. ``attributes`` are the kernel's.
+    """
+
+    m: int
+    n: int
+    k: int
+    lanes: int
+    sums: Held
+    a: Held | None = None
+    b: Held | None = None
+    text: Mapping[str, str] = {}
+    single: str = "float32"
+    across: bool = True
+    rounded: bool = False
+    attributes: str = ""
+
+
+class UnitTile(NamedTuple):
+    """The blocking of a product on a unit: the results of a work-group, its warps along m and n, the block of k in
+    16-bit words, the stages of the ring of copies, the bfloat16 parts of float32 operands (0: operands as they are),
+    and the number of partial sums (split-K).
+    """
+
+    unit: str
+    m: int
+    n: int
+    k: int
+    warps_m: int
+    warps_n: int
+    stages: int
+    parts: int = 0
+    splits: int = 1
+
+    @property
+    def base(self) -> str:
+        """The name of the instruction, which the unit's twin has too."""
+        return self.unit.removesuffix("_twin")
+
+
+Tiles: TypeAlias = tuple[tuple[UnitTile, float], ...]  # each with its measured share of the best one's speed
+Presence: TypeAlias = Callable[[DeviceProfile], bool]
+
+
+class MatrixUnit(NamedTuple):
+    """A row of the table.
+
+    ``dtypes`` are those of the operands, ``precision`` that of float32 products for which the unit may be used, by
+    PyTorch's names. ``may_have`` is True for profiles of devices that may have the unit; a row without it is a software
+    twin, which runs on each device if asked for by name. ``ran`` is False if no device that the project was developed
+    on has the unit.
+    """
+
+    name: str
+    dtypes: tuple[str, ...]
+    may_have: Presence | None
+    tiles: Tiles
+    precision: str | None = None
+    ran: bool = True
+
+    @property
+    def parts(self) -> int:
+        """The bfloat16 parts of float32 operands, 0 for operands as they are."""
+        return self.tiles[0][0].parts
+
+    @property
+    def base(self) -> str:
+        """The name of the unit's instruction."""
+        return self.tiles[0][0].base
+
+
+def kind_of(tile: UnitTile, dtype: str) -> str:
+    """The key in ``KINDS`` of what a unit multiplies for operands of a dtype."""
+    if tile.parts:
+        return "bfloat16"
+    return INSTRUCTIONS[tile.base].single if dtype == "float32" else dtype
+
+
+# -------------------------------------------------------------------------------------------------------- instructions
+
+
+def _by_kind(text: str, **types: str) -> dict[str, str]:
+    """The ``text`` for each kind, with <kind> replaced by its name and <type> by the vector's element type."""
+    return {kind: text.replace("<kind>", kind).replace("<type>", name) for kind, name in types.items()}
+
+
+def _dpas(lanes: int) -> Instruction:
+    """Intel's XMX: 8 x 16 by 16 x lanes; a lane has a row of B's transpose, pairs of 16 bits of A or single ones."""
+    pairs = lanes == 8
+    left = "as_int8(vload16(0, a))" if pairs else "as_short8(vload8(0, a))"
+    call = f"intel_sub_group_<kind>_<kind>_matrix_mad_k16({left}, as_int8(vload16(0, b)), vload8(0, sums))"
+    return Instruction(
+        8, lanes, 16, lanes, sums=Held(8, "e", "lane"),
+        a=Held(16, "e / 2", "lane * 2 + e % 2") if pairs else Held(8, "e", "lane"), b=Held(16, "lane", "e"),
+        text=_by_kind(f"vstore8({call}, 0, sums);", f16="", bf16=""),
+        attributes=f"__attribute__((intel_reqd_sub_group_size({lanes})))",
+    )  # fmt: skip
+
+
+def _wmma(suffix: str, held: int, place: str, sums: Held) -> Instruction:
+    """AMD's WMMA: 16 x 16 by 16 x 16 on 32 lanes."""
+    left, right = (f"as_<type>{held}(vload{held}(0, {x}))" for x in "ab")
+    call = f"__builtin_amdgcn_wmma_f32_16x16x16_<kind>_w32{suffix}({left}, {right}, vload8(0, sums))"
+    return Instruction(
+        16, 16, 16, 32, sums=sums, a=Held(held, "lane % 16", place), b=Held(held, "lane % 16", place),
+        text=_by_kind(f"vstore8({call}, 0, sums);", f16="half", bf16="short"),
+    )  # fmt: skip
+
+
+_MFMA_CALL = "vstore4(__builtin_amdgcn_mfma_f32_16x16x{name}({a}, {b}, vload4(0, sums), 0, 0, 0), 0, sums);"
+_MFMA_SUMS = Held(4, "lane / 16 * 4 + e", "lane % 16")
+_MFMA_HALVES = Held(4, "lane % 16", "lane / 16 * 4 + e")
+_MFMA_SINGLE = Held(1, "lane % 16", "lane / 16")
+_OF_A_WARP = Held(4, "lane / 4 + e / 2 * 8", "lane % 4 * 2 + e % 2")
+_OF_TWO = Held(8, "lane / 4 + e % 4 / 2 * 8", "lane % 4 * 2 + e % 2 + e / 4 * 8")
+_F64_MMA = (
+    'asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"'
+    ' : "+d"(sums[0]), "+d"(sums[1]) : "d"(as_double(a[0])), "d"(as_double(b[0])));'
+)
+
+INSTRUCTIONS: dict[str, Instruction] = {
+    "wgmma": Instruction(16, 8, 16, 32, sums=_OF_A_WARP, single="tf32", across=False, rounded=True),
+    "mma": Instruction(16, 16, 16, 32, sums=_OF_TWO, single="tf32", across=False),
+    "mma_f64": Instruction(
+        8, 8, 16, 32, sums=Held(2, "lane / 4", "lane % 4 * 2 + e"), a=Held(1, "lane / 4", "lane % 4"),
+        b=Held(1, "lane / 4", "lane % 4"), text={"f64": _F64_MMA},
+    ),
+    "dpas16": _dpas(16),
+    "dpas8": _dpas(8),
+    "dpas_tf32": Instruction(
+        8, 16, 16, 16, sums=Held(8, "e", "lane"), a=Held(4, "e * 2 + lane / 8", "lane % 8"), b=Held(8, "lane", "e"),
+        text={
+            "tf32": "vstore8(intel_sub_group_tf32_tf32_matrix_mad_k8(as_float4(vload4(0, a)), as_float8(vload8(0, b)), "
+            "vload8(0, sums)), 0, sums);"
+        },
+        single="tf32", attributes="__attribute__((intel_reqd_sub_group_size(16)))",
+    ),
+    "wmma": _wmma("", 16, "e", Held(8, "e * 2 + lane / 16", "lane % 16")),
+    "wmma_gfx12": _wmma("_gfx12", 8, "lane / 16 * 8 + e", Held(8, "lane / 16 * 8 + e", "lane % 16")),
+    "mfma": Instruction(
+        16, 16, 16, 64, sums=_MFMA_SUMS, a=_MFMA_HALVES, b=_MFMA_HALVES,
+        text={
+            "f16": _MFMA_CALL.format(name="16f16", a="as_half4(vload4(0, a))", b="as_half4(vload4(0, b))"),
+            "bf16": _MFMA_CALL.format(name="16bf16_1k", a="as_short4(vload4(0, a))", b="as_short4(vload4(0, b))"),
+        },
+    ),
+    "mfma_f32": Instruction(
+        16, 16, 8, 64, sums=_MFMA_SUMS, a=_MFMA_SINGLE, b=_MFMA_SINGLE,
+        text={"f32": _MFMA_CALL.format(name="4f32", a="as_float(a[0])", b="as_float(b[0])")},
+    ),
+    "arm": Instruction(
+        4, 4, 8, 16, sums=Held(1, "lane / 4", "lane % 4"), a=Held(1, "lane / 4", "lane % 4"),
+        b=Held(1, "lane % 4", "lane / 4"),
+        text={"f32": "sums[0] = arm_matrix_multiply(as_float(a[0]), as_float(b[0]), sums[0]);"},
+    ),
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------- devices with a unit
+
+
+def _nvidia(least: tuple[int, int], alone: bool = False) -> Presence:
+    """NVIDIA's GPUs of a compute capability from ``least`` on, or of that one ``alone``."""
+
+    def may_have(profile: DeviceProfile) -> bool:
+        found = compute_capability(profile)
+        return found is not None and (found == least if alone else found >= least)
+
+    return may_have
+
+
+def compute_capability(profile: DeviceProfile) -> tuple[int, int] | None:
+    """The compute capability of one of NVIDIA's GPUs, asked for once; None for other devices."""
+    if profile._device is None or "cl_nv_device_attribute_query" not in profile.extensions:
+        return None
+    return _compute_capability(profile._device)
+
+
+@lru_cache(maxsize=64)
+def _compute_capability(device: Any) -> tuple[int, int]:
+    return int(device.compute_capability_major_nv), int(device.compute_capability_minor_nv)
+
+
+def _extension(name: str) -> Presence:
+    return lambda profile: name in profile.extensions
+
+
+def _amd(architectures: str) -> Presence:
+    """AMD's GPUs whose name, as its OpenCL driver has it, matches a pattern."""
+    return lambda profile: re.match(rf"gfx({architectures})\b", profile.name) is not None
+
+
+# --------------------------------------------------------------------------------------------------------------- rows
+
+_WGMMA_TILES = (
+    (UnitTile("wgmma", 128, 256, 64, 8, 1, 4), 1.0),
+    (UnitTile("wgmma", 128, 128, 64, 8, 1, 3), 0.8),
+    (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.65),
+    (UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.45),
+)
+_MMA_TILES = (
+    (UnitTile("mma", 128, 128, 32, 2, 2, 4), 1.0),
+    (UnitTile("mma", 128, 64, 32, 2, 2, 4), 0.8),
+    (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.7),
+)
+# Of operands in parts, whose totals take as many registers as the sums of the unit.
+_WGMMA_PARTS = (
+    (UnitTile("wgmma", 128, 128, 64, 8, 1, 5), 1.0),
+    (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.75),
+    (UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.5),
+)
+_MMA_PARTS = ((UnitTile("mma", 128, 64, 32, 2, 2, 4), 1.0), (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.8))
+_MMA_F64_TILES = ((UnitTile("mma_f64", 64, 64, 64, 2, 2, 3), 1.0),)
+# Twins have one small tile each: they are for tests on CPUs.
+_TWIN_TILES = {
+    "wgmma": UnitTile("wgmma_twin", 64, 64, 64, 4, 1, 3),
+    "mma": UnitTile("mma_twin", 64, 64, 32, 2, 1, 2),
+    **{
+        name: UnitTile(f"{name}_twin", 64, 64, 32, 2, max(1, 32 // one.lanes), 2)
+        for name, one in INSTRUCTIONS.items()
+        if one.a is not None
+    },
+}
+# Estimated from the registers of a lane, not measured.
+_UNTRIED_TILES = {
+    "dpas16": (UnitTile("dpas16", 128, 64, 32, 4, 2, 2), UnitTile("dpas16", 64, 64, 32, 2, 2, 2)),
+    "dpas8": (UnitTile("dpas8", 64, 64, 32, 4, 4, 2),),
+    "dpas_tf32": (UnitTile("dpas_tf32", 128, 64, 32, 4, 2, 2), UnitTile("dpas_tf32", 64, 64, 32, 2, 2, 2)),
+    "wmma": (UnitTile("wmma", 128, 128, 32, 4, 2, 2), UnitTile("wmma", 64, 64, 32, 2, 2, 2)),
+    "wmma_gfx12": (UnitTile("wmma_gfx12", 128, 128, 32, 4, 2, 2), UnitTile("wmma_gfx12", 64, 64, 32, 2, 2, 2)),
+    "mfma": (UnitTile("mfma", 128, 128, 32, 2, 2, 2), UnitTile("mfma", 64, 64, 32, 2, 2, 2)),
+    "mfma_f32": (UnitTile("mfma_f32", 128, 128, 32, 2, 2, 2), UnitTile("mfma_f32", 64, 64, 32, 2, 2, 2)),
+    "arm": (UnitTile("arm", 64, 64, 32, 4, 4, 2),),
+}
+_PRECISIONS = {3: "highest", 2: "high", 1: "medium"}
+_INTEL = "cl_intel_subgroup_matrix_multiply_accumulate"
+
+
+def _of_parts(
+    name: str, may_have: Presence | None, tiles: Tiles, most: int = 3, ran: bool = True
+) -> Iterator[MatrixUnit]:
+    """The rows of a unit for float32 operands in ``most`` parts and fewer."""
+    for parts in range(most, 0, -1):
+        of_parts = tuple((tile._replace(parts=parts), speed) for tile, speed in tiles)
+        yield MatrixUnit(f"{name}_{parts}", ("float32",), may_have, of_parts, _PRECISIONS[parts], ran)
+
+
+def _untried(name: str, may_have: Presence, precision: str | None = None) -> Iterator[MatrixUnit]:
+    """The rows of a unit that no device here has: on operands as they are, and if they have 16 bits, on float32 in two
+    parts and in one. Three parts are as exact as float32 only if the unit's sums are, which is not known.
+    """
+    tiles = tuple((tile, 1 / 2**i) for i, tile in enumerate(_UNTRIED_TILES[name]))
+    yield MatrixUnit(name, ("float32",) if precision else HALVES, may_have, tiles, precision, ran=False)
+    if not precision:
+        yield from _of_parts(name, may_have, tiles, 2, ran=False)
+
+
+def _twins(name: str, tile: UnitTile) -> Iterator[MatrixUnit]:
+    """The twin of a unit for each of its kinds of operands."""
+    one = INSTRUCTIONS[name]
+    if name.endswith("f64"):
+        yield MatrixUnit(f"{name}_twin", ("float64",), None, ((tile, 1.0),))
+    elif one.text and not {"f16", "bf16"} & one.text.keys():
+        yield MatrixUnit(f"{name}_twin", ("float32",), None, ((tile, 1.0),))
+    else:
+        yield MatrixUnit(f"{name}_twin", HALVES, None, ((tile, 1.0),))
+        if one.a is None:
+            yield from _of_parts(f"{name}_twin", None, ((tile, 1.0),))
+            yield MatrixUnit(f"{name}_twin_tf32", ("float32",), None, ((tile, 1.0),))
+
+
+UNITS: dict[str, MatrixUnit] = {
+    unit.name: unit
+    for unit in (
+        MatrixUnit("wgmma", HALVES, _nvidia((9, 0), alone=True), _WGMMA_TILES),
+        MatrixUnit("mma", HALVES, _nvidia((8, 0)), _MMA_TILES),
+        MatrixUnit("wgmma_tf32", ("float32",), _nvidia((9, 0), alone=True), _WGMMA_TILES, "high"),
+        MatrixUnit("mma_tf32", ("float32",), _nvidia((8, 0)), _MMA_TILES, "high"),
+        *_of_parts("wgmma", _nvidia((9, 0), alone=True), _WGMMA_PARTS),
+        *_of_parts("mma", _nvidia((8, 0)), _MMA_PARTS),
+        MatrixUnit("mma_f64", ("float64",), _nvidia((8, 0)), _MMA_F64_TILES),
+        *_untried("dpas_tf32", _extension(f"{_INTEL}_tf32"), "high"),
+        *_untried("dpas16", _extension(_INTEL)),
+        *_untried("dpas8", _extension(_INTEL)),
+        *_untried("wmma", _amd(r"11\d\d")),
+        *_untried("wmma_gfx12", _amd(r"12\d\d")),
+        *_untried("mfma_f32", _amd("90a|94\\d|950"), "highest"),
+        *_untried("mfma", _amd("90a|94\\d|950")),
+        *_untried("arm", _extension("cl_arm_matrix_multiply"), "highest"),
+        *(row for name, tile in _TWIN_TILES.items() for row in _twins(name, tile)),
+    )
+}
