@@ -1,10 +1,14 @@
-"""GPUs at the sizes that people train: netcl and PyTorch in turn on one card, in one process.
+"""GPUs at the sizes that people train: netcl and its peers in turn on one card, in one process.
 
 ``python benchmarks/gpu.py [--device nvidia] [--only products,attention,convolutions,memory,steps] [--seconds 1]
-[--profile] [--json FILE]``. A row has the median time of each, its rate, and PyTorch's time over netcl's; the table
-begins with two ceilings that are measured here, a copy and a product of 8192^3 in bfloat16. Results are compared
-with float64 on fresh random data before they are timed. ``--profile`` lists what the kernels of a captured step take by
-the device's clock. Without CUDA in PyTorch the rows have netcl alone.
+[--peers pytorch,tf32,compiled,tinygrad] [--profile] [--json FILE]``. A row has the median time of each, netcl's rate,
+and the time of each peer over netcl's; the table begins with two ceilings that are measured here, a copy and a product
+of 8192^3 in bfloat16. Results are compared with float64 on fresh random data before they are timed. ``--profile`` lists
+what the kernels of a captured step take by the device's clock. Without CUDA in PyTorch the rows have netcl alone.
+
+Peers: PyTorch without TF32 (with it in rows of "high"), PyTorch with TF32 (rows of float32), torch.compile if it builds
+the work, and tinygrad on the same OpenCL driver through its TinyJit (rows of float32 and float16; of the steps
+ResNet-18).
 
 ``--core-torch`` runs on netcl-core-torch instead, as PyTorch's devices are its devices, and prints the time of an eager
 training step of ResNet-18 with batches of 256 over that of PyTorch's: at most 1.25 is asked for. Nothing has to be
@@ -20,6 +24,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,12 +48,12 @@ except ImportError:
     torch = None
 CUDA = torch is not None and torch.cuda.is_available()
 Work = Callable[[], Any]
-COLUMNS = ("family", "row", "seconds", "pytorch_seconds", "unit", "amount", "error")
 
 
 class Row(NamedTuple):
     """A row: its family, its name, the works of both, the unit and the amount of a call in it (0: a time), the
-    relative error of netcl's result (None: not compared).
+    relative error of netcl's result (None: not compared); if PyTorch computes it as TF32, and a function that makes
+    tinygrad's work.
     """
 
     family: str
@@ -58,6 +63,48 @@ class Row(NamedTuple):
     unit: str
     amount: float
     error: float | None = None
+    tf32: bool = False
+    tiny: Callable[[], Callable[[], Any]] | None = None
+
+
+class Peer(NamedTuple):
+    """A contestant: the work that it has for a row, None for none, and how it waits for the device."""
+
+    label: str
+    work: Callable[[Row], Work | None]
+    wait: Work
+
+
+def contestants(wanted: list[str]) -> Iterator[Peer]:
+    """The ``wanted`` peers that are installed."""
+    if CUDA:
+        for name, label, work in (
+            ("pytorch", "PyTorch", partial(_torch_work, tf32=False)),
+            ("tf32", "PyTorch TF32", partial(_torch_work, tf32=True)),
+            ("compiled", "torch.compile", _compiled_work),
+        ):
+            if name in wanted:
+                yield Peer(label, work, torch.cuda.synchronize)
+    if "tinygrad" in wanted and find_spec("tinygrad") is not None:
+        from peers import tinygrad_
+
+        yield Peer(
+            "tinygrad", lambda row: tinygrad_.jitted(row.tiny()) if row.tiny is not None else None, tinygrad_.wait
+        )
+
+
+def _torch_work(row: Row, tf32: bool) -> Work | None:
+    """PyTorch's work as the row asks for it, or with TF32, which rows of float32 without it have in addition."""
+    if tf32 and (row.tf32 or "float32" not in row.name):
+        return None
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32 or row.tf32
+    return row.theirs
+
+
+def _compiled_work(row: Row) -> Work | None:
+    torch._dynamo.reset()  # or works that share their code would be compiled for a few of them only
+    work = _torch_work(row, False)
+    return None if work is None else torch.compile(lambda: work())
 
 
 def median_seconds(work: Work, wait: Work, seconds: float) -> float:
@@ -86,6 +133,27 @@ def _cuda(array: np.ndarray[Any, Any], dtype: str, grad: bool = False) -> Any:
     return made.requires_grad_(grad)
 
 
+def _tiny(op: str, dtype: str, *arrays: Any, back: bool = False, **options: Any) -> Any:
+    """A function that makes tinygrad's work: a method of its Tensor, or with its gradients (``back``: for the last
+    array); None for bfloat16, which it does not compute with on OpenCL.
+    """
+    if dtype == "bfloat16":
+        return None
+
+    def make() -> Callable[[], Any]:
+        import tinygrad
+        from peers import tinygrad_
+
+        given = [tinygrad.Tensor(one.astype(dtype)).realize() for one in arrays]
+        method = getattr(tinygrad.Tensor, op)
+        if back:
+            *inputs, grad = given
+            return tinygrad_.forth_and_back(lambda *values: method(*values, **options), inputs, grad)
+        return lambda: method(*given, **options).realize()
+
+    return make
+
+
 def _error(found: Tensor, wanted: np.ndarray[Any, Any]) -> float:
     difference = np.abs(found.float().numpy().astype(np.float64) - wanted)
     return float(np.sqrt(np.mean(difference**2)) / np.sqrt(np.mean(wanted**2)))
@@ -106,17 +174,23 @@ def products() -> Iterator[Row]:
         for side in sides:
             a, b = (rng.standard_normal((side, side)).astype(np.float32) for _ in range(2))
             x, y = (Tensor.from_host(array, dtype=dtype) for array in (a, b))
-            theirs: Work | None = None
-            if CUDA:
-                torch.backends.cuda.matmul.allow_tf32 = precision == "high"
-                p, q = _cuda(a, dtype), _cuda(b, dtype)
-                theirs = partial(torch.matmul, p, q)
+            theirs = partial(torch.matmul, _cuda(a, dtype), _cuda(b, dtype)) if CUDA else None
             nc.set_float32_matmul_precision(precision)
             rows = 64  # enough of the result to compare
             wanted = x[:rows].float().numpy().astype(np.float64) @ y.float().numpy().astype(np.float64)
             error = _error((x @ y)[:rows], wanted)
-            name = f"matmul {dtype}{' (high)' if precision == 'high' else ''} {side}^3"
-            yield Row("products", name, partial(nc.matmul, x, y), theirs, "TFLOP/s", 2e-12 * side**3, error)
+            high = precision == "high"
+            name = f"matmul {dtype}{' (high)' if high else ''} {side}^3"
+            tiny = _tiny("matmul", dtype, a, b)
+            yield Row("products", name, partial(nc.matmul, x, y), theirs, "TFLOP/s", 2e-12 * side**3, error, high, tiny)
+            if high:  # as a linear layer has them: both operands contiguous along the summed index
+                theirs = partial(torch.nn.functional.linear, _cuda(a, dtype), _cuda(b, dtype)) if CUDA else None
+                ours = partial(nn.functional.linear, x, y)
+                wanted = a[:rows].astype(np.float64) @ b.T.astype(np.float64)
+                name = f"linear {dtype} (high) {side}^3"
+                yield Row(
+                    "products", name, ours, theirs, "TFLOP/s", 2e-12 * side**3, _error(ours()[:rows], wanted), True
+                )
             nc.set_float32_matmul_precision("highest")
 
 
@@ -155,8 +229,11 @@ def attention() -> Iterator[Row]:
             scores = head[0][:64] @ head[1].T / 8
             weights = np.exp(scores - scores.max(-1, keepdims=True))
             error = _error(ours()[0, 0][:64], weights / weights.sum(-1, keepdims=True) @ head[2])
-            yield Row("attention", name, ours, theirs, "TFLOP/s", flops, error)
-            yield Row("attention", f"{name}, with gradients", backward, trained, "TFLOP/s", 3.5 * flops)
+            op = "scaled_dot_product_attention"
+            tiny, tiny_back = _tiny(op, dtype, *arrays[:3]), _tiny(op, dtype, *arrays, back=True)
+            yield Row("attention", name, ours, theirs, "TFLOP/s", flops, error, tiny=tiny)
+            trains = f"{name}, with gradients"
+            yield Row("attention", trains, backward, trained, "TFLOP/s", 3.5 * flops, tiny=tiny_back)
 
 
 def convolutions() -> Iterator[Row]:
@@ -178,7 +255,6 @@ def convolutions() -> Iterator[Row]:
 
             theirs = trained = None
             if CUDA:
-                torch.backends.cudnn.allow_tf32 = False
                 order = torch.channels_last if dtype == "bfloat16" else torch.contiguous_format
                 given = [_cuda(array, dtype).to(memory_format=order) for array in arrays]
                 own = [one.detach().requires_grad_() for one in given[:2]]
@@ -196,8 +272,11 @@ def convolutions() -> Iterator[Row]:
             image = np.pad(x[0].float().numpy().astype(np.float64), ((0, 0), (1, 1), (1, 1)))
             taps = np.lib.stride_tricks.sliding_window_view(image, (3, 3), (1, 2))
             wanted = np.einsum("chwij,ocij->ohw", taps, w.float().numpy().astype(np.float64))
-            yield Row("convolutions", name, ours, theirs, "TFLOP/s", flops, _error(ours()[0], wanted))
-            yield Row("convolutions", f"{name}, with gradients", backward, trained, "TFLOP/s", 3 * flops)
+            tiny = _tiny("conv2d", dtype, *arrays[:2], padding=1)
+            tiny_back = _tiny("conv2d", dtype, *arrays, back=True, padding=1)
+            yield Row("convolutions", name, ours, theirs, "TFLOP/s", flops, _error(ours()[0], wanted), tiny=tiny)
+            trains = f"{name}, with gradients"
+            yield Row("convolutions", trains, backward, trained, "TFLOP/s", 3 * flops, tiny=tiny_back)
 
 
 def memory() -> Iterator[Row]:
@@ -209,25 +288,32 @@ def memory() -> Iterator[Row]:
     size = 4e-9 * x.size
     gain, bias = (Tensor.from_host(rng.standard_normal(4096).astype(np.float32)) for _ in range(2))
     g, h = (_cuda(one.numpy(), "float32") for one in (gain, bias)) if CUDA else (None, None)
-    works: list[tuple[str, Work, Work, float]] = [
-        ("add", lambda: a + b, lambda: p + q, 3),
-        ("gelu", lambda: nc.gelu(a), lambda: torch.nn.functional.gelu(p), 2),
-        ("sum", lambda: a.sum(), lambda: p.sum(), 1),
-        ("sum of columns", lambda: a.sum(dim=0), lambda: p.sum(dim=0), 1),
-        ("transpose", lambda: a.t().contiguous() + 0, lambda: p.t().contiguous() + 0, 4),
-        ("softmax", lambda: nc.softmax(a, dim=-1), lambda: torch.softmax(p, -1), 2),
+    works: list[tuple[str, Work, Work, float, Any]] = [
+        ("add", lambda: a + b, lambda: p + q, 3, _tiny("add", "float32", x, y)),
+        ("gelu", lambda: nc.gelu(a), lambda: torch.nn.functional.gelu(p), 2, _tiny("gelu", "float32", x)),
+        ("sum", lambda: a.sum(), lambda: p.sum(), 1, _tiny("sum", "float32", x)),
+        ("sum of columns", lambda: a.sum(dim=0), lambda: p.sum(dim=0), 1, _tiny("sum", "float32", x, axis=0)),
+        ("transpose", lambda: a.t().contiguous() + 0, lambda: p.t().contiguous() + 0, 4, None),
+        ("softmax", lambda: nc.softmax(a, dim=-1), lambda: torch.softmax(p, -1), 2, _tiny("softmax", "float32", x)),
         (
             "layer norm",
             lambda: nn.functional.layer_norm(a, (4096,), gain, bias),
             lambda: torch.nn.functional.layer_norm(p, (4096,), g, h),
             2,
+            _tiny("layernorm", "float32", x),
         ),
-        ("sort", lambda: nc.sort(a, dim=-1), lambda: torch.sort(p, dim=-1), 4),
-        ("cumsum", lambda: nc.cumsum(a, dim=-1), lambda: torch.cumsum(p, -1), 2),
-        ("topk 64", lambda: nc.topk(a, 64, dim=-1), lambda: torch.topk(p, 64, dim=-1), 1),
+        ("sort", lambda: nc.sort(a, dim=-1), lambda: torch.sort(p, dim=-1), 4, None),
+        (
+            "cumsum",
+            lambda: nc.cumsum(a, dim=-1),
+            lambda: torch.cumsum(p, -1),
+            2,
+            _tiny("cumsum", "float32", x, axis=-1),
+        ),
+        ("topk 64", lambda: nc.topk(a, 64, dim=-1), lambda: torch.topk(p, 64, dim=-1), 1, None),
     ]
-    for name, ours, theirs, moved in works:
-        yield Row("memory", f"{name} 16384x4096", ours, theirs if CUDA else None, "GB/s", moved * size)
+    for name, ours, theirs, moved, tiny in works:
+        yield Row("memory", f"{name} 16384x4096", ours, theirs if CUDA else None, "GB/s", moved * size, tiny=tiny)
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------
@@ -294,7 +380,6 @@ def _their_step(name: str, dtype: str, batch: tuple[Any, Any], place: str = "cud
         model = models.model("resnet18", torch).to(place)
         updates = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     x, y = (torch.tensor(array, device=place) for array in batch)
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
     def step() -> Any:
         updates.zero_grad()
@@ -327,7 +412,14 @@ def steps(wanted: str, with_profile: bool) -> Iterator[Row]:
             if with_profile:
                 print_replay(title, captured, given)
             theirs = _their_step(name, dtype, batch) if CUDA else None
-            yield Row("steps", title, partial(captured.replay, *given), theirs, "ms", 0)
+            tiny = partial(_tiny_step, name, batch) if name == "resnet18" and dtype == "float32" else None
+            yield Row("steps", title, partial(captured.replay, *given), theirs, "ms", 0, tiny=tiny)
+
+
+def _tiny_step(name: str, batch: tuple[Any, Any]) -> Callable[[], Any]:
+    from peers import tinygrad_
+
+    return tinygrad_.training(name, *batch)
 
 
 # -- netcl-core-torch --------------------------------------------------------------------------------------------------
@@ -343,10 +435,10 @@ def core_torch(place: Any, wait: Work, seconds: float, quick: bool) -> None:
         title = f"ResNet-18 B{count} {dtype}{' (TF32)' if tf32 else ''}, eager"
         ours, given = _our_step("resnet18", dtype, batch)
         theirs = _their_step("resnet18", dtype, batch, str(place))
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
         losses = [float(ours(*given).item()), float(theirs().item())]
         if not all(0.0 < loss < 10.0 for loss in losses):
             raise ArithmeticError(f"{title}: the losses are {losses}")
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
         for _ in range(rounds):
             taken = [median_seconds(work, wait, seconds) for work in (partial(ours, *given), theirs)]
             print(
@@ -374,6 +466,7 @@ def main() -> None:
     parser.add_argument("--only", default="products,attention,convolutions,memory,steps")
     parser.add_argument("--step", default="", help="a part of the names of steps")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each row and contestant")
+    parser.add_argument("--peers", default="pytorch", help="of pytorch, tf32, compiled, tinygrad")
     parser.add_argument("--profile", action="store_true", help="list the kernels of the steps")
     parser.add_argument("--json", type=Path, help="a file for the numbers")
     parser.add_argument("--core-torch", action="store_true", help="a step of netcl-core-torch over PyTorch's")
@@ -398,22 +491,43 @@ def main() -> None:
         most = ceilings(options.seconds, wait)
         rates = ", ".join(f"{rate:.0f} {unit}" for unit, rate in most.items())
         print(f"{handle.device_name}: a copy and a product of bfloat16: {rates}", flush=True)
+        others = list(contestants(options.peers.split(",")))
         for family in options.only.split(","):
             for row in families[family]():
-                ours = median_seconds(row.ours, wait, options.seconds)
-                theirs = None
-                if row.theirs is not None:
-                    theirs = median_seconds(row.theirs, torch.cuda.synchronize, options.seconds)
-                rate = f"{row.amount / ours:8.1f} {row.unit}" if row.amount else ""
-                share = f"{row.amount / ours / most[row.unit]:5.2f} of the ceiling" if row.amount else ""
-                peer = f"PyTorch {theirs * 1e3:9.3f} ms, {theirs / ours:5.2f}" if theirs is not None else ""
-                error = f"error {row.error:.1e}" if row.error is not None else ""
-                print(f"{row.name:44} {ours * 1e3:9.3f} ms {rate} {share} {peer} {error}", flush=True)
-                found = (row.family, row.name, ours, theirs, row.unit, row.amount, row.error)
-                written.append(dict(zip(COLUMNS, found)))
+                written.append(measured(row, others, wait, options.seconds))
+                show(written[-1], most)
                 if options.json is not None:
                     made = {"device": handle.device_name, "ceilings": most, "rows": written}
                     options.json.write_text(json.dumps(made, indent=1), encoding="utf-8")
+
+
+def measured(row: Row, others: list[Peer], wait: Work, seconds: float) -> dict[str, Any]:
+    """The times of a row, with the reason of each peer that does not build its work."""
+    ours, theirs, failed = median_seconds(row.ours, wait, seconds), {}, {}
+    for peer in others:
+        try:
+            work = peer.work(row)
+            if work is not None:
+                theirs[peer.label] = median_seconds(work, peer.wait, seconds)
+        except Exception as error:  # noqa: BLE001 of a peer's compiler; the other rows are measured nevertheless
+            failed[peer.label] = f"{type(error).__name__}: {error}"[:200]
+    return {
+        "family": row.family, "row": row.name, "seconds": ours, "peers": theirs, "failed": failed, "unit": row.unit,
+        "amount": row.amount, "error": row.error,
+    }  # fmt: skip
+
+
+def show(found: dict[str, Any], most: dict[str, float]) -> None:
+    """Prints a row: netcl's time, rate and share of the ceiling, and each peer's time and its ratio to netcl's."""
+    ours, rate = found["seconds"], found["amount"] / found["seconds"]
+    parts = [f"{found['row']:44} {ours * 1e3:9.3f} ms"]
+    if rate:
+        parts.append(f"{rate:8.1f} {found['unit']} {rate / most[found['unit']]:5.2f} of the ceiling")
+    parts += [f"{label} {taken * 1e3:.3f} ms, {taken / ours:.2f}" for label, taken in found["peers"].items()]
+    parts += [f"{label}: {reason.splitlines()[0][:60]}" for label, reason in found["failed"].items()]
+    if found["error"] is not None:
+        parts.append(f"error {found['error']:.1e}")
+    print("; ".join(parts), flush=True)
 
 
 if __name__ == "__main__":

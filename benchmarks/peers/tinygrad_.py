@@ -28,16 +28,27 @@ def _normed(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return x.batchnorm(weight, bias, mean, (variance + 1e-5).rsqrt())
 
 
-def _jitted(function: Callable[[], Any]) -> Work:
-    """The work of a function without arguments, after the runs that its compiler needs."""
-    jitted = TinyJit(function)
+def wait() -> None:
+    Device[Device.DEFAULT].synchronize()
+
+
+def jitted(function: Callable[[], Any]) -> Work:
+    """A function without arguments through TinyJit, after the runs that its compiler needs; it does not wait."""
+    made = TinyJit(function)
+    for _ in range(3):
+        made()
+    wait()
+    return made
+
+
+def _waiting(function: Callable[[], Any]) -> Work:
+    """The work of a function without arguments, which ends when the device has ended."""
+    made = jitted(function)
 
     def run() -> None:
-        jitted()
-        Device[Device.DEFAULT].synchronize()
+        made()
+        wait()
 
-    for _ in range(3):
-        run()
     return run
 
 
@@ -45,14 +56,19 @@ def row(row: Row) -> Work:
     """The work of a row."""
     given = [Tensor(array).realize() for array in operands(row)]
     if not row.gradients:
-        return _jitted(lambda: OPS[row.op](*given, **row.options).realize())
+        return _waiting(lambda: OPS[row.op](*given, **row.options).realize())
     *inputs, grad = given
+    return _waiting(forth_and_back(lambda *values: OPS[row.op](*values, **row.options), inputs, grad))
 
-    def forth_and_back() -> Any:
-        out = OPS[row.op](*inputs, **row.options)
+
+def forth_and_back(op: Callable[..., Tensor], inputs: list[Tensor], grad: Tensor) -> Callable[[], Any]:
+    """A function that computes ``op`` of the inputs and their gradients."""
+
+    def run() -> Any:
+        out = op(*inputs)
         return out.realize(*out.gradient(*inputs, gradient=grad))
 
-    return _jitted(forth_and_back)
+    return run
 
 
 class Block:
@@ -108,8 +124,13 @@ def step(name: str) -> Work | None:
     """A training step; None for networks that are not written for tinygrad here."""
     if name not in ("mlp", "cnn", "resnet18", "encoder"):
         return None
-    layers = _network(name)
     (values,), wanted = batch(name)
+    return _waiting(training(name, values, wanted))
+
+
+def training(name: str, values: Any, wanted: Any) -> Callable[[], Any]:
+    """A function of a training step of a network on a batch."""
+    layers = _network(name)
     x, y = Tensor(values).realize(), Tensor(wanted).realize()
     steps = optimizer(name, nn.optim, nn.state.get_parameters(layers))
 
@@ -120,4 +141,4 @@ def step(name: str) -> Work | None:
         loss.backward()
         return loss.realize(*steps.schedule_step())
 
-    return _jitted(step)
+    return step
