@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.epilogue import added
+from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import FLOATING, c_type, canonical, promote
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, cast, reduce
@@ -86,10 +87,15 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     batch = broadcast_shapes((a.shape[:-2], b.shape[:-2]), "matmul") if a.ndim > 2 or b.ndim > 2 else ()
     final = (*batch, *((rows,) if a.ndim > 1 else ()), *((columns,) if b.ndim > 1 else ()))
     dtype = a.dtype if a.dtype == b.dtype else promote(a.dtype, b.dtype)
-    if dtype not in FLOATING:
-        return _whole_matmul(a, b, transpose_a, transpose_b, final, dtype)
     if inner == 0 or 0 in final:
         return a.engine.zeros(final, dtype)  # type: ignore[no-any-return]
+    if dtype not in FLOATING:
+        exact = _exact_float(a, b, inner) if math.prod(final) * inner >= _LEAST_PRODUCTS else None
+        if exact is None:
+            return _whole_matmul(a, b, transpose_a, transpose_b, final, dtype)
+        sums = matmul(as_dtype(a, exact), as_dtype(b, exact), transpose_a=transpose_a, transpose_b=transpose_b)
+        (result,) = a.engine.run((cast(cast(Load(0, exact), "int64"), dtype),), (sums,))
+        return result  # type: ignore[no-any-return]
     left = a._alias((1, inner)) if a.ndim == 1 else a
     right = b._alias((inner, 1)) if b.ndim == 1 else b
     if right.ndim == 2 and left.ndim > 2 and not transpose_a:
@@ -107,6 +113,21 @@ def _matrix(shape: tuple[int, ...], transposed: bool, row: bool) -> tuple[int, i
         length = shape[0] if shape else -1
         return (1, length) if row else (length, 1)
     return (shape[-1], shape[-2]) if transposed else (shape[-2], shape[-1])
+
+
+# The bits of integers without their signs, and the products above which a product of floats is faster.
+_BITS = {"uint8": 8, "int8": 7, "int16": 15}
+_LEAST_PRODUCTS = 1 << 18
+
+
+def _exact_float(a: Tensor, b: Tensor, inner: int) -> str | None:
+    """The floating dtype in which sums of ``inner`` products of the operands' dtypes are exact, or None."""
+    if not {a.dtype, b.dtype} <= _BITS.keys():
+        return None
+    bits = _BITS[a.dtype] + _BITS[b.dtype] + (inner - 1).bit_length()
+    if bits <= 24 and "int16" not in (a.dtype, b.dtype):  # a matrix unit may take 8 bits of float32 (ADR 0088)
+        return "float32"
+    return "float64" if bits <= 53 and profile_of(a.engine.queue).has_fp64 else None
 
 
 def _whole_matmul(

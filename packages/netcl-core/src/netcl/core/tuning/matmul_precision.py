@@ -14,8 +14,9 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     "highest" (the default): results are at least as exact as sums of float32 products. "high": the matrix unit of a
     GPU, if it has one, multiplies operands rounded to TF32 (11 bits), or of two bfloat16 parts each (16 bits), which
-    one depends on their layout; "medium": of one part (8 bits). Sums are float32 at each setting. Devices without a matrix unit compute in float32 at each. NETCL_FLOAT32_MATMUL sets it
-    from outside. Raises ValueError for another name.
+    one depends on their layout; "medium": of one part (8 bits). Sums are float32 at each setting. Devices without a
+    matrix unit compute in float32 at each. NETCL_FLOAT32_MATMUL sets it from outside. Raises ValueError for another
+    name.
 
     >>> set_float32_matmul_precision("high")
     >>> get_float32_matmul_precision()
