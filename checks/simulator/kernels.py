@@ -357,7 +357,7 @@ def inside(mode: str) -> None:
         engine: Any = engine_for(seen)
         if mode == "CPU":
             engine.target = replace(engine.target, width=LANES)
-            templates._traits[engine] = templates.traits(engine)._replace(vector=LANES)
+            engine._traits = templates.traits(engine)._replace(vector=LANES)
         if mode == PLANTED:
             planted(engine)
             return

@@ -214,7 +214,7 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    monkeypatch.setitem(vars(engine), "_traits", templates.Traits(False, 4, 32 * 1024))
     for name in ("plain", "depthwise", "asymmetric", "over tile edges"):
         check(engine, name, "float32")
 
@@ -431,7 +431,7 @@ def test_images_are_padded_and_sampled_by_elements_on_many_cores(engine: Any, dt
     from netcl.core.backend.opencl import templates
     from netcl.core.backend.opencl.contraction.padding import padded_images, resampled
 
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    monkeypatch.setitem(vars(engine), "_traits", templates.Traits(False, 4, 32 * 1024))
     values = np.arange(1, 2 * 3 * 4 * 5 * 7 + 1).reshape(2, 3, 4, 5, 7).astype(np.float32) % 64
     x = engine.tensor(values, dtype)
     for low, padded in (((1, 0, 2), (6, 5, 12)), ((0, -1, -2), (4, 3, 4)), ((0, 2, 1), (3, 9, 9))):

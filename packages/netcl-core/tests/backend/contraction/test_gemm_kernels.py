@@ -135,7 +135,7 @@ def test_gpus_cut_long_sums_in_parts(
     from netcl.core.backend.opencl import templates
     from netcl.core.backend.opencl.contraction import gemm
 
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 48 * 1024))
+    monkeypatch.setitem(vars(engine), "_traits", templates.Traits(False, 4, 48 * 1024))
     m, k, n = sizes
     for flags in ((False, False), (False, True)):
         a, b = (engine.tensor(one, "float32") for one in random_matrices(shapes_of(m, k, n, flags), "float32"))
@@ -165,7 +165,7 @@ def test_devices_with_little_local_memory_and_narrow_vectors(
         pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(is_cpu, 4, 32 * 1024))
+    monkeypatch.setitem(vars(engine), "_traits", templates.Traits(is_cpu, 4, 32 * 1024))
     for flags, (m, k, n) in product(TRANSPOSES, SHAPES):
         check(engine, "float32", *shapes_of(m, k, n, flags), flags)
 

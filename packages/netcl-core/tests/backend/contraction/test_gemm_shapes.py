@@ -112,11 +112,11 @@ def seen_as(engine: Any, seen: Traits | None) -> Iterator[None]:
         yield
         return
     before = templates.traits(engine)
-    templates._traits[engine] = seen
+    engine._traits = seen
     try:
         yield
     finally:
-        templates._traits[engine] = before
+        engine._traits = before
 
 
 def check(engine: Any, p: Drawn, variant: Variant) -> None:

@@ -264,6 +264,7 @@ def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypa
         return str(text(*arguments)).replace("SUM sum = sums[i][j][e];", "SUM sum = sums[i][j][e] + (row == 7);")
 
     monkeypatch.setattr(kernels, "program", lying)
+    monkeypatch.setattr(kernels, "_launch", kernels._launch.__wrapped__)  # without the launches that are known
     assert not any(kernels._multiplies(engine, *case) for case in kernels._cases("wgmma_twin"))
 
 

@@ -124,7 +124,7 @@ def test_the_kernels_of_other_devices_agree_with_numpy(
 ) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no traits")
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024, group))
+    monkeypatch.setitem(vars(engine), "_traits", templates.Traits(False, 4, 32 * 1024, group))
     # PoCL takes minutes to optimise what it makes of barriers in loops.
     monkeypatch.setattr(engine, "launch", partial(engine.launch, options="-cl-opt-disable"))
     for case in (*LITTLE, MORE[1]):  # and one of more columns than a tile

@@ -100,7 +100,7 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    monkeypatch.setitem(vars(engine), "_traits", templates.Traits(False, 4, 32 * 1024))
     base = elements(6 * 7 * 8, "int32").reshape(6, 7, 8)
     large = elements(45 * 3 * 70, "int32").reshape(45, 3, 70)
     for whole, view in (
@@ -120,7 +120,7 @@ def test_elements_that_move_together_on_many_cores(engine: Any, dtype: str, monk
         pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    monkeypatch.setitem(vars(engine), "_traits", templates.Traits(False, 4, 32 * 1024))
     heads = elements(2 * 5 * 3 * 64, dtype).reshape(2, 5, 3, 64)
     deep = elements(2 * 3 * 2 * 3 * 2 * 3 * 2 * 8, dtype).reshape(2, 3, 2, 3, 2, 3, 2, 8)
     rows = elements(9 * 24, dtype).reshape(9, 24)

@@ -210,7 +210,7 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024, 64))
+    monkeypatch.setitem(vars(engine), "_traits", templates.Traits(False, 4, 32 * 1024, 64))
     test_short_floats_are_summed_in_float32(engine, "float16")
     test_put_and_scatter_keep_the_last_of_equal_indices(engine, "float32")
     test_gradients_add_up_what_is_taken_twice(engine, "float32")

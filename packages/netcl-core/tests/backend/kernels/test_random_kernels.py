@@ -124,6 +124,6 @@ def test_a_device_that_is_no_cpu(seeded: Any, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
-    monkeypatch.setitem(templates._traits, seeded, templates.Traits(False, 4, 32 * 1024))
+    monkeypatch.setitem(vars(seeded), "_traits", templates.Traits(False, 4, 32 * 1024))
     drawn = seeded.read(seeded.random("bits", (1001,), "int32", offset=7)).view(np.uint32)
     assert np.array_equal(drawn, words(7, 1001))

@@ -221,7 +221,7 @@ def test_a_device_that_is_no_cpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -
         pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
 
-    monkeypatch.setitem(templates._traits, engine, templates.Traits(False, 4, 32 * 1024))
+    monkeypatch.setitem(vars(engine), "_traits", templates.Traits(False, 4, 32 * 1024))
     test_max_pooling(engine, "overlapping", "float32")
     test_max_pooling(engine, "3d", "float16")
     test_average_pooling(engine, "float32", True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -44,6 +44,14 @@ class Contraction:
     out_offset: int = 0
     accumulate: bool = False
     partial: bool = False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """The hash, once: each call of a product looks up several caches by its contraction."""
+        return hash(tuple(vars(self).values()))
 
     @property
     def empty(self) -> bool:

@@ -8,7 +8,6 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from textwrap import indent
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -32,14 +31,12 @@ _SEPARATE = """#ifdef POCL_DEVICE_ADDRESS_BITS
 """
 _INLINE = re.compile(r"\$\{(\w+)\}")
 
-_traits: WeakKeyDictionary[Any, Traits] = WeakKeyDictionary()
-
 
 def traits(engine: Any) -> Traits:
     """The traits of the device behind an engine, asked for once."""
-    known = _traits.get(engine)
+    known: Traits | None = engine.__dict__.get("_traits")
     if known is None:
-        known = _traits[engine] = traits_of(profile_of(engine.queue), engine.queue.device)
+        known = engine._traits = traits_of(profile_of(engine.queue), engine.queue.device)
     return known
 
 

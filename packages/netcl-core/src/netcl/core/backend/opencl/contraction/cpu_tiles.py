@@ -300,7 +300,9 @@ def contract(
         target = out if splits == 1 else engine.empty((splits, out.size), compute_dtype(out.dtype))
         if variant in _SPLITTING:
             cut, run = _SPLITTING[variant]
-            run(engine, c, cut(traits(engine), c)._replace(splits=splits), a, b, target, out.size, fused)
+            tile = cut(device, c)
+            tile = tile if tile.splits == splits else tile._replace(splits=splits)
+            run(engine, c, tile, a, b, target, out.size, fused)
         else:
             form = c if splits == 1 else replace(c, partial=True)
             rows = rows_for(engine, c, a, variant)

@@ -175,29 +175,54 @@ def contract(
     """Runs a product into ``out``: partial sum s goes to ``out`` + s * ``out_part`` in float32; without split-K, the
     result. B's index k may have segments of a multiple of the tile's k.
     """
-    rows = segmented(c)
-    if rows is None or (rows.jump and rows.segment % tile.k):
-        raise ValueError(f"{tile.unit}: no kernel for this contraction, whose segments are no multiples of {tile.k}")
-    words, one = KINDS[kind_of(tile, a.dtype)].words, INSTRUCTIONS[tile.base]
-    layout = _layout(rows, words)
-    if words > 1 and not one.across and not (layout[0] and layout[1]):
-        raise ValueError(f"{tile.unit}: operands of {a.dtype} are not contiguous along k")
-    rows = _in_words(rows, words)
-    c = rows.dense
     epilogue, count, more = trailing_args(fused, b)
-    form = tile._replace(splits=min(tile.splits, 2))
-    text = program(traits(engine), a.dtype, form, layout, epilogue, count)
-    items = one.lanes * tile.warps_m * tile.warps_n
-    groups = -(-prod(c.n) // tile.n) * -(-c.m // tile.m)
-    part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
-    numbers = [np.int32(tile.splits), np.int32(part), np.int64(out_part), np.int32(rows.segment), np.int32(rows.jump)]
-    size = (groups * items, 1, prod(c.batch) * tile.splits)
+    launch = _launch(traits(engine), a.dtype, tile, c, out_part, epilogue, count)
     operands, whole = [a, b], []
-    if tile.parts or one.rounded and words > 1:
+    if tile.parts or launch.rounded:
         operands = [planes_of(engine, operand, tile.parts) for operand in (a, b)]
     if tile.parts:
         whole = [a, b, np.int64(a.size), np.int64(b.size)]
-    engine.launch(text, "matrix_unit", size, (items, 1, 1), [*operands, out, wide_argument(c), *numbers, *whole, *more])
+    engine.launch(
+        launch.text, "matrix_unit", launch.size, launch.group, [*operands, out, *launch.numbers, *whole, *more]
+    )
+
+
+class _Launch(NamedTuple):
+    """The launch of a product: the kernel's text, the work-items of all groups and of one, the arguments between the
+    result and the whole operands, and if float32 operands are rounded before.
+    """
+
+    text: str
+    size: tuple[int, int, int]
+    group: tuple[int, int, int]
+    numbers: tuple[Any, ...]
+    rounded: bool
+
+
+@lru_cache(maxsize=1024)
+def _launch(
+    device: Traits, dtype: str, tile: UnitTile, c: Contraction, out_part: int, epilogue: str, count: int
+) -> _Launch:
+    rows = segmented(c)
+    if rows is None or (rows.jump and rows.segment % tile.k):
+        raise ValueError(f"{tile.unit}: no kernel for this contraction, whose segments are no multiples of {tile.k}")
+    words, one = KINDS[kind_of(tile, dtype)].words, INSTRUCTIONS[tile.base]
+    layout = _layout(rows, words)
+    if words > 1 and not one.across and not (layout[0] and layout[1]):
+        raise ValueError(f"{tile.unit}: operands of {dtype} are not contiguous along k")
+    rows = _in_words(rows, words)
+    c = rows.dense
+    form = tile._replace(splits=min(tile.splits, 2))
+    text = program(device, dtype, form, layout, epilogue, count)
+    items = one.lanes * tile.warps_m * tile.warps_n
+    groups = -(-prod(c.n) // tile.n) * -(-c.m // tile.m)
+    part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
+    numbers = (
+        wide_argument(c), np.int32(tile.splits), np.int32(part), np.int64(out_part), np.int32(rows.segment),
+        np.int32(rows.jump),
+    )  # fmt: skip
+    size = (groups * items, 1, prod(c.batch) * tile.splits)
+    return _Launch(text, size, (items, 1, 1), numbers, one.rounded and words > 1)
 
 
 def split_program(parts: int) -> str:
