@@ -246,6 +246,8 @@ def _rows() -> Instances:
                 if kind != "linear" or not staged:
                     name = f"scan/{kind}_{dtype}_{width}{'_staged' * staged}"
                     yield name, partial(scan._program, kind, dtype, width, staged)
+            if kind != "linear":
+                yield f"scan_rows/{kind}_{dtype}", partial(scan._row_program, kind, dtype, 16)
         for name in ("cpu", "gpu"):
             for program in ("sort", "search"):
                 yield f"{program}/{dtype}_{name}", partial(sort._program, dtype, DEVICES[name], program)

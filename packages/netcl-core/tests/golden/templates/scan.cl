@@ -9,12 +9,8 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// Running combinations along the middle of three dimensions (before, extent, after).
-//
-// The extent is cut into chunks; `totals` combines each chunk, `fold` combines chunks of totals, `spread` turns each total
-// into the combination of those before it, and `scan` walks the chunks again from there (fold and spread are in
-// scan_levels.cl). One work-item: `share` chunks times a stretch of WIDTH columns. `reverse` walks from the last position
-// to the first. scan_states.py writes `$state`: the members of a state and the macros that combine states.
+// The layout of a scan, (before, extent, after), and the state that is carried along. scan_states.py writes `$state`: the members
+// of a state and the macros that combine states.
 
 typedef struct {
     long before, extent, after, length, chunks, share, reverse;
@@ -36,6 +32,13 @@ typedef struct {
     REAL first;
     SECOND second;
 } state;
+
+// Running combinations along the middle of three dimensions (before, extent, after).
+//
+// The extent is cut into chunks; `totals` combines each chunk, `fold` combines chunks of totals, `spread` turns each total
+// into the combination of those before it, and `scan` walks the chunks again from there (fold and spread are in
+// scan_levels.cl). One work-item: `share` chunks times a stretch of WIDTH columns. `reverse` walks from the last position
+// to the first.
 
 // A loop of a constant number of columns becomes vectors; the last columns are walked one by one.
 #define EACH_CHUNK \

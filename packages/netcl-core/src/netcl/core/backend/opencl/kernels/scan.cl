@@ -3,18 +3,7 @@
 // The extent is cut into chunks; `totals` combines each chunk, `fold` combines chunks of totals, `spread` turns each total
 // into the combination of those before it, and `scan` walks the chunks again from there (fold and spread are in
 // scan_levels.cl). One work-item: `share` chunks times a stretch of WIDTH columns. `reverse` walks from the last position
-// to the first. scan_states.py writes `$state`: the members of a state and the macros that combine states.
-
-typedef struct {
-    long before, extent, after, length, chunks, share, reverse;
-} walk;
-
-$state
-
-typedef struct {
-    REAL first;
-    SECOND second;
-} state;
+// to the first.
 
 // A loop of a constant number of columns becomes vectors; the last columns are walked one by one.
 #define EACH_CHUNK \

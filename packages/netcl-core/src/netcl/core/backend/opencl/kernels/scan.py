@@ -18,6 +18,7 @@ _THREADS = 1 << 16  # work-items that keep another device busy
 _SHORTEST = 64  # positions that are worth a chunk of their own
 _WIDTH = 16  # columns side by side on a CPU
 _GROUP, _STRETCH = 64, 32  # work-items that carry so many positions each through local memory elsewhere
+_ROW_GROUP, _ROW_STRETCH = 128, (4, 8, 16)  # the same of a group that scans a row, by the row's length
 
 
 class _Level(NamedTuple):
@@ -61,8 +62,28 @@ def _program(kind: str, dtype: str, width: int, staged: bool) -> str:
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("WIDTH", width)]
     if staged:
         defines += [("GROUP", _GROUP), ("STRETCH", _STRETCH)]
-    names = ("storage", "scan", *(("scan_staged",) if staged else ()), "scan_levels")
+    names = ("storage", "scan_walk", "scan", *(("scan_staged",) if staged else ()), "scan_levels")
     return filled(source(names, tuple(defines)), scan_parts(kind, exact=not is_floating(dtype)))
+
+
+@lru_cache(maxsize=256)
+def _row_program(kind: str, dtype: str, stretch: int) -> str:
+    """The text of the kernel that scans rows by a work-group each."""
+    dtype = "uint8" if dtype == "bool" else dtype
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("GROUP", _ROW_GROUP), ("STRETCH", stretch))
+    text = source(("storage", "scan_walk", "scan_rows"), defines)
+    return filled(text, scan_parts(kind, exact=not is_floating(dtype)))
+
+
+def _stretch(kind: str, before: int, extent: int, after: int, device: Traits) -> int:
+    """The positions that a work-item carries in the scan of a row by a work-group; 0 if rows are not scanned so: if
+    they are short, or too few to keep the device busy.
+    """
+    if device.is_cpu or device.group < _ROW_GROUP or after != 1 or kind == "linear" or extent < _SHORTEST:
+        return 0
+    if before < device.units and extent > _ROW_GROUP * _ROW_STRETCH[-1]:
+        return 0
+    return next((one for one in _ROW_STRETCH if extent <= _ROW_GROUP * one), _ROW_STRETCH[-1])
 
 
 def scan(
@@ -84,6 +105,12 @@ def scan(
     if x.size == 0:
         return (out, *indices) if extremum else out
     device = traits(engine)
+    stretch = _stretch(kind, before, extent, after, device)
+    if stretch:
+        argument = struct(before, extent, 1, stretch, 1, 1, int(reverse))
+        text = _row_program(kind, x.dtype, stretch)
+        engine.launch(text, "row_scan", (before * _ROW_GROUP,), (_ROW_GROUP,), [x, out, *indices, argument])
+        return (out, *indices) if extremum else out
     staged = not device.is_cpu and device.group >= _GROUP and after == 1 and extent >= _GROUP * _STRETCH
     staged = staged and kind != "linear"  # which has two operands to carry
     width, levels = _levels(before, extent, after, reverse, device, staged)

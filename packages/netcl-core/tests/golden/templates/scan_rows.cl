@@ -1,0 +1,97 @@
+// scan_rows/sum_float32
+#pragma OPENCL FP_CONTRACT OFF
+#define DTYPE_FLOAT32 1
+#define GROUP 128
+#define STRETCH 16
+#define LOOPS __attribute__((vec_type_hint(float16)))
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define STORAGE float
+#define REAL float
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+// The layout of a scan, (before, extent, after), and the state that is carried along. scan_states.py writes `$state`: the members
+// of a state and the macros that combine states.
+
+typedef struct {
+    long before, extent, after, length, chunks, share, reverse;
+} walk;
+
+#define SECOND REAL
+#define FIRST(p) LOAD(x, p)
+#define SECOND_OF(p, i) 0
+#define APPEND(a, b, c, d) { \
+    const REAL next = c, sum = a + next, part = sum - a; \
+    b += d + ((a - (sum - part)) + (next - part)); \
+    a = sum; \
+}
+#define RESULT(a, b) ((b) - (b) == 0 ? (a) + (b) : (a))
+#define EMIT(a, b, p) STORE(RESULT(a, b), out, p)
+#define OPERANDS __global const STORAGE* restrict x
+
+typedef struct {
+    REAL first;
+    SECOND second;
+} state;
+
+// Scans of many rows on devices with coalesced accesses: a work-group of GROUP work-items walks a row in blocks of GROUP * STRETCH
+// elements, staged in local memory and padded against bank conflicts. A work-item combines STRETCH elements, the group scans
+// the states of its work-items (Hillis and Steele: Data parallel algorithms. Communications of the ACM 29, 1986), and the state of
+// the blocks before is carried along, so that elements are read and written once.
+
+#define STAGE(i) ((i) + (i) / STRETCH)
+#define BEHIND(before, s) { \
+        state both = before; \
+        APPEND(both.first, both.second, s.first, s.second) \
+        s = both; \
+    }
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void row_scan(OPERANDS, __global STORAGE* restrict out,
+              const walk g) {
+    __local REAL shared[GROUP * (STRETCH + 1)];
+    __local state states[2 * GROUP];
+    const size_t item = get_local_id(0), first = item * STRETCH;
+    const long step = g.reverse ? -1 : 1;
+    state carry;
+    for (size_t begin = 0; begin < (size_t)g.extent; begin += GROUP * STRETCH) {
+        const size_t count = min((size_t)(GROUP * STRETCH), (size_t)(g.extent - begin)), last = min(count, first + STRETCH);
+        const long origin = get_group_id(0) * g.extent + (g.reverse ? g.extent - 1 - (long)begin : (long)begin);
+        for (size_t i = item; i < count; i += GROUP) shared[STAGE(i)] = LOAD(x, (size_t)(origin + (long)i * step));
+        barrier(CLK_LOCAL_MEM_FENCE);
+        state own = {0, 0};
+        if (first < count) {
+            REAL a = shared[STAGE(first)];
+            SECOND b = SECOND_OF(0, (long)(begin + first));
+            for (size_t i = first + 1; i < last; i++) APPEND(a, b, shared[STAGE(i)], SECOND_OF(0, (long)(begin + i)))
+            own = (state){a, b};
+        }
+        states[item] = own;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        size_t now = 0;  // of the two sets of states
+        for (size_t far = 1; far < GROUP; far *= 2) {
+            if (item >= far && first < count) BEHIND(states[now + item - far], own)
+            now = GROUP - now;
+            states[now + item] = own;
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (first < count) {
+            state s = {shared[STAGE(first)], SECOND_OF(0, (long)(begin + first))};
+            if (item) BEHIND(states[now + item - 1], s)
+            if (begin) BEHIND(carry, s)
+            REAL a = s.first;
+            SECOND b = s.second;
+            for (size_t i = first;;) {
+                shared[STAGE(i)] = RESULT(a, b);
+                if (++i >= last) break;
+                APPEND(a, b, shared[STAGE(i)], SECOND_OF(0, (long)(begin + i)))
+            }
+        }
+        state all = states[now + (count - 1) / STRETCH];
+        if (begin) BEHIND(carry, all)
+        carry = all;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (size_t i = item; i < count; i += GROUP) STORE(shared[STAGE(i)], out, (size_t)(origin + (long)i * step));
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
