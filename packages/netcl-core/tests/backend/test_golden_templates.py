@@ -248,6 +248,8 @@ def _rows() -> Instances:
                     yield name, partial(scan._program, kind, dtype, width, staged)
             if kind != "linear":
                 yield f"scan_rows/{kind}_{dtype}", partial(scan._row_program, kind, dtype, 16)
+        if itemsize(dtype) < 8:
+            yield f"sort_rows/{dtype}", partial(sort._row_program, dtype, 512)
         for name in ("cpu", "gpu"):
             for program in ("sort", "search"):
                 yield f"{program}/{dtype}_{name}", partial(sort._program, dtype, DEVICES[name], program)

@@ -91,7 +91,9 @@ void row_scan(OPERANDS, __global STORAGE* restrict out,
         if (begin) BEHIND(carry, all)
         carry = all;
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (size_t i = item; i < count; i += GROUP) STORE(shared[STAGE(i)], out, (size_t)(origin + (long)i * step));
+        for (size_t i = item; i < count; i += GROUP) {
+            STORE(shared[STAGE(i)], out, (size_t)(origin + (long)i * step));
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

@@ -16,6 +16,7 @@ void row_scan(OPERANDS, __global STORAGE* restrict out,
               const walk g) {
     __local REAL shared[GROUP * (STRETCH + 1)];
     __local state states[2 * GROUP];
+    $places
     const size_t item = get_local_id(0), first = item * STRETCH;
     const long step = g.reverse ? -1 : 1;
     state carry;
@@ -48,7 +49,7 @@ void row_scan(OPERANDS, __global STORAGE* restrict out,
             SECOND b = s.second;
             for (size_t i = first;;) {
                 shared[STAGE(i)] = RESULT(a, b);
-                $index
+                $place
                 if (++i >= last) break;
                 APPEND(a, b, shared[STAGE(i)], SECOND_OF(0, (long)(begin + i)))
             }
@@ -57,7 +58,10 @@ void row_scan(OPERANDS, __global STORAGE* restrict out,
         if (begin) BEHIND(carry, all)
         carry = all;
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (size_t i = item; i < count; i += GROUP) STORE(shared[STAGE(i)], out, (size_t)(origin + (long)i * step));
+        for (size_t i = item; i < count; i += GROUP) {
+            STORE(shared[STAGE(i)], out, (size_t)(origin + (long)i * step));
+            $index_of_place
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

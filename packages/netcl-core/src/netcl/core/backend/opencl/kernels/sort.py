@@ -23,6 +23,9 @@ _UNITS = 64  # work-items of a CPU
 _EIGHT = 8  # elements that a work-item sorts in registers
 _TILE = 4096  # elements that a work-item of a CPU sorts within its cache
 _GROUP = 128  # work-items that share a tile elsewhere: 16 KB of local memory at most
+_ROW_GROUPS = (64, 128, 256, 512)  # work-items that sort a row of keys of 32 bits in local memory elsewhere
+_LEAST_ROW = 257  # shorter rows share the group of a tile
+_BYTES_OF_ITEM = 84  # of local memory: eight keys and places, 16 counts, two sums
 _FOR_HOST = 1 << 12  # elements from which NumPy sorts for a CPU; it shares its memory
 _COUNTS = 1 << 16  # counts of all tables together, where many work-items count at once
 
@@ -84,6 +87,11 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
         values, order = _sorted(engine, chosen, kept, descending)
         # The positions of the chosen among all, in their order.
         return values, engine.index("gather", positions, order, axis=-1)
+    if group := _row_group(extent, itemsize(x.dtype), device):
+        argument = struct(prod(lead), extent, kept, -1 if descending else 0)
+        size = (prod(lead) * group,)
+        engine.launch(_row_program(x.dtype, group), "sort_rows", size, (group,), [x, values, indices, argument])
+        return values, indices
     planned = _passes_of(prod(lead), extent, kept, descending, device)
     text = _program(x.dtype, device, "sort")
     words = 2 if itemsize(x.dtype) == 8 else 1
@@ -99,6 +107,14 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
             buffers = [x, one, values, indices]
         engine.launch(text, name, size, local, [*buffers, argument])
     return values, indices
+
+
+def _row_group(extent: int, size: int, device: Traits) -> int:
+    """The work-items that sort a row in local memory; 0 if it is too long or too short, or its keys have 64 bits."""
+    if device.is_cpu or size == 8 or extent < _LEAST_ROW:
+        return 0
+    fitting = (one for one in _ROW_GROUPS if extent <= one * _EIGHT and one <= device.group)
+    return next((one for one in fitting if one * _BYTES_OF_ITEM <= device.local_memory), 0)
 
 
 def _on_host(engine: Any, x: TensorData, device: Traits) -> bool:
@@ -129,6 +145,14 @@ def _program(dtype: str, device: Traits, name: str) -> str:
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
     defines.append(("ALONE", 1) if device.is_cpu else ("TILE", _GROUP * _EIGHT))
     return filled(source(("storage", name), tuple(defines)), {"keys": keys_text(dtype)})
+
+
+@lru_cache(maxsize=64)
+def _row_program(dtype: str, group: int) -> str:
+    """The text of the kernel that sorts rows in local memory."""
+    dtype = "uint8" if dtype == "bool" else dtype
+    text = source(("storage", "sort_rows"), ((f"DTYPE_{dtype.upper()}", 1), ("GROUP", group)))
+    return filled(text, {"keys": keys_text(dtype), "unroll": "#pragma unroll"})
 
 
 def sort(

@@ -1,0 +1,68 @@
+"""Rows that are sorted in local memory by a work-group each, on devices that are seen as GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netcl.core.backend.registry import engine_for
+from netcl.core.device import device
+from netcl.core.device.health import launch_log
+from netcl.core.testing import masked
+from netcl.core.tuning.traits import Traits
+
+EXTENTS = [257, 512, 513, 1500, 4096]
+
+
+@pytest.fixture
+def gpu(engine: Any) -> Iterator[Any]:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels")
+    with masked(engine.handle, is_cpu=False, local_mem_size=48 * 1024) as handle, device(handle):
+        yield engine_for(handle)
+
+
+@pytest.mark.parametrize("extent", EXTENTS)
+@pytest.mark.parametrize("descending", [False, True])
+def test_rows_of_floats_are_sorted_stably(gpu: Any, extent: int, descending: bool) -> None:
+    """With NaN, infinities, zeros of both signs and many equals: NaN counts as the largest."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, extent)).astype(np.float32)
+    x[0, :5], x[1, 3], x[1, 4:9], x[:, 20:60], x[:, 70], x[:, 71] = np.nan, np.inf, -np.inf, 0.5, -0.0, 0.0
+    log = launch_log(gpu.queue)
+    log.clear()
+    values, indices = gpu.sort("sort", gpu.tensor(x, "float32"), size=extent, descending=descending)
+    assert [*log] == ["sort_rows"]
+    order = np.where(np.isnan(x), np.inf, x)
+    ranks = np.unique(order, return_inverse=True)[1].reshape(x.shape) * 2 + np.isnan(x)
+    wanted = np.argsort(-ranks if descending else ranks, -1, kind="stable")
+    assert np.array_equal(indices.numpy(), wanted)
+    assert np.array_equal(values.numpy(), np.take_along_axis(x, wanted, -1), equal_nan=True)
+    signs = np.signbit(np.take_along_axis(x, wanted, -1))
+    assert np.array_equal(np.signbit(values.numpy())[~np.isnan(values.numpy())], signs[~np.isnan(values.numpy())])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "float16", "bfloat16", "bool"])
+def test_other_dtypes(gpu: Any, dtype: str) -> None:
+    low = 0 if dtype[0] in "ub" and dtype != "bfloat16" else -100
+    x = np.random.default_rng(1).integers(low, 2 if dtype == "bool" else 101, (2, 300))
+    given = gpu.tensor(x, dtype)
+    values, indices = gpu.sort("sort", given, size=7, descending=True)
+    wanted = np.argsort(-x, -1, kind="stable")[:, :7]
+    assert np.array_equal(indices.numpy(), wanted)
+    assert np.array_equal(values.float().numpy(), np.take_along_axis(x, wanted, -1))
+
+
+def test_the_group_of_a_row_fits_the_device() -> None:
+    from netcl.core.backend.opencl.kernels import sort
+
+    gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024)
+    for extent, size, device_, expected in (
+        (257, 4, gpu, 64), (1024, 4, gpu, 128), (4096, 2, gpu, 512), (4097, 4, gpu, 0), (256, 4, gpu, 0),
+        (512, 8, gpu, 0), (4096, 4, gpu._replace(local_memory=32 * 1024), 0), (4096, 4, gpu._replace(group=256), 0),
+        (2048, 4, gpu._replace(group=256), 256), (512, 4, gpu._replace(is_cpu=True), 0),
+    ):  # fmt: skip
+        assert sort._row_group(extent, size, device_) == expected, (extent, size, device_)
