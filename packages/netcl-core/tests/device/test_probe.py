@@ -87,6 +87,21 @@ def test_a_child_that_aborts_is_a_no(own_cache, caplog):
     assert stored(path)["right"] is False
 
 
+@pytest.mark.parametrize("unexpected", [False, True])
+def test_a_wrong_result_is_a_warning_if_it_is_unexpected(own_cache, caplog, unexpected):
+    with caplog.at_level("INFO"):
+        assert child_probe.verdict("lies", "driver", "raise SystemExit(10)", unexpected=unexpected) is False
+    (record,) = (record for record in caplog.records if "the probe lies of driver: wrong result" in record.message)
+    assert record.levelname == ("WARNING" if unexpected else "INFO")
+
+
+def test_a_slower_one_is_a_no_without_a_warning(own_cache, caplog):
+    with caplog.at_level("INFO"):
+        assert child_probe.verdict("slow", "driver", "raise SystemExit(11)", unexpected=True) is False
+    (record,) = (record for record in caplog.records if "slower than without it" in record.message)
+    assert record.levelname == "INFO"
+
+
 @pytest.mark.parametrize("end", ["os.abort()", "os._exit(0)", "time.sleep(60)"])
 def test_temporary_folders_of_a_child_are_removed_however_it_ends(own_cache, tmp_path, monkeypatch, end):
     place = tmp_path / "temporary"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from netcl.core.device.child_probe import RIGHT, SLOWER
 from netcl.core.tuning.unit_table import INSTRUCTIONS, UNITS
 
 QUICK = ("dpas16", "mfma_f32")
@@ -85,14 +86,16 @@ def test_rows_that_are_not_contiguous_along_k_do_not_run_on_tf32(engine: Any, ke
         kernels.contract(engine, c, UNITS["mma_twin_tf32"].tiles[0][0], x, x, x, 0)
 
 
-@pytest.mark.parametrize(("name", "faster", "code"), [("arm", False, 1), ("arm", True, 0), ("wgmma", False, 0)])
+@pytest.mark.parametrize(
+    ("name", "faster", "code"), [("arm", False, SLOWER), ("arm", True, RIGHT), ("wgmma", False, RIGHT)]
+)
 def test_a_unit_that_was_not_run_before_must_also_be_faster(
     kernels: Any, monkeypatch: pytest.MonkeyPatch, name: str, faster: bool, code: int
 ) -> None:
     monkeypatch.setattr(kernels, "engine_of_driver", lambda key: None)
     monkeypatch.setattr(kernels, "_multiplies", lambda engine, *case: True)
     monkeypatch.setattr(kernels, "_is_faster", lambda engine, name: faster)
-    assert (kernels.run_trial(name, "") != kernels.RIGHT) == bool(code)
+    assert kernels.run_trial(name, "") == code
 
 
 def test_the_time_of_a_unit_is_compared_with_the_kernel_without_it(

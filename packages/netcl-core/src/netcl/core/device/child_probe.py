@@ -3,9 +3,9 @@
 A compiler may end the whole process (LLVM's aborts), and a kernel may hang: nothing in the process can catch that. Such
 a feature is therefore tried in a child process first, and not used if the child does not exit with the right result.
 
-A trial is a Python script. It exits with RIGHT or WRONG; if a signal ends it, or it exceeds the timeout, the verdict is
-False. Any other exit (for example a missing module) says nothing about the driver: the verdict is False for this
-process and is not stored. A trial that can do no harm may be a function instead, which runs in this process.
+A trial is a Python script. It exits with RIGHT, WRONG or SLOWER; if a signal ends it, or it exceeds the timeout, the
+verdict is False. Any other exit (for example a missing module) says nothing about the driver: the verdict is False for
+this process and is not stored. A trial that can do no harm may be a function instead, which runs in this process.
 """
 
 from __future__ import annotations
@@ -27,10 +27,22 @@ from typing import Any
 
 from netcl.core import cache_files, config
 
-__all__ = ["RIGHT", "WRONG", "driver_key", "clear", "run_in_child", "store", "stored", "timeout_reason", "verdict"]
+__all__ = [
+    "RIGHT",
+    "SLOWER",
+    "WRONG",
+    "driver_key",
+    "clear",
+    "run_in_child",
+    "store",
+    "stored",
+    "timeout_reason",
+    "verdict",
+]
 
-RIGHT, WRONG = 0, 10
-_QUIET = ("right", "wrong result")
+RIGHT, WRONG, SLOWER = 0, 10, 11
+_WRONG = "wrong result"
+_QUIET = ("right", _WRONG, "right, but slower than without it")
 _ABORTED_ON_WINDOWS = 3  # the exit code of abort(); faults have codes from this value on:
 _FAULTS_ON_WINDOWS = 0xC0000000
 # A child that crashes leaves no core file.
@@ -59,7 +71,13 @@ def driver_key(device: Any) -> str:
 
 
 def verdict(
-    name: str, key: str, trial: str | Callable[[], bool], timeout: float = 60.0, *arguments: str, shares: int = 1
+    name: str,
+    key: str,
+    trial: str | Callable[[], bool],
+    timeout: float = 60.0,
+    *arguments: str,
+    shares: int = 1,
+    unexpected: bool = False,
 ) -> bool:
     """Returns True if ``trial`` succeeds on the driver ``key``; the trial runs at the first call only.
 
@@ -67,7 +85,7 @@ def verdict(
     a function for this process. A script of several cases may run in ``shares`` children at once: each gets the number
     of its share and ``shares`` as two more arguments, and all must be right. The verdict is stored in NETCL_CACHE_DIR,
     so that each driver version is tried once; with NETCL_CACHE=0, or if the directory is not writable, each process
-    tries again. A changed script is a new trial.
+    tries again. A changed script is a new trial. A wrong result is logged as a warning if it is ``unexpected``.
     """
     text = trial if isinstance(trial, str) else ""
     digest = _digest(name, key, text)
@@ -84,7 +102,7 @@ def verdict(
                 config.get_logger().debug("the probe %s of %s could not be run: %s", name, key, reason)
                 _known[digest] = known = False
             else:
-                store(name, key, right, reason, text)
+                store(name, key, right, reason, text, unexpected)
                 known = right
     return known
 
@@ -101,9 +119,10 @@ def stored(name: str, key: str, text: str = "") -> bool | None:
     return known
 
 
-def store(name: str, key: str, right: bool, reason: str, text: str = "") -> None:
+def store(name: str, key: str, right: bool, reason: str, text: str = "", unexpected: bool = False) -> None:
     """Stores a verdict in memory and (unless NETCL_CACHE=0) on disk, and logs it."""
-    level = logging.INFO if reason in _QUIET else logging.WARNING
+    quiet = reason in _QUIET and not (unexpected and reason == _WRONG)
+    level = logging.INFO if quiet else logging.WARNING
     config.get_logger().log(level, "the probe %s of %s: %s", name, key, reason)
     digest = _digest(name, key, text)
     folder = _folder()
@@ -172,8 +191,8 @@ def run_in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | N
     code = child.returncode
     if code == RIGHT:
         return True, "right"
-    if code == WRONG:
-        return False, "wrong result"
+    if code in (WRONG, SLOWER):
+        return False, _QUIET[code - WRONG + 1]
     if code < 0 or (sys.platform == "win32" and (code == _ABORTED_ON_WINDOWS or code >= _FAULTS_ON_WINDOWS)):
         return False, f"the driver ended the process ({_ending(code)})"
     return None, f"exit code {code}: {child.stderr.decode(errors='replace')[-500:]}"

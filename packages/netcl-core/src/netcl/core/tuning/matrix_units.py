@@ -139,7 +139,8 @@ def is_right(device: Any, name: str) -> bool:
     hardware before, also if it was faster than the kernel without it.
     """
     key, trial = driver_key(device), _CHILD.format(module="contraction.matrix_units", name=name)
-    return verdict(f"matrix_unit_{name}", key, trial, _TIMEOUT_S, key, shares=_shares())
+    ran = UNITS[name].ran
+    return verdict(f"matrix_unit_{name}", key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=ran)
 
 
 def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
@@ -151,7 +152,8 @@ def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
     if config.get("KERNEL_STRATEGY") == "portable" or name not in own:
         return None
     key, trial = driver_key(profile._device), _CHILD.format(module="kernels.attention_unit", name=name)
-    return name if verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key, shares=_shares()) else None
+    right = verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=True)
+    return name if right else None
 
 
 def _shares() -> int:

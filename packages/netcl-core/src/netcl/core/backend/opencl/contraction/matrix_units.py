@@ -16,7 +16,7 @@ from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, epilogue_sour
 from netcl.core.backend.opencl.templates import Traits, source, traits
 from netcl.core.backend.recording import Recording, open_here
 from netcl.core.backend.registry import engine_for
-from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
+from netcl.core.device.child_probe import RIGHT, SLOWER, WRONG, driver_key
 from netcl.core.device.discovery import manager
 from netcl.core.tuning.matrix_units import CHUNK, PRODUCTS
 from netcl.core.tuning.problems import Contraction, SegmentedRows, dense_steps, segmented
@@ -286,8 +286,9 @@ def run_trial(name: str, key: str, share: int = 0, shares: int = 1) -> int:
     Raises LookupError if there is no such device.
     """
     engine = engine_of_driver(key)
-    right = all(_multiplies(engine, *case) for case in _cases(name)[share::shares])
-    return RIGHT if right and (UNITS[name].ran or share or _is_faster(engine, name)) else WRONG
+    if not all(_multiplies(engine, *case) for case in _cases(name)[share::shares]):
+        return WRONG
+    return RIGHT if UNITS[name].ran or share or _is_faster(engine, name) else SLOWER
 
 
 def _is_faster(engine: Any, name: str) -> bool:
