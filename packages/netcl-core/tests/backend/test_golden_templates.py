@@ -250,6 +250,8 @@ def _rows() -> Instances:
                 yield f"scan_rows/{kind}_{dtype}", partial(scan._row_program, kind, dtype, 16)
         if itemsize(dtype) < 8:
             yield f"sort_rows/{dtype}", partial(sort._row_program, dtype, 512)
+        for first, final in ((True, False), (False, False), (False, True)):
+            yield f"sort_blocks/{dtype}_{int(first)}{int(final)}", partial(sort._block_program, dtype, first, final)
         for name in ("cpu", "gpu"):
             for program in ("sort", "search"):
                 yield f"{program}/{dtype}_{name}", partial(sort._program, dtype, DEVICES[name], program)

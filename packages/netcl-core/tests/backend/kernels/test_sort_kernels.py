@@ -1,4 +1,4 @@
-"""Rows that are sorted in local memory by a work-group each, on devices that are seen as GPUs."""
+"""Rows that are sorted in local memory by a work-group each, and long ones digit by digit, on devices seen as GPUs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from netcl.core.device.health import launch_log
 from netcl.core.testing import masked
 from netcl.core.tuning.traits import Traits
 
-EXTENTS = [257, 512, 513, 1500, 4096]
+EXTENTS = [257, 512, 513, 1500, 4096, 4097, 8192, 10001]
 
 
 @pytest.fixture
@@ -25,7 +25,14 @@ def gpu(engine: Any) -> Iterator[Any]:
         yield engine_for(handle)
 
 
-@pytest.mark.parametrize("extent", EXTENTS)
+@pytest.fixture(params=EXTENTS)
+def extent(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    from netcl.core.backend.opencl.kernels import sort
+
+    monkeypatch.setattr(sort, "_LEAST_BLOCKS", 4097)
+    return int(request.param)
+
+
 @pytest.mark.parametrize("descending", [False, True])
 def test_rows_of_floats_are_sorted_stably(gpu: Any, extent: int, descending: bool) -> None:
     """With NaN, infinities, zeros of both signs and many equals: NaN counts as the largest."""
@@ -35,14 +42,32 @@ def test_rows_of_floats_are_sorted_stably(gpu: Any, extent: int, descending: boo
     log = launch_log(gpu.queue)
     log.clear()
     values, indices = gpu.sort("sort", gpu.tensor(x, "float32"), size=extent, descending=descending)
-    assert [*log] == ["sort_rows"]
+    assert ("sort_rows" if extent <= 4096 else "block_scatter") in log
+    assert "merge" not in log
     order = np.where(np.isnan(x), np.inf, x)
     ranks = np.unique(order, return_inverse=True)[1].reshape(x.shape) * 2 + np.isnan(x)
     wanted = np.argsort(-ranks if descending else ranks, -1, kind="stable")
     assert np.array_equal(indices.numpy(), wanted)
-    assert np.array_equal(values.numpy(), np.take_along_axis(x, wanted, -1), equal_nan=True)
-    signs = np.signbit(np.take_along_axis(x, wanted, -1))
-    assert np.array_equal(np.signbit(values.numpy())[~np.isnan(values.numpy())], signs[~np.isnan(values.numpy())])
+    found, expected = values.numpy(), np.take_along_axis(x, wanted, -1)
+    assert np.array_equal(found, expected, equal_nan=True)
+    assert np.array_equal(np.signbit(found)[~np.isnan(found)], np.signbit(expected)[~np.isnan(found)])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "int16", "uint32", "bfloat16"])
+def test_long_rows_of_other_dtypes(gpu: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl.core.backend.opencl.kernels import sort
+
+    monkeypatch.setattr(sort, "_LEAST_BLOCKS", 4097)
+    scale = 10**16 if dtype == "int64" else 1
+    x = np.random.default_rng(1).integers(0 if dtype == "uint32" else -120, 121, (2, 5000)) * scale
+    log = launch_log(gpu.queue)
+    log.clear()
+    values, indices = gpu.sort("sort", gpu.tensor(x, dtype), size=5000)
+    assert "block_scatter" in log
+    wanted = np.argsort(x, -1, kind="stable")
+    assert np.array_equal(indices.numpy(), wanted)
+    found = values.numpy() if dtype == "int64" else values.float().numpy()
+    assert np.array_equal(found, np.take_along_axis(x, wanted, -1))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "float16", "bfloat16", "bool"])
@@ -66,3 +91,16 @@ def test_the_group_of_a_row_fits_the_device() -> None:
         (2048, 4, gpu._replace(group=256), 256), (512, 4, gpu._replace(is_cpu=True), 0),
     ):  # fmt: skip
         assert sort._row_group(extent, size, device_) == expected, (extent, size, device_)
+
+
+def test_long_rows_need_a_group_and_local_memory() -> None:
+    from netcl.core.backend.opencl.kernels import sort
+
+    gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024)
+    long = sort._LEAST_BLOCKS
+    for extent, size, seen, expected in (
+        (long, 4, gpu, True), (long, 8, gpu, True), (long - 1, 4, gpu, False),
+        (long, 4, gpu._replace(local_memory=32 * 1024), True), (long, 8, gpu._replace(local_memory=32 * 1024), False),
+        (long, 4, gpu._replace(group=128), False), (long, 4, gpu._replace(is_cpu=True), False),
+    ):  # fmt: skip
+        assert sort._sorts_blocks(extent, size, seen) == expected, (extent, size, seen)

@@ -9,40 +9,11 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// Stable sort of short rows of keys of 32 bits (see sort_keys.py): a work-group of GROUP work-items sorts a row of at most
-// GROUP * EIGHT elements in local memory by their digits of four bits, the least significant first (LSD radix sort).
-//
-// A pass counts each work-item's digits, and adds up the counts digit by digit and work-item by work-item: the sum before a count is
-// the place of the first element with that digit of that work-item (Satish, Harris and Garland: Designing efficient sorting
-// algorithms for manycore GPUs. IPDPS 2009).
-
-#define SIGN 0x80000000U
-#define KEY_MASK 0xffffffffUL
-typedef uint real_bits;
-#define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
-static inline ulong key_of(const REAL v) {
-    const real_bits bits = as_uint(v);
-    if ((bits & ~SIGN) > 0x7f800000U) return KEY_MASK;
-    return bits << 1 == 0 ? SIGN : (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
-}
-static inline REAL value_of(const ulong key) {
-    const real_bits bits = (real_bits)key;
-    return as_float(bits & SIGN ? bits & ~SIGN : ~bits);
-}
-
+// The counts of a pass of radix sort in local memory: of digits of four bits, by GROUP work-items with EIGHT elements each.
 
 #define EIGHT 8
 #define DIGITS 16
 #define ALL (GROUP * EIGHT)
-
-typedef struct {
-    long rows, extent, kept;
-    ulong flip;
-} row_sorting;
-
-// A work-item's eight elements, by one access of 32 bytes and one of 16: single ones would be in the same banks.
-#define TAKE(own, n) \
-    own[0] = n.s0, own[1] = n.s1, own[2] = n.s2, own[3] = n.s3, own[4] = n.s4, own[5] = n.s5, own[6] = n.s6, own[7] = n.s7;
 
 // Turns counts of digits into the sums of the counts before; DIGITS of them belong to a work-item.
 static inline void add_up(__local ushort* counts, __local ushort* sums, const uint item) {
@@ -67,6 +38,37 @@ static inline void add_up(__local ushort* counts, __local ushort* sums, const ui
     *own = others + (ushort16)(before[0], before[1], before[2], before[3], before[4], before[5], before[6], before[7], before[8],
                                before[9], before[10], before[11], before[12], before[13], before[14], before[15]);
 }
+
+// Stable sort of short rows of keys of 32 bits (see sort_keys.py): a work-group of GROUP work-items sorts a row of at most
+// GROUP * EIGHT elements in local memory by their digits of four bits, the least significant first (LSD radix sort).
+//
+// A pass counts each work-item's digits, and adds up the counts digit by digit and work-item by work-item: the sum before a count is
+// the place of the first element with that digit of that work-item (Satish, Harris and Garland: Designing efficient sorting
+// algorithms for manycore GPUs. IPDPS 2009).
+
+#define SIGN 0x80000000U
+#define KEY_MASK 0xffffffffUL
+typedef uint real_bits;
+#define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
+static inline ulong key_of(const REAL v) {
+    const real_bits bits = as_uint(v);
+    if ((bits & ~SIGN) > 0x7f800000U) return KEY_MASK;
+    return bits << 1 == 0 ? SIGN : (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
+}
+static inline REAL value_of(const ulong key) {
+    const real_bits bits = (real_bits)key;
+    return as_float(bits & SIGN ? bits & ~SIGN : ~bits);
+}
+
+
+typedef struct {
+    long rows, extent, kept;
+    ulong flip;
+} row_sorting;
+
+// A work-item's eight elements, by one access of 32 bytes and one of 16: single ones would be in the same banks.
+#define TAKE(own, n) \
+    own[0] = n.s0, own[1] = n.s1, own[2] = n.s2, own[3] = n.s3, own[4] = n.s4, own[5] = n.s5, own[6] = n.s6, own[7] = n.s7;
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void sort_rows(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,

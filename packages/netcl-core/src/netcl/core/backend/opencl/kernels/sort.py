@@ -26,6 +26,8 @@ _GROUP = 128  # work-items that share a tile elsewhere: 16 KB of local memory at
 _ROW_GROUPS = (64, 128, 256, 512)  # work-items that sort a row of keys of 32 bits in local memory elsewhere
 _LEAST_ROW = 257  # shorter rows share the group of a tile
 _BYTES_OF_ITEM = 84  # of local memory: eight keys and places, 16 counts, two sums
+_BLOCK_GROUP = 256  # work-items that sort a block of a long row by a digit elsewhere
+_LEAST_BLOCKS = 1 << 14  # elements of a long row
 _FOR_HOST = 1 << 12  # elements from which NumPy sorts for a CPU; it shares its memory
 _COUNTS = 1 << 16  # counts of all tables together, where many work-items count at once
 
@@ -92,6 +94,9 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
         size = (prod(lead) * group,)
         engine.launch(_row_program(x.dtype, group), "sort_rows", size, (group,), [x, values, indices, argument])
         return values, indices
+    if kept == extent and _sorts_blocks(extent, itemsize(x.dtype), device):
+        _sort_blocks(engine, x, values, indices, descending)
+        return values, indices
     planned = _passes_of(prod(lead), extent, kept, descending, device)
     text = _program(x.dtype, device, "sort")
     words = 2 if itemsize(x.dtype) == 8 else 1
@@ -115,6 +120,32 @@ def _row_group(extent: int, size: int, device: Traits) -> int:
         return 0
     fitting = (one for one in _ROW_GROUPS if extent <= one * _EIGHT and one <= device.group)
     return next((one for one in fitting if one * _BYTES_OF_ITEM <= device.local_memory), 0)
+
+
+def _sorts_blocks(extent: int, size: int, device: Traits) -> bool:
+    """True if long rows are sorted digit by digit."""
+    local = _BLOCK_GROUP * (_EIGHT * (16 if size == 8 else 8) + 36) + 2048
+    return (
+        not device.is_cpu and extent >= _LEAST_BLOCKS and device.group >= _BLOCK_GROUP and local <= device.local_memory
+    )
+
+
+def _sort_blocks(engine: Any, x: TensorData, values: TensorData, indices: TensorData, descending: bool) -> None:
+    rows, extent, words = prod(x.shape[:-1]), x.shape[-1], 2 if itemsize(x.dtype) == 8 else 1
+    blocks = -(-extent // (_BLOCK_GROUP * _EIGHT))
+    size, local = (rows * blocks * _BLOCK_GROUP,), (_BLOCK_GROUP,)
+    source_of, *others = (engine.empty((x.size * words,), "int64") for _ in range(2))
+    last = 32 * words - 8
+    for shift in range(0, last + 8, 8):
+        text = _block_program(x.dtype, shift == 0, shift == last)
+        taken = x if shift == 0 else source_of
+        counts = engine.empty((rows, 256 * blocks), "int32")
+        argument = struct(extent, blocks, shift, -1 if descending else 0)
+        engine.launch(text, "block_counts", size, local, [taken, counts, argument])
+        sums = engine.scan("sum", counts, axis=1)
+        target = [x, values, indices] if shift == last else [others[0]]
+        engine.launch(text, "block_scatter", size, local, [taken, counts, sums, *target, argument])
+        source_of, others = others[0], [source_of]
 
 
 def _on_host(engine: Any, x: TensorData, device: Traits) -> bool:
@@ -151,7 +182,18 @@ def _program(dtype: str, device: Traits, name: str) -> str:
 def _row_program(dtype: str, group: int) -> str:
     """The text of the kernel that sorts rows in local memory."""
     dtype = "uint8" if dtype == "bool" else dtype
-    text = source(("storage", "sort_rows"), ((f"DTYPE_{dtype.upper()}", 1), ("GROUP", group)))
+    text = source(("storage", "sort_sums", "sort_rows"), ((f"DTYPE_{dtype.upper()}", 1), ("GROUP", group)))
+    return filled(text, {"keys": keys_text(dtype), "unroll": "#pragma unroll"})
+
+
+@lru_cache(maxsize=64)
+def _block_program(dtype: str, first: bool, final: bool) -> str:
+    """The text of the kernels of a pass over the blocks of long rows."""
+    dtype = "uint8" if dtype == "bool" else dtype
+    defines = (
+        (f"DTYPE_{dtype.upper()}", 1), ("GROUP", _BLOCK_GROUP), ("FIRST", int(first)), ("FINAL", int(final)),
+    )  # fmt: skip
+    text = source(("storage", "sort_sums", "sort_blocks"), defines)
     return filled(text, {"keys": keys_text(dtype), "unroll": "#pragma unroll"})
 
 
