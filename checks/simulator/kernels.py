@@ -27,7 +27,7 @@ from netcl import ops
 from netcl.core import BufferPool, DeviceHandle, Tensor, manager
 from netcl.core.backend.epilogue import Epilogue
 from netcl.core.backend.opencl import templates
-from netcl.core.backend.opencl.contraction import conv, gemm, matrix_units
+from netcl.core.backend.opencl.contraction import conv, gemm, unit_trial
 from netcl.core.backend.opencl.kernels import attention_unit
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
@@ -300,9 +300,9 @@ def check_matrix_units(engine: Any) -> int:
     twins = [unit for unit in UNITS.values() if unit.may_have is None]
     count = 0
     for unit in twins:
-        layouts = [along for _, _, along, _ in matrix_units._cases(unit.name)]
+        layouts = [along for _, _, along, _ in unit_trial._cases(unit.name)]
         for dtype, along in zip((*unit.dtypes, unit.dtypes[0])[:2], dict.fromkeys((*layouts[1:3], layouts[0]))):
-            done = matrix_units._multiplies(engine, dtype, unit.tiles[0][0], along, (40, 24, 72))
+            done = unit_trial._multiplies(engine, dtype, unit.tiles[0][0], along, (40, 24, 72))
             assert done, f"{unit.name} {dtype} {along}"
             count += 1
     dtypes = (*HALVES, "float32")

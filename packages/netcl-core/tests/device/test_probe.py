@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config
-from netcl.core.backend.opencl.contraction import matrix_units
+from netcl.core.backend.opencl.contraction import unit_trial
 from netcl.core.backend.opencl.queue import launch
 from netcl.core.device import child_probe, manager, quirks
 from netcl.core.tuning import traits
@@ -72,12 +72,12 @@ def test_every_case_of_a_trial_is_in_one_share(monkeypatch, name, shares):
         tried.append(case)
         return True
 
-    monkeypatch.setattr(matrix_units, "engine_of_driver", lambda key: key)
-    monkeypatch.setattr(matrix_units, "_multiplies", multiplies)
-    codes = [matrix_units.run_trial(name, "driver", share, shares) for share in range(shares)]
+    monkeypatch.setattr(unit_trial, "engine_of_driver", lambda key: key)
+    monkeypatch.setattr(unit_trial, "_multiplies", multiplies)
+    codes = [unit_trial.run_trial(name, "driver", share, shares) for share in range(shares)]
     assert codes == [child_probe.RIGHT] * shares
     assert len(tried) == len(set(tried))
-    assert set(tried) == set(matrix_units._cases(name))
+    assert set(tried) == set(unit_trial._cases(name))
 
 
 def test_a_child_that_aborts_is_a_no(own_cache, caplog):

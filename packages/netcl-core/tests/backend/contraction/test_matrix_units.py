@@ -254,10 +254,11 @@ def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypa
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
     from netcl.core.backend.opencl.contraction import matrix_units as kernels
+    from netcl.core.backend.opencl.contraction import unit_trial
 
     device = engine.queue.device
     assert matrix_units.is_right(device, "wgmma_twin")
-    assert all(kernels._multiplies(engine, *case) for case in kernels._cases("wgmma_twin"))
+    assert all(unit_trial._multiplies(engine, *case) for case in unit_trial._cases("wgmma_twin"))
     text = kernels.program
 
     def lying(*arguments: Any) -> str:
@@ -265,7 +266,7 @@ def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypa
 
     monkeypatch.setattr(kernels, "program", lying)
     monkeypatch.setattr(kernels, "_launch", kernels._launch.__wrapped__)  # without the launches that are known
-    assert not any(kernels._multiplies(engine, *case) for case in kernels._cases("wgmma_twin"))
+    assert not any(unit_trial._multiplies(engine, *case) for case in unit_trial._cases("wgmma_twin"))
 
 
 def test_the_selector_names_the_unit() -> None:

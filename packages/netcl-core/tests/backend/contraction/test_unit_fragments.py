@@ -21,23 +21,23 @@ TWINS = [
 
 
 @pytest.fixture
-def kernels(engine: Any) -> Any:
+def trial(engine: Any) -> Any:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
-    from netcl.core.backend.opencl.contraction import matrix_units
+    from netcl.core.backend.opencl.contraction import unit_trial
 
-    return matrix_units
+    return unit_trial
 
 
 @pytest.mark.parametrize("unit", TWINS)
-def test_products_have_the_right_bits(engine: Any, kernels: Any, unit: str) -> None:
+def test_products_have_the_right_bits(engine: Any, trial: Any, unit: str) -> None:
     """In each layout and dtype, with tails, as in the trial of the unit."""
-    for case in kernels._cases(unit):
-        assert kernels._multiplies(engine, *case), case
+    for case in trial._cases(unit):
+        assert trial._multiplies(engine, *case), case
 
 
 @pytest.mark.parametrize("unit", ["wgmma_twin_tf32", "mma_twin_tf32"])
-def test_tf32_rounds_operands_to_eleven_bits(engine: Any, kernels: Any, unit: str) -> None:
+def test_tf32_rounds_operands_to_eleven_bits(engine: Any, trial: Any, unit: str) -> None:
     """The products of rounded operands, in float64, are the results up to the rounding of float32 sums; mma's twin
     takes the high bits, which is another rounding.
     """
@@ -64,7 +64,7 @@ def test_tf32_rounds_operands_to_eleven_bits(engine: Any, kernels: Any, unit: st
         assert np.isnan(found[9]).all()  # NaN with low bits only
 
 
-def test_float64_is_as_exact_as_sums_in_order(engine: Any, kernels: Any) -> None:
+def test_float64_is_as_exact_as_sums_in_order(engine: Any, trial: Any) -> None:
     from netcl.core.backend.opencl.contraction import gemm
 
     rng = np.random.default_rng(1)
@@ -74,7 +74,7 @@ def test_float64_is_as_exact_as_sums_in_order(engine: Any, kernels: Any) -> None
     assert (np.abs(found - a @ b) / scale).max() < 2e-15
 
 
-def test_rows_that_are_not_contiguous_along_k_do_not_run_on_tf32(engine: Any, kernels: Any) -> None:
+def test_rows_that_are_not_contiguous_along_k_do_not_run_on_tf32(engine: Any, trial: Any) -> None:
     from netcl.core.tuning.problems import Contraction
 
     x = engine.tensor(np.ones((64, 64)), "float32")
@@ -83,24 +83,24 @@ def test_rows_that_are_not_contiguous_along_k_do_not_run_on_tf32(engine: Any, ke
         out_row=64, out_n=(0, 0, 0, 1),
     )  # fmt: skip
     with pytest.raises(ValueError, match="mma_twin: operands of float32 are not contiguous along k"):
-        kernels.contract(engine, c, UNITS["mma_twin_tf32"].tiles[0][0], x, x, x, 0)
+        trial.contract(engine, c, UNITS["mma_twin_tf32"].tiles[0][0], x, x, x, 0)
 
 
 @pytest.mark.parametrize(
     ("name", "faster", "code"), [("arm", False, SLOWER), ("arm", True, RIGHT), ("wgmma", False, RIGHT)]
 )
 def test_a_unit_that_was_not_run_before_must_also_be_faster(
-    kernels: Any, monkeypatch: pytest.MonkeyPatch, name: str, faster: bool, code: int
+    trial: Any, monkeypatch: pytest.MonkeyPatch, name: str, faster: bool, code: int
 ) -> None:
-    monkeypatch.setattr(kernels, "engine_of_driver", lambda key: None)
-    monkeypatch.setattr(kernels, "_multiplies", lambda engine, *case: True)
-    monkeypatch.setattr(kernels, "_is_faster", lambda engine, name: faster)
-    assert kernels.run_trial(name, "") == code
+    monkeypatch.setattr(trial, "engine_of_driver", lambda key: None)
+    monkeypatch.setattr(trial, "_multiplies", lambda engine, *case: True)
+    monkeypatch.setattr(trial, "_is_faster", lambda engine, name: faster)
+    assert trial.run_trial(name, "") == code
 
 
 def test_the_time_of_a_unit_is_compared_with_the_kernel_without_it(
-    engine: Any, kernels: Any, monkeypatch: pytest.MonkeyPatch
+    engine: Any, trial: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A twin exchanges fragments through local memory, so it is slower."""
-    monkeypatch.setattr(kernels, "_TIMED_SIZE", 128)
-    assert not kernels._is_faster(engine, "mfma_f32_twin")
+    monkeypatch.setattr(trial, "_TIMED_SIZE", 128)
+    assert not trial._is_faster(engine, "mfma_f32_twin")

@@ -138,7 +138,7 @@ def is_right(device: Any, name: str) -> bool:
     """True if the unit ``name`` computed right products on the device in a child process; of a unit that was not run on
     hardware before, also if it was faster than the kernel without it.
     """
-    key, trial = driver_key(device), _CHILD.format(module="contraction.matrix_units", name=name)
+    key, trial = driver_key(device), _CHILD.format(module="contraction.unit_trial", name=name)
     ran = UNITS[name].ran
     return verdict(f"matrix_unit_{name}", key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=ran)
 
