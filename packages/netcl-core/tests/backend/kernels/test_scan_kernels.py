@@ -13,24 +13,23 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.device.health import launch_log
 from netcl.core.testing import masked
+from netcl.core.tuning.traits import Traits
 
 # Rows within a block of 128 work-items, at its end, one element more, and of several blocks.
 SHAPES = [(3, 64), (5, 500), (2, 513), (4, 1024), (3, 2048), (2, 2049), (3, 5000)]
 
 
 @pytest.fixture
-def gpu(engine: Any) -> Iterator[Any]:
+def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The device, seen as a GPU of two compute units."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
-    with masked(engine.handle, is_cpu=False) as handle, device(handle):
-        yield engine_for(handle)
-
-
-@pytest.fixture(autouse=True)
-def two_units(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from netcl.core.backend.opencl import templates
 
-    monkeypatch.setitem(vars(gpu), "_traits", templates.traits(gpu)._replace(units=2))
+    with masked(engine.handle, is_cpu=False) as handle, device(handle):
+        seen = engine_for(handle)
+        monkeypatch.setitem(vars(seen), "_traits", templates.traits(seen)._replace(units=2))
+        yield seen
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -86,3 +85,17 @@ def test_few_long_rows_are_cut_in_chunks(gpu: Any) -> None:
     assert "row_scan" not in log
     found = scanned.numpy()
     np.testing.assert_allclose(found, np.cumsum(x, -1, np.float64), 1e-5, 1e-5)
+
+
+def test_rows_are_scanned_so_if_they_fit_and_keep_the_device_busy() -> None:
+    from netcl.core.backend.opencl.kernels import scan
+
+    gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024, units=10)
+    for kind, before, extent, after, seen, expected in (
+        ("sum", 1, 512, 1, gpu, 4), ("sum", 1, 513, 1, gpu, 8), ("sum", 1, 2048, 1, gpu, 16),
+        ("sum", 1, 2049, 1, gpu, 0),
+        ("sum", 10, 2049, 1, gpu, 16), ("sum", 10, 63, 1, gpu, 0), ("sum", 10, 512, 2, gpu, 0),
+        ("linear", 10, 512, 1, gpu, 0), ("max", 10, 512, 1, gpu._replace(local_memory=24 * 1024), 0),
+        ("sum", 10, 512, 1, gpu._replace(group=64), 0), ("sum", 10, 512, 1, gpu._replace(is_cpu=True), 0),
+    ):  # fmt: skip
+        assert scan._stretch(kind, before, extent, after, seen) == expected, (kind, before, extent, after)

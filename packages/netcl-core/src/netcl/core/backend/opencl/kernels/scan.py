@@ -19,6 +19,7 @@ _SHORTEST = 64  # positions that are worth a chunk of their own
 _WIDTH = 16  # columns side by side on a CPU
 _GROUP, _STRETCH = 64, 32  # work-items that carry so many positions each through local memory elsewhere
 _ROW_GROUP, _ROW_STRETCH = 128, (4, 8, 16)  # the same of a group that scans a row, by the row's length
+_ROW_BYTES = 1 << 15  # of local memory; extrema of float64 take 30,208
 
 
 class _Level(NamedTuple):
@@ -79,7 +80,9 @@ def _stretch(kind: str, before: int, extent: int, after: int, device: Traits) ->
     """The positions that a work-item carries in the scan of a row by a work-group; 0 if rows are not scanned so: if
     they are short, or too few to keep the device busy.
     """
-    if device.is_cpu or device.group < _ROW_GROUP or after != 1 or kind == "linear" or extent < _SHORTEST:
+    if device.is_cpu or device.group < _ROW_GROUP or device.local_memory < _ROW_BYTES:
+        return 0
+    if after != 1 or kind == "linear" or extent < _SHORTEST:
         return 0
     if before < device.units and extent > _ROW_GROUP * _ROW_STRETCH[-1]:
         return 0
