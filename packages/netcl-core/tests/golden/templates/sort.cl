@@ -9,14 +9,7 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// Stable merge sort of the rows of a matrix, and what is done with sorted rows.
-//
-// A key (see sort_keys.py; `flip` reverses their order) and the position that it came from make an element, so that one stream is
-// merged, and of equals the earlier comes first. `tiles` sorts stretches of a row, each `merge` joins
-// neighbouring runs of `width` (its work-items find their share by a search along the diagonal: Odeh, Green, Mwassi, Shmueli
-// and Birk: Merge Path. IPDPSW 2012), `unpack` writes values and positions.
-//
-// On a CPU a work-item sorts and merges by itself; elsewhere a group does, through local memory.
+// The elements of sorts: a key (see sort_keys.py) and the position that it came from.
 
 #define SIGN 0x80000000U
 #define KEY_MASK 0xffffffffUL
@@ -33,8 +26,6 @@ static inline REAL value_of(const ulong key) {
 }
 
 
-#define EIGHT 8
-
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
 typedef ulong2 element;
 #define KEY(e) ((e).x)
@@ -50,6 +41,17 @@ typedef ulong element;  // the key above the position
 #define LAST (~0UL)
 #define BEFORE(a, b) ((a) < (b))
 #endif
+
+// Stable merge sort of the rows of a matrix, and what is done with sorted rows.
+//
+// Elements (sort_elements.cl) have a key, whose order `flip` reverses, and the position that it came from, so that one stream is
+// merged, and of equals the earlier comes first. `tiles` sorts stretches of a row, each `merge` joins
+// neighbouring runs of `width` (its work-items find their share by a search along the diagonal: Odeh, Green, Mwassi, Shmueli
+// and Birk: Merge Path. IPDPSW 2012), `unpack` writes values and positions.
+//
+// On a CPU a work-item sorts and merges by itself; elsewhere a group does, through local memory.
+
+#define EIGHT 8
 
 typedef struct {
     long rows, extent, tile, tiles, width, share;

@@ -11,6 +11,39 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
+// The elements of sorts: a key (see sort_keys.py) and the position that it came from.
+
+#define SIGN 0x80000000U
+#define KEY_MASK 0xffffffffUL
+typedef uint real_bits;
+#define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
+static inline ulong key_of(const REAL v) {
+    const real_bits bits = as_uint(v);
+    if ((bits & ~SIGN) > 0x7f800000U) return KEY_MASK;
+    return bits << 1 == 0 ? SIGN : (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
+}
+static inline REAL value_of(const ulong key) {
+    const real_bits bits = (real_bits)key;
+    return as_float(bits & SIGN ? bits & ~SIGN : ~bits);
+}
+
+
+#if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
+typedef ulong2 element;
+#define KEY(e) ((e).x)
+#define INDEX_OF(e) ((e).y)
+#define ELEMENT(key, index) ((ulong2)((key), (index)))
+#define LAST ((ulong2)(~0UL, ~0UL))
+#define BEFORE(a, b) (KEY(a) < KEY(b))
+#else
+typedef ulong element;  // the key above the position
+#define KEY(e) ((e) >> 32)
+#define INDEX_OF(e) ((e) & 0xffffffffUL)
+#define ELEMENT(key, index) ((key) << 32 | (index))
+#define LAST (~0UL)
+#define BEFORE(a, b) ((a) < (b))
+#endif
+
 // The counts of a pass of radix sort in local memory: of digits of four bits, by GROUP work-items with EIGHT elements each.
 
 #define EIGHT 8
@@ -46,37 +79,7 @@ static inline void add_up(__local ushort* counts, __local ushort* sums, const ui
 // block by block, gives where each block's elements with a digit go, and `block_scatter` sorts a block by the digit in local
 // memory and writes its runs of equal digits there.
 //
-// An element is a key (see sort_keys.py) and the position in its row. The first pass makes elements of x, the last one writes values
-// and positions.
-
-#define SIGN 0x80000000U
-#define KEY_MASK 0xffffffffUL
-typedef uint real_bits;
-#define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
-static inline ulong key_of(const REAL v) {
-    const real_bits bits = as_uint(v);
-    if ((bits & ~SIGN) > 0x7f800000U) return KEY_MASK;
-    return bits << 1 == 0 ? SIGN : (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
-}
-static inline REAL value_of(const ulong key) {
-    const real_bits bits = (real_bits)key;
-    return as_float(bits & SIGN ? bits & ~SIGN : ~bits);
-}
-
-
-#if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
-typedef ulong2 element;
-#define KEY(e) ((e).x)
-#define INDEX_OF(e) ((e).y)
-#define ELEMENT(key, index) ((ulong2)((key), (index)))
-#define LAST ((ulong2)(~0UL, ~0UL))
-#else
-typedef ulong element;  // the key above the position
-#define KEY(e) ((e) >> 32)
-#define INDEX_OF(e) ((e) & 0xffffffffUL)
-#define ELEMENT(key, index) ((key) << 32 | (index))
-#define LAST (~0UL)
-#endif
+// The first pass makes elements (sort_elements.cl) of x, the last one writes values and positions.
 
 typedef struct {
     long extent, blocks, shift;

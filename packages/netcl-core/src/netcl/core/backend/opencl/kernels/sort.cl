@@ -1,31 +1,13 @@
 // Stable merge sort of the rows of a matrix, and what is done with sorted rows.
 //
-// A key (see sort_keys.py; `flip` reverses their order) and the position that it came from make an element, so that one stream is
+// Elements (sort_elements.cl) have a key, whose order `flip` reverses, and the position that it came from, so that one stream is
 // merged, and of equals the earlier comes first. `tiles` sorts stretches of a row, each `merge` joins
 // neighbouring runs of `width` (its work-items find their share by a search along the diagonal: Odeh, Green, Mwassi, Shmueli
 // and Birk: Merge Path. IPDPSW 2012), `unpack` writes values and positions.
 //
 // On a CPU a work-item sorts and merges by itself; elsewhere a group does, through local memory.
 
-$keys
-
 #define EIGHT 8
-
-#if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
-typedef ulong2 element;
-#define KEY(e) ((e).x)
-#define INDEX_OF(e) ((e).y)
-#define ELEMENT(key, index) ((ulong2)((key), (index)))
-#define LAST ((ulong2)(~0UL, ~0UL))
-#define BEFORE(a, b) (KEY(a) < KEY(b))
-#else
-typedef ulong element;  // the key above the position
-#define KEY(e) ((e) >> 32)
-#define INDEX_OF(e) ((e) & 0xffffffffUL)
-#define ELEMENT(key, index) ((key) << 32 | (index))
-#define LAST (~0UL)
-#define BEFORE(a, b) ((a) < (b))
-#endif
 
 typedef struct {
     long rows, extent, tile, tiles, width, share;

@@ -175,7 +175,8 @@ def _program(dtype: str, device: Traits, name: str) -> str:
     dtype = "uint8" if dtype == "bool" else dtype
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
     defines.append(("ALONE", 1) if device.is_cpu else ("TILE", _GROUP * _EIGHT))
-    return filled(source(("storage", name), tuple(defines)), {"keys": keys_text(dtype)})
+    elements = ("sort_elements",) if name == "sort" else ()
+    return filled(source(("storage", *elements, name), tuple(defines)), {"keys": keys_text(dtype)})
 
 
 @lru_cache(maxsize=64)
@@ -193,7 +194,7 @@ def _block_program(dtype: str, first: bool, final: bool) -> str:
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("GROUP", _BLOCK_GROUP), ("FIRST", int(first)), ("FINAL", int(final)),
     )  # fmt: skip
-    text = source(("storage", "sort_sums", "sort_blocks"), defines)
+    text = source(("storage", "sort_elements", "sort_sums", "sort_blocks"), defines)
     return filled(text, {"keys": keys_text(dtype), "unroll": "#pragma unroll"})
 
 

@@ -3,24 +3,7 @@
 // block by block, gives where each block's elements with a digit go, and `block_scatter` sorts a block by the digit in local
 // memory and writes its runs of equal digits there.
 //
-// An element is a key (see sort_keys.py) and the position in its row. The first pass makes elements of x, the last one writes values
-// and positions.
-
-$keys
-
-#if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
-typedef ulong2 element;
-#define KEY(e) ((e).x)
-#define INDEX_OF(e) ((e).y)
-#define ELEMENT(key, index) ((ulong2)((key), (index)))
-#define LAST ((ulong2)(~0UL, ~0UL))
-#else
-typedef ulong element;  // the key above the position
-#define KEY(e) ((e) >> 32)
-#define INDEX_OF(e) ((e) & 0xffffffffUL)
-#define ELEMENT(key, index) ((key) << 32 | (index))
-#define LAST (~0UL)
-#endif
+// The first pass makes elements (sort_elements.cl) of x, the last one writes values and positions.
 
 typedef struct {
     long extent, blocks, shift;
