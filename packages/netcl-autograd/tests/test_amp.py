@@ -87,6 +87,16 @@ def test_dtypes_inside(dtype: str, handle: Any, leaf: Any) -> None:
 
 
 @pytest.mark.level("half")
+def test_products_of_integers_are_exact_inside(handle: Any) -> None:
+    """Of sizes that are computed as products of floats, whose operands autocast would cast."""
+    x = np.random.default_rng(0).integers(-128, 128, (70, 70)).astype(np.int8)
+    a = Tensor.from_host(x)
+    with autocast(dtype="bfloat16"):
+        found = ops.matmul(a, a)
+    assert found.dtype == "int8"
+    assert np.array_equal(found.numpy(), (x.astype(np.int64) @ x).astype(np.int8))
+
+
 def test_batch_norm_keeps_its_statistics(numpy_device: Any, leaf: Any) -> None:
     x, w, b = leaf(4, 3, 2, 2), leaf(3), leaf(3)
     mean, var = Tensor.zeros(3), Tensor.ones(3)

@@ -49,7 +49,7 @@ def test_the_floating_dtype_has_the_bits_of_the_sums(engine: Any) -> None:
         (byte, byte, 257, double), (short, small, 1, double), (short, short, 2**23, double),
         (short, short, 2**23 + 1, None), (small, engine.tensor(np.ones((2, 2)), "int32"), 2, None),
     ):  # fmt: skip
-        assert linalg._exact_float(a, b, inner) == expected, (a.dtype, b.dtype, inner)
+        assert linalg._exact_float(a, b, 2**18, inner) == expected, (a.dtype, b.dtype, inner)
 
 
 def test_a_device_without_float64_computes_in_integers(engine: Any) -> None:
@@ -60,5 +60,11 @@ def test_a_device_without_float64_computes_in_integers(engine: Any) -> None:
     with masked(engine.handle, has_fp64=False) as handle:
         seen = engine_for(handle)
         (a, x), (b, y) = operands(seen, "int16", (66, 70), 1), operands(seen, "int16", (70, 65), 2)
-        assert linalg._exact_float(x, y, 70) is None
+        assert linalg._exact_float(x, y, 66 * 65, 70) is None
         assert np.array_equal(ops.matmul(x, y).numpy(), (a.astype(np.int64) @ b).astype(np.int16))
+
+
+def test_few_products_are_computed_in_integers(engine: Any) -> None:
+    x = engine.tensor(np.ones((2, 2)), "int8")
+    assert linalg._exact_float(x, x, linalg._LEAST_PRODUCTS - 1, 1) is None
+    assert linalg._exact_float(x, x, linalg._LEAST_PRODUCTS, 1) == "float32"

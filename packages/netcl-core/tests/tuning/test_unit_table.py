@@ -78,6 +78,7 @@ def test_units_that_did_not_run_here_are_tried_on_devices_that_may_have_them() -
     assert matrix_units.candidates(device("gfx1201")) == ("wmma_gfx12",)
     assert matrix_units.candidates(device("gfx90a:sramecc+:xnack-")) == ("mfma",)
     assert matrix_units.candidates(device("gfx942"), "float32") == ("mfma_f32",)
+    assert matrix_units.candidates(device("gfx942"), "float32", "high") == ("mfma_2", "mfma_f32")
     assert matrix_units.candidates(device("Mali-G720", "cl_arm_matrix_multiply"), "float32") == ("arm",)
     for name in ("gfx1030", "gfx906", "AMD Radeon RX 7900 XTX (radeonsi, navi31, LLVM 19)"):
         assert matrix_units.candidates(device(name)) == ()

@@ -89,20 +89,18 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     dtype = a.dtype if a.dtype == b.dtype else promote(a.dtype, b.dtype)
     if inner == 0 or 0 in final:
         return a.engine.zeros(final, dtype)  # type: ignore[no-any-return]
-    if dtype not in FLOATING:
-        exact = _exact_float(a, b, inner) if math.prod(final) * inner >= _LEAST_PRODUCTS else None
-        if exact is None:
-            return _whole_matmul(a, b, transpose_a, transpose_b, final, dtype)
-        sums = matmul(as_dtype(a, exact), as_dtype(b, exact), transpose_a=transpose_a, transpose_b=transpose_b)
-        (result,) = a.engine.run((cast(cast(Load(0, exact), "int64"), dtype),), (sums,))
-        return result  # type: ignore[no-any-return]
+    computed_in = dtype if dtype in FLOATING else _exact_float(a, b, math.prod(final), inner)
+    if computed_in is None:
+        return _whole_matmul(a, b, transpose_a, transpose_b, final, dtype)
     left = a._alias((1, inner)) if a.ndim == 1 else a
     right = b._alias((inner, 1)) if b.ndim == 1 else b
     if right.ndim == 2 and left.ndim > 2 and not transpose_a:
         left = left._alias((math.prod(left.shape[:-1]), inner))  # one large product instead of a stack of small ones
     result = a.engine.matmul(
-        as_dtype(left, dtype), as_dtype(right, dtype), transpose_a=transpose_a, transpose_b=transpose_b
+        as_dtype(left, computed_in), as_dtype(right, computed_in), transpose_a=transpose_a, transpose_b=transpose_b
     )
+    if computed_in != dtype:
+        (result,) = a.engine.run((cast(cast(Load(0, computed_in), "int64"), dtype),), (result,))
     if result.shape != final:
         set_shape(result, final)
     return result
@@ -120,9 +118,11 @@ _BITS = {"uint8": 8, "int8": 7, "int16": 15}
 _LEAST_PRODUCTS = 1 << 18
 
 
-def _exact_float(a: Tensor, b: Tensor, inner: int) -> str | None:
-    """The floating dtype in which sums of ``inner`` products of the operands' dtypes are exact, or None."""
-    if not {a.dtype, b.dtype} <= _BITS.keys():
+def _exact_float(a: Tensor, b: Tensor, results: int, inner: int) -> str | None:
+    """The floating dtype in which sums of ``inner`` products of the operands' dtypes are exact; None if there is none,
+    or ``results`` of them are few.
+    """
+    if not {a.dtype, b.dtype} <= _BITS.keys() or results * inner < _LEAST_PRODUCTS:
         return None
     bits = _BITS[a.dtype] + _BITS[b.dtype] + (inner - 1).bit_length()
     if bits <= 24 and "int16" not in (a.dtype, b.dtype):  # a matrix unit may take 8 bits of float32 (ADR 0088)

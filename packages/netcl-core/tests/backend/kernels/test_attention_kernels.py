@@ -15,6 +15,7 @@ from netcl.core.backend.opencl.kernels.attention_shape import AttentionShape, sh
 from netcl.core.device.capabilities import profile_of
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.tuning import matrix_units
+from netcl.core.tuning.unit_table import UNITS
 
 # Errors relative to the largest value of a result. Weights are at most 1, so the bound does not grow with the keys.
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13, "float16": 3e-3, "bfloat16": 2e-2}
@@ -221,14 +222,14 @@ def test_a_unit_whose_trial_fails_is_not_used(engine: Any, monkeypatch: pytest.M
         return False
 
     profile = profile_of(engine.queue)
-    monkeypatch.setattr(matrix_units, "candidates", lambda *_: ("mma",))
+    assert matrix_units.attention_unit_of(profile) is None
+    for unit in ("mma", "mma_3"):
+        monkeypatch.setitem(UNITS, unit, UNITS[unit]._replace(may_have=lambda profile: True))
     monkeypatch.setattr(matrix_units, "verdict", refused)
     assert matrix_units.attention_unit_of(profile) is None
     assert trials == ["attention_mma"]
-    monkeypatch.setattr(matrix_units, "candidates", lambda *_: ("wgmma_3", "mma_3"))
     assert matrix_units.attention_unit_of(profile, 3) is None
     assert trials == ["attention_mma", "attention_mma_3"]
-    monkeypatch.setattr(matrix_units, "candidates", lambda *_: ("mma",))
     monkeypatch.setattr(matrix_units, "verdict", lambda *rest, **how: True)
     assert matrix_units.attention_unit_of(profile) == "mma"
     with config.override(KERNEL_STRATEGY="portable"):

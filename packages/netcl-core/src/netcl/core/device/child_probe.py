@@ -41,8 +41,7 @@ __all__ = [
 ]
 
 RIGHT, WRONG, SLOWER = 0, 10, 11
-_WRONG = "wrong result"
-_QUIET = ("right", _WRONG, "right, but slower than without it")
+_REASONS = {RIGHT: "right", WRONG: "wrong result", SLOWER: "right, but slower than without it"}
 _ABORTED_ON_WINDOWS = 3  # the exit code of abort(); faults have codes from this value on:
 _FAULTS_ON_WINDOWS = 0xC0000000
 # A child that crashes leaves no core file.
@@ -121,7 +120,7 @@ def stored(name: str, key: str, text: str = "") -> bool | None:
 
 def store(name: str, key: str, right: bool, reason: str, text: str = "", unexpected: bool = False) -> None:
     """Stores a verdict in memory and (unless NETCL_CACHE=0) on disk, and logs it."""
-    quiet = reason in _QUIET and not (unexpected and reason == _WRONG)
+    quiet = reason in _REASONS.values() and not (unexpected and reason == _REASONS[WRONG])
     level = logging.INFO if quiet else logging.WARNING
     config.get_logger().log(level, "the probe %s of %s: %s", name, key, reason)
     digest = _digest(name, key, text)
@@ -189,10 +188,8 @@ def run_in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | N
         except (OSError, ValueError) as error:  # sys.executable is no interpreter, as in a program that embeds Python
             return None, str(error)
     code = child.returncode
-    if code == RIGHT:
-        return True, "right"
-    if code in (WRONG, SLOWER):
-        return False, _QUIET[code - WRONG + 1]
+    if code in _REASONS:
+        return code == RIGHT, _REASONS[code]
     if code < 0 or (sys.platform == "win32" and (code == _ABORTED_ON_WINDOWS or code >= _FAULTS_ON_WINDOWS)):
         return False, f"the driver ended the process ({_ending(code)})"
     return None, f"exit code {code}: {child.stderr.decode(errors='replace')[-500:]}"

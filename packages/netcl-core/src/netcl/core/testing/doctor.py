@@ -257,7 +257,7 @@ def _unit_lines(handle: DeviceHandle) -> Iterator[str]:
     """
     profile = profile_of(handle)
     rows = [row for row in UNITS.values() if row.may_have is not None and not row.parts]
-    own = [row for row in rows if row.may_have is not None and row.may_have(profile)]
+    own = [row for row in rows if row.possible_on(profile)]
     for row in own:
         name, dtype = row.name, row.dtypes[0]
         ran = "" if row.ran else " (not run on hardware by the authors)"

@@ -21,6 +21,7 @@ from netcl.core.tuning.unit_table import (
     HALVES,
     INSTRUCTIONS,
     KINDS,
+    PARTS,
     UNITS,
     UnitTile,
     compute_capability,
@@ -59,9 +60,6 @@ _LAUNCH_US = 8.0
 _PARTIALS_PER_US = 6e5
 
 
-# The parts of float32 operands of attention, by the names of ``set_float32_matmul_precision``.
-PARTS = {"highest": 3, "high": 2, "medium": 1}
-_PRECISION = {parts: precision for precision, parts in PARTS.items()}
 # Products of planes by parts: which plane of A and of B, the smallest product first.
 PRODUCTS = {
     0: ((0, 0),), 1: ((0, 0),), 2: ((0, 1), (1, 0), (0, 0)), 3: ((0, 2), (1, 1), (2, 0), (0, 1), (1, 0), (0, 0)),
@@ -119,7 +117,7 @@ def _candidates(profile: DeviceProfile, device: Any, dtype: str, precision: str 
     return tuple(
         unit.name
         for unit in UNITS.values()
-        if unit.may_have is not None and dtype in unit.dtypes and unit.precision == precision and unit.may_have(profile)
+        if dtype in unit.dtypes and (precision is None or precision in unit.precisions) and unit.possible_on(profile)
     )
 
 
@@ -148,8 +146,7 @@ def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
     fragments in registers, whose kernels are tried in a child process at the first call for a driver version.
     """
     name = f"mma_{parts}" if parts else "mma"
-    own = candidates(profile, "float32" if parts else "bfloat16", _PRECISION.get(parts, "highest"))
-    if config.get("KERNEL_STRATEGY") == "portable" or name not in own:
+    if config.get("KERNEL_STRATEGY") == "portable" or profile._device is None or not UNITS[name].possible_on(profile):
         return None
     key, trial = driver_key(profile._device), _CHILD.format(module="kernels.attention_unit", name=name)
     right = verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=True)

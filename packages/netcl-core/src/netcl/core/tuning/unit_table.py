@@ -20,11 +20,13 @@ from typing import Any, NamedTuple, TypeAlias
 from netcl.core.device.capabilities import DeviceProfile
 
 __all__ = [
-    "HALVES", "INSTRUCTIONS", "KINDS", "UNITS", "Held", "Instruction", "Kind", "MatrixUnit", "UnitTile",
+    "HALVES", "INSTRUCTIONS", "KINDS", "PARTS", "UNITS", "Held", "Instruction", "Kind", "MatrixUnit", "UnitTile",
     "compute_capability", "kind_of",
 ]  # fmt: skip
 
 HALVES = ("bfloat16", "float16")
+# The bfloat16 parts of float32 operands, by the names of ``set_float32_matmul_precision``.
+PARTS = {"highest": 3, "high": 2, "medium": 1}
 
 
 class Kind(NamedTuple):
@@ -111,7 +113,7 @@ Presence: TypeAlias = Callable[[DeviceProfile], bool]
 class MatrixUnit(NamedTuple):
     """A row of the table.
 
-    ``dtypes`` are those of the operands, ``precision`` that of float32 products for which the unit may be used, by
+    ``dtypes`` are those of the operands, ``precisions`` those of float32 products for which the unit may be used, by
     PyTorch's names. ``may_have`` is True for profiles of devices that may have the unit; a row without it is a software
     twin, which runs on each device if asked for by name. ``ran`` is False if no device that the project was developed
     on has the unit.
@@ -121,8 +123,12 @@ class MatrixUnit(NamedTuple):
     dtypes: tuple[str, ...]
     may_have: Presence | None
     tiles: Tiles
-    precision: str | None = None
+    precisions: tuple[str, ...] = ()
     ran: bool = True
+
+    def possible_on(self, profile: DeviceProfile) -> bool:
+        """True if a device may have the unit, by what its driver reports; False for twins."""
+        return self.may_have is not None and self.may_have(profile)
 
     @property
     def parts(self) -> int:
@@ -298,7 +304,7 @@ _UNTRIED_TILES = {
     "mfma_f32": (UnitTile("mfma_f32", 128, 128, 32, 2, 2, 2), UnitTile("mfma_f32", 64, 64, 32, 2, 2, 2)),
     "arm": (UnitTile("arm", 64, 64, 32, 4, 4, 2),),
 }
-_PRECISIONS = {3: "highest", 2: "high", 1: "medium"}
+_EACH_PRECISION = tuple(PARTS)
 _INTEL = "cl_intel_subgroup_matrix_multiply_accumulate"
 
 
@@ -308,31 +314,33 @@ def _of_parts(
     """The rows of a unit for float32 operands in ``most`` parts and fewer."""
     for parts in range(most, 0, -1):
         of_parts = tuple((tile._replace(parts=parts), speed) for tile, speed in tiles)
-        yield MatrixUnit(f"{name}_{parts}", ("float32",), may_have, of_parts, _PRECISIONS[parts], ran)
+        asked = tuple(precision for precision, count in PARTS.items() if count == parts)
+        yield MatrixUnit(f"{name}_{parts}", ("float32",), may_have, of_parts, asked, ran)
 
 
-def _untried(name: str, may_have: Presence, precision: str | None = None) -> Iterator[MatrixUnit]:
+def _dtypes_of(one: Instruction) -> tuple[str, ...]:
+    """The dtypes of the operands of an instruction as they are."""
+    kinds = one.text.keys()
+    return ("float64",) if "f64" in kinds else ("float32",) if kinds & {"f32", "tf32"} else HALVES
+
+
+def _untried(name: str, may_have: Presence, precisions: tuple[str, ...] = ()) -> Iterator[MatrixUnit]:
     """The rows of a unit that no device here has: on operands as they are, and if they have 16 bits, on float32 in two
     parts and in one. Three parts are as exact as float32 only if the unit's sums are, which is not known.
     """
     tiles = tuple((tile, 1 / 2**i) for i, tile in enumerate(_UNTRIED_TILES[name]))
-    yield MatrixUnit(name, ("float32",) if precision else HALVES, may_have, tiles, precision, ran=False)
-    if not precision:
+    yield MatrixUnit(name, _dtypes_of(INSTRUCTIONS[name]), may_have, tiles, precisions, ran=False)
+    if not precisions:
         yield from _of_parts(name, may_have, tiles, 2, ran=False)
 
 
 def _twins(name: str, tile: UnitTile) -> Iterator[MatrixUnit]:
     """The twin of a unit for each of its kinds of operands."""
     one = INSTRUCTIONS[name]
-    if name.endswith("f64"):
-        yield MatrixUnit(f"{name}_twin", ("float64",), None, ((tile, 1.0),))
-    elif one.text and not {"f16", "bf16"} & one.text.keys():
-        yield MatrixUnit(f"{name}_twin", ("float32",), None, ((tile, 1.0),))
-    else:
-        yield MatrixUnit(f"{name}_twin", HALVES, None, ((tile, 1.0),))
-        if one.a is None:
-            yield from _of_parts(f"{name}_twin", None, ((tile, 1.0),))
-            yield MatrixUnit(f"{name}_twin_tf32", ("float32",), None, ((tile, 1.0),))
+    yield MatrixUnit(f"{name}_twin", _dtypes_of(one), None, ((tile, 1.0),))
+    if one.a is None:
+        yield from _of_parts(f"{name}_twin", None, ((tile, 1.0),))
+        yield MatrixUnit(f"{name}_twin_tf32", ("float32",), None, ((tile, 1.0),))
 
 
 UNITS: dict[str, MatrixUnit] = {
@@ -340,19 +348,19 @@ UNITS: dict[str, MatrixUnit] = {
     for unit in (
         MatrixUnit("wgmma", HALVES, _nvidia((9, 0), alone=True), _WGMMA_TILES),
         MatrixUnit("mma", HALVES, _nvidia((8, 0)), _MMA_TILES),
-        MatrixUnit("wgmma_tf32", ("float32",), _nvidia((9, 0), alone=True), _WGMMA_TILES, "high"),
-        MatrixUnit("mma_tf32", ("float32",), _nvidia((8, 0)), _MMA_TILES, "high"),
+        MatrixUnit("wgmma_tf32", ("float32",), _nvidia((9, 0), alone=True), _WGMMA_TILES, ("high",)),
+        MatrixUnit("mma_tf32", ("float32",), _nvidia((8, 0)), _MMA_TILES, ("high",)),
         *_of_parts("wgmma", _nvidia((9, 0), alone=True), _WGMMA_PARTS),
         *_of_parts("mma", _nvidia((8, 0)), _MMA_PARTS),
         MatrixUnit("mma_f64", ("float64",), _nvidia((8, 0)), _MMA_F64_TILES),
-        *_untried("dpas_tf32", _extension(f"{_INTEL}_tf32"), "high"),
+        *_untried("dpas_tf32", _extension(f"{_INTEL}_tf32"), ("high",)),
         *_untried("dpas16", _extension(_INTEL)),
         *_untried("dpas8", _extension(_INTEL)),
         *_untried("wmma", _amd(r"11\d\d")),
         *_untried("wmma_gfx12", _amd(r"12\d\d")),
-        *_untried("mfma_f32", _amd("90a|94\\d|950"), "highest"),
-        *_untried("mfma", _amd("90a|94\\d|950")),
-        *_untried("arm", _extension("cl_arm_matrix_multiply"), "highest"),
+        *_untried("mfma", _amd(r"90a|94\d|950")),
+        *_untried("mfma_f32", _amd(r"90a|94\d|950"), _EACH_PRECISION),
+        *_untried("arm", _extension("cl_arm_matrix_multiply"), _EACH_PRECISION),
         *(row for name, tile in _TWIN_TILES.items() for row in _twins(name, tile)),
     )
 }

@@ -267,7 +267,8 @@ def planes_of(engine: Any, x: TensorData, parts: int) -> TensorData:
 def _split(engine: Any, x: TensorData, parts: int) -> TensorData:
     if not parts:
         rounded: TensorData = engine.empty((x.size,), "float32")
-        engine.launch(split_program(0), "round_tf32", (x.size,), None, [x, rounded, np.int64(x.size)])
+        items = -(-x.size // _SPLITTERS) * _SPLITTERS
+        engine.launch(split_program(0), "round_tf32", (items,), (_SPLITTERS,), [x, rounded, np.int64(x.size)])
         return rounded
     planes: TensorData = engine.empty((parts, x.size), "bfloat16")
     items = -(-x.size // (_OF_A_SPLITTER * _SPLITTERS)) * _SPLITTERS

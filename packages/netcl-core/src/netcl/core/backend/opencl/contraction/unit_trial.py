@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction import gemm
+from netcl.core.backend.opencl.contraction import cpu_tiles
 from netcl.core.backend.opencl.contraction.matrix_units import contract, engine_of_driver
 from netcl.core.device.child_probe import RIGHT, SLOWER, WRONG
 from netcl.core.tuning.problems import Contraction
@@ -37,15 +37,28 @@ def run_trial(name: str, key: str, share: int = 0, shares: int = 1) -> int:
 
 def _is_faster(engine: Any, name: str) -> bool:
     """True if a square product takes less time on the unit than without it."""
-    a, b = (engine.tensor(np.ones((_TIMED_SIZE, _TIMED_SIZE), np.float32), UNITS[name].dtypes[0]) for _ in range(2))
-    times: dict[str, float] = {}
-    for variant in (name, "wide"):
+    ones = np.ones((_TIMED_SIZE, _TIMED_SIZE), np.float32)
+    a, b, out = (engine.tensor(ones, UNITS[name].dtypes[0]) for _ in range(3))
+    c = _product((_TIMED_SIZE,) * 3, (True, True))
+    times: dict[str | None, float] = {}
+    for variant in (name, None):  # None: the kernel that is taken without a unit
         for _ in range(_TIMED_RUNS):  # the first builds the kernel
             start = perf_counter()
-            gemm.matmul(engine, a, b, transpose_b=True, variant=variant)
+            cpu_tiles.contract(engine, c, a, b, out, variant=variant)
             engine.finish()
             times[variant] = min(times.get(variant, inf), perf_counter() - start)
-    return times[name] < times["wide"]
+    return times[name] < times[None]
+
+
+def _product(sizes: tuple[int, int, int], along: tuple[bool, bool]) -> Contraction:
+    """The product of an m x k and a k x n matrix, contiguous along k if ``along``, else across it."""
+    m, n, k = sizes
+    a_row, a_k = (k, 1) if along[0] else (1, m)
+    b_n, b_k = (k, 1) if along[1] else (1, n)
+    return Contraction(
+        m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k),
+        b_n=(0, 0, 0, b_n), out_row=n, out_n=(0, 0, 0, 1),
+    )  # fmt: skip
 
 
 def _cases(name: str) -> list[tuple[str, UnitTile, tuple[bool, bool], tuple[int, int, int]]]:
@@ -71,11 +84,5 @@ def _multiplies(engine: Any, dtype: str, tile: UnitTile, along: tuple[bool, bool
     b = rng.integers(-most, most, (n, k) if along[1] else (k, n)).astype(np.float32)
     exact = (a if along[0] else a.T).astype(np.float64) @ (b.T if along[1] else b)
     left, right, out, wanted = (engine.tensor(x, dtype) for x in (a, b, np.full((m, n), np.nan), exact))
-    a_row, a_k = (k, 1) if along[0] else (1, m)
-    b_n, b_k = (k, 1) if along[1] else (1, n)
-    c = Contraction(
-        m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k),
-        b_n=(0, 0, 0, b_n), out_row=n, out_n=(0, 0, 0, 1),
-    )  # fmt: skip
-    contract(engine, c, tile, left, right, out, 0)
+    contract(engine, _product(sizes, along), tile, left, right, out, 0)
     return bool(np.array_equal(engine.read(out), engine.read(wanted)))

@@ -124,6 +124,7 @@ def _row_group(extent: int, size: int, device: Traits) -> int:
 
 def _sorts_blocks(extent: int, size: int, device: Traits) -> bool:
     """True if long rows are sorted digit by digit."""
+    # Of a work-item eight elements, 16 counts and two sums; of 256 digits where they begin, here and in the row.
     local = _BLOCK_GROUP * (_EIGHT * (16 if size == 8 else 8) + 36) + 2048
     return (
         not device.is_cpu and extent >= _LEAST_BLOCKS and device.group >= _BLOCK_GROUP and local <= device.local_memory
@@ -134,18 +135,18 @@ def _sort_blocks(engine: Any, x: TensorData, values: TensorData, indices: Tensor
     rows, extent, words = prod(x.shape[:-1]), x.shape[-1], 2 if itemsize(x.dtype) == 8 else 1
     blocks = -(-extent // (_BLOCK_GROUP * _EIGHT))
     size, local = (rows * blocks * _BLOCK_GROUP,), (_BLOCK_GROUP,)
-    source_of, *others = (engine.empty((x.size * words,), "int64") for _ in range(2))
+    one, two = (engine.empty((x.size * words,), "int64") for _ in range(2))
+    counts = engine.empty((rows, 256 * blocks), "int32")
     last = 32 * words - 8
     for shift in range(0, last + 8, 8):
         text = _block_program(x.dtype, shift == 0, shift == last)
-        taken = x if shift == 0 else source_of
-        counts = engine.empty((rows, 256 * blocks), "int32")
+        taken = x if shift == 0 else one
         argument = struct(extent, blocks, shift, -1 if descending else 0)
         engine.launch(text, "block_counts", size, local, [taken, counts, argument])
         sums = engine.scan("sum", counts, axis=1)
-        target = [x, values, indices] if shift == last else [others[0]]
+        target = [x, values, indices] if shift == last else [two]
         engine.launch(text, "block_scatter", size, local, [taken, counts, sums, *target, argument])
-        source_of, others = others[0], [source_of]
+        one, two = two, one
 
 
 def _on_host(engine: Any, x: TensorData, device: Traits) -> bool:
