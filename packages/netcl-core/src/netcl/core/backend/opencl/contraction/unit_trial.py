@@ -39,7 +39,7 @@ def _is_faster(engine: Any, name: str) -> bool:
     """True if a square product takes less time on the unit than without it."""
     ones = np.ones((_TIMED_SIZE, _TIMED_SIZE), np.float32)
     a, b, out = (engine.tensor(ones, UNITS[name].dtypes[0]) for _ in range(3))
-    c = _product((_TIMED_SIZE,) * 3, (True, True))
+    c = _product((_TIMED_SIZE, _TIMED_SIZE, _TIMED_SIZE), (True, True))
     times: dict[str | None, float] = {}
     for variant in (name, None):  # None: the kernel that is taken without a unit
         for _ in range(_TIMED_RUNS):  # the first builds the kernel
