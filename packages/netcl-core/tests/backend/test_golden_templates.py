@@ -40,6 +40,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import function_text
 from netcl.core.backend.opencl.kernels import (
     attention,
     attention_unit,
+    compaction,
     copy,
     ctc,
     index,
@@ -234,7 +235,10 @@ def _moves() -> Instances:
         for integer in ("int32", "int64"):
             for kernel in ("take_gradient", "gather_gradient", "sorted_gradient"):
                 yield f"index/{kernel}_{dtype}_{integer}", partial(index._sum_program, dtype, integer, kernel)
-    yield "nonzero/nonzero", index._nonzero_program
+    for group in (1, 256):
+        yield f"compaction/true_{group}", partial(compaction._program, "compaction_true", "bool", group)
+        for dtype in ALL:
+            yield f"compaction/runs_{dtype}_{group}", partial(compaction._program, "compaction_runs", dtype, group)
 
 
 def _rows() -> Instances:
@@ -242,20 +246,27 @@ def _rows() -> Instances:
     for dtype in ALL:
         floating = dtype in FLOATS
         for kind in ("sum", "prod", "max", "min", *(("logsumexp", "linear") if floating else ())):
-            for width, staged in ((1, False), (16, False), (1, True)):
-                if kind != "linear" or not staged:
-                    name = f"scan/{kind}_{dtype}_{width}{'_staged' * staged}"
-                    yield name, partial(scan._program, kind, dtype, width, staged)
+            for width in (1, 16):
+                build = partial(scan._program, kind, dtype, "scan", "scan_levels", WIDTH=width)
+                yield f"scan/{kind}_{dtype}_{width}", build
             if kind != "linear":
-                yield f"scan_rows/{kind}_{dtype}", partial(scan._row_program, kind, dtype, 16)
+                build = partial(scan._program, kind, dtype, "scan_rows", GROUP=64, STRETCH=16)
+                yield f"scan_rows/{kind}_{dtype}", build
         if itemsize(dtype) < 8:
             yield f"sort_rows/{dtype}", partial(sort._row_program, dtype, 512)
         for first, final in ((True, False), (False, False), (False, True)):
-            yield f"sort_blocks/{dtype}_{int(first)}{int(final)}", partial(sort._block_program, dtype, first, final)
+            for alone in (False, True):
+                name = f"sort_blocks/{dtype}_{int(first)}{int(final)}{'_values' * alone}"
+                yield name, partial(sort._block_program, dtype, 256, first, final, alone)
         for name in ("cpu", "gpu"):
             for program in ("sort", "search"):
                 yield f"{program}/{dtype}_{name}", partial(sort._program, dtype, DEVICES[name], program)
-            yield f"select/{dtype}_{name}", partial(select._program, dtype, name == "cpu")
+            alone = select._ALONE if name == "cpu" else ()
+            yield f"select/{dtype}_{name}", partial(select._program, dtype, ("select",), *alone)
+        yield (
+            f"select_rows/{dtype}",
+            partial(select._program, dtype, ("group_sums", "select_rows"), ("GROUP", 256), ("EACH", 8)),
+        )
         for taps in (1, 2, 4) if dtype in ("float32", "float64") else (1,):
             yield f"resample/{dtype}_{taps}", partial(resample._program, dtype, taps)
         for kind in ("max", "avg", "max_grad", "avg_grad", "im2col", "col2im"):

@@ -341,7 +341,7 @@ def unique(
     if return_inverse or flat.requires_grad:  # only a sort with positions has a gradient
         values, order = sort(flat)
     else:
-        values = engine.sort("values", flat)
+        values = engine.sort("unstable", flat)
     if count == 0:
         empty = engine.empty((0,), "int64")
         found = [
@@ -350,10 +350,10 @@ def unique(
             *([empty] if return_counts else []),
         ]
         return tuple(found) if len(found) > 1 else values
-    other = ne(part(values, 0, 1, count - 1), part(values, 0, 0, count - 1))
-    starts = pad(add(true_positions("unique", other), 1), (1, 0))
-    found = [index_select(values, 0, starts)]
+    distinct, starts = engine.sort("runs", values)
+    found = [index_select(values, 0, starts) if values.requires_grad else distinct]
     if return_inverse:
+        other = ne(part(values, 0, 1, count - 1), part(values, 0, 0, count - 1))
         rank = pad(cumsum(other, 0), (1, 0))
         found.append(reshape(put_along_axis(rank, order, 0, (count,)), x.shape))
     if return_counts:

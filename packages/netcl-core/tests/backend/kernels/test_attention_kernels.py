@@ -221,10 +221,15 @@ def test_a_unit_whose_trial_fails_is_not_used(engine: Any, monkeypatch: pytest.M
         trials.append(name)
         return False
 
-    profile = profile_of(engine.queue)
+    profile, known = profile_of(engine.queue), {unit: UNITS[unit] for unit in ("mma", "mma_3")}
+
+    def seen_on(every_device: bool) -> None:
+        for unit, row in known.items():
+            monkeypatch.setitem(UNITS, unit, row._replace(may_have=lambda profile: every_device))
+
+    seen_on(False)
     assert matrix_units.attention_unit_of(profile) is None
-    for unit in ("mma", "mma_3"):
-        monkeypatch.setitem(UNITS, unit, UNITS[unit]._replace(may_have=lambda profile: True))
+    seen_on(True)
     monkeypatch.setattr(matrix_units, "verdict", refused)
     assert matrix_units.attention_unit_of(profile) is None
     assert trials == ["attention_mma"]

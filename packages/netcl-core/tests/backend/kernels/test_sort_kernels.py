@@ -21,8 +21,12 @@ EXTENTS = [257, 512, 513, 1500, 4096, 4097, 8192, 10001]
 def gpu(engine: Any) -> Iterator[Any]:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
+    from netcl.core.backend.opencl import templates
+
     with masked(engine.handle, is_cpu=False, local_mem_size=48 * 1024) as handle, device(handle):
-        yield engine_for(handle)
+        seen = engine_for(handle)
+        vars(seen)["_traits"] = templates.traits(seen)._replace(units=1)  # eight chunks for all rows
+        yield seen
 
 
 @pytest.fixture(params=EXTENTS)
@@ -42,7 +46,7 @@ def test_rows_of_floats_are_sorted_stably(gpu: Any, extent: int, descending: boo
     log = launch_log(gpu.queue)
     log.clear()
     values, indices = gpu.sort("sort", gpu.tensor(x, "float32"), size=extent, descending=descending)
-    assert ("sort_rows" if extent <= 4096 else "block_scatter") in log
+    assert ("sort_rows" if extent <= 4096 else "chunk_scatter") in log
     assert "merge" not in log
     order = np.where(np.isnan(x), np.inf, x)
     ranks = np.unique(order, return_inverse=True)[1].reshape(x.shape) * 2 + np.isnan(x)
@@ -51,6 +55,9 @@ def test_rows_of_floats_are_sorted_stably(gpu: Any, extent: int, descending: boo
     found, expected = values.numpy(), np.take_along_axis(x, wanted, -1)
     assert np.array_equal(found, expected, equal_nan=True)
     assert np.array_equal(np.signbit(found)[~np.isnan(found)], np.signbit(expected)[~np.isnan(found)])
+    alone = gpu.sort("unstable", gpu.tensor(x, "float32")).numpy()
+    assert np.array_equal(alone, np.sort(x, -1), equal_nan=True)
+    assert (np.signbit(alone) & (alone == 0)).sum() == (np.signbit(x) & (x == 0)).sum()  # each zero has its sign
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "int16", "uint32", "bfloat16"])
@@ -63,11 +70,13 @@ def test_long_rows_of_other_dtypes(gpu: Any, dtype: str, monkeypatch: pytest.Mon
     log = launch_log(gpu.queue)
     log.clear()
     values, indices = gpu.sort("sort", gpu.tensor(x, dtype), size=5000)
-    assert "block_scatter" in log
+    assert "chunk_scatter" in log
     wanted = np.argsort(x, -1, kind="stable")
     assert np.array_equal(indices.numpy(), wanted)
     found = values.numpy() if dtype == "int64" else values.float().numpy()
     assert np.array_equal(found, np.take_along_axis(x, wanted, -1))
+    alone = gpu.sort("unstable", gpu.tensor(x, dtype))
+    assert np.array_equal(alone.numpy() if dtype == "int64" else alone.float().numpy(), found)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "float16", "bfloat16", "bool"])
@@ -98,9 +107,13 @@ def test_long_rows_need_a_group_and_local_memory() -> None:
 
     gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024)
     long = sort._LEAST_BLOCKS
-    for extent, size, seen, expected in (
-        (long, 4, gpu, True), (long, 8, gpu, True), (long - 1, 4, gpu, False),
-        (long, 4, gpu._replace(local_memory=32 * 1024), True), (long, 8, gpu._replace(local_memory=32 * 1024), False),
-        (long, 4, gpu._replace(group=128), False), (long, 4, gpu._replace(is_cpu=True), False),
+    for rows, extent, element, seen, expected in (
+        (1, long, 8, gpu, (256, 1, long, 8, 2048)), (1, long, 16, gpu, (128, 1, long, 16, 1024)),
+        (30, 5 * long, 4, gpu, (256, 30, 5 * long, 1, 5 * long)), (9, long, 8, gpu, (256, 9, long, 4, 4096)),
+        (1, long - 1, 8, gpu, None), (1, long, 8, gpu._replace(local_memory=24 * 1024), None),
+        (1, long, 8, gpu._replace(group=128), None), (1, long, 8, gpu._replace(is_cpu=True), None),
     ):  # fmt: skip
-        assert sort._sorts_blocks(extent, size, seen) == expected, (extent, size, seen)
+        assert sort._block_sort(rows, extent, element, seen) == (expected and sort._BlockSort(*expected)), (
+            rows,
+            extent,
+        )

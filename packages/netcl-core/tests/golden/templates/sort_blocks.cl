@@ -11,7 +11,7 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// The elements of sorts: a key (see sort_keys.py) and the position that it came from.
+// The elements of sorts: a key (see sort_keys.py) and, unless VALUES_ONLY, the position that it came from.
 
 #define SIGN 0x80000000U
 #define KEY_MASK 0xffffffffUL
@@ -29,6 +29,19 @@ static inline REAL value_of(const ulong key) {
 
 
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
+#define WIDE 1
+#endif
+
+#ifdef VALUES_ONLY
+#ifdef WIDE
+typedef ulong element;
+#else
+typedef uint element;
+#endif
+#define KEY(e) (e)
+#define ELEMENT(key, index) ((element)(key))
+#define LAST ((element)KEY_MASK)
+#elif defined(WIDE)
 typedef ulong2 element;
 #define KEY(e) ((e).x)
 #define INDEX_OF(e) ((e).y)
@@ -44,132 +57,177 @@ typedef ulong element;  // the key above the position
 #define BEFORE(a, b) ((a) < (b))
 #endif
 
-// The counts of a pass of radix sort in local memory: of digits of four bits, by GROUP work-items with EIGHT elements each.
+// The sum of `own` over the work-items up to this one of N, in `all` (Hillis and Steele: Data parallel algorithms. Communications of
+// the ACM 29, 1986, by steps of four). `sums` has room for 2 * N; sums[now + i] is the sum up to work-item i afterwards.
+#define SUM_UP(sums, N, item, own, all, now) \
+    uint all = (own), now = 0; \
+    sums[item] = all; \
+    barrier(CLK_LOCAL_MEM_FENCE); \
+    for (uint far = 1; far < (N); far *= 4) { \
+        if (item >= far) all += sums[now + item - far]; \
+        if (item >= 2 * far) all += sums[now + item - 2 * far]; \
+        if (item >= 3 * far) all += sums[now + item - 3 * far]; \
+        now = (N) - now; \
+        sums[now + item] = all; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+    }
+
+// The places of digits of four bits in a pass of radix sort in local memory, by GROUP work-items with EIGHT elements each
+// (Satish, Harris and Garland: Designing efficient sorting algorithms for manycore GPUs. IPDPS 2009).
 
 #define EIGHT 8
-#define DIGITS 16
 #define ALL (GROUP * EIGHT)
 
-// Turns counts of digits into the sums of the counts before; DIGITS of them belong to a work-item.
-static inline void add_up(__local ushort* counts, __local ushort* sums, const uint item) {
-    __local ushort16* own = (__local ushort16*)counts + item;
-    const ushort16 c = *own;
-    ushort before[DIGITS];
-    ushort sum = 0;
-#define ADD(i, c) before[i] = sum, sum += c;
-    ADD(0, c.s0) ADD(1, c.s1) ADD(2, c.s2) ADD(3, c.s3) ADD(4, c.s4) ADD(5, c.s5) ADD(6, c.s6) ADD(7, c.s7)
-    ADD(8, c.s8) ADD(9, c.s9) ADD(10, c.sa) ADD(11, c.sb) ADD(12, c.sc) ADD(13, c.sd) ADD(14, c.se) ADD(15, c.sf)
-    uint now = 0;  // of the two sets of sums
-    ushort all = sum;
-    sums[item] = all;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint far = 1; far < GROUP; far *= 2) {
-        if (item >= far) all += sums[now + item - far];
-        now = GROUP - now;
-        sums[now + item] = all;
-        barrier(CLK_LOCAL_MEM_FENCE);
+// Counts a work-item's digits, in sixteen counters of four bits; before[k] of its own digits before k are the same. Counts of the
+// digits d and d + 8 share a word of `counts`.
+static inline void count_digits(const uint* digits, uchar* before, __local uint* counts, const uint item) {
+    ulong tally = 0;
+    #pragma unroll
+    for (uint k = 0; k < EIGHT; k++) {
+        const uint at = digits[k] * 4;
+        before[k] = tally >> at & 15;
+        tally += 1UL << at;
     }
-    const ushort16 others = (ushort16)(ushort)(all - sum);
-    *own = others + (ushort16)(before[0], before[1], before[2], before[3], before[4], before[5], before[6], before[7], before[8],
-                               before[9], before[10], before[11], before[12], before[13], before[14], before[15]);
+    #pragma unroll
+    for (uint d = 0; d < 8; d++) counts[d * GROUP + item] = (uint)(tally >> 4 * d & 15) | (uint)(tally >> (4 * d + 32) & 15) << 16;
 }
 
-// Stable radix sort of long rows by digits of eight bits, the least significant first (LSD), for devices with work-groups. A pass
-// has three steps: `block_counts` counts the digits of each block of ALL elements, a scan of the counts, digit by digit and
-// block by block, gives where each block's elements with a digit go, and `block_scatter` sorts a block by the digit in local
-// memory and writes its runs of equal digits there.
+// The place of a work-item's first element with a digit, once `add_up` has been called.
+#define PLACE_OF(counts, digit, item) (counts[((digit) & 7) * GROUP + (item)] >> ((digit) >> 3) * 16 & 0xffff)
+
+// Turns counts into the sums of the counts before, digit by digit and work-item by work-item. `sums` has room for 2 * GROUP.
+static inline void add_up(__local uint* counts, __local uint* sums, const uint item) {
+    __local uint8* own = (__local uint8*)counts + item;
+    const uint8 c = *own;
+    const uint s1 = c.s0 + c.s1, s2 = s1 + c.s2, s3 = s2 + c.s3, s4 = s3 + c.s4, s5 = s4 + c.s5, s6 = s5 + c.s6, sum = s6 + c.s7;
+    SUM_UP(sums, GROUP, item, sum, all, now)
+    // The digits from 8 on come after all elements with smaller ones.
+    const uint others = all - sum + (sums[now + GROUP - 1] << 16);
+    *own = (uint8)(others) + (uint8)(0, c.s0, s1, s2, s3, s4, s5, s6);
+}
+
+// A work-item's eight elements, by one access: single ones would be in the same banks.
+#define TAKE_EIGHT(own, n) \
+    own[0] = n.s0, own[1] = n.s1, own[2] = n.s2, own[3] = n.s3, own[4] = n.s4, own[5] = n.s5, own[6] = n.s6, own[7] = n.s7;
+
+// Stable radix sort of long rows by digits of eight bits, the least significant first (LSD), for devices with work-groups. A row
+// has chunks of `blocks` blocks of ALL elements. A pass has three steps: `chunk_counts` counts the digits of each chunk, a scan of
+// the counts, digit by digit and chunk by chunk, gives where each chunk's elements with a digit go, and `chunk_scatter` sorts
+// block after block by the digit in local memory and writes its runs of equal digits there.
 //
-// The first pass makes elements (sort_elements.cl) of x, the last one writes values and positions.
+// The first pass makes elements (sort_elements.cl) of x, the last one writes values and, unless VALUES_ONLY, positions.
 
 typedef struct {
-    long extent, blocks, shift;
+    long extent, chunks, length, shift;
     ulong flip;
 } digits;
 
 #define RADIX 256
 #if FIRST
 #define SOURCE __global const STORAGE* restrict from
-#define TAKEN(i) ELEMENT((key_of(LOAD(from, row + begin + (i))) ^ g.flip) & KEY_MASK, (ulong)(begin + (i)))
+#define TAKEN(i) ELEMENT((key_of(LOAD(from, row + (i))) ^ g.flip) & KEY_MASK, (ulong)(i))
 #else
 #define SOURCE __global const element* restrict from
-#define TAKEN(i) from[row + begin + (i)]
+#define TAKEN(i) from[row + (i)]
 #endif
 #define DIGIT(e) ((uint)(KEY(e) >> g.shift) & (RADIX - 1))
 
-// Block `block` of row `number`, of which `count` elements are there.
-#define BLOCK \
+// Elements from `head` to `tail` of row `number`.
+#define CHUNK \
     const uint item = get_local_id(0); \
-    const long number = get_group_id(0) / g.blocks, block = get_group_id(0) % g.blocks; \
-    const long row = number * g.extent, begin = block * ALL; \
-    const uint count = min((long)ALL, g.extent - begin)
+    const long number = get_group_id(0) / g.chunks, chunk = get_group_id(0) % g.chunks; \
+    const long row = number * g.extent, head = chunk * g.length, tail = min(g.extent, head + g.length)
+
+#define COUNT_OF(d) ((number * RADIX + (d)) * g.chunks + chunk)
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void block_counts(SOURCE, __global int* restrict counts, const digits g) {
+void chunk_counts(SOURCE, __global int* restrict counts, const digits g) {
     __local uint found[RADIX];
-    BLOCK;
+    CHUNK;
     for (uint d = item; d < RADIX; d += GROUP) found[d] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = item; i < count; i += GROUP) {
+    for (long i = head + item; i < tail; i += GROUP) {
         const element e = TAKEN(i);
         atomic_inc(&found[DIGIT(e)]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = item; d < RADIX; d += GROUP) counts[(number * RADIX + d) * g.blocks + block] = found[d];
+    for (uint d = item; d < RADIX; d += GROUP) counts[COUNT_OF(d)] = found[d];
 }
 
-#if FINAL
-#define TARGET __global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices
-#else
+#if !FINAL
 #define TARGET __global element* restrict to
+#elif defined(VALUES_ONLY)
+#define TARGET __global STORAGE* restrict values
+#else
+#define TARGET __global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices
 #endif
 
+// Padded, so that accesses of EIGHT elements in a row by each work-item are to different banks.
+#define STAGE(i) ((i) + (i) / EIGHT)
+#define DIGIT_OF(word) ((word) >> 16)
+
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void block_scatter(SOURCE, __global const int* restrict counts, __global const int* restrict sums_of_counts, TARGET, const digits g) {
-    __local element shared[ALL];
-    __local ushort counts_[DIGITS * GROUP] __attribute__((aligned(32)));
-    __local ushort sums_[2 * GROUP];
-    __local uint base[RADIX], start[RADIX];
+void chunk_scatter(SOURCE, __global const int* restrict counts, __global const int* restrict sums_of_counts, TARGET, const digits g) {
+    __local element shared[STAGE(ALL)];
+    __local uint words[ALL] __attribute__((aligned(32)));  // of each element the digit, above its place in `shared`
+    __local uint places_[8 * GROUP] __attribute__((aligned(32)));
+    __local uint sums_[2 * GROUP];
+    __local int base[RADIX];
     // PoCL 3.0: see matrix_unit_mma_twin.cl.
-    __local ushort* own_counts = counts_ + min((int)g.blocks, 0);
-    __local ushort* sums = sums_ + min((int)g.blocks, 0);
-    BLOCK;
-    for (uint d = item; d < RADIX; d += GROUP) {
-        const long at = (number * RADIX + d) * g.blocks + block;
-        base[d] = sums_of_counts[at] - counts[at];
-    }
-    for (uint i = item; i < ALL; i += GROUP) shared[i] = i < count ? TAKEN(i) : LAST;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    element e[EIGHT];
-    ushort before[EIGHT];
-    for (uint half_digit = 0; half_digit < 8; half_digit += 4) {
-        #pragma unroll
-        for (uint k = 0; k < EIGHT; k++) e[k] = shared[item * EIGHT + k];
-        for (uint d = 0; d < DIGITS; d++) own_counts[d * GROUP + item] = 0;
-        #pragma unroll
-        for (uint k = 0; k < EIGHT; k++) before[k] = own_counts[(DIGIT(e[k]) >> half_digit & 15) * GROUP + item]++;
+    __local uint* places = places_ + min((int)g.chunks, 0);
+    __local uint* sums = sums_ + min((int)g.chunks, 0);
+    CHUNK;
+    for (uint d = item; d < RADIX; d += GROUP) base[d] = sums_of_counts[COUNT_OF(d)] - counts[COUNT_OF(d)];
+    for (long begin = head; begin < tail; begin += ALL) {
+        const uint count = min((long)ALL, tail - begin);
+        for (uint i = item; i < ALL; i += GROUP) shared[STAGE(i)] = i < count ? TAKEN(begin + i) : LAST;
         barrier(CLK_LOCAL_MEM_FENCE);
-        add_up(own_counts, sums, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
+        uint word[EIGHT], nibble[EIGHT];
+        uchar before[EIGHT];
         #pragma unroll
-        for (uint k = 0; k < EIGHT; k++) shared[own_counts[(DIGIT(e[k]) >> half_digit & 15) * GROUP + item] + before[k]] = e[k];
+        for (uint k = 0; k < EIGHT; k++) word[k] = DIGIT(shared[STAGE(item * EIGHT + k)]) << 16 | (item * EIGHT + k);
+        for (uint shift = 16; shift < 24; shift += 4) {
+            #pragma unroll
+            for (uint k = 0; k < EIGHT; k++) nibble[k] = word[k] >> shift & 15;
+            count_digits(nibble, before, places, item);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            add_up(places, sums, item);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            #pragma unroll
+            for (uint k = 0; k < EIGHT; k++) words[PLACE_OF(places, nibble[k], item) + before[k]] = word[k];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            const uint8 next = ((__local const uint8*)words)[item];
+            TAKE_EIGHT(word, next)
+        }
+        // A run of equal digits, from i on, goes to base[d] + i in all, with what this subtracts.
+        for (uint i = item; i < count; i += GROUP) {
+            const uint d = DIGIT_OF(words[i]);
+            if (i == 0 || d != DIGIT_OF(words[i - 1])) base[d] -= i;
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    for (uint i = item; i < count; i += GROUP) {
-        const uint d = DIGIT(shared[i]);
-        if (i == 0 || d != DIGIT(shared[i - 1])) start[d] = i;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = item; i < count; i += GROUP) {
-        const element one = shared[i];
-        const uint d = DIGIT(one);
-        const long p = row + base[d] + (i - start[d]);
-#if FINAL
-        const ulong key = (KEY(one) ^ g.flip) & KEY_MASK;
-        indices[p] = INDEX_OF(one);
-        if (TELLS(key)) STORE(value_of(key), values, p);
-        else STORE(LOAD(x, row + (long)INDEX_OF(one)), values, p);
+        for (uint i = item; i < count; i += GROUP) {
+            const uint word = words[i];
+            const element one = shared[STAGE(word & 0xffff)];
+            const long p = row + (base[DIGIT_OF(word)] + (int)i);
+#if !FINAL
+            to[p] = one;
 #else
-        to[p] = one;
+            const ulong key = (KEY(one) ^ g.flip) & KEY_MASK;
+#ifdef VALUES_ONLY
+            STORE(value_of(key), values, p);
+#else
+            indices[p] = INDEX_OF(one);
+            if (TELLS(key)) STORE(value_of(key), values, p);
+            else STORE(LOAD(x, row + (long)INDEX_OF(one)), values, p);
 #endif
+#endif
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        // The next block's elements follow.
+        for (uint i = item; i < count; i += GROUP) {
+            const uint d = DIGIT_OF(words[i]);
+            if (i + 1 == count || d != DIGIT_OF(words[i + 1])) base[d] += i + 1;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

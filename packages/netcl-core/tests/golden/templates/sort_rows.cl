@@ -9,42 +9,61 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// The counts of a pass of radix sort in local memory: of digits of four bits, by GROUP work-items with EIGHT elements each.
+// The sum of `own` over the work-items up to this one of N, in `all` (Hillis and Steele: Data parallel algorithms. Communications of
+// the ACM 29, 1986, by steps of four). `sums` has room for 2 * N; sums[now + i] is the sum up to work-item i afterwards.
+#define SUM_UP(sums, N, item, own, all, now) \
+    uint all = (own), now = 0; \
+    sums[item] = all; \
+    barrier(CLK_LOCAL_MEM_FENCE); \
+    for (uint far = 1; far < (N); far *= 4) { \
+        if (item >= far) all += sums[now + item - far]; \
+        if (item >= 2 * far) all += sums[now + item - 2 * far]; \
+        if (item >= 3 * far) all += sums[now + item - 3 * far]; \
+        now = (N) - now; \
+        sums[now + item] = all; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+    }
+
+// The places of digits of four bits in a pass of radix sort in local memory, by GROUP work-items with EIGHT elements each
+// (Satish, Harris and Garland: Designing efficient sorting algorithms for manycore GPUs. IPDPS 2009).
 
 #define EIGHT 8
-#define DIGITS 16
 #define ALL (GROUP * EIGHT)
 
-// Turns counts of digits into the sums of the counts before; DIGITS of them belong to a work-item.
-static inline void add_up(__local ushort* counts, __local ushort* sums, const uint item) {
-    __local ushort16* own = (__local ushort16*)counts + item;
-    const ushort16 c = *own;
-    ushort before[DIGITS];
-    ushort sum = 0;
-#define ADD(i, c) before[i] = sum, sum += c;
-    ADD(0, c.s0) ADD(1, c.s1) ADD(2, c.s2) ADD(3, c.s3) ADD(4, c.s4) ADD(5, c.s5) ADD(6, c.s6) ADD(7, c.s7)
-    ADD(8, c.s8) ADD(9, c.s9) ADD(10, c.sa) ADD(11, c.sb) ADD(12, c.sc) ADD(13, c.sd) ADD(14, c.se) ADD(15, c.sf)
-    uint now = 0;  // of the two sets of sums
-    ushort all = sum;
-    sums[item] = all;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint far = 1; far < GROUP; far *= 2) {
-        if (item >= far) all += sums[now + item - far];
-        now = GROUP - now;
-        sums[now + item] = all;
-        barrier(CLK_LOCAL_MEM_FENCE);
+// Counts a work-item's digits, in sixteen counters of four bits; before[k] of its own digits before k are the same. Counts of the
+// digits d and d + 8 share a word of `counts`.
+static inline void count_digits(const uint* digits, uchar* before, __local uint* counts, const uint item) {
+    ulong tally = 0;
+    #pragma unroll
+    for (uint k = 0; k < EIGHT; k++) {
+        const uint at = digits[k] * 4;
+        before[k] = tally >> at & 15;
+        tally += 1UL << at;
     }
-    const ushort16 others = (ushort16)(ushort)(all - sum);
-    *own = others + (ushort16)(before[0], before[1], before[2], before[3], before[4], before[5], before[6], before[7], before[8],
-                               before[9], before[10], before[11], before[12], before[13], before[14], before[15]);
+    #pragma unroll
+    for (uint d = 0; d < 8; d++) counts[d * GROUP + item] = (uint)(tally >> 4 * d & 15) | (uint)(tally >> (4 * d + 32) & 15) << 16;
 }
+
+// The place of a work-item's first element with a digit, once `add_up` has been called.
+#define PLACE_OF(counts, digit, item) (counts[((digit) & 7) * GROUP + (item)] >> ((digit) >> 3) * 16 & 0xffff)
+
+// Turns counts into the sums of the counts before, digit by digit and work-item by work-item. `sums` has room for 2 * GROUP.
+static inline void add_up(__local uint* counts, __local uint* sums, const uint item) {
+    __local uint8* own = (__local uint8*)counts + item;
+    const uint8 c = *own;
+    const uint s1 = c.s0 + c.s1, s2 = s1 + c.s2, s3 = s2 + c.s3, s4 = s3 + c.s4, s5 = s4 + c.s5, s6 = s5 + c.s6, sum = s6 + c.s7;
+    SUM_UP(sums, GROUP, item, sum, all, now)
+    // The digits from 8 on come after all elements with smaller ones.
+    const uint others = all - sum + (sums[now + GROUP - 1] << 16);
+    *own = (uint8)(others) + (uint8)(0, c.s0, s1, s2, s3, s4, s5, s6);
+}
+
+// A work-item's eight elements, by one access: single ones would be in the same banks.
+#define TAKE_EIGHT(own, n) \
+    own[0] = n.s0, own[1] = n.s1, own[2] = n.s2, own[3] = n.s3, own[4] = n.s4, own[5] = n.s5, own[6] = n.s6, own[7] = n.s7;
 
 // Stable sort of short rows of keys of 32 bits (see sort_keys.py): a work-group of GROUP work-items sorts a row of at most
 // GROUP * EIGHT elements in local memory by their digits of four bits, the least significant first (LSD radix sort).
-//
-// A pass counts each work-item's digits, and adds up the counts digit by digit and work-item by work-item: the sum before a count is
-// the place of the first element with that digit of that work-item (Satish, Harris and Garland: Designing efficient sorting
-// algorithms for manycore GPUs. IPDPS 2009).
 
 #define SIGN 0x80000000U
 #define KEY_MASK 0xffffffffUL
@@ -66,48 +85,45 @@ typedef struct {
     ulong flip;
 } row_sorting;
 
-// A work-item's eight elements, by one access of 32 bytes and one of 16: single ones would be in the same banks.
-#define TAKE(own, n) \
-    own[0] = n.s0, own[1] = n.s1, own[2] = n.s2, own[3] = n.s3, own[4] = n.s4, own[5] = n.s5, own[6] = n.s6, own[7] = n.s7;
-
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void sort_rows(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
                const row_sorting g) {
     __local uint keys[ALL] __attribute__((aligned(32)));
     __local ushort places[ALL] __attribute__((aligned(16)));
-    __local ushort counts_[DIGITS * GROUP] __attribute__((aligned(32)));
-    __local ushort sums_[2 * GROUP];
+    __local uint counts_[8 * GROUP] __attribute__((aligned(32)));
+    __local uint sums_[2 * GROUP];
     // PoCL 3.0: see matrix_unit_mma_twin.cl.
-    __local ushort* counts = counts_ + min((int)g.extent, 0);
-    __local ushort* sums = sums_ + min((int)g.extent, 0);
+    __local uint* counts = counts_ + min((int)g.extent, 0);
+    __local uint* sums = sums_ + min((int)g.extent, 0);
     const uint item = get_local_id(0), extent = g.extent;
     const long row = get_group_id(0) * g.extent;
     for (uint i = item; i < ALL; i += GROUP) keys[i] = i < extent ? (uint)((key_of(LOAD(x, row + i)) ^ g.flip) & KEY_MASK) : 0xffffffffU;
     barrier(CLK_LOCAL_MEM_FENCE);
-    uint key[EIGHT];
-    ushort place[EIGHT], before[EIGHT];
+    uint key[EIGHT], digits[EIGHT];
+    ushort place[EIGHT];
+    uchar before[EIGHT];
     #pragma unroll
     for (uint k = 0; k < EIGHT; k++) place[k] = item * EIGHT + k;
     const uint8 first_keys = ((__local const uint8*)keys)[item];
-    TAKE(key, first_keys)
+    TAKE_EIGHT(key, first_keys)
     for (uint shift = 0; shift < 32; shift += 4) {
-        for (uint d = 0; d < DIGITS; d++) counts[d * GROUP + item] = 0;
         #pragma unroll
-        for (uint k = 0; k < EIGHT; k++) before[k] = counts[(key[k] >> shift & 15) * GROUP + item]++;
+        for (uint k = 0; k < EIGHT; k++) digits[k] = key[k] >> shift & 15;
+        count_digits(digits, before, counts, item);
         barrier(CLK_LOCAL_MEM_FENCE);
         add_up(counts, sums, item);
         barrier(CLK_LOCAL_MEM_FENCE);
         #pragma unroll
         for (uint k = 0; k < EIGHT; k++) {
-            const uint to = counts[(key[k] >> shift & 15) * GROUP + item] + before[k];
+            const uint to = PLACE_OF(counts, digits[k], item) + before[k];
             keys[to] = key[k];
             places[to] = place[k];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         const uint8 next_keys = ((__local const uint8*)keys)[item];
         const ushort8 next_places = ((__local const ushort8*)places)[item];
-        TAKE(key, next_keys)
-        TAKE(place, next_places)
+        TAKE_EIGHT(key, next_keys)
+        TAKE_EIGHT(place, next_places)
     }
     const long first = get_group_id(0) * g.kept;
     for (uint i = item; i < (uint)g.kept; i += GROUP) {

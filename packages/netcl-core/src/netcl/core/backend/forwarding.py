@@ -52,6 +52,7 @@ class KernelModules:
     resample: ModuleType
     scan: ModuleType
     sort: ModuleType
+    compaction: ModuleType
     ctc: ModuleType
     recurrence: ModuleType
     attention: ModuleType
@@ -130,7 +131,7 @@ class ForwardedCalls:
     conv = forwarded(DeviceBackend.conv, "conv")
     window = forwarded(DeviceBackend.window, "window")
     index = forwarded(DeviceBackend.index, "index")
-    nonzero = forwarded(DeviceBackend.nonzero, "index")
+    nonzero = forwarded(DeviceBackend.nonzero, "compaction")
     resample = forwarded(DeviceBackend.resample, "resample")
     scan = forwarded(DeviceBackend.scan, "scan")
     sort = forwarded(DeviceBackend.sort, "sort")

@@ -15,6 +15,7 @@ import numpy as np
 from netcl.core.backend import host_call, one_by_one
 from netcl.core.backend.cpu import (
     attention,
+    compaction,
     conv,
     copy,
     ctc,
@@ -61,6 +62,7 @@ class CPUBackend(ForwardedCalls):
         resample,
         scan,
         sort,
+        compaction,
         ctc,
         recurrence,
         attention,

@@ -141,10 +141,3 @@ def index(
     arrays = (x.array, indices.array, target.array, axis, engine.raise_flag, code if wrap else -code)
     engine.launch(_FUNCTIONS[kind], *arrays, *((x.dtype,) if kind.endswith("_grad") else ()))
     return target
-
-
-def nonzero(engine: Any, mask: TensorData) -> TensorData:
-    """Returns the flat positions of true elements in ``mask`` (bool), int64, in order. Their number is read on the
-    host.
-    """
-    return engine.tensor(np.flatnonzero(engine.read(mask)), "int64")  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from netcl.core.backend.cpu.compaction import runs
 from netcl.core.backend.cpu.storage import Array, widened
 from netcl.core.backend.host_sort import sort_values, sorted_rows, unique
 
@@ -75,10 +76,12 @@ def sort(
         values, indices = (engine.empty((*x.shape[:-1], size), dtype) for dtype in (x.dtype, "int64"))
         engine.launch(_sort, x.array, values.array, indices.array, descending, x.dtype)
         return values, indices
-    if kind == "values":
+    if kind in ("values", "unstable"):
         out = engine.empty(x.shape, x.dtype)
         engine.launch(_values, x.array, out.array, descending, x.dtype)
         return out
+    if kind == "runs":
+        return runs(engine, x)
     if kind == "unique":
         values, *others = unique(engine.read(x), partial(engine.read, x), x.dtype, wanted)
         return engine.tensor(values, x.dtype), *(engine.tensor(other, "int64") for other in others)

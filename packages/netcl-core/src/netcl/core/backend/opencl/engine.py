@@ -20,6 +20,7 @@ from netcl.core.backend.opencl.expressions.fast_path import warm_call
 from netcl.core.backend.opencl.expressions.relaxed import Relaxed, relaxed
 from netcl.core.backend.opencl.kernels import (
     attention,
+    compaction,
     copy,
     ctc,
     index,
@@ -83,6 +84,7 @@ class OpenCLBackend(ForwardedCalls):
         resample,
         scan,
         sort,
+        compaction,
         ctc,
         recurrence,
         attention,

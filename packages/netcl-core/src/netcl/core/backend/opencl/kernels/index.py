@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.backend.protocol import OUT_OF_RANGE
-from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 from netcl.core.expr.c_types import report
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 _COPIES = 64  # work-items of a CPU that copy rows
 _WALKERS = 1 << 16  # work-items of other devices that walk all indices
-_LISTERS = 1 << 14  # work-items of other devices that list what is true
 _WORD = 8  # bytes
 _GROUP = 128
 _GROUPS = (1 << 16) - 1  # groups in the second and the third dimension
@@ -253,27 +251,3 @@ class _Sum(NamedTuple):
 @lru_cache(maxsize=64)
 def _position(dtype: str, code: int) -> Expr:
     return cast(place_of(Load(0, dtype), Scalar("n", "int64"), code), "int32")
-
-
-def _nonzero_program() -> str:
-    return source(("nonzero",), ())
-
-
-def nonzero(engine: Any, mask: TensorData) -> TensorData:
-    """The flat positions of what is true in ``mask`` (bool), int64, in order. Their number is read on the host."""
-    host_read_allowed(engine)
-    device = traits(engine)
-    if mask.size == 0:
-        return engine.empty((0,), "int64")  # type: ignore[no-any-return]
-    block = max(per_work_item(mask.size, device), -(-mask.size // _LISTERS))
-    local = (1 if device.is_cpu else min(64, device.group),)
-    items = -(-mask.size // block // local[0]) * local[0]
-    text, sizes = _nonzero_program(), (np.int64(mask.size), np.int64(block))
-    counts = engine.empty((items,), "int64")
-    engine.launch(text, "count_true", (items,), local, [mask, counts, *sizes])
-    ends = np.cumsum(engine.read(counts))
-    out: TensorData = engine.empty((int(ends[-1]),), "int64")
-    if out.size:
-        starts = engine.tensor(np.concatenate(([0], ends[:-1])), "int64")
-        engine.launch(text, "list_true", (items,), local, [mask, starts, out, *sizes])
-    return out

@@ -17,9 +17,22 @@ _UNITS = 64  # work-items that share an axis on a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy
 _SHORTEST = 64  # positions that are worth a chunk of their own
 _WIDTH = 16  # columns side by side on a CPU
-_GROUP, _STRETCH = 64, 32  # work-items that carry so many positions each through local memory elsewhere
-_ROW_GROUP, _ROW_STRETCH = 128, (4, 8, 16)  # the same of a group that scans a row, by the row's length
-_ROW_BYTES = 1 << 15  # of local memory; extrema of float64 take 30,208
+_STRETCH = 16  # positions that a work-item of another device carries at a time
+_SHORT_ROW = 512  # positions of a row that a group of 32 work-items scans, which needs no waiting on many devices
+_ROW_BYTES = 1 << 14  # of local memory for such work-groups; extrema of float64 take 15,104
+_LONG_ROW = 1 << 13  # positions that are worth several work-groups
+_ROW_GROUPS = 16  # of them for each compute unit
+_MOST_CHUNKS = 1 << 11  # of a row; each work-group combines the totals before its own
+
+
+class _RowScan(NamedTuple):
+    """The scan of rows by work-groups of ``group`` work-items, each of which scans a chunk."""
+
+    group: int
+    rows: int
+    extent: int
+    chunks: int  # of a row
+    length: int  # of a chunk
 
 
 class _Level(NamedTuple):
@@ -32,20 +45,13 @@ class _Level(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _levels(
-    before: int, extent: int, after: int, reverse: bool, device: Traits, staged: bool
-) -> tuple[int, tuple[_Level, ...]]:
+def _levels(before: int, extent: int, after: int, reverse: bool, device: Traits) -> tuple[int, tuple[_Level, ...]]:
     """The columns of one work-item, and the passes: over x, over its totals, over theirs, until a chunk holds all."""
     width = min(_WIDTH, after) if device.is_cpu else 1
     width = _WIDTH if width == _WIDTH else 1  # two kernels, not one for each number of columns
     stretches = -(-after // width)
     levels: list[_Level] = []
     local = (1, 1) if device.is_cpu else None
-    if staged:
-        chunks = -(-extent // _STRETCH)
-        argument = struct(before, extent, 1, _STRETCH, chunks, 1, int(reverse))
-        levels.append(_Level(chunks, (before * -(-chunks // _GROUP) * _GROUP,), argument, (_GROUP,)))
-        extent, reverse = chunks, False
     while not levels or levels[-1].chunks > 1:
         wanted = max(1, (_UNITS if device.is_cpu else _THREADS) // max(before * stretches, 1))
         length = min(extent, max(_SHORTEST, -(-extent // wanted)))
@@ -58,35 +64,24 @@ def _levels(
 
 
 @lru_cache(maxsize=256)
-def _program(kind: str, dtype: str, width: int, staged: bool) -> str:
+def _program(kind: str, dtype: str, *names: str, **numbers: int) -> str:
+    """The text of a program of the templates ``names``, in which ``numbers`` are defined."""
     dtype = "uint8" if dtype == "bool" else dtype
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("WIDTH", width)]
-    if staged:
-        defines += [("GROUP", _GROUP), ("STRETCH", _STRETCH)]
-    names = ("storage", "scan_walk", "scan", *(("scan_staged",) if staged else ()), "scan_levels")
-    return filled(source(names, tuple(defines)), scan_parts(kind, exact=not is_floating(dtype)))
-
-
-@lru_cache(maxsize=256)
-def _row_program(kind: str, dtype: str, stretch: int) -> str:
-    """The text of the kernel that scans rows by a work-group each."""
-    dtype = "uint8" if dtype == "bool" else dtype
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("GROUP", _ROW_GROUP), ("STRETCH", stretch))
-    text = source(("storage", "scan_walk", "scan_rows"), defines)
+    text = source(("storage", "scan_walk", *names), ((f"DTYPE_{dtype.upper()}", 1), *numbers.items()))
     return filled(text, scan_parts(kind, exact=not is_floating(dtype)))
 
 
-def _stretch(kind: str, before: int, extent: int, after: int, device: Traits) -> int:
-    """The positions that a work-item carries in the scan of a row by a work-group; 0 if rows are not scanned so: if
-    they are short, or too few to keep the device busy.
-    """
-    if device.is_cpu or device.group < _ROW_GROUP or device.local_memory < _ROW_BYTES:
-        return 0
-    if after != 1 or kind == "linear" or extent < _SHORTEST:
-        return 0
-    if before < device.units and extent > _ROW_GROUP * _ROW_STRETCH[-1]:
-        return 0
-    return next((one for one in _ROW_STRETCH if extent <= _ROW_GROUP * one), _ROW_STRETCH[-1])
+@lru_cache(maxsize=512)
+def _row_scan(before: int, extent: int, device: Traits) -> _RowScan | None:
+    """The scan of rows by work-groups; None if rows are short, or the device has no room for it."""
+    if device.is_cpu or device.group < 64 or device.local_memory < _ROW_BYTES or not _SHORTEST <= extent < 1 << 32:
+        return None
+    group, chunks = 32 if extent <= _SHORT_ROW else 64, 1
+    block = group * _STRETCH
+    if extent >= _LONG_ROW:
+        chunks = max(1, min(_MOST_CHUNKS, device.units * _ROW_GROUPS // before))
+    length = -(-extent // (chunks * block)) * block
+    return _RowScan(group, before, extent, -(-extent // length), length)
 
 
 def scan(
@@ -108,31 +103,41 @@ def scan(
     if x.size == 0:
         return (out, *indices) if extremum else out
     device = traits(engine)
-    stretch = _stretch(kind, before, extent, after, device)
-    if stretch:
-        argument = struct(before, extent, 1, stretch, 1, 1, int(reverse))
-        text = _row_program(kind, x.dtype, stretch)
-        engine.launch(text, "row_scan", (before * _ROW_GROUP,), (_ROW_GROUP,), [x, out, *indices, argument])
+    rows = _row_scan(before, extent, device) if after == 1 and kind != "linear" else None
+    if rows:
+        _scan_rows(engine, kind, x, [out, *indices], rows, reverse)
         return (out, *indices) if extremum else out
-    staged = not device.is_cpu and device.group >= _GROUP and after == 1 and extent >= _GROUP * _STRETCH
-    staged = staged and kind != "linear"  # which has two operands to carry
-    width, levels = _levels(before, extent, after, reverse, device, staged)
-    text = _program(kind, x.dtype, width, staged)
-    stage = "staged_" if staged else ""
+    width, levels = _levels(before, extent, after, reverse, device)
+    text = _program(kind, x.dtype, "scan", "scan_levels", WIDTH=width)
 
     def launch(name: str, level: _Level, *buffers: Any) -> None:
         engine.launch(text, name, level.size, level.local, [*buffers, level.argument])
 
     operands = [x] if other is None else [x, other]
-    # Two numbers for each total, of which an index is the largest.
-    words = 16 if extremum else 2 * max(itemsize(x.dtype), 4)
-    totals = [engine.empty((before * level.chunks * after * words // 4,), "int32") for level in levels[:-1]]
+    totals = [_states(engine, kind, x, before * level.chunks * after) for level in levels[:-1]]
     if totals:
-        launch(stage + "totals", levels[0], *operands, totals[0])
+        launch("totals", levels[0], *operands, totals[0])
     for level, source_totals, target in zip(levels[1:], totals, totals[1:]):
         launch("fold", level, source_totals, target)
     for depth in range(len(totals) - 1, -1, -1):
         above = totals[min(depth + 1, len(totals) - 1)]  # of the topmost it is not read: a single chunk has no carry
         launch("spread", levels[depth + 1], totals[depth], above)
-    launch(stage + "scan", levels[0], *operands, totals[0] if totals else out, out, *indices)
+    launch("scan", levels[0], *operands, totals[0] if totals else out, out, *indices)
     return (out, *indices) if extremum else out
+
+
+def _scan_rows(engine: Any, kind: str, x: TensorData, results: list[TensorData], how: _RowScan, reverse: bool) -> None:
+    text = _program(kind, x.dtype, "scan_rows", GROUP=how.group, STRETCH=_STRETCH)
+    argument = struct(how.rows, how.extent, 1, how.length, how.chunks, 1, int(reverse))
+    chunks = how.rows * how.chunks
+    size, local, totals = (chunks * how.group,), (how.group,), results[0]  # of a single chunk totals are not read
+    if how.chunks > 1:
+        totals = _states(engine, kind, x, chunks)
+        engine.launch(text, "row_totals", size, local, [x, totals, argument])
+    engine.launch(text, "row_scan", size, local, [x, totals, *results, argument])
+
+
+def _states(engine: Any, kind: str, x: TensorData, count: int) -> TensorData:
+    """Memory for ``count`` states: two numbers each, of which an index is the largest."""
+    words = 4 if kind in ("max", "min") else 2 * max(itemsize(x.dtype), 4) // 4
+    return engine.empty((count * words,), "int32")  # type: ignore[no-any-return]

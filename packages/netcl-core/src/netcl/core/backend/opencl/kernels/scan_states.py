@@ -91,7 +91,7 @@ _STATES = {
 
 
 def scan_parts(kind: str, exact: bool) -> dict[str, str]:
-    """The parts of scan.cl, scan_staged.cl and scan_rows.cl for sums and so on of ``kind``; ``exact``: of integers."""
+    """The parts of scan.cl and scan_rows.cl for sums and so on of ``kind``; ``exact``: of integers."""
     state = _EXACT[kind] if exact and kind in _EXACT else _STATES[kind]
     operands = ["x", "factors"] if kind == "linear" else ["x"]
     extremum = kind in ("max", "min")
@@ -107,7 +107,6 @@ def scan_parts(kind: str, exact: bool) -> dict[str, str]:
     return {
         "state": "\n".join(f"#define {name} {text}".replace("\n", " \\\n") for name, text in macros.items()),
         "indices": "__global long* restrict indices," * extremum,
-        "index": "indices[origin + (long)i * step] = b;" * extremum,
         "places": "__local uint places[GROUP * (STRETCH + 1)];" * extremum,
         "place": "places[STAGE(i)] = b;" * extremum,
         "index_of_place": "indices[origin + (long)i * step] = places[STAGE(i)];" * extremum,

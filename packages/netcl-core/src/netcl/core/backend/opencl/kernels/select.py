@@ -20,10 +20,15 @@ _THREADS = 1 << 16  # work-items that keep another device busy, one for a chunk
 _GROUP = 256  # work-items that count a chunk together there
 _GROUPS = 1 << 10  # groups of them
 _SHORTEST = 256  # elements that are worth a chunk
-_DIGITS = 256
+_DIGITS = 256  # and work-items that select from a row together elsewhere
+_LARGE_GROUP, _FOR_LARGE_GROUP = 1024, 1 << 14  # those of a row with so many elements
+_LEAST_ROW = 257  # elements of a row from which on they do
+_LONGEST_ROW = 1 << 17  # elements of few rows up to which they do
+_INDEXED = (1 << 32) - 1 - _DIGITS  # elements of any row
 _WORTH = 1 << 11  # the length of rows from which on this is faster than sorting them
 _FEW = 16  # elements that a work-item of a CPU keeps in order while it goes along a row
 _LONGEST = 1 << 11  # keys of a row that it keeps at once
+_ALONE = (("ALONE", 1), ("FEW", _FEW), ("LONGEST", _LONGEST))
 
 
 def worth(extent: int, wanted: int) -> bool:
@@ -49,6 +54,37 @@ def are_short(rows: int, extent: int, device: Traits) -> bool:
     return device.is_cpu and extent <= _LONGEST and rows >= _UNITS
 
 
+def selects_rows(rows: int, extent: int, wanted: int, device: Traits) -> bool:
+    """True if a work-group for each row is faster than the alternatives."""
+    if device.is_cpu or device.group < _DIGITS or wanted > min(_DIGITS, extent // 4):
+        return False
+    return _LEAST_ROW <= extent <= (_LONGEST_ROW if rows < device.units else _INDEXED)
+
+
+def first_of_rows(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
+    """The same as ``few``, by a work-group for each row."""
+    shape = (*x.shape[:-1], wanted)
+    values, indices = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
+    _group_by_row(engine, "first_of_rows", x, wanted, descending, values, indices)
+    return values, indices
+
+
+def kth_of_rows(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
+    """The same as ``kth``, by a work-group for each row."""
+    indices: TensorData = engine.empty(positions.shape, "int64")
+    _group_by_row(engine, "kth_of_rows", x, 1, False, positions, indices)
+    return indices
+
+
+def _group_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending: bool, *buffers: TensorData) -> None:
+    rows, extent = prod(x.shape[:-1]), x.shape[-1]
+    group = _LARGE_GROUP if extent >= _FOR_LARGE_GROUP and traits(engine).group >= _LARGE_GROUP else _DIGITS
+    argument = struct(extent, wanted, -1 if descending else 0)
+    each = 8 if extent >= 8 * group else 1
+    text = _program(x.dtype, ("group_sums", "select_rows"), ("GROUP", group), ("EACH", each))
+    engine.launch(text, kernel, (rows * group,), (group,), [x, *buffers, argument])
+
+
 def kth_of_row(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     """``kth`` of many short rows."""
     indices: TensorData = engine.empty(positions.shape, "int64")
@@ -61,14 +97,13 @@ def _row_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending
     rows = prod(lead)
     share = -(-rows // _UNITS)
     argument = struct(rows, extent, extent, 1, share, 0, wanted, -1 if descending else 0)
-    engine.launch(_program(x.dtype, True), kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
+    engine.launch(_program(x.dtype, ("select",), *_ALONE), kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
 
 
 @lru_cache(maxsize=256)
-def _program(dtype: str, is_cpu: bool) -> str:
+def _program(dtype: str, names: tuple[str, ...], *defines: tuple[str, object]) -> str:
     dtype = "uint8" if dtype == "bool" else dtype
-    alone: tuple[tuple[str, object], ...] = (("ALONE", 1), ("FEW", _FEW), ("LONGEST", _LONGEST)) if is_cpu else ()
-    text = source(("storage", "select"), ((f"DTYPE_{dtype.upper()}", 1), *alone))
+    text = source(("storage", *names), ((f"DTYPE_{dtype.upper()}", 1), *defines))
     return filled(text, {"keys": keys_text(dtype)})
 
 
@@ -101,7 +136,7 @@ def _select(
 ) -> None:
     *lead, extent = x.shape
     rows, device = prod(lead), traits(engine)
-    text = _program(x.dtype, device.is_cpu)
+    text = _program(x.dtype, ("select",), *(_ALONE if device.is_cpu else ()))
     fewer = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
     many = fewer if device.is_cpu else _chunks(rows, extent, _THREADS)
 

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.host_sort import sort_values, sorted_rows, unique
-from netcl.core.backend.opencl.kernels.select import are_few, are_short, few, first, kth, kth_of_row, worth
+from netcl.core.backend.opencl.kernels.compaction import runs
+from netcl.core.backend.opencl.kernels.select import (
+    are_few,
+    are_short,
+    few,
+    first,
+    first_of_rows,
+    kth,
+    kth_of_row,
+    kth_of_rows,
+    selects_rows,
+    worth,
+)
 from netcl.core.backend.opencl.kernels.sort_keys import keys_text
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.dtypes import itemsize
@@ -25,8 +37,10 @@ _TILE = 4096  # elements that a work-item of a CPU sorts within its cache
 _GROUP = 128  # work-items that share a tile elsewhere: 16 KB of local memory at most
 _ROW_GROUPS = (64, 128, 256, 512)  # work-items that sort a row of keys of 32 bits in local memory elsewhere
 _LEAST_ROW = 257  # shorter rows share the group of a tile
-_BYTES_OF_ITEM = 84  # of local memory: eight keys and places, 16 counts, two sums
+_BYTES_OF_ITEM = 88  # of local memory: eight keys and places, 16 counts, two sums
 _BLOCK_GROUP = 256  # work-items that sort a block of a long row by a digit elsewhere
+_WIDE_GROUP = 128  # the same for keys of 64 bits with positions
+_CHUNKS_OF_UNIT = 40  # chunks of blocks for each compute unit
 _LEAST_BLOCKS = 1 << 14  # elements of a long row
 _FOR_HOST = 1 << 12  # elements from which NumPy sorts for a CPU; it shares its memory
 _COUNTS = 1 << 16  # counts of all tables together, where many work-items count at once
@@ -81,21 +95,24 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
     device = traits(engine)
     if are_few(prod(lead), extent, kept, device):
         return few(engine, x, kept, descending)
+    if selects_rows(prod(lead), extent, kept, device):
+        return first_of_rows(engine, x, kept, descending)
     if kept == extent and _on_host(engine, x, device):
         ordered, positions_of = sorted_rows(engine.read(x), x.dtype, descending)
         return engine.tensor(ordered, x.dtype), engine.tensor(positions_of, "int64")
-    if worth(extent, kept):
-        chosen, positions = first(engine, x, kept, descending)
-        values, order = _sorted(engine, chosen, kept, descending)
-        # The positions of the chosen among all, in their order.
-        return values, engine.index("gather", positions, order, axis=-1)
     if group := _row_group(extent, itemsize(x.dtype), device):
         argument = struct(prod(lead), extent, kept, -1 if descending else 0)
         size = (prod(lead) * group,)
         engine.launch(_row_program(x.dtype, group), "sort_rows", size, (group,), [x, values, indices, argument])
         return values, indices
-    if kept == extent and _sorts_blocks(extent, itemsize(x.dtype), device):
-        _sort_blocks(engine, x, values, indices, descending)
+    if worth(extent, kept):
+        chosen, positions = first(engine, x, kept, descending)
+        values, order = _sorted(engine, chosen, kept, descending)
+        # The positions of the chosen among all, in their order.
+        return values, engine.index("gather", positions, order, axis=-1)
+    how = _block_sort(prod(lead), extent, 16 if itemsize(x.dtype) == 8 else 8, device) if kept == extent else None
+    if how:
+        _sort_blocks(engine, x, [values, indices], descending, how)
         return values, indices
     planned = _passes_of(prod(lead), extent, kept, descending, device)
     text = _program(x.dtype, device, "sort")
@@ -122,30 +139,46 @@ def _row_group(extent: int, size: int, device: Traits) -> int:
     return next((one for one in fitting if one * _BYTES_OF_ITEM <= device.local_memory), 0)
 
 
-def _sorts_blocks(extent: int, size: int, device: Traits) -> bool:
-    """True if long rows are sorted digit by digit."""
-    # Of a work-item eight elements, 16 counts and two sums; of 256 digits where they begin, here and in the row.
-    local = _BLOCK_GROUP * (_EIGHT * (16 if size == 8 else 8) + 36) + 2048
-    return (
-        not device.is_cpu and extent >= _LEAST_BLOCKS and device.group >= _BLOCK_GROUP and local <= device.local_memory
-    )
+class _BlockSort(NamedTuple):
+    """The sort of long rows by work-groups of ``group`` work-items, each of which sorts a chunk block by block."""
+
+    group: int
+    rows: int
+    extent: int
+    chunks: int  # of a row
+    length: int  # of a chunk
 
 
-def _sort_blocks(engine: Any, x: TensorData, values: TensorData, indices: TensorData, descending: bool) -> None:
-    rows, extent, words = prod(x.shape[:-1]), x.shape[-1], 2 if itemsize(x.dtype) == 8 else 1
-    blocks = -(-extent // (_BLOCK_GROUP * _EIGHT))
-    size, local = (rows * blocks * _BLOCK_GROUP,), (_BLOCK_GROUP,)
-    one, two = (engine.empty((x.size * words,), "int64") for _ in range(2))
-    counts = engine.empty((rows, 256 * blocks), "int32")
-    last = 32 * words - 8
+@lru_cache(maxsize=256)
+def _block_sort(rows: int, extent: int, element: int, device: Traits) -> _BlockSort | None:
+    """The sort of long rows, of elements of so many bytes, digit by digit; None if it is not possible or worth it."""
+    group = _WIDE_GROUP if element == 16 else _BLOCK_GROUP
+    # Of a work-item nine elements, eight words, 16 counts and two sums; of 256 digits where they begin in the row.
+    local = group * (9 * element + 72) + 1024
+    if device.is_cpu or not _LEAST_BLOCKS <= extent < 1 << 31 or device.group < group or local > device.local_memory:
+        return None
+    block = group * _EIGHT
+    chunks = max(1, device.units * _CHUNKS_OF_UNIT // rows)
+    length = -(-extent // (chunks * block)) * block
+    return _BlockSort(group, rows, extent, -(-extent // length), length)
+
+
+def _sort_blocks(engine: Any, x: TensorData, results: list[TensorData], descending: bool, how: _BlockSort) -> None:
+    """Writes the sorted values and, if ``results`` has two tensors, their positions."""
+    alone, wide = len(results) == 1, itemsize(x.dtype) == 8
+    size, local = (how.rows * how.chunks * how.group,), (how.group,)
+    words = (2 if wide else 1) * (1 if alone else 2)
+    one, two = (engine.empty((x.size * words,), "int32") for _ in range(2))
+    counts = engine.empty((how.rows, 256 * how.chunks), "int32")
+    last = 56 if wide else 24
     for shift in range(0, last + 8, 8):
-        text = _block_program(x.dtype, shift == 0, shift == last)
+        text = _block_program(x.dtype, how.group, shift == 0, shift == last, alone)
         taken = x if shift == 0 else one
-        argument = struct(extent, blocks, shift, -1 if descending else 0)
-        engine.launch(text, "block_counts", size, local, [taken, counts, argument])
+        argument = struct(how.extent, how.chunks, how.length, shift, -1 if descending else 0)
+        engine.launch(text, "chunk_counts", size, local, [taken, counts, argument])
         sums = engine.scan("sum", counts, axis=1)
-        target = [x, values, indices] if shift == last else [two]
-        engine.launch(text, "block_scatter", size, local, [taken, counts, sums, *target, argument])
+        target = [two] if shift < last else results if alone else [x, *results]
+        engine.launch(text, "chunk_scatter", size, local, [taken, counts, sums, *target, argument])
         one, two = two, one
 
 
@@ -162,9 +195,22 @@ def _values(engine: Any, x: TensorData, descending: bool) -> TensorData:
     return _sorted(engine, x, x.shape[-1], descending)[0]
 
 
+def _unstable(engine: Any, x: TensorData) -> TensorData:
+    """The values in order, of keys without positions where rows are long."""
+    extent, device = x.shape[-1], traits(engine)
+    how = _block_sort(x.size // max(extent, 1), extent, max(4, itemsize(x.dtype)), device) if x.size else None
+    if how is None:
+        return _values(engine, x, False)
+    values: TensorData = engine.empty(x.shape, x.dtype)
+    _sort_blocks(engine, x, [values], False, how)
+    return values
+
+
 def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     if are_short(positions.size, x.shape[-1], traits(engine)):
         return kth_of_row(engine, x, positions)
+    if selects_rows(positions.size, x.shape[-1], 1, traits(engine)) and positions.size:
+        return kth_of_rows(engine, x, positions)
     if worth(x.shape[-1], 0) and positions.size:
         return kth(engine, x, positions)
     return engine.index("gather", _sorted(engine, x, x.shape[-1], False)[1], positions, axis=-1)  # type: ignore[no-any-return]
@@ -184,19 +230,20 @@ def _program(dtype: str, device: Traits, name: str) -> str:
 def _row_program(dtype: str, group: int) -> str:
     """The text of the kernel that sorts rows in local memory."""
     dtype = "uint8" if dtype == "bool" else dtype
-    text = source(("storage", "sort_sums", "sort_rows"), ((f"DTYPE_{dtype.upper()}", 1), ("GROUP", group)))
+    text = source(
+        ("storage", "group_sums", "sort_sums", "sort_rows"), ((f"DTYPE_{dtype.upper()}", 1), ("GROUP", group))
+    )
     return filled(text, {"keys": keys_text(dtype), "unroll": "#pragma unroll"})
 
 
 @lru_cache(maxsize=64)
-def _block_program(dtype: str, first: bool, final: bool) -> str:
-    """The text of the kernels of a pass over the blocks of long rows."""
+def _block_program(dtype: str, group: int, first: bool, final: bool, alone: bool) -> str:
+    """The text of the kernels of a pass over the chunks of long rows; ``alone``: of values without positions."""
     dtype = "uint8" if dtype == "bool" else dtype
-    defines = (
-        (f"DTYPE_{dtype.upper()}", 1), ("GROUP", _BLOCK_GROUP), ("FIRST", int(first)), ("FINAL", int(final)),
-    )  # fmt: skip
-    text = source(("storage", "sort_elements", "sort_sums", "sort_blocks"), defines)
-    return filled(text, {"keys": keys_text(dtype), "unroll": "#pragma unroll"})
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GROUP", group)]
+    defines += [("FIRST", int(first)), ("FINAL", int(final)), *([("VALUES_ONLY", 1)] if alone else [])]
+    text = source(("storage", "sort_elements", "group_sums", "sort_sums", "sort_blocks"), tuple(defines))
+    return filled(text, {"keys": keys_text(dtype, values_only=alone), "unroll": "#pragma unroll"})
 
 
 def sort(
@@ -215,6 +262,10 @@ def sort(
         return _sorted(engine, x, size, descending)
     if kind == "values":
         return _values(engine, x, descending)
+    if kind == "unstable":
+        return _unstable(engine, x)
+    if kind == "runs":
+        return runs(engine, x)
     if kind == "unique":
         if not traits(engine).is_cpu:
             return None

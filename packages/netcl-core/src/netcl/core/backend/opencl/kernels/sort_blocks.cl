@@ -1,99 +1,121 @@
-// Stable radix sort of long rows by digits of eight bits, the least significant first (LSD), for devices with work-groups. A pass
-// has three steps: `block_counts` counts the digits of each block of ALL elements, a scan of the counts, digit by digit and
-// block by block, gives where each block's elements with a digit go, and `block_scatter` sorts a block by the digit in local
-// memory and writes its runs of equal digits there.
+// Stable radix sort of long rows by digits of eight bits, the least significant first (LSD), for devices with work-groups. A row
+// has chunks of `blocks` blocks of ALL elements. A pass has three steps: `chunk_counts` counts the digits of each chunk, a scan of
+// the counts, digit by digit and chunk by chunk, gives where each chunk's elements with a digit go, and `chunk_scatter` sorts
+// block after block by the digit in local memory and writes its runs of equal digits there.
 //
-// The first pass makes elements (sort_elements.cl) of x, the last one writes values and positions.
+// The first pass makes elements (sort_elements.cl) of x, the last one writes values and, unless VALUES_ONLY, positions.
 
 typedef struct {
-    long extent, blocks, shift;
+    long extent, chunks, length, shift;
     ulong flip;
 } digits;
 
 #define RADIX 256
 #if FIRST
 #define SOURCE __global const STORAGE* restrict from
-#define TAKEN(i) ELEMENT((key_of(LOAD(from, row + begin + (i))) ^ g.flip) & KEY_MASK, (ulong)(begin + (i)))
+#define TAKEN(i) ELEMENT((key_of(LOAD(from, row + (i))) ^ g.flip) & KEY_MASK, (ulong)(i))
 #else
 #define SOURCE __global const element* restrict from
-#define TAKEN(i) from[row + begin + (i)]
+#define TAKEN(i) from[row + (i)]
 #endif
 #define DIGIT(e) ((uint)(KEY(e) >> g.shift) & (RADIX - 1))
 
-// Block `block` of row `number`, of which `count` elements are there.
-#define BLOCK \
+// Elements from `head` to `tail` of row `number`.
+#define CHUNK \
     const uint item = get_local_id(0); \
-    const long number = get_group_id(0) / g.blocks, block = get_group_id(0) % g.blocks; \
-    const long row = number * g.extent, begin = block * ALL; \
-    const uint count = min((long)ALL, g.extent - begin)
+    const long number = get_group_id(0) / g.chunks, chunk = get_group_id(0) % g.chunks; \
+    const long row = number * g.extent, head = chunk * g.length, tail = min(g.extent, head + g.length)
+
+#define COUNT_OF(d) ((number * RADIX + (d)) * g.chunks + chunk)
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void block_counts(SOURCE, __global int* restrict counts, const digits g) {
+void chunk_counts(SOURCE, __global int* restrict counts, const digits g) {
     __local uint found[RADIX];
-    BLOCK;
+    CHUNK;
     for (uint d = item; d < RADIX; d += GROUP) found[d] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = item; i < count; i += GROUP) {
+    for (long i = head + item; i < tail; i += GROUP) {
         const element e = TAKEN(i);
         atomic_inc(&found[DIGIT(e)]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = item; d < RADIX; d += GROUP) counts[(number * RADIX + d) * g.blocks + block] = found[d];
+    for (uint d = item; d < RADIX; d += GROUP) counts[COUNT_OF(d)] = found[d];
 }
 
-#if FINAL
-#define TARGET __global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices
-#else
+#if !FINAL
 #define TARGET __global element* restrict to
+#elif defined(VALUES_ONLY)
+#define TARGET __global STORAGE* restrict values
+#else
+#define TARGET __global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices
 #endif
 
+// Padded, so that accesses of EIGHT elements in a row by each work-item are to different banks.
+#define STAGE(i) ((i) + (i) / EIGHT)
+#define DIGIT_OF(word) ((word) >> 16)
+
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void block_scatter(SOURCE, __global const int* restrict counts, __global const int* restrict sums_of_counts, TARGET, const digits g) {
-    __local element shared[ALL];
-    __local ushort counts_[DIGITS * GROUP] __attribute__((aligned(32)));
-    __local ushort sums_[2 * GROUP];
-    __local uint base[RADIX], start[RADIX];
+void chunk_scatter(SOURCE, __global const int* restrict counts, __global const int* restrict sums_of_counts, TARGET, const digits g) {
+    __local element shared[STAGE(ALL)];
+    __local uint words[ALL] __attribute__((aligned(32)));  // of each element the digit, above its place in `shared`
+    __local uint places_[8 * GROUP] __attribute__((aligned(32)));
+    __local uint sums_[2 * GROUP];
+    __local int base[RADIX];
     // PoCL 3.0: see matrix_unit_mma_twin.cl.
-    __local ushort* own_counts = counts_ + min((int)g.blocks, 0);
-    __local ushort* sums = sums_ + min((int)g.blocks, 0);
-    BLOCK;
-    for (uint d = item; d < RADIX; d += GROUP) {
-        const long at = (number * RADIX + d) * g.blocks + block;
-        base[d] = sums_of_counts[at] - counts[at];
-    }
-    for (uint i = item; i < ALL; i += GROUP) shared[i] = i < count ? TAKEN(i) : LAST;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    element e[EIGHT];
-    ushort before[EIGHT];
-    for (uint half_digit = 0; half_digit < 8; half_digit += 4) {
-        $unroll
-        for (uint k = 0; k < EIGHT; k++) e[k] = shared[item * EIGHT + k];
-        for (uint d = 0; d < DIGITS; d++) own_counts[d * GROUP + item] = 0;
-        $unroll
-        for (uint k = 0; k < EIGHT; k++) before[k] = own_counts[(DIGIT(e[k]) >> half_digit & 15) * GROUP + item]++;
+    __local uint* places = places_ + min((int)g.chunks, 0);
+    __local uint* sums = sums_ + min((int)g.chunks, 0);
+    CHUNK;
+    for (uint d = item; d < RADIX; d += GROUP) base[d] = sums_of_counts[COUNT_OF(d)] - counts[COUNT_OF(d)];
+    for (long begin = head; begin < tail; begin += ALL) {
+        const uint count = min((long)ALL, tail - begin);
+        for (uint i = item; i < ALL; i += GROUP) shared[STAGE(i)] = i < count ? TAKEN(begin + i) : LAST;
         barrier(CLK_LOCAL_MEM_FENCE);
-        add_up(own_counts, sums, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
+        uint word[EIGHT], nibble[EIGHT];
+        uchar before[EIGHT];
         $unroll
-        for (uint k = 0; k < EIGHT; k++) shared[own_counts[(DIGIT(e[k]) >> half_digit & 15) * GROUP + item] + before[k]] = e[k];
+        for (uint k = 0; k < EIGHT; k++) word[k] = DIGIT(shared[STAGE(item * EIGHT + k)]) << 16 | (item * EIGHT + k);
+        for (uint shift = 16; shift < 24; shift += 4) {
+            $unroll
+            for (uint k = 0; k < EIGHT; k++) nibble[k] = word[k] >> shift & 15;
+            count_digits(nibble, before, places, item);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            add_up(places, sums, item);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            $unroll
+            for (uint k = 0; k < EIGHT; k++) words[PLACE_OF(places, nibble[k], item) + before[k]] = word[k];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            const uint8 next = ((__local const uint8*)words)[item];
+            TAKE_EIGHT(word, next)
+        }
+        // A run of equal digits, from i on, goes to base[d] + i in all, with what this subtracts.
+        for (uint i = item; i < count; i += GROUP) {
+            const uint d = DIGIT_OF(words[i]);
+            if (i == 0 || d != DIGIT_OF(words[i - 1])) base[d] -= i;
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    for (uint i = item; i < count; i += GROUP) {
-        const uint d = DIGIT(shared[i]);
-        if (i == 0 || d != DIGIT(shared[i - 1])) start[d] = i;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = item; i < count; i += GROUP) {
-        const element one = shared[i];
-        const uint d = DIGIT(one);
-        const long p = row + base[d] + (i - start[d]);
-#if FINAL
-        const ulong key = (KEY(one) ^ g.flip) & KEY_MASK;
-        indices[p] = INDEX_OF(one);
-        if (TELLS(key)) STORE(value_of(key), values, p);
-        else STORE(LOAD(x, row + (long)INDEX_OF(one)), values, p);
+        for (uint i = item; i < count; i += GROUP) {
+            const uint word = words[i];
+            const element one = shared[STAGE(word & 0xffff)];
+            const long p = row + (base[DIGIT_OF(word)] + (int)i);
+#if !FINAL
+            to[p] = one;
 #else
-        to[p] = one;
+            const ulong key = (KEY(one) ^ g.flip) & KEY_MASK;
+#ifdef VALUES_ONLY
+            STORE(value_of(key), values, p);
+#else
+            indices[p] = INDEX_OF(one);
+            if (TELLS(key)) STORE(value_of(key), values, p);
+            else STORE(LOAD(x, row + (long)INDEX_OF(one)), values, p);
 #endif
+#endif
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        // The next block's elements follow.
+        for (uint i = item; i < count; i += GROUP) {
+            const uint d = DIGIT_OF(words[i]);
+            if (i + 1 == count || d != DIGIT_OF(words[i + 1])) base[d] += i + 1;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
 }

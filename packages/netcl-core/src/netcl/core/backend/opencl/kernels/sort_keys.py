@@ -15,6 +15,21 @@ static inline ulong key_of(const REAL v) {{ return {key}; }}
 static inline REAL value_of(const ulong key) {{ return {value}; }}
 """
 
+# Of values alone: the zeros are different keys, so that each key gives its value.
+_FLOATING_ALONE = """\
+typedef {bits} real_bits;
+#define TELLS(key) 1
+static inline ulong key_of(const REAL v) {{
+    const real_bits bits = as_{bits}(v);
+    if ((bits & ~SIGN) > {infinity}) return KEY_MASK;
+    return (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
+}}
+static inline REAL value_of(const ulong key) {{
+    const real_bits bits = (real_bits)key;
+    return as_{real}(bits & SIGN ? bits & ~SIGN : ~bits);
+}}
+"""
+
 _FLOATING = """\
 typedef {bits} real_bits;
 #define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
@@ -30,8 +45,11 @@ static inline REAL value_of(const ulong key) {{
 """
 
 
-def keys_text(dtype: str) -> str:
-    """key_of(value), value_of(key), KEY_MASK, the largest key, and TELLS(key): 1 if the key alone gives the value."""
+def keys_text(dtype: str, values_only: bool = False) -> str:
+    """key_of(value), value_of(key), KEY_MASK, the largest key, and TELLS(key): 1 if the key alone gives the value, as
+    every key does with ``values_only``.
+    """
+    floating = _FLOATING_ALONE if values_only else _FLOATING
     if itemsize(dtype) == 8:
         sign, mask = "(1UL << 63)", "(~0UL)"
     else:
@@ -46,5 +64,5 @@ def keys_text(dtype: str) -> str:
         sign = "" if dtype == "uint32" else " ^ SIGN"
         return head + _WHOLE.format(key=f"(uint)v{sign}", value=f"(REAL)((uint)key{sign})")
     if dtype == "float64":
-        return head + _FLOATING.format(bits="ulong", real="double", infinity="0x7ff0000000000000UL")
-    return head + _FLOATING.format(bits="uint", real="float", infinity="0x7f800000U")
+        return head + floating.format(bits="ulong", real="double", infinity="0x7ff0000000000000UL")
+    return head + floating.format(bits="uint", real="float", infinity="0x7f800000U")

@@ -1,9 +1,5 @@
 // Stable sort of short rows of keys of 32 bits (see sort_keys.py): a work-group of GROUP work-items sorts a row of at most
 // GROUP * EIGHT elements in local memory by their digits of four bits, the least significant first (LSD radix sort).
-//
-// A pass counts each work-item's digits, and adds up the counts digit by digit and work-item by work-item: the sum before a count is
-// the place of the first element with that digit of that work-item (Satish, Harris and Garland: Designing efficient sorting
-// algorithms for manycore GPUs. IPDPS 2009).
 
 $keys
 
@@ -12,48 +8,45 @@ typedef struct {
     ulong flip;
 } row_sorting;
 
-// A work-item's eight elements, by one access of 32 bytes and one of 16: single ones would be in the same banks.
-#define TAKE(own, n) \
-    own[0] = n.s0, own[1] = n.s1, own[2] = n.s2, own[3] = n.s3, own[4] = n.s4, own[5] = n.s5, own[6] = n.s6, own[7] = n.s7;
-
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void sort_rows(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
                const row_sorting g) {
     __local uint keys[ALL] __attribute__((aligned(32)));
     __local ushort places[ALL] __attribute__((aligned(16)));
-    __local ushort counts_[DIGITS * GROUP] __attribute__((aligned(32)));
-    __local ushort sums_[2 * GROUP];
+    __local uint counts_[8 * GROUP] __attribute__((aligned(32)));
+    __local uint sums_[2 * GROUP];
     // PoCL 3.0: see matrix_unit_mma_twin.cl.
-    __local ushort* counts = counts_ + min((int)g.extent, 0);
-    __local ushort* sums = sums_ + min((int)g.extent, 0);
+    __local uint* counts = counts_ + min((int)g.extent, 0);
+    __local uint* sums = sums_ + min((int)g.extent, 0);
     const uint item = get_local_id(0), extent = g.extent;
     const long row = get_group_id(0) * g.extent;
     for (uint i = item; i < ALL; i += GROUP) keys[i] = i < extent ? (uint)((key_of(LOAD(x, row + i)) ^ g.flip) & KEY_MASK) : 0xffffffffU;
     barrier(CLK_LOCAL_MEM_FENCE);
-    uint key[EIGHT];
-    ushort place[EIGHT], before[EIGHT];
+    uint key[EIGHT], digits[EIGHT];
+    ushort place[EIGHT];
+    uchar before[EIGHT];
     $unroll
     for (uint k = 0; k < EIGHT; k++) place[k] = item * EIGHT + k;
     const uint8 first_keys = ((__local const uint8*)keys)[item];
-    TAKE(key, first_keys)
+    TAKE_EIGHT(key, first_keys)
     for (uint shift = 0; shift < 32; shift += 4) {
-        for (uint d = 0; d < DIGITS; d++) counts[d * GROUP + item] = 0;
         $unroll
-        for (uint k = 0; k < EIGHT; k++) before[k] = counts[(key[k] >> shift & 15) * GROUP + item]++;
+        for (uint k = 0; k < EIGHT; k++) digits[k] = key[k] >> shift & 15;
+        count_digits(digits, before, counts, item);
         barrier(CLK_LOCAL_MEM_FENCE);
         add_up(counts, sums, item);
         barrier(CLK_LOCAL_MEM_FENCE);
         $unroll
         for (uint k = 0; k < EIGHT; k++) {
-            const uint to = counts[(key[k] >> shift & 15) * GROUP + item] + before[k];
+            const uint to = PLACE_OF(counts, digits[k], item) + before[k];
             keys[to] = key[k];
             places[to] = place[k];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         const uint8 next_keys = ((__local const uint8*)keys)[item];
         const ushort8 next_places = ((__local const ushort8*)places)[item];
-        TAKE(key, next_keys)
-        TAKE(place, next_places)
+        TAKE_EIGHT(key, next_keys)
+        TAKE_EIGHT(place, next_places)
     }
     const long first = get_group_id(0) * g.kept;
     for (uint i = item; i < (uint)g.kept; i += GROUP) {

@@ -1,30 +1,38 @@
-// The counts of a pass of radix sort in local memory: of digits of four bits, by GROUP work-items with EIGHT elements each.
+// The places of digits of four bits in a pass of radix sort in local memory, by GROUP work-items with EIGHT elements each
+// (Satish, Harris and Garland: Designing efficient sorting algorithms for manycore GPUs. IPDPS 2009).
 
 #define EIGHT 8
-#define DIGITS 16
 #define ALL (GROUP * EIGHT)
 
-// Turns counts of digits into the sums of the counts before; DIGITS of them belong to a work-item.
-static inline void add_up(__local ushort* counts, __local ushort* sums, const uint item) {
-    __local ushort16* own = (__local ushort16*)counts + item;
-    const ushort16 c = *own;
-    ushort before[DIGITS];
-    ushort sum = 0;
-#define ADD(i, c) before[i] = sum, sum += c;
-    ADD(0, c.s0) ADD(1, c.s1) ADD(2, c.s2) ADD(3, c.s3) ADD(4, c.s4) ADD(5, c.s5) ADD(6, c.s6) ADD(7, c.s7)
-    ADD(8, c.s8) ADD(9, c.s9) ADD(10, c.sa) ADD(11, c.sb) ADD(12, c.sc) ADD(13, c.sd) ADD(14, c.se) ADD(15, c.sf)
-    uint now = 0;  // of the two sets of sums
-    ushort all = sum;
-    sums[item] = all;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint far = 1; far < GROUP; far *= 2) {
-        if (item >= far) all += sums[now + item - far];
-        now = GROUP - now;
-        sums[now + item] = all;
-        barrier(CLK_LOCAL_MEM_FENCE);
+// Counts a work-item's digits, in sixteen counters of four bits; before[k] of its own digits before k are the same. Counts of the
+// digits d and d + 8 share a word of `counts`.
+static inline void count_digits(const uint* digits, uchar* before, __local uint* counts, const uint item) {
+    ulong tally = 0;
+    $unroll
+    for (uint k = 0; k < EIGHT; k++) {
+        const uint at = digits[k] * 4;
+        before[k] = tally >> at & 15;
+        tally += 1UL << at;
     }
-    const ushort16 others = (ushort16)(ushort)(all - sum);
-    *own = others + (ushort16)(before[0], before[1], before[2], before[3], before[4], before[5], before[6], before[7], before[8],
-                               before[9], before[10], before[11], before[12], before[13], before[14], before[15]);
+    $unroll
+    for (uint d = 0; d < 8; d++) counts[d * GROUP + item] = (uint)(tally >> 4 * d & 15) | (uint)(tally >> (4 * d + 32) & 15) << 16;
 }
+
+// The place of a work-item's first element with a digit, once `add_up` has been called.
+#define PLACE_OF(counts, digit, item) (counts[((digit) & 7) * GROUP + (item)] >> ((digit) >> 3) * 16 & 0xffff)
+
+// Turns counts into the sums of the counts before, digit by digit and work-item by work-item. `sums` has room for 2 * GROUP.
+static inline void add_up(__local uint* counts, __local uint* sums, const uint item) {
+    __local uint8* own = (__local uint8*)counts + item;
+    const uint8 c = *own;
+    const uint s1 = c.s0 + c.s1, s2 = s1 + c.s2, s3 = s2 + c.s3, s4 = s3 + c.s4, s5 = s4 + c.s5, s6 = s5 + c.s6, sum = s6 + c.s7;
+    SUM_UP(sums, GROUP, item, sum, all, now)
+    // The digits from 8 on come after all elements with smaller ones.
+    const uint others = all - sum + (sums[now + GROUP - 1] << 16);
+    *own = (uint8)(others) + (uint8)(0, c.s0, s1, s2, s3, s4, s5, s6);
+}
+
+// A work-item's eight elements, by one access: single ones would be in the same banks.
+#define TAKE_EIGHT(own, n) \
+    own[0] = n.s0, own[1] = n.s1, own[2] = n.s2, own[3] = n.s3, own[4] = n.s4, own[5] = n.s5, own[6] = n.s6, own[7] = n.s7;
 

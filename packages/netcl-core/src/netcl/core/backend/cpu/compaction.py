@@ -1,0 +1,29 @@
+"""Stream compaction with NumPy: the positions of true elements, and the runs of equal ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core.backend.cpu.storage import widened
+
+if TYPE_CHECKING:
+    from netcl.core.tensor.data import TensorData
+
+
+def nonzero(engine: Any, mask: TensorData) -> TensorData:
+    """Returns the flat positions of true elements in ``mask`` (bool), int64, in order. Their number is read on the
+    host.
+    """
+    return engine.tensor(np.flatnonzero(engine.read(mask)), "int64")  # type: ignore[no-any-return]
+
+
+def runs(engine: Any, x: TensorData) -> tuple[TensorData, TensorData]:
+    """Returns the first element of each run of equal ones in a vector with elements, and its position, int64."""
+    given = engine.read(x)
+    elements = widened(given, x.dtype)
+    starts = np.flatnonzero(np.concatenate(([True], elements[1:] != elements[:-1])))
+    values = engine.empty(starts.shape, x.dtype)
+    values.array[...] = given[starts]
+    return values, engine.tensor(starts, "int64")

@@ -1,0 +1,74 @@
+// Stream compaction: lists the elements for which HOLDS(i) is true, which the text before this defines, in order, in two steps. `count_true` counts those of each chunk
+// of `length` elements, and `list_true`, told how many come before each chunk, lists them.
+
+#define SIZES const long size, const long length
+#ifdef ALONE
+
+__kernel void count_true(SOURCE, __global long* restrict counts, SIZES) {
+    const long first = get_global_id(0) * length, last = min(size, first + length);
+    long count = 0;
+    for (long i = first; i < last; i++) count += HOLDS(i);
+    counts[get_global_id(0)] = count;
+}
+
+__kernel void list_true(SOURCE, __global const long* restrict before, TARGET, SIZES) {
+    const long first = get_global_id(0) * length, last = min(size, first + length);
+    long at = before[get_global_id(0)];
+    for (long i = first; i < last; i++)
+        if (HOLDS(i)) {
+            LIST(i, at)
+            at++;
+        }
+}
+
+#else
+
+#define EACH 16  // elements of a work-item in a block
+#define CHUNK \
+    const uint item = get_local_id(0); \
+    const long head = get_group_id(0) * length, tail = min(size, head + length)
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void count_true(SOURCE, __global long* restrict counts, SIZES) {
+    __local uint sum;
+    CHUNK;
+    if (item == 0) sum = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint own = 0;
+    for (long i = head + item; i < tail; i += GROUP) own += HOLDS(i);
+    atomic_add(&sum, own);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item == 0) counts[get_group_id(0)] = sum;
+}
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void list_true(SOURCE, __global const long* restrict before, TARGET, SIZES) {
+    __local uchar flags[GROUP * EACH] __attribute__((aligned(16)));
+    __local ushort places[GROUP * EACH];  // in the block, of the elements listed
+    __local uint sums[2 * GROUP];
+    CHUNK;
+    long at = before[get_group_id(0)];
+    for (long begin = head; begin < tail; begin += GROUP * EACH) {
+        for (uint i = item; i < GROUP * EACH; i += GROUP) flags[i] = begin + i < tail ? HOLDS(begin + i) : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const uchar16 own = ((__local const uchar16*)flags)[item];
+        const uchar8 eight = own.lo + own.hi;
+        const uchar4 four = eight.lo + eight.hi;
+        const uint listed = four.s0 + four.s1 + four.s2 + four.s3;
+        SUM_UP(sums, GROUP, item, listed, all, now)
+        uint to = all - listed;
+#define PLACE(k, flag) if (flag) places[to++] = item * EACH + (k);
+        PLACE(0, own.s0) PLACE(1, own.s1) PLACE(2, own.s2) PLACE(3, own.s3) PLACE(4, own.s4) PLACE(5, own.s5)
+        PLACE(6, own.s6) PLACE(7, own.s7) PLACE(8, own.s8) PLACE(9, own.s9) PLACE(10, own.sa) PLACE(11, own.sb)
+        PLACE(12, own.sc) PLACE(13, own.sd) PLACE(14, own.se) PLACE(15, own.sf)
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const uint count = sums[now + GROUP - 1];
+        for (uint i = item; i < count; i += GROUP) {
+            LIST(begin + places[i], at + i)
+        }
+        at += count;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+
+#endif

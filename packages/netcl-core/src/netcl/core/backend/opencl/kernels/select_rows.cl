@@ -1,0 +1,102 @@
+// Radix select, most significant digit first, of rows by a work-group each: the first `wanted` elements of a row in the order of
+// keys, sorted (`first_of_rows`), or the position of the one at a given place of that order (`kth_of_rows`).
+//
+// Of equal keys the first positions are wanted: where not all of them are, the digits of positions are selected like those of keys.
+// The chosen are collected in any order, as a place is the number of chosen elements before it.
+
+$keys
+
+typedef struct {
+    long extent, wanted;
+    ulong flip;
+} row_selecting;
+
+#define DIGITS 256  // of eight bits; GROUP is as large or larger
+#define KEY_AT(i) ((key_of(LOAD(x, row + (i))) ^ g.flip) & KEY_MASK)
+
+// From the counts of digits, the digit within which the place `need` is reached: `need` becomes the place among its `equal` elements.
+#define CHOOSE { \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        const uint own = found[item]; \
+        SUM_UP(found, GROUP, item, own, all, now) \
+        if (all - own < need && need <= all) chosen_digit[0] = item, chosen_digit[1] = own, chosen_digit[2] = all - own; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        equal = chosen_digit[1]; \
+        need -= chosen_digit[2]; \
+    }
+
+// Counts a digit of each element that is `TAKEN`, after EACH of them have been read.
+#define COUNT(TAKEN, DIGIT) { \
+        found[item] = 0; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        for (uint begin = item; begin < extent; begin += EACH * GROUP) { \
+            ulong keys[EACH]; \
+            for (uint k = 0; k < EACH; k++) keys[k] = KEY_AT(min(begin + k * GROUP, extent - 1)); \
+            for (uint k = 0; k < EACH; k++) { \
+                const ulong key = keys[k]; \
+                const uint i = begin + k * GROUP; \
+                if (i < extent && (TAKEN)) atomic_inc(&found[(DIGIT) & (DIGITS - 1)]); \
+            } \
+        } \
+    }
+
+// Selects `last_key`, and the position `last` of the last of its equals that is wanted. In two steps, as a shift by 64 is none.
+#define SELECT(ALL_EQUALS_DO) \
+    __local uint found[2 * GROUP], chosen_digit[3]; \
+    const uint item = get_local_id(0), extent = g.extent; \
+    const long row = get_group_id(0) * g.extent; \
+    ulong last_key = 0; \
+    uint last = 0, equal = 0; \
+    int shift = KEY_MASK > 0xffffffffUL ? 56 : 24; \
+    for (; shift >= 0; shift -= 8) { \
+        COUNT((key ^ last_key) >> shift >> 8 == 0, key >> shift) \
+        CHOOSE \
+        last_key |= (ulong)chosen_digit[0] << shift; \
+        if (ALL_EQUALS_DO && equal == need) break; \
+    } \
+    if (ALL_EQUALS_DO && equal == need) { \
+        if (shift > 0) last_key |= (1UL << shift) - 1; \
+        last = extent; \
+    } else \
+        for (shift = 24; shift >= 0; shift -= 8) \
+            if ((extent - 1) >> shift) { \
+                COUNT(key == last_key && (i ^ last) >> shift >> 8 == 0, i >> shift) \
+                CHOOSE \
+                last |= chosen_digit[0] << shift; \
+            }
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void kth_of_rows(__global const STORAGE* restrict x, __global const long* restrict positions, __global long* restrict indices,
+                 const row_selecting g) {
+    uint need = clamp(positions[get_group_id(0)], 0L, g.extent - 1) + 1;
+    SELECT(0)
+    if (item == 0) indices[get_group_id(0)] = last;
+}
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void first_of_rows(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
+                   const row_selecting g) {
+    __local ulong keys[DIGITS];
+    __local uint places[DIGITS], taken;
+    uint need = g.wanted;
+    SELECT(1)
+    if (item == 0) taken = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = item; i < extent; i += GROUP) {
+        const ulong key = KEY_AT(i);
+        if (key < last_key || (key == last_key && i <= last)) {
+            const uint at = atomic_inc(&taken);
+            keys[at] = key;
+            places[at] = i;
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item >= (uint)g.wanted) return;
+    const ulong key = keys[item];
+    const uint place = places[item];
+    uint before = 0;
+    for (uint j = 0; j < (uint)g.wanted; j++) before += keys[j] < key || (keys[j] == key && places[j] < place);
+    const long to = get_group_id(0) * g.wanted + before;
+    STORE(LOAD(x, row + place), values, to);
+    indices[to] = place;
+}
