@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -239,6 +240,31 @@ def test_a_unit_whose_trial_fails_is_not_used(engine: Any, monkeypatch: pytest.M
     assert matrix_units.attention_unit_of(profile) == "mma"
     with config.override(KERNEL_STRATEGY="portable"):
         assert matrix_units.attention_unit_of(profile) is None
+
+
+@pytest.mark.parametrize(
+    ("unit", "cores", "also"), [("mma", 8, "attention_mma"), ("mma_3", 8, "attention_mma_3"), ("mma", 7, None)]
+)
+def test_attention_is_tried_while_products_are(
+    engine: Any, monkeypatch: pytest.MonkeyPatch, unit: str, cores: int, also: str | None
+) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no matrix units")
+    tried, begun = [], Event()
+
+    def verdict(name: str, *rest: Any, **how: Any) -> bool:
+        tried.append(name)
+        if name.startswith("attention"):
+            begun.set()
+            return True
+        return begun.wait(10 if also else 0)
+
+    monkeypatch.setitem(UNITS, unit, UNITS[unit]._replace(may_have=lambda profile: True))
+    monkeypatch.setattr(matrix_units, "verdict", verdict)
+    monkeypatch.setattr(matrix_units, "stored", lambda *rest: None)
+    monkeypatch.setattr(matrix_units, "usable_cores", lambda: cores)
+    assert matrix_units.is_right.__wrapped__(profile_of(engine.queue)._device, unit) == bool(also)
+    assert sorted(tried) == sorted([f"matrix_unit_{unit}", *([also] if also else [])])
 
 
 def test_keys_in_parts_are_added_in_order(engine: Any) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from threading import Thread
 from typing import Any
 
 from netcl.core import config
-from netcl.core.device.capabilities import DeviceProfile
-from netcl.core.device.child_probe import driver_key, verdict
+from netcl.core.device.capabilities import DeviceProfile, device_profile
+from netcl.core.device.child_probe import driver_key, stored, verdict
 from netcl.core.process_settings import usable_cores
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.traits import Traits
@@ -23,6 +24,7 @@ from netcl.core.tuning.unit_table import (
     KINDS,
     PARTS,
     UNITS,
+    MatrixUnit,
     UnitTile,
     compute_capability,
     kind_of,
@@ -53,6 +55,7 @@ _MOST_ROUNDED = 9  # splits below which fill the last round of work-groups, wher
 _LEAST_SCORES = 1 << 23  # of attention of operands in parts: below, splitting the operands takes all the time
 _TIMEOUT_S = 120.0
 _MOST_CHILDREN = 4  # of a trial: an H200's takes 10 to 17 s in one and 4 to 7 s in four
+_FOR_BOTH = 8  # cores on which attention is tried next to products
 # Of a large GPU (H100), for estimates: products of a compute unit with the best tile in a microsecond, the time of the
 # launch that adds partial sums, and the floats of partial sums that are read or written in a microsecond.
 _PRODUCTS_PER_US = 2.65e6
@@ -137,20 +140,39 @@ def is_right(device: Any, name: str) -> bool:
     hardware before, also if it was faster than the kernel without it.
     """
     key, trial = driver_key(device), _CHILD.format(module="contraction.unit_trial", name=name)
-    ran = UNITS[name].ran
-    return verdict(f"matrix_unit_{name}", key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=ran)
+    row, probe = UNITS[name], f"matrix_unit_{name}"
+    if stored(probe, key, trial) is None:
+        _try_attention_meanwhile(device, row)
+    return verdict(probe, key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=row.ran)
+
+
+def _try_attention_meanwhile(device: Any, row: MatrixUnit) -> None:
+    """Starts the trial of attention on the unit of a product that is being tried, where cores are left for it: a model
+    with attention would wait for one after the other.
+    """
+    name = _attention_unit(row.parts)
+    computes = (row.parts or row.dtypes == HALVES) and UNITS[name].possible_on(device_profile(device))
+    if computes and usable_cores() >= _FOR_BOTH:
+        Thread(target=_attention_is_right, args=(device, name), daemon=True).start()
 
 
 def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
     """The matrix unit on which a device computes attention of operands of so many ``parts``, or None: a unit of
     fragments in registers, whose kernels are tried in a child process at the first call for a driver version.
     """
-    name = f"mma_{parts}" if parts else "mma"
+    name = _attention_unit(parts)
     if config.get("KERNEL_STRATEGY") == "portable" or profile._device is None or not UNITS[name].possible_on(profile):
         return None
-    key, trial = driver_key(profile._device), _CHILD.format(module="kernels.attention_unit", name=name)
-    right = verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=True)
-    return name if right else None
+    return name if _attention_is_right(profile._device, name) else None
+
+
+def _attention_unit(parts: int) -> str:
+    return f"mma_{parts}" if parts else "mma"
+
+
+def _attention_is_right(device: Any, name: str) -> bool:
+    key, trial = driver_key(device), _CHILD.format(module="kernels.attention_unit", name=name)
+    return verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=True)
 
 
 def _shares() -> int:
