@@ -268,10 +268,15 @@ def _rows() -> Instances:
             partial(select._program, dtype, ("group_sums", "select_rows"), ("GROUP", 256), ("EACH", 8)),
         )
         for taps in (1, 2, 4) if dtype in ("float32", "float64") else (1,):
-            yield f"resample/{dtype}_{taps}", partial(resample._program, dtype, taps)
+            for single, narrow in ((False, False), (True, True), (True, False)):
+                name = f"resample/{dtype}_{taps}{'_single' * single}{'_narrow' * narrow}"
+                yield name, partial(resample._program, dtype, taps, single, narrow)
         for kind in ("max", "avg", "max_grad", "avg_grad", "im2col", "col2im"):
             for step in (1, 2, 3) if kind in ("max", "avg") else (1,):
-                yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step)
+                yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step, False, False)
+            for narrow in (True, False):
+                name = f"window/{kind}_{dtype}_single{'_narrow' * narrow}"
+                yield name, partial(window._program, kind, dtype, 1, True, narrow)
         for of_four in (False, True):
             name = f"contract_partial_sums/{dtype}{'_of_four' if of_four else ''}"
             yield name, partial(partial_sums._program, dtype, of_four)
@@ -285,7 +290,8 @@ def _rows() -> Instances:
         yield f"ctc/{dtype}", partial(ctc._program, dtype)
     for kind, dtypes in (("uniform", FLOATS), ("normal", FLOATS), ("bits", ("int32",)), ("randint", ALL)):
         for dtype in dtypes:
-            yield f"random/{kind}_{dtype}", partial(random._program, kind, dtype)
+            for lanes in (8, 1):
+                yield f"random/{kind}_{dtype}_{lanes}", partial(random._program, kind, dtype, lanes)
 
 
 @cache

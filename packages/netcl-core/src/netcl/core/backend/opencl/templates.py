@@ -83,15 +83,15 @@ def filled(text: str, parts: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def struct(*values: int | Iterable[int]) -> Any:
-    """The values as one kernel argument: a C struct of longs, passed by value."""
+def struct(*values: int | Iterable[int], narrow: bool = False) -> Any:
+    """The values as one kernel argument: a C struct of longs, or of ints with ``narrow``, passed by value."""
     flat: list[int] = []
     for value in values:
         if isinstance(value, int):
             flat.append(value)
         else:
             flat.extend(value)
-    array = np.array(flat, dtype=np.int64)
+    array = np.array(flat, dtype=np.int32 if narrow else np.int64)
     return array.view(f"V{array.nbytes}")[0]
 
 

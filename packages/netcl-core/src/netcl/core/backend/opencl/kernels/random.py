@@ -11,14 +11,15 @@ from netcl.core.backend.opencl.templates import source, struct, traits
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-_LANES = 8
+_LANES = 8  # counters side by side on a CPU
 _UNITS = 64
+_GROUP = 128  # work-items of a group elsewhere, with one counter each
 # Bits of a uniform number: as many as a dtype holds below one.
 UNIFORM_BITS = {"float32": 24, "float64": 24, "float16": 11, "bfloat16": 8}
 
 
-def _program(kind: str, dtype: str) -> str:
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1)]
+def _program(kind: str, dtype: str, lanes: int) -> str:
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1), ("LANES", lanes)]
     if kind == "uniform":
         bits = UNIFORM_BITS[dtype]
         defines += [("SHIFT", 32 - bits), ("SCALE", f"0x1p-{bits}f")]
@@ -39,9 +40,13 @@ def random(
     if size == 0:
         return out
     device = traits(engine)
-    steps = -(-size // (4 * _LANES))
+    lanes = _LANES if device.is_cpu else 1
+    steps = -(-size // (4 * lanes))
     block = -(-steps // _UNITS) if device.is_cpu else 1
     argument = struct(offset, size, block, low, high - low)
     local = (1,) if device.is_cpu else None
-    engine.launch(_program(kind, dtype), "draw", (-(-steps // block),), local, [out, engine.rng_state, argument])
+    text, items = _program(kind, dtype, lanes), -(-steps // block)
+    if not device.is_cpu and device.group >= _GROUP:
+        items, local = -(-items // _GROUP) * _GROUP, (_GROUP,)
+    engine.launch(text, "draw", (items,), local, [out, engine.rng_state, argument])
     return out

@@ -6,23 +6,25 @@
 // of a position along the axis are worked out once and serve a few lines of `before`. The gradient gathers: a position of the
 // input sums over the outputs that reach it, in order, without atomics.
 
+typedef PLACE place;  // int where it holds all products of positions, for divisions in 32 bits
+
 typedef struct {
-    long before, extent, out, after;
-    long step, start, unit;
-    long lines, block, width;
+    place before, extent, out, after;
+    place step, start, unit;
+    place lines, block, width;
 } resizing;
 
 typedef struct {
-    long first;
+    place first;
     REAL weight[TAPS];
 } taps;
 
-static inline long floor_divide(const long a, const long b) { return a / b - (a % b < 0); }
+static inline place floor_divide(const place a, const place b) { return a / b - (a % b < 0); }
 
-static inline long ceil_divide(const long a, const long b) { return a / b + (a % b > 0); }
+static inline place ceil_divide(const place a, const place b) { return a / b + (a % b > 0); }
 
-static inline taps taps_of(const long o, const resizing* g) {
-    const long position = g->step * o + g->start, whole = floor_divide(position, g->unit);
+static inline taps taps_of(const place o, const resizing* g) {
+    const place position = g->step * o + g->start, whole = floor_divide(position, g->unit);
     taps p;
 #if TAPS == 1
     p.first = whole;
@@ -48,42 +50,53 @@ static inline taps taps_of(const long o, const resizing* g) {
 #define LINES 32  // of one element each: as many as stay in the cache
 #define BEFORE (TAPS == 4 ? 1 : 0)
 
-// With a `block` of 0, a work-item computes one element; neighbours are adjacent, for coalesced access on GPUs.
+// With SINGLE a work-item computes one element; neighbours are adjacent, for coalesced access on GPUs.
+#ifdef SINGLE
 #define RANGES(SIZE) \
-    const bool alone = g.block == 0; \
-    const size_t item = get_global_id(0), plane = (SIZE) * g.after, within = item % plane; \
-    const long begin = alone ? within % g.after : item * g.width, end = min(g.after, begin + (alone ? 1 : g.width)); \
-    const long first_line = alone ? item / plane : get_global_id(1) * g.lines; \
-    const long last_line = min(g.before, first_line + (alone ? 1 : g.lines)); \
-    const long first = alone ? within / g.after : get_global_id(2) * g.block; \
-    const long last = min((SIZE), first + (alone ? 1 : g.block)); \
-    const long together = g.after == 1 ? LINES : 1
+    const place item = get_global_id(0), plane = (SIZE) * g.after, within = item % plane, line = item / plane; \
+    if (line >= g.before) return; \
+    const place begin = within % g.after, end = begin + 1, first = within / g.after, last = first + 1;
+#define EACH_STRETCH
+#else
+#define RANGES(SIZE) \
+    const place begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
+    const place first_line = get_global_id(1) * g.lines, last_line = min(g.before, first_line + g.lines); \
+    const place first = get_global_id(2) * g.block, last = min((SIZE), first + g.block); \
+    const place together = g.after == 1 ? LINES : 1
 
 #define EACH_STRETCH \
-    for (long line = first_line; line < last_line; line += together)
+    for (place line = first_line; line < last_line; line += together)
+#endif
 
 // BODY for all columns of a few lines: `from` and `to` are their offsets in the operand and in the result.
+#ifdef SINGLE
+#define EACH_PLACE(OPERAND, RESULT, BODY) { \
+        const place from = line * (OPERAND) * g.after + begin, to = line * (RESULT) * g.after + begin; \
+        BODY; \
+    }
+#else
 #define EACH_PLACE(OPERAND, RESULT, BODY) \
     if (g.after == 1) { \
-        for (long b = line; b < min(last_line, line + together); b++) { \
-            const size_t from = b * (OPERAND), to = b * (RESULT); \
+        for (place b = line; b < min(last_line, line + together); b++) { \
+            const place from = b * (OPERAND), to = b * (RESULT); \
             BODY; \
         } \
     } else { \
-        const size_t from_line = line * (OPERAND) * g.after, to_line = line * (RESULT) * g.after; \
-        for (long c = begin; c < end; c++) { \
-            const size_t from = from_line + c, to = to_line + c; \
+        const place from_line = line * (OPERAND) * g.after, to_line = line * (RESULT) * g.after; \
+        for (place c = begin; c < end; c++) { \
+            const place from = from_line + c, to = to_line + c; \
             BODY; \
         } \
     }
+#endif
 
 __kernel void resize(__global const STORAGE* restrict x, __global STORAGE* restrict out, const resizing g) {
     RANGES(g.out);
-    EACH_STRETCH for (long o = first; o < last; o++) {
+    EACH_STRETCH for (place o = first; o < last; o++) {
         const taps p = taps_of(o, &g);
-        long at[TAPS];
-        for (int k = 0; k < TAPS; k++) at[k] = clamp(p.first + k, 0L, g.extent - 1) * g.after;
-        const size_t target = o * g.after;
+        place at[TAPS];
+        for (int k = 0; k < TAPS; k++) at[k] = clamp(p.first + k, (place)0, g.extent - 1) * g.after;
+        const place target = o * g.after;
 #if TAPS == 1
         EACH_PLACE(g.extent, g.out, STORE(LOAD(x, from + at[0]), out, to + target))
 #elif TAPS == 2
@@ -99,22 +112,31 @@ __kernel void resize(__global const STORAGE* restrict x, __global STORAGE* restr
 
 __kernel void resize_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const resizing g) {
     RANGES(g.extent);
-    EACH_STRETCH for (long i = first; i < last; i++) {
+    EACH_STRETCH for (place i = first; i < last; i++) {
         // The outputs one of whose taps is i; the borders are also the taps outside.
-        long low = 0, high = g.out;
+        place low = 0, high = g.out;
         if (g.step > 0) {
             if (i > 0) low = max(low, ceil_divide(g.unit * (i + BEFORE + 1 - TAPS) - g.start, g.step));
             if (i < g.extent - 1) high = min(high, ceil_divide(g.unit * (i + BEFORE + 1) - g.start, g.step));
         }
-        const size_t target = i * g.after;
+        const place target = i * g.after;
+#ifdef SINGLE
+        REAL sum = 0;
+#define ADD(to, what) sum += what
+#else
+#define ADD(to, what) STORE(LOAD(out, to) + what, out, to)
         EACH_PLACE(g.out, g.extent, STORE((REAL)0, out, to + target))
-        for (long o = low; o < high; o++) {
+#endif
+        for (place o = low; o < high; o++) {
             const taps p = taps_of(o, &g);
             REAL weight = 0;
             for (int k = 0; k < TAPS; k++)
-                if (clamp(p.first + k, 0L, g.extent - 1) == i) weight += p.weight[k];
-            const size_t source = o * g.after;
-            EACH_PLACE(g.out, g.extent, STORE(LOAD(out, to + target) + weight * LOAD(grad, from + source), out, to + target))
+                if (clamp(p.first + k, (place)0, g.extent - 1) == i) weight += p.weight[k];
+            const place source = o * g.after;
+            EACH_PLACE(g.out, g.extent, ADD(to + target, weight * LOAD(grad, from + source)))
         }
+#ifdef SINGLE
+        EACH_PLACE(g.out, g.extent, STORE(sum, out, to + target))
+#endif
     }
 }

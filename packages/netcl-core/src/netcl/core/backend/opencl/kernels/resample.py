@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 
 _UNITS = 64  # work-items that keep the cores of a CPU busy
-_GROUP = 64  # sizes of launches on other devices are multiples of this
+_GROUP = 128  # work-items of a group on other devices, with one element each
 
 
 class _Launch(NamedTuple):
     shape: tuple[int, ...]
     size: tuple[int, int, int]
     argument: Any
+    narrow: bool  # all products of positions fit in 32 bits
 
 
 @lru_cache(maxsize=512)
@@ -29,6 +30,9 @@ def _launch_of(
     shape = (*x[:axis], size, *x[axis + 1 :])
     before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
     extent, out = (x[axis], size) if kind == "forward" else (size, x[axis])
+    step, start, unit = places
+    most = max(prod(x), prod(shape), abs(step) * out + abs(start), unit * (extent + 4) + abs(start))
+    narrow = not device.is_cpu and most + _GROUP < 1 << 31
     if device.is_cpu:
         lines, width = max(1, per_work_item(before, device)), max(1, after)
         block = max(1, -(-size * min(before, _UNITS) // _UNITS))
@@ -36,12 +40,16 @@ def _launch_of(
     else:
         lines = width = block = 0
         items = (-(-prod(shape) // _GROUP) * _GROUP, 1, 1)
-    return _Launch(shape, items, struct(before, extent, out, after, places, lines, block, width))
+    argument = struct(before, extent, out, after, places, lines, block, width, narrow=narrow)
+    return _Launch(shape, items, argument, narrow)
 
 
-def _program(dtype: str, taps: int) -> str:
+@lru_cache(maxsize=256)
+def _program(dtype: str, taps: int, single: bool, narrow: bool) -> str:
     dtype = "uint8" if dtype == "bool" else dtype
-    return source(("storage", "resample"), ((f"DTYPE_{dtype.upper()}", 1), ("TAPS", taps)))
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("TAPS", taps)]
+    defines.append(("PLACE", "int" if narrow else "long"))
+    return source(("storage", "resample"), (*defines, *([("SINGLE", 1)] if single else [])))
 
 
 def resample(
@@ -58,8 +66,8 @@ def resample(
     launch = _launch_of(kind, x.shape, axis, size, places, device)
     out: TensorData = engine.empty(launch.shape, x.dtype)
     if out.size:
-        text = _program(x.dtype, taps)
+        text = _program(x.dtype, taps, not device.is_cpu, launch.narrow)
         name = "resize" if kind == "forward" else "resize_gradient"
-        local = (1, 1, 1) if device.is_cpu else None
+        local = (1, 1, 1) if device.is_cpu else (_GROUP, 1, 1) if device.group >= _GROUP else None
         engine.launch(text, name, launch.size, local, [x, out, launch.argument])
     return out

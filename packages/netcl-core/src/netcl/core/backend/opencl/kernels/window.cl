@@ -1,22 +1,25 @@
 // Sliding windows over the last three dimensions: types, functions and macros of the kernels in window_*.cl.
 //
-// One work-item: `block` rows (of the output going forward, of the input in gradients). Gradients gather: each position
-// of the input sums over the windows that hold it, in order, so nothing is written twice and no atomics are needed.
+// One work-item: `block` rows (of the output going forward, of the input in gradients), or with SINGLE one element, so that accesses
+// of GPUs are coalesced. Gradients gather: each position of the input sums over the windows that hold it, in order, so nothing is
+// written twice and no atomics are needed.
 //
 // A stride of 0 cuts the extent into sections (adaptive pooling): window o is floor(o * extent / out) to
 // ceil((o + 1) * extent / out).
 
+typedef PLACE place;  // int where it holds all positions, for divisions in 32 bits
+
 typedef struct {
-    long rows, block, channels, count_include_pad, divisor;
-    long extent[3], out[3], taps[3], stride[3], dilation[3], low[3], high[3];
+    place rows, block, channels, count_include_pad, divisor;
+    place extent[3], out[3], taps[3], stride[3], dilation[3], low[3], high[3];
 } window;
 
-typedef struct { long first, last; } span;
+typedef struct { place first, last; } span;
 
-static inline long up(const long a, const long b) { return (a + b - 1) / b; }
+static inline place up(const place a, const place b) { return (a + b - 1) / b; }
 
 // The taps of the window at `start` that are inside 0 .. extent.
-static inline span taps_inside(const long start, const long count, const long dilation, const long extent) {
+static inline span taps_inside(const place start, const place count, const place dilation, const place extent) {
     span s;
     if (start >= 0 && start + (count - 1) * dilation < extent) {  // spares the divisions
         s.first = 0;
@@ -29,15 +32,15 @@ static inline span taps_inside(const long start, const long count, const long di
 }
 
 // The first position of window o (start_of), its length (section) and its taps inside the extent (taps_of).
-static inline long start_of(const long o, const int d, const window* g) {
+static inline place start_of(const place o, const int d, const window* g) {
     return g->stride[d] ? o * g->stride[d] - g->low[d] : o * g->extent[d] / g->out[d];
 }
 
-static inline long section(const long o, const int d, const window* g) {
+static inline place section(const place o, const int d, const window* g) {
     return up((o + 1) * g->extent[d], g->out[d]) - o * g->extent[d] / g->out[d];
 }
 
-static inline span taps_of(const long o, const int d, const window* g) {
+static inline span taps_of(const place o, const int d, const window* g) {
     if (g->stride[d]) return taps_inside(o * g->stride[d] - g->low[d], g->taps[d], g->dilation[d], g->extent[d]);
     span s;
     s.first = 0;
@@ -46,14 +49,14 @@ static inline span taps_of(const long o, const int d, const window* g) {
 }
 
 // The windows whose reach holds the (padded) position.
-static inline span windows_holding(const long padded, const int d, const window* g) {
+static inline span windows_holding(const place padded, const int d, const window* g) {
     if (!g->stride[d]) {
         span s;
         s.first = padded * g->out[d] / g->extent[d];
         s.last = up((padded + 1) * g->out[d], g->extent[d]);
         return s;
     }
-    const long reach = padded - (g->taps[d] - 1) * g->dilation[d];
+    const place reach = padded - (g->taps[d] - 1) * g->dilation[d];
     span s;
     s.first = reach <= 0 ? 0 : (reach + g->stride[d] - 1) / g->stride[d];
     s.last = min(padded / g->stride[d] + 1, g->out[d]);
@@ -61,48 +64,51 @@ static inline span windows_holding(const long padded, const int d, const window*
 }
 
 // The same for the next position, from the span of the one before.
-static inline span next_windows(span s, const long padded, const int d, const window* g) {
+static inline span next_windows(span s, const place padded, const int d, const window* g) {
     if (s.first * g->stride[d] + (g->taps[d] - 1) * g->dilation[d] < padded) s.first++;
     if (s.last < g->out[d] && s.last * g->stride[d] <= padded) s.last++;
     return s;
 }
 
 // The number of elements along one dimension by which an average divides.
-static inline long counted(const long o, const int d, const window* g) {
+static inline place counted(const place o, const int d, const window* g) {
     if (!g->stride[d]) return section(o, d, g);
-    const long start = o * g->stride[d] - g->low[d];
+    const place start = o * g->stride[d] - g->low[d];
     if (start >= 0 && start + (g->taps[d] - 1) * g->dilation[d] < g->extent[d]) return g->taps[d];
     if (g->count_include_pad)
         return min(g->taps[d], (g->extent[d] + g->high[d] - start + g->dilation[d] - 1) / g->dilation[d]);
     const span s = taps_inside(start, g->taps[d], g->dilation[d], g->extent[d]);
-    return max(s.last - s.first, 0L);
+    return max(s.last - s.first, (place)0);
 }
 
-#define EACH_ROW \
-    const size_t first_row = get_global_id(0) * g.block, last_row = min((size_t)g.rows, (size_t)(first_row + g.block)); \
-    for (size_t row = first_row; row < last_row; row++)
-
-// The same for outputs; with a `block` of 0, a work-item computes one of them, and neighbours are adjacent, for
-// coalesced accesses of GPUs.
-#define EACH_ROW_OF_OUTPUTS \
-    const bool alone = g.block == 0; \
-    const size_t item = get_global_id(0), first_row = alone ? item / g.out[2] : item * g.block; \
-    const size_t last_row = min((size_t)g.rows, first_row + (alone ? 1 : (size_t)g.block)); \
-    const long begin = alone ? (long)(item % g.out[2]) : 0, end = alone ? begin + 1 : g.out[2]; \
-    for (size_t row = first_row; row < last_row; row++)
+// Rows, and of each the positions `begin` to `end`.
+#ifdef SINGLE
+#define EACH_ROW(WIDTH) \
+    const place item = get_global_id(0); \
+    if (item >= g.rows * (WIDTH)) return; \
+    const place row = item / (WIDTH), begin = item % (WIDTH), end = begin + 1;
+#else
+#define EACH_ROW(WIDTH) \
+    const place first_row = get_global_id(0) * g.block, last_row = min(g.rows, first_row + g.block), begin = 0, end = WIDTH; \
+    for (place row = first_row; row < last_row; row++)
+#endif
 
 #define ROW_PLACE(SIZE) \
-    const long py = row % SIZE[1], pz = row / SIZE[1] % SIZE[0]; \
-    const size_t plane = row / SIZE[1] / SIZE[0]
+    const place py = row % SIZE[1], pz = row / SIZE[1] % SIZE[0]; \
+    const place plane = row / SIZE[1] / SIZE[0]
 
 // Windows that are inside along the last dimension are computed LANES at a time, one tap after the other, so that the
 // compiler can use vectors. STEP is the stride there: a number if separate loops are worth it.
+#ifdef SINGLE
+#define LANES 1
+#else
 #define LANES 16
+#endif
 
 static inline span windows_inside(const window* g) {
     span s = {0, 0};
     if (!g->stride[2]) return s;
-    const long reach = (g->taps[2] - 1) * g->dilation[2], room = g->extent[2] - 1 - reach + g->low[2];
+    const place reach = (g->taps[2] - 1) * g->dilation[2], room = g->extent[2] - 1 - reach + g->low[2];
     s.last = room < 0 ? 0 : min(g->out[2], room / g->stride[2] + 1);
     s.first = g->low[2] <= 0 ? 0 : min(s.last, (g->low[2] + g->stride[2] - 1) / g->stride[2]);
     return s;
@@ -112,19 +118,23 @@ static inline span windows_inside(const window* g) {
 #define TAP_LINE(kz, ky) (((z0 + (kz) * g.dilation[0]) * g.extent[1] + y0 + (ky) * g.dilation[1]) * g.extent[2] + x0)
 
 // Gradients of pooling: a row of the input is summed in pieces of PIECE positions, each over the windows that reach it.
+#ifdef SINGLE
+#define PIECE 1
+#else
 #define PIECE 128
+#endif
 
 #define EACH_PIECE \
-    for (long piece = 0; piece < g.extent[2]; piece += PIECE)
+    for (place piece = begin; piece < end; piece += PIECE)
 
 #define PIECE_WINDOWS \
-    const long width = min((long)PIECE, g.extent[2] - piece); \
-    const long begin = windows_holding(piece + g.low[2], 2, &g).first; \
-    const long end = windows_holding(piece + width - 1 + g.low[2], 2, &g).last; \
+    const place width = min((place)PIECE, end - piece); \
+    const place first = windows_holding(piece + g.low[2], 2, &g).first; \
+    const place last = windows_holding(piece + width - 1 + g.low[2], 2, &g).last; \
     REAL sums[PIECE]; \
-    for (long i = 0; i < width; i++) sums[i] = 0
+    for (place i = 0; i < width; i++) sums[i] = 0
 
 // True if a tap of window o, which reaches the padded position, is at it.
-static inline bool meets(const long padded, const long o, const int d, const window* g) {
+static inline bool meets(const place padded, const place o, const int d, const window* g) {
     return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
 }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 
-_GROUP = 64  # the size of a launch of single outputs is a multiple of this
+_GROUP = 128  # work-items of a group with one element each
 _OWN_STEPS = (1, 2)  # strides that are worth loops of their own
 
 
@@ -21,6 +21,7 @@ class _Launch(NamedTuple):
     shape: tuple[int, ...]
     items: int
     argument: Any
+    narrow: bool  # all positions fit in 32 bits
 
 
 def _triple(values: Sequence[int], fill: int) -> tuple[int, ...]:
@@ -62,14 +63,18 @@ def _launch_of(
     rows = planes * prod(spatial[:-1])
     block = max(1, per_work_item(rows, device))
     items = -(-rows // block)
-    if kind in ("max", "avg") and not device.is_cpu:
-        block, items = 0, -(-rows * out[-1] // _GROUP) * _GROUP
+    if not device.is_cpu:
+        elements = rows * spatial[-1] * (image[1] * prod(kernel) if kind == "im2col" else 1)
+        items = -(-elements // _GROUP) * _GROUP
+    # Sections multiply positions by extents.
+    most = max(prod(image), prod(shape), *(size * count for size, count in zip(extent, out)))
+    narrow = not device.is_cpu and most + _GROUP < 1 << 31
     argument = struct(
         rows, block, image[1] if len(image) > rank + 1 else 1, int(include), divisor,
         _triple(extent, 1), _triple(out, 1), _triple(kernel, 1), _triple(stride, 1), _triple(dilation, 1),
-        _triple([low for low, _ in padding], 0), _triple([high for _, high in padding], 0),
+        _triple([low for low, _ in padding], 0), _triple([high for _, high in padding], 0), narrow=narrow,
     )  # fmt: skip
-    return _Launch(shape, items, argument)
+    return _Launch(shape, items, argument, narrow)
 
 
 # The file and the kernel of each kind.
@@ -83,11 +88,17 @@ _KERNELS = {
 }
 
 
-def _program(kind: str, dtype: str, step: int) -> str:
-    """The text for windows at a distance of ``step`` along the last dimension."""
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("STEP", step if step in _OWN_STEPS else "g.stride[2]"))
-    names = ("storage", "window", _KERNELS[kind][0])
-    return source(names, defines if kind in ("max", "avg") else defines[:1])
+@lru_cache(maxsize=256)
+def _program(kind: str, dtype: str, step: int, single: bool, narrow: bool) -> str:
+    """The text for windows at a distance of ``step`` along the last dimension; ``single``: with an element for each
+    work-item.
+    """
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("PLACE", "int" if narrow else "long")]
+    if single:
+        defines.append(("SINGLE", 1))
+    if kind in ("max", "avg"):
+        defines.append(("STEP", step if step in _OWN_STEPS and not single else "g.stride[2]"))
+    return source(("storage", "window", _KERNELS[kind][0]), tuple(defines))
 
 
 def window(
@@ -124,6 +135,7 @@ def window(
     elif kind == "max_grad":
         args = [x, indices, out]
     if out.size:
-        text, local = _program(kind, x.dtype, stride[-1]), (1,) if device.is_cpu else None
+        text = _program(kind, x.dtype, stride[-1], not device.is_cpu, launch.narrow)
+        local = (1,) if device.is_cpu else (_GROUP,) if device.group >= _GROUP else None
         engine.launch(text, _KERNELS[kind][1], (launch.items,), local, [*args, launch.argument])
     return (out, args[2]) if kind == "max" else out

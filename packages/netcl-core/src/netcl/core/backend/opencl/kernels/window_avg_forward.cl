@@ -1,28 +1,28 @@
 // Average pooling.
 __kernel LOOPS void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
     const span inside = windows_inside(&g);
-    EACH_ROW_OF_OUTPUTS {
+    EACH_ROW(g.out[2]) {
         ROW_PLACE(g.out);
-        const long z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
+        const place z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
         const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
-        const long count = counted(pz, 0, &g) * counted(py, 1, &g);
+        const place count = counted(pz, 0, &g) * counted(py, 1, &g);
         __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
-        long lanes = 1;
-        for (long px = begin; px < end; px += lanes) {
-            const long x0 = start_of(px, 2, &g);
+        place lanes = 1;
+        for (place px = begin; px < end; px += lanes) {
+            const place x0 = start_of(px, 2, &g);
             const bool within = px >= inside.first && px < inside.last;
-            lanes = within ? min((long)LANES, min(end, inside.last) - px) : 1;
+            lanes = within ? min((place)LANES, min(end, inside.last) - px) : 1;
             const span sx = taps_of(px, 2, &g);
             REAL sum[LANES];
-            for (long i = 0; i < lanes; i++) sum[i] = 0;
-            for (long kz = sz.first; kz < sz.last; kz++)
-                for (long ky = sy.first; ky < sy.last; ky++)
-                    for (long kx = sx.first; kx < sx.last; kx++) {
-                        const long offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
-                        for (long i = 0; i < lanes; i++) sum[i] += LOAD(image, offset + i * STEP);
+            for (place i = 0; i < lanes; i++) sum[i] = 0;
+            for (place kz = sz.first; kz < sz.last; kz++)
+                for (place ky = sy.first; ky < sy.last; ky++)
+                    for (place kx = sx.first; kx < sx.last; kx++) {
+                        const place offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
+                        for (place i = 0; i < lanes; i++) sum[i] += LOAD(image, offset + i * STEP);
                     }
-            const REAL divisor = (REAL)(g.divisor ? g.divisor : max(1L, count * counted(px, 2, &g)));
-            for (long i = 0; i < lanes; i++) STORE(sum[i] / divisor, out, row * g.out[2] + px + i);
+            const REAL divisor = (REAL)(g.divisor ? g.divisor : max((place)1, count * counted(px, 2, &g)));
+            for (place i = 0; i < lanes; i++) STORE(sum[i] / divisor, out, row * g.out[2] + px + i);
         }
     }
 }

@@ -2,39 +2,39 @@
 __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {
     const span inside = windows_inside(&g);
-    EACH_ROW_OF_OUTPUTS {
+    EACH_ROW(g.out[2]) {
         ROW_PLACE(g.out);
-        const long z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
+        const place z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
         const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
         const bool seen = sz.first < sz.last && sy.first < sy.last;
         __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
-        long lanes = 1;
-        for (long px = begin; px < end; px += lanes) {
-            const long x0 = start_of(px, 2, &g);
+        place lanes = 1;
+        for (place px = begin; px < end; px += lanes) {
+            const place x0 = start_of(px, 2, &g);
             const bool within = px >= inside.first && px < inside.last;
-            lanes = within ? min((long)LANES, min(end, inside.last) - px) : 1;
+            lanes = within ? min((place)LANES, min(end, inside.last) - px) : 1;
             const span sx = taps_of(px, 2, &g);
             // A NaN wins, the first one stays; so does the first of equals.
             REAL best[LANES];
             int at[LANES];
             const bool any = seen && sx.first < sx.last;
-            const long start = any ? TAP_LINE(sz.first, sy.first) + sx.first * g.dilation[2] : 0;
-            for (long i = 0; i < lanes; i++) {
+            const place start = any ? TAP_LINE(sz.first, sy.first) + sx.first * g.dilation[2] : 0;
+            for (place i = 0; i < lanes; i++) {
                 best[i] = any ? LOAD(image, start + i * STEP) : (REAL)0;
                 at[i] = any ? (int)(start + i * STEP) : -1;
             }
-            for (long kz = sz.first; kz < sz.last; kz++)
-                for (long ky = sy.first; ky < sy.last; ky++)
-                    for (long kx = sx.first; kx < sx.last; kx++) {
-                        const long offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
-                        for (long i = 0; i < lanes; i++) {
+            for (place kz = sz.first; kz < sz.last; kz++)
+                for (place ky = sy.first; ky < sy.last; ky++)
+                    for (place kx = sx.first; kx < sx.last; kx++) {
+                        const place offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
+                        for (place i = 0; i < lanes; i++) {
                             const REAL v = LOAD(image, offset + i * STEP);
                             const bool better = v > best[i] || (v != v && best[i] == best[i]);
                             best[i] = better ? v : best[i];
                             at[i] = better ? (int)(offset + i * STEP) : at[i];
                         }
                     }
-            for (long i = 0; i < lanes; i++) {
+            for (place i = 0; i < lanes; i++) {
                 STORE(best[i], out, row * g.out[2] + px + i);
                 indices[row * g.out[2] + px + i] = at[i];
             }
