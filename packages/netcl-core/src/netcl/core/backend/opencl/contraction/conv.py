@@ -160,7 +160,10 @@ def _convolve(
         if kind == "grad_weight":
             unit_convolution.grad_weight(engine, variant, g, a, b, out)
         else:
-            unit_convolution.run(engine, variant, g, a, b, out, kind)
+            if epilogue is not None and not unit_convolution.splits(engine, variant, g, kind):
+                layouts = [_operand_layout(plan, out, operand.shape) for operand in operands]
+                fused = fuse_epilogue(epilogue, layouts, 1)
+            unit_convolution.run(engine, variant, g, a, b, out, kind, fused)
     elif small is not None:
         if epilogue is not None and kind == "forward":
             fused = _fuse(engine, plan, epilogue, out, "rows")
