@@ -164,15 +164,9 @@ def run(
     if tile.splits == 1:
         matrix_units.contract(engine, c, tile, both, both, out, 0, fused, form)
         return
-    line = c.n[3]
-    sums = engine.empty((tile.splits, c.m * line), "float32")
-    matrix_units.contract(engine, replace(c, out_row=line), tile, both, both, sums, c.m * line)
-    products: TensorData = engine.empty((c.m, line), out.dtype)
-    reduce_partials(engine, sums, products, tile.splits)
-    engine.copy(
-        products, out, shape=(g.batch, c.m, form.high, form.wide), source_strides=(form.step, line, form.line, 1),
-        source_offset=0, out_strides=(form.image, c.out_row, form.wide, 1), out_offset=0,
-    )  # fmt: skip
+    sums = engine.empty((tile.splits, out.size), "float32")
+    matrix_units.contract(engine, c, tile, both, both, sums, out.size, None, form)
+    reduce_partials(engine, sums, out, tile.splits)
 
 
 def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: TensorData, out: TensorData) -> None:
