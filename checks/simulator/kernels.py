@@ -25,7 +25,7 @@ import numpy as np
 
 from netcl import ops
 from netcl.core import BufferPool, DeviceHandle, Tensor, manager
-from netcl.core.backend.epilogue import Epilogue
+from netcl.core.backend.epilogue import Epilogue, added
 from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.contraction import conv, gemm, unit_trial
 from netcl.core.backend.opencl.kernels import attention_unit
@@ -33,6 +33,7 @@ from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.dispatch import TABLE, evaluate_each, reduce_each
+from netcl.core.dtypes import from_bfloat16
 from netcl.core.expr import Load, apply, parse
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.testing import MASKS, Case, assert_close, check_family, expected, masked, op_cases, run_case
@@ -313,6 +314,29 @@ def check_matrix_units(engine: Any) -> int:
     return count + len(trials)
 
 
+def check_unit_convolutions(engine: Any) -> int:
+    """Each direction of a convolution on a software twin, forward with an epilogue; the number of cases. Few numbers
+    are not zero, so that sums have 8 bits.
+    """
+    host: Any = engine_for(manager.default("cpu"))
+    rng = np.random.default_rng(0)
+    shapes = (1, 64, 3, 2), (64, 64, 3, 1), (1, 64, 3, 2)
+    x, weight, grad = ((rng.random(shape) < 0.2).astype(np.float32) for shape in shapes)
+    options: dict[str, Any] = {"stride": (1, 1), "padding": ((1, 1), (0, 0)), "dilation": (1, 1), "groups": 1}
+    bias = np.ones((64, 1, 1), np.float32)
+    directions = (
+        ("forward", x, weight, None), ("grad_input", grad, weight, x.shape), ("grad_weight", x, grad, weight.shape),
+    )  # fmt: skip
+    for kind, a, b, shape in directions:
+        exact = host.read(host.conv(kind, *(host.tensor(one, "float32") for one in (a, b)), shape=shape, **options))
+        ending = added(engine.tensor(bias, "bfloat16")) if kind == "forward" else None
+        operands = [engine.tensor(one, "bfloat16") for one in (a, b)]
+        found = conv.conv(engine, kind, *operands, shape=shape, epilogue=ending, variant="mma_twin", **options)
+        exact = exact + bias if ending else exact
+        np.testing.assert_array_equal(from_bfloat16(engine.read(found)), exact, err_msg=kind)
+    return len(directions)
+
+
 def results(computation: Callable[..., Any], inputs: list[np.ndarray], place: Any) -> list[np.ndarray]:
     out = computation(*(Tensor.from_host(place, array) for array in inputs))
     return [tensor.to_host() for tensor in (out if isinstance(out, (list, tuple)) else [out])]
@@ -362,7 +386,7 @@ def inside(mode: str) -> None:
             planted(engine)
             return
         if mode == UNITS_ALONE:
-            families_seen, count = [mode], check_matrix_units(engine)
+            families_seen, count = [mode], check_matrix_units(engine) + check_unit_convolutions(engine)
         else:
             count = check(engine) + check_convolutions(engine, mode) + check_products(engine, mode)
     print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)

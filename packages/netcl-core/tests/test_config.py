@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from pathlib import Path
 
@@ -129,6 +130,18 @@ def test_unknown_names_are_refused_with_the_nearest():
         config.get("AUTOTUN")
     with pytest.raises(ConfigError, match="DEVICE"), config.override(DEVISE="cpu"):
         pass
+
+
+def test_a_variable_follows_the_environment(monkeypatch):
+    """Set, changed and deleted, and with another mapping in place of os.environ."""
+    assert config.get("AUTOTUNE") == "cached"
+    for value in ("off", "on"):
+        monkeypatch.setenv("NETCL_AUTOTUNE", value)
+        assert config.get("AUTOTUNE") == value
+    monkeypatch.delenv("NETCL_AUTOTUNE")
+    assert config.get("AUTOTUNE") == "cached"
+    monkeypatch.setattr(os, "environ", {"NETCL_AUTOTUNE": "off"})
+    assert config.get("AUTOTUNE") == "off"
 
 
 def test_override_beats_the_environment_and_nests(monkeypatch):

@@ -37,6 +37,7 @@ from netcl.core.backend.opencl.contraction import (
     winograd_gpu,
 )
 from netcl.core.backend.opencl.contraction.fused_epilogue import function_text
+from netcl.core.backend.opencl.contraction.matrix_units import Layout
 from netcl.core.backend.opencl.kernels import (
     attention,
     attention_unit,
@@ -185,20 +186,22 @@ def _matrix_units() -> Instances:
         dtype = unit.dtypes[0]
         across = INSTRUCTIONS[unit.base].across or dtype != "float32" or bool(unit.parts)
         for number, (tile, _) in enumerate(unit.tiles):
-            name, layout = f"contract_matrix_unit/{unit.name}_{tile.m}_{tile.n}", (True, not across, True, True)
+            name, layout = f"contract_matrix_unit/{unit.name}_{tile.m}_{tile.n}", Layout(True, not across, True, True)
             yield name, partial(matrix_units.program, GPU, dtype, tile, layout)
             if number:
                 continue
             for a_along, b_along in ((True, True), (False, True), (False, False)) if across else ():
-                along = (a_along, b_along, True, True)
+                along = Layout(a_along, b_along, True, True)
                 yield f"{name}_{int(a_along)}{int(b_along)}", partial(matrix_units.program, GPU, dtype, tile, along)
             if dtype == "bfloat16":
                 yield f"{name}_float16", partial(matrix_units.program, GPU, "float16", tile, layout)
-            yield f"{name}_loose", partial(matrix_units.program, GPU, dtype, tile, (True, not across, False, False))
+            loose, images = layout._replace(aligned=False, pairs=False), layout._replace(images=True)
+            yield f"{name}_loose", partial(matrix_units.program, GPU, dtype, tile, loose)
+            yield f"{name}_images", partial(matrix_units.program, GPU, dtype, tile, images)
             yield f"{name}_split", partial(matrix_units.program, GPU, dtype, tile._replace(splits=2), layout)
             yield f"{name}_added", partial(matrix_units.program, GPU, dtype, tile, layout, "", 1)
-    for size in (2, 4):
-        yield f"unit_images/{size}", partial(unit_convolution._images_program, size)
+    for size, filters in ((2, True), (2, False), (4, True), (4, False)):
+        yield f"unit_operands/{size}_{filters}", partial(unit_convolution._operands_program, size, filters)
     for parts in (0, 1, 2, 3):
         yield f"matrix_unit_split/{parts}", partial(matrix_units.split_program, parts)
 

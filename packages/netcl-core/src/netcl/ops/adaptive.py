@@ -143,7 +143,7 @@ def adaptive_avg_pool(x: Tensor, output_size: Any) -> Tensor:
     if set(sizes) == {1}:  # a sum that work-items share
         planes = math.prod(shape)
         means = engine.run((mean(Load(0, x.dtype), 1),), (x,), shapes=((planes, x.size // planes),))[0]
-        return means.reshape(shape)  # type: ignore[no-any-return]
+        return means.reshape(shape)
     return engine.window("avg", x, shape=shape, **_windows(x.shape[2:], sizes))  # type: ignore[no-any-return]
 
 

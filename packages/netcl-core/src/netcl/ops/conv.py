@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,6 +79,35 @@ def geometry_of(op: str, n: int, weight: tuple[int, ...], stride: Any, padding: 
     return {"stride": steps, "padding": paddings(op, padding, weight[2:], steps, dilations), "dilation": dilations}
 
 
+class _Windows(NamedTuple):
+    """The strides, paddings and dilations of a convolution per axis, and the sizes of its result."""
+
+    geometry: dict[str, Any]
+    sizes: tuple[int, ...]
+
+
+def _windows_of(
+    op: str, n: int, x: tuple[int, ...], weight: tuple[int, ...], stride: Any, padding: Any, dilation: Any
+) -> _Windows:
+    """The windows of a call, looked up if its options are integers or tuples of them."""
+    if all(map(_is_plain, (stride, padding, dilation))):
+        return _known_windows(op, n, x, weight, stride, padding, dilation)
+    return _known_windows.__wrapped__(op, n, x, weight, stride, padding, dilation)
+
+
+def _is_plain(value: Any) -> bool:
+    # A tuple of other numbers may be equal to one of integers, and is refused.
+    return type(value) is int or (type(value) is tuple and all(type(one) is int for one in value))
+
+
+@lru_cache(maxsize=1024)
+def _known_windows(
+    op: str, n: int, x: tuple[int, ...], weight: tuple[int, ...], stride: Any, padding: Any, dilation: Any
+) -> _Windows:
+    geometry = geometry_of(op, n, weight, stride, padding, dilation)
+    return _Windows(geometry, output_sizes(op, x[2:], weight[2:], **geometry))
+
+
 def _check(op: str, n: int, x: Sequence[int], weight: Sequence[int], groups: int, bias: Tensor | None = None) -> None:
     """Raises ShapeError unless x (N, C, *S), weight (F, C / groups, *K) and bias (F,) match."""
     fits = len(x) == len(weight) == n + 2 and groups > 0 and x[1] == weight[1] * groups and weight[0] % groups == 0
@@ -114,8 +144,7 @@ def _forward(
         set_shape(single, single.shape[1:])
         return single
     _check(op, n, x.shape, weight.shape, groups, bias)
-    geometry = geometry_of(op, n, weight.shape, stride, padding, dilation)
-    sizes = output_sizes(op, x.shape[2:], weight.shape[2:], **geometry)
+    geometry, sizes = _windows_of(op, n, x.shape, weight.shape, stride, padding, dilation)
     x, weight, bias = floating(op, x, weight, bias)
     final = (x.shape[0], weight.shape[0], *sizes)
     epilogue = None if bias is None else added(bias._alias((bias.shape[0],) + (1,) * n))
@@ -156,8 +185,8 @@ def _gradient(op: str, kind: str, n: int, a: Any, b: Any, shape: Any, geometry: 
     x, weight = (wanted, b.shape) if kind == "grad_input" else (a.shape, wanted)
     grad = a.shape if kind == "grad_input" else b.shape
     _check(op, n, x, weight, groups)
-    windows = geometry_of(op, n, weight, *geometry)
-    expected = (x[0], weight[0], *output_sizes(op, x[2:], weight[2:], **windows))
+    windows, sizes = _windows_of(op, n, x, weight, *geometry)
+    expected = (x[0], weight[0], *sizes)
     if grad != expected:
         raise ShapeError(f"{op}: grad_output {grad}, expected {expected} for x {x} and weight {weight}", op=op)
     a, b = floating(op, a, b)

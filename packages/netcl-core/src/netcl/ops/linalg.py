@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -71,31 +72,14 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     engine_of("matmul", a, b)
     if tile <= 0:
         raise ValueError(f"matmul: tile must be positive, not {tile}")
-    transpose_a, transpose_b = transpose_a and a.ndim > 1, transpose_b and b.ndim > 1
-    rows, inner = _matrix(a.shape, transpose_a, row=True)
-    inner_b, columns = _matrix(b.shape, transpose_b, row=False)
-    if not a.shape or not b.shape or inner != inner_b:
-        how = "".join(
-            f", {name}=True" for name, on in (("transpose_a", transpose_a), ("transpose_b", transpose_b)) if on
-        )
-        raise ShapeError(
-            f"matmul: shapes {a.shape} and {b.shape}{how} do not fit; the last length of the first has to equal "
-            "the one before the last "
-            "of the second",
-            op="matmul",
-        )
-    batch = broadcast_shapes((a.shape[:-2], b.shape[:-2]), "matmul") if a.ndim > 2 or b.ndim > 2 else ()
-    final = (*batch, *((rows,) if a.ndim > 1 else ()), *((columns,) if b.ndim > 1 else ()))
+    transpose_a, transpose_b, inner, final, matrices = _form(a.shape, b.shape, bool(transpose_a), bool(transpose_b))
     dtype = a.dtype if a.dtype == b.dtype else promote(a.dtype, b.dtype)
     if inner == 0 or 0 in final:
         return a.engine.zeros(final, dtype)  # type: ignore[no-any-return]
     computed_in = dtype if dtype in FLOATING else _exact_float(a, b, math.prod(final), inner)
     if computed_in is None:
         return _whole_matmul(a, b, transpose_a, transpose_b, final, dtype)
-    left = a._alias((1, inner)) if a.ndim == 1 else a
-    right = b._alias((inner, 1)) if b.ndim == 1 else b
-    if right.ndim == 2 and left.ndim > 2 and not transpose_a:
-        left = left._alias((math.prod(left.shape[:-1]), inner))  # one large product instead of a stack of small ones
+    left, right = (x if shape is None else x._alias(shape) for x, shape in zip((a, b), matrices))
     result = a.engine.matmul(
         as_dtype(left, computed_in), as_dtype(right, computed_in), transpose_a=transpose_a, transpose_b=transpose_b
     )
@@ -104,6 +88,41 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     if result.shape != final:
         set_shape(result, final)
     return result
+
+
+class _Form(NamedTuple):
+    """A product by the shapes of its operands: the transposes that have an effect, the length of sums, the shape of the
+    result, and the shapes in which the operands are multiplied, None for their own.
+    """
+
+    transpose_a: bool
+    transpose_b: bool
+    inner: int
+    final: tuple[int, ...]
+    matrices: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
+
+
+@lru_cache(maxsize=4096)
+def _form(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b: bool) -> _Form:
+    transpose_a, transpose_b = transpose_a and len(a) > 1, transpose_b and len(b) > 1
+    rows, inner = _matrix(a, transpose_a, row=True)
+    inner_b, columns = _matrix(b, transpose_b, row=False)
+    if not a or not b or inner != inner_b:
+        how = "".join(
+            f", {name}=True" for name, on in (("transpose_a", transpose_a), ("transpose_b", transpose_b)) if on
+        )
+        raise ShapeError(
+            f"matmul: shapes {a} and {b}{how} do not fit; the last length of the first has to equal "
+            "the one before the last "
+            "of the second",
+            op="matmul",
+        )
+    batch = broadcast_shapes((a[:-2], b[:-2]), "matmul") if len(a) > 2 or len(b) > 2 else ()
+    final = (*batch, *((rows,) if len(a) > 1 else ()), *((columns,) if len(b) > 1 else ()))
+    left = (1, inner) if len(a) == 1 else None
+    if len(b) <= 2 and len(a) > 2 and not transpose_a:
+        left = (math.prod(a[:-1]), inner)  # one large product instead of a stack of small ones
+    return _Form(transpose_a, transpose_b, inner, final, (left, (inner, 1) if len(b) == 1 else None))
 
 
 def _matrix(shape: tuple[int, ...], transposed: bool, row: bool) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from netcl.core.backend.registry import ensure_same_backend
-from netcl.core.dtypes import is_floating, promote
+from netcl.core.dtypes import FLOATING, is_floating, promote
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Load
 from netcl.core.expr import cast as cast_expr
@@ -158,6 +158,8 @@ def floating(op: str, *operands: Tensor | None) -> list[Any]:
     floating.
     """
     given = [operand.dtype for operand in operands if operand is not None]
+    if len(set(given)) == 1 and given[0] in FLOATING:
+        return [*operands]
     dtype = promote(*given)
     if not is_floating(dtype):
         raise DTypeError(f"{op} computes on floating dtypes, not {' and '.join(given)}; convert with astype", op=op)

@@ -15,6 +15,7 @@ from netcl.core.device.health import forget_launches
 from netcl.core.errors import DeviceLostError, DeviceNotFoundError, KernelBuildError, OutOfMemoryError, UnsupportedError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
+from netcl.core.backend.opencl.queue import event_free, launch  # noqa: E402
 from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for  # noqa: E402
 from netcl.core.backend.opencl.queue.program_cache import ProgramCache  # noqa: E402
 from netcl.core.backend.recording import Recording  # noqa: E402
@@ -76,6 +77,20 @@ def test_tensors_buffers_and_scalars(launcher, arena):
     axpy(launcher, y, x, 0.5, None)
     assert (read(launcher, y) == 8).all()
     assert launcher.programs.stats.builds == 1
+
+
+def test_launches_on_a_gpu_have_no_event(launcher, arena, monkeypatch):
+    """Seen as a GPU, of more sizes than are kept; pyopencl, which makes an event each time, is not asked."""
+    monkeypatch.setattr(event_free, "_CPU", 0)
+    monkeypatch.setattr(launch, "_SIZES_MAX", 2)
+    if event_free._function() is None:
+        pytest.skip("needs an OpenCL loader that ctypes can open: Linux")
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", None)
+    y = tensor(arena, launcher, 0)
+    for size in (N, N // 2, N // 4, N // 2, N):
+        launcher.launch(SOURCE, "axpy", (size,), None, (y, y, np.float32(0), np.uint32(N)))
+        launcher.launch(SOURCE, "set", [size], [32], (y, np.float32(size)))
+    assert (read(launcher, y) == N).all()
 
 
 def test_no_work_items_is_no_launch(launcher):

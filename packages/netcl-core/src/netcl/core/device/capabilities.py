@@ -56,6 +56,10 @@ class DeviceProfile:
     unified_memory: bool = False
     _device: Any = field(default=None, repr=False, compare=False)
 
+    def __hash__(self) -> int:
+        # Of a few fields, which differ between devices: each call of a product looks up a cache by its device.
+        return hash((self.name, self.device_type, self.compute_units, self.extensions))
+
     @property
     def supports_fp16(self) -> bool:
         """The same as ``has_fp16``: an extension names fp16. Storage in half precision needs neither."""

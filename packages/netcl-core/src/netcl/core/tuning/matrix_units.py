@@ -95,10 +95,10 @@ def unit_of(profile: DeviceProfile, dtype: str, precision: str, c: Contraction) 
     """
     if config.get("KERNEL_STRATEGY") == "portable":
         return None
-    return next(
-        (name for name in candidates(profile, dtype, precision) if pays(name, c) and is_right(profile._device, name)),
-        None,
-    )
+    for name in candidates(profile, dtype, precision):
+        if pays(name, c) and is_right(profile._device, name):
+            return name
+    return None
 
 
 def convolution_unit_of(profile: DeviceProfile, dtype: str, kind: str, g: Geometry) -> str | None:
@@ -244,8 +244,9 @@ def convolves(kind: str, g: Geometry) -> bool:
         pixels = g.batch * (g.size[1] + high - 1) * (g.size[2] + wide - 1)
     if wide * summed % _SEGMENT or summed % CHUNK or pixels * max(g.channels, g.filters) >= 1 << 30:
         return False
-    products = g.filters * g.channels * high * wide * g.batch * g.out[1] * g.out[2]
-    return m >= _LEAST_ROWS and products >= _LEAST_PRODUCTS
+    filters = g.filters * g.channels * high * wide
+    products = filters * g.batch * g.out[1] * g.out[2]
+    return m >= _LEAST_ROWS and products >= _LEAST_PRODUCTS and filters < 1 << 30
 
 
 @lru_cache(maxsize=1024)

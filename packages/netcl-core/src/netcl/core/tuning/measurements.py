@@ -58,8 +58,10 @@ def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None
     if mode == "off" or engine.name != "cl":
         return None
     key = driver_key_of(engine)
-    if mode == "cached" and not table(key) and not shipped_table(key, engine.queue.device):
-        return None
+    if mode == "cached" and not table(key):
+        package = _shipped.get(key)  # first without the device, for which the driver is asked
+        if not (shipped_table(key, engine.queue.device) if package is None else package):
+            return None
     if mode == "on" and engine.recording is not None and nearest(table(key), op, shape, dtype) is None:
         return None  # a step that is captured measures nothing
     selector = _selectors.get(engine)

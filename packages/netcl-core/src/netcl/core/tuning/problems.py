@@ -74,6 +74,14 @@ class Geometry:
     dilation: Triple
     padding: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """The hash, once, as that of a contraction."""
+        return hash(tuple(vars(self).values()))
+
     @property
     def sparse(self) -> bool:
         """True if it is pointwise and skips elements of the images, which no other tap reads then."""

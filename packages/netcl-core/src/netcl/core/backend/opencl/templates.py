@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.device.capabilities import profile_of
+from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.expr.c_types import LOOPING
 from netcl.core.tuning.traits import Traits, traits_of
 
-__all__ = ["Traits", "filled", "per_work_item", "source", "struct", "traits"]
+__all__ = ["Traits", "filled", "per_work_item", "profile", "source", "struct", "traits"]
 
 from netcl.core.backend.opencl.storage import storage_text
 
@@ -37,6 +37,14 @@ def traits(engine: Any) -> Traits:
     known: Traits | None = engine.__dict__.get("_traits")
     if known is None:
         known = engine._traits = traits_of(profile_of(engine.queue), engine.queue.device)
+    return known
+
+
+def profile(engine: Any) -> DeviceProfile:
+    """The profile of the device behind an engine, asked for once."""
+    known: DeviceProfile | None = engine.__dict__.get("_profile")
+    if known is None:
+        known = engine._profile = profile_of(engine.queue)
     return known
 
 

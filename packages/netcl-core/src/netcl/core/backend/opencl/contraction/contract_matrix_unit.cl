@@ -14,6 +14,8 @@
 // B's index k may jump: after each `segment` of it, a multiple of SPAN_K, follow `jump` elements of memory that are skipped.
 //
 // An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Words past an edge are copied as zeros.
+//
+// With IMAGES column j of the result is pixel j of a line of padded images (struct images), and what is no pixel is not stored.
 
 // Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
 // of its rows or columns, or of its elements along k, whichever is not 1. Rows past the last one are read as zeros: their
@@ -101,9 +103,26 @@ static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __gl
                 sums[i][j][e] = 0; \
             }
 
+#if IMAGES
+// Of the line: pixels from an image to the next, and from a row to the next. Of a result: its rows, its columns, and the elements
+// from an image to the next.
+typedef struct { long step, line, high, wide, image; } images;
+
+// The offset of the pixel at `column` of the line, -1 if there is none.
+static inline int pixel_offset(const images form, const int column) {
+    const uint step = form.step, line = form.line, n = column / step, pixel = column - n * step, y = pixel / line, x = pixel - y * line;
+    return y < (uint)form.high && x < (uint)form.wide ? (int)(n * (uint)form.image + y * (uint)form.wide + x) : -1;
+}
+#define IMAGES_PARAMETER , const images form
+#define COLUMN_OFFSET(column) pixel_offset(form, column)
+#else
+#define IMAGES_PARAMETER
+#define COLUMN_OFFSET(column) ((column) * out_n)
+#endif
+
 __kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void matrix_unit(__global const ushort* restrict a_, __global const ushort* restrict b_, __global RESULT* restrict out, const product g,
-                 const int splits, const int part, const long out_part, const int segment, const int jump WHOLE_OPERANDS${operand_parameters}) {
+                 const int splits, const int part, const long out_part, const int segment, const int jump IMAGES_PARAMETER WHOLE_OPERANDS${operand_parameters}) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
     const uint item = get_local_id(0), warp = item / LANES, lane = item % LANES;
     UNIT_MEMORY(g.k)
@@ -173,16 +192,17 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
                     sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row, g.a_k, b_whole + b_begin + inside * g.b_n, g.b_k,
                                               first_k, depth, segment, jump);
 #endif
-                sums[i][j][e] = finished(sums[i][j][e], r, inside, inside * out_n${operand_arguments});
+                sums[i][j][e] = finished(sums[i][j][e], r, inside, max(COLUMN_OFFSET(inside), 0)${operand_arguments});
             }
             EACH_FRAGMENT
             for (uint e = 0; e < SUMS; e += 1 + PAIRS) {
                 const int r = first_row + (int)(SUM_ROW(lane, e)), c = first_column + (int)(SUM_COLUMN(lane, e));
-                if (r >= m || c >= n) continue;
+                const int to = COLUMN_OFFSET(c);
+                if (r >= m || c >= n || to < 0) continue;
 #if PAIRS
-                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + c * out_n);
+                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + to);
 #else
-                STORE_RESULT(sums[i][j][e], out, r * out_row + c * out_n);
+                STORE_RESULT(sums[i][j][e], out, r * out_row + to);
 #endif
             }
         }

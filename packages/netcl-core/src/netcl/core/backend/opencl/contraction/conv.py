@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction import (
     cpu_tiles,
@@ -21,8 +22,8 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEp
 from netcl.core.backend.opencl.contraction.padding import padded_images, resampled
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
-from netcl.core.backend.opencl.templates import traits
-from netcl.core.device.capabilities import profile_of
+from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.templates import profile, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.tuning.conv_plans import ConvPlan, blocks_of, conv_plan, geometry, restricted
 from netcl.core.tuning.measurements import fastest_kernel
@@ -40,6 +41,7 @@ from netcl.core.tuning.selector import (
 from netcl.core.tuning.unit_table import UNITS
 
 if TYPE_CHECKING:
+    from netcl.core.expr.nodes import Expr
     from netcl.core.tensor.data import TensorData
 
 _WORKSPACE = CONV_WORKSPACE
@@ -82,31 +84,86 @@ def conv(
     """
     if epilogue is not None:
         check(epilogue, a.dtype)
-    call = (tuple(stride), tuple(map(tuple, padding)), tuple(dilation), groups, None if shape is None else tuple(shape))
-    g = geometry(kind, a.shape, b.shape, *call)
-    if g.sparse:
+    pads, whole = tuple(map(tuple, padding)), None if shape is None else tuple(shape)
+    g, result, sizes = _described(kind, a.shape, b.shape, tuple(stride), pads, tuple(dilation), groups, whole)
+    if result is None:
         return _sparse(engine, kind, g, a, b, epilogue, algo=algo, variant=variant)
-    if kind == "forward" and algo is None and variant is None:
-        variant = _measured(engine, a, b, *call[:4])
+    forced = variant is not None
+    if sizes is not None and algo is None and variant is None:
+        variant = allowed(fastest_kernel(engine, "conv2d", sizes, a.dtype))
     device = traits(engine)
     if variant is None and (algo is not None or kind == "forward"):
         variant = wished_kernel(device, g, algo)
-    plan = conv_plan(kind, g)
-    # The shape without the dimensions that were put in front.
-    spatial = len(a.shape) - 2
-    out: TensorData = engine.empty(plan.shape[:2] + plan.shape[5 - spatial :], a.dtype)
+    if variant is None and algo is None and not device.is_cpu:
+        variant = convolution_unit(profile(engine), kind, g, a.dtype)
+    out: TensorData = engine.empty(result, a.dtype)
     if out.size == 0:
         return out
-    unit = variant if variant in UNITS else None
-    if variant is None and algo is None and not device.is_cpu:
-        unit = convolution_unit(profile_of(engine.queue), kind, g, a.dtype)
+    expression, operands = (None, ()) if epilogue is None else epilogue
+    key = (
+        "conv", kind, g, out.shape, a.dtype, variant, config.get("KERNEL_STRATEGY"), config.get("CONV_WINOGRAD"),
+        expression, tuple([operand.shape for operand in operands]),
+    )  # fmt: skip
+    repeated(engine, key, partial(_convolve, kind, g, variant, expression), (a, b, out, *operands), not forced)
+    return out
+
+
+class _Description(NamedTuple):
+    """A call by its shapes and options: its geometry, the shape of its result (None if it skips elements of the
+    images), and the sizes by which measurements know it (None if such a convolution is not measured).
+    """
+
+    geometry: Geometry
+    result: tuple[int, ...] | None
+    sizes: tuple[Any, ...] | None
+
+
+@lru_cache(maxsize=1024)
+def _described(
+    kind: str,
+    a: tuple[int, ...],
+    b: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[tuple[int, ...], ...],
+    dilation: tuple[int, ...],
+    groups: int,
+    shape: tuple[int, ...] | None,
+) -> _Description:
+    g = geometry(kind, a, b, stride, padding, dilation, groups, shape)
+    plain = kind == "forward" and len(stride) == 2 and groups == 1 and set(dilation) == {1} and 0 not in a
+    sizes = None
+    if plain and all(before == after for before, after in padding):
+        sizes = (a[0], a[1], b[0], *a[2:], *b[2:], stride, tuple(before for before, _ in padding))
+    if g.sparse:
+        return _Description(g, None, sizes)
+    whole = conv_plan(kind, g).shape  # with the dimensions that were put in front
+    return _Description(g, whole[:2] + whole[7 - len(a) :], sizes)
+
+
+def _convolve(
+    kind: str,
+    g: Geometry,
+    variant: str | None,
+    expression: Expr | None,
+    engine: Any,
+    a: TensorData,
+    b: TensorData,
+    out: TensorData,
+    *operands: TensorData,
+) -> None:
+    """One direction of a convolution, with an epilogue of ``operands`` if there is an ``expression``."""
+    epilogue = None if expression is None else Epilogue(expression, operands)
+    plan, device = conv_plan(kind, g), traits(engine)
     small, problem, _ = choose_convolution(device, kind, g, a.dtype, variant)
     fused = None
-    if unit is not None:
+    if variant in UNITS:
         if kind == "grad_weight":
-            unit_convolution.grad_weight(engine, unit, g, a, b, out)
+            unit_convolution.grad_weight(engine, variant, g, a, b, out)
         else:
-            unit_convolution.run(engine, unit, g, a, b, out, kind)
+            if epilogue is not None and not unit_convolution.splits(engine, variant, g, kind):
+                layouts = [_operand_layout(plan, out, operand.shape) for operand in operands]
+                fused = fuse_epilogue(epilogue, layouts, 1)
+            unit_convolution.run(engine, variant, g, a, b, out, kind, fused)
     elif small is not None:
         if epilogue is not None and kind == "forward":
             fused = _fuse(engine, plan, epilogue, out, "rows")
@@ -130,7 +187,6 @@ def conv(
             _per_image(engine, plan, a, b, out, variant, fused)
     if epilogue is not None and fused is None:
         run_alone(engine, epilogue, out)
-    return out
 
 
 def _sparse(
@@ -195,19 +251,6 @@ def kernels(engine: Any, x: tuple[int, ...], weight: tuple[int, ...], **options:
     """The variants worth measuring for a forward convolution of these shapes."""
     call = (*(options[name] for name in ("stride", "padding", "dilation", "groups")), None)
     return convolution_candidates(traits(engine), geometry("forward", x, weight, *call))
-
-
-def _measured(
-    engine: Any, x: TensorData, weight: TensorData, stride: Any, padding: Any, dilation: Any, groups: int
-) -> str | None:
-    """The variant that was measured to be the fastest for a plain 2-d convolution; None if the rule decides."""
-    if len(stride) != 2 or groups != 1 or any(step != 1 for step in dilation) or 0 in x.shape:
-        return None
-    if any(before != after for before, after in padding):
-        return None
-    sizes = (x.shape[0], x.shape[1], weight.shape[0], *x.shape[2:], *weight.shape[2:])
-    pad = tuple(before for before, _ in padding)
-    return allowed(fastest_kernel(engine, "conv2d", (*sizes, stride, pad), x.dtype))
 
 
 def _per_image(

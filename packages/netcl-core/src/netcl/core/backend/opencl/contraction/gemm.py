@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction.cpu_tiles import contract, epilogue_lanes
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
@@ -19,13 +20,14 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     trailing_args,
 )
 from netcl.core.backend.opencl.contraction.gpu_tiles import epilogue_source
-from netcl.core.backend.opencl.templates import Traits, struct, traits
-from netcl.core.device.capabilities import profile_of
+from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.selector import GEMV_VARIANTS, gemv_kernel, product_kernel, product_kernels, product_unit, swaps
 
 if TYPE_CHECKING:
+    from netcl.core.expr.nodes import Expr
     from netcl.core.tensor.data import TensorData
 
 _UNITS = 64
@@ -37,6 +39,7 @@ class _Matrices(NamedTuple):
     swapped: bool  # whether out^T = B^T A^T is what the contractions compute
     contractions: tuple[Contraction, ...]
     variant: str | None
+    sizes: tuple[int, int, int] | None  # by which measurements know it; None if such a product is not measured
 
 
 def _batch_strides(batch: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
@@ -99,7 +102,9 @@ def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpo
     for indices in product(*(range(dim[0]) for dim in outer)):
         at = [sum(i * dim[which] for i, dim in zip(indices, outer)) for which in (1, 2, 3)]
         contractions.append(replace(one, a_offset=at[0], b_offset=at[1], out_offset=at[2]))
-    return _Matrices(shape, swapped, tuple(contractions), gemv_kernel(is_cpu, one))
+    alone = len(contractions) == 1 and not one.empty and prod(one.batch) == 1
+    sizes = ((n, m, k) if swapped else (m, n, k)) if alone else None
+    return _Matrices(shape, swapped, tuple(contractions), gemv_kernel(is_cpu, one), sizes)
 
 
 @lru_cache(maxsize=256)
@@ -147,18 +152,17 @@ def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "f
 
 def _unit(engine: Any, c: Contraction, dtype: str) -> str | None:
     """The matrix unit for a product; None if the device has none, or another kernel is faster."""
-    return None if traits(engine).is_cpu else product_unit(profile_of(engine.queue), c, dtype)
+    return None if traits(engine).is_cpu else product_unit(profile(engine), c, dtype)
 
 
 def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
     """The variant that was measured to be the fastest for one product; None if the rule decides."""
-    c = plan.contractions[0] if len(plan.contractions) == 1 else None
-    if c is None or c.empty or prod(c.batch) != 1:
+    found = None if plan.sizes is None else fastest_kernel(engine, "matmul", plan.sizes, dtype)
+    if found is None:
         return None
-    m, n = (prod(c.n), c.m) if plan.swapped else (c.m, prod(c.n))
-    found = fastest_kernel(engine, "matmul", (m, n, prod(c.k)), dtype)
+    c = plan.contractions[0]
     # The layout decides which kernels there are.
-    return product_kernel(traits(engine), c, found, _unit(engine, c, dtype)) if found is not None else None
+    return product_kernel(traits(engine), c, found, _unit(engine, c, dtype))
 
 
 def _fuse(
@@ -205,15 +209,34 @@ def matmul(
     if epilogue is not None:
         check(epilogue, a.dtype)
     plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
-    result: TensorData
-    if out is None:
-        result = engine.empty(plan.shape, a.dtype)
-    else:
-        result = out
-    first, second = (b, a) if plan.swapped else (a, b)
-    variant = variant or _measured(engine, plan, a.dtype) or plan.variant
-    if variant is None and plan.contractions:
-        variant = _unit(engine, plan.contractions[0], a.dtype)
+    result: TensorData = engine.empty(plan.shape, a.dtype) if out is None else out
+    chosen = variant or _measured(engine, plan, a.dtype) or plan.variant
+    if chosen is None and plan.contractions:
+        chosen = _unit(engine, plan.contractions[0], a.dtype)
+    expression, operands = (None, ()) if epilogue is None else epilogue
+    key = (
+        "matmul", a.shape, b.shape, transpose_a, transpose_b, a.dtype, chosen, config.get("KERNEL_STRATEGY"),
+        expression, tuple([operand.shape for operand in operands]), result.shape,
+    )  # fmt: skip
+    tensors = (b, a, result, *operands) if plan.swapped else (a, b, result, *operands)
+    repeated(engine, key, partial(_multiply, plan, chosen, expression), tensors, planned=variant is None)
+    if out is not None:
+        out._storage.written()
+    return result
+
+
+def _multiply(
+    plan: _Matrices,
+    variant: str | None,
+    expression: Expr | None,
+    engine: Any,
+    first: TensorData,
+    second: TensorData,
+    result: TensorData,
+    *operands: TensorData,
+) -> None:
+    """The contractions of a product, with an epilogue of ``operands`` if there is an ``expression``."""
+    epilogue = None if expression is None else Epilogue(expression, operands)
     fused = None if epilogue is None else _fuse(engine, plan, epilogue, result, variant)
     for c in plan.contractions:
         if c.empty:
@@ -224,6 +247,3 @@ def matmul(
             contract(engine, c, first, second, result, variant=variant, fused=fused)
     if epilogue is not None and fused is None and result.size:
         run_alone(engine, epilogue, result)
-    if out is not None:
-        out._storage.written()
-    return result

@@ -12,7 +12,7 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
 from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, epilogue_source, wide_argument
-from netcl.core.backend.opencl.templates import Traits, source, traits
+from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.backend.recording import Recording, open_here
 from netcl.core.backend.registry import engine_for
 from netcl.core.device.child_probe import driver_key
@@ -24,7 +24,7 @@ from netcl.core.tuning.unit_table import INSTRUCTIONS, KINDS, Instruction, Kind,
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["contract", "engine_of_driver", "kind_defines", "planes_of", "program", "split_program"]
+__all__ = ["Images", "Layout", "contract", "engine_of_driver", "kind_defines", "planes_of", "program", "split_program"]
 
 _GROUP_ROWS = 8
 _SPLITTERS, _OF_A_SPLITTER = 128, 8  # work-items of a group that splits operands in parts, and elements of one
@@ -84,27 +84,43 @@ def _multiply(tile: UnitTile, along: tuple[bool, bool], kind: Kind) -> tuple[str
     return "WGMMA(sums, a, b)", f'asm volatile("{text}" : {operands} : "l"(a), "l"(b) : "memory")'
 
 
-@lru_cache(maxsize=256)
-def program(
-    device: Traits,
-    dtype: str,
-    tile: UnitTile,
-    layout: tuple[bool, bool, bool, bool],
-    epilogue: str = "",
-    operands: int = 0,
-) -> str:
-    """The text of the kernel on a unit. ``layout``: if A and B are contiguous along k, if chunks of both begin at
-    multiples of 16 bytes, and if results are stored in pairs.
+class Images(NamedTuple):
+    """Results that are images: column j of a product is pixel j of a line of padded images, which has ``step`` pixels
+    from an image to the next and ``line`` from a row to the next; of each ``high`` x ``wide`` pixels are stored,
+    ``image`` elements from an image to the next.
     """
-    a_along, b_along, aligned, pairs = layout
+
+    step: int
+    line: int
+    high: int
+    wide: int
+    image: int
+
+
+class Layout(NamedTuple):
+    """The properties of a contraction that the kernel's text depends on: if A and B are contiguous along k, if chunks
+    of both begin at multiples of 16 bytes, if results are stored in pairs, and if they are images.
+    """
+
+    a_along: bool
+    b_along: bool
+    aligned: bool
+    pairs: bool
+    images: bool = False
+
+
+@lru_cache(maxsize=256)
+def program(device: Traits, dtype: str, tile: UnitTile, layout: Layout, epilogue: str = "", operands: int = 0) -> str:
+    """The text of the kernel on a unit."""
     partial, planes, one = tile.splits > 1, PRODUCTS[tile.parts], INSTRUCTIONS[tile.base]
     kind, twin = KINDS[kind_of(tile, dtype)], tile.unit.endswith("_twin")
     paired = one.sums.elements > 1 and not one.text
     result = (("RESULT", "SUM"), ("STORE_RESULT(x, p, i)", "((p)[i] = (x))"))
     defines: tuple[tuple[str, object], ...] = (
         ("SPAN_M", tile.m), ("SPAN_N", tile.n), ("SPAN_K", tile.k), ("WARPS_M", tile.warps_m),
-        ("WARPS_N", tile.warps_n), ("STAGES", tile.stages), ("GROUP_ROWS", _GROUP_ROWS), ("A_ALONG", int(a_along)),
-        ("B_ALONG", int(b_along)), ("CHUNKS_ALIGNED", int(aligned)), ("PAIRS", int(pairs and paired and not partial)),
+        ("WARPS_N", tile.warps_n), ("STAGES", tile.stages), ("GROUP_ROWS", _GROUP_ROWS),
+        ("A_ALONG", int(layout.a_along)), ("B_ALONG", int(layout.b_along)), ("CHUNKS_ALIGNED", int(layout.aligned)),
+        ("PAIRS", int(layout.pairs and paired and not partial)), ("IMAGES", int(layout.images)),
         *kind_defines(kind), *_instruction_defines(one), ("ATTRIBUTES", "" if twin else one.attributes),
         ("UNROLLED", int(not twin)), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
         ("A_PLANES", sum(a << 2 * i for i, (a, _) in enumerate(planes))),
@@ -112,7 +128,7 @@ def program(
         *(result if partial else (("RESULT", "STORAGE"), ("STORE_RESULT", "STORE"))), SHORT,
     )  # fmt: skip
     if tile.unit == "wgmma":
-        defines = (*defines, _multiply(tile, (a_along, b_along), kind))
+        defines = (*defines, _multiply(tile, (layout.a_along, layout.b_along), kind))
     names = ("contract_product", "matrix_unit_tile", *_templates(tile.unit), "contract_matrix_unit")
     multiply = {"multiply_accumulate": one.text.get(kind.name, "")}
     return epilogue_source(device, dtype, names, defines, epilogue, operands, multiply)
@@ -144,8 +160,8 @@ def _in_words(rows: SegmentedRows, words: int) -> SegmentedRows:
 
 
 @lru_cache(maxsize=1024)
-def _layout(rows: SegmentedRows, words: int) -> tuple[bool, bool, bool, bool]:
-    """The ``layout`` of a contraction in elements, for ``program``."""
+def _layout(rows: SegmentedRows, words: int, images: Images | None) -> Layout:
+    """The layout of a contraction in elements."""
     c, steps = rows.dense, dense_steps(rows.dense)
     assert steps is not None
     a_k, b_k, b_n, out_n = steps
@@ -153,10 +169,11 @@ def _layout(rows: SegmentedRows, words: int) -> tuple[bool, bool, bool, bool]:
     distances = (
         c.a_row if a_along else a_k, b_n if b_along else b_k, c.a_offset, c.b_offset, *c.a_batch, *c.b_batch, rows.jump,
     )  # fmt: skip
-    results = (c.out_row, c.out_offset, *c.out_batch, prod(c.n))
-    return (
+    of_images = () if images is None else (images.step, images.line, images.wide, images.image)
+    results = (c.out_row, c.out_offset, *c.out_batch, prod(c.n), *of_images)
+    return Layout(
         a_along, b_along, all(step * words % CHUNK == 0 for step in distances),
-        out_n == 1 and all(step % 2 == 0 for step in results),
+        out_n == 1 and all(step % 2 == 0 for step in results), images is not None,
     )  # fmt: skip
 
 
@@ -169,15 +186,17 @@ def contract(
     out: TensorData,
     out_part: int,
     fused: FusedEpilogue | None = None,
+    images: Images | None = None,
 ) -> None:
     """Runs a product into ``out``: partial sum s goes to ``out`` + s * ``out_part`` in float32; without split-K, the
-    result. B's index k may have segments of a multiple of the tile's k.
+    result, which may be ``images``. B's index k may have segments of a multiple of the tile's k.
     """
     epilogue, count, more = trailing_args(fused, b)
-    launch = _launch(traits(engine), a.dtype, tile, c, out_part, epilogue, count)
+    launch = _launch(traits(engine), a.dtype, tile, c, out_part, epilogue, count, images)
     operands, whole = [a, b], []
     if tile.parts or launch.rounded:
-        operands = [planes_of(engine, operand, tile.parts) for operand in (a, b)]
+        planes = planes_of(engine, a, tile.parts)
+        operands = [planes, planes if b is a else planes_of(engine, b, tile.parts)]
     if tile.parts:
         whole = [a, b, np.int64(a.size), np.int64(b.size)]
     engine.launch(
@@ -199,14 +218,21 @@ class _Launch(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _launch(
-    device: Traits, dtype: str, tile: UnitTile, c: Contraction, out_part: int, epilogue: str, count: int
+    device: Traits,
+    dtype: str,
+    tile: UnitTile,
+    c: Contraction,
+    out_part: int,
+    epilogue: str,
+    count: int,
+    images: Images | None,
 ) -> _Launch:
     rows = segmented(c)
     if rows is None or (rows.jump and rows.segment % tile.k):
         raise ValueError(f"{tile.unit}: no kernel for this contraction, whose segments are no multiples of {tile.k}")
     words, one = KINDS[kind_of(tile, dtype)].words, INSTRUCTIONS[tile.base]
-    layout = _layout(rows, words)
-    if words > 1 and not one.across and not (layout[0] and layout[1]):
+    layout = _layout(rows, words, images)
+    if words > 1 and not one.across and not (layout.a_along and layout.b_along):
         raise ValueError(f"{tile.unit}: operands of {dtype} are not contiguous along k")
     rows = _in_words(rows, words)
     c = rows.dense
@@ -217,7 +243,7 @@ def _launch(
     part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
     numbers = (
         wide_argument(c), np.int32(tile.splits), np.int32(part), np.int64(out_part), np.int32(rows.segment),
-        np.int32(rows.jump),
+        np.int32(rows.jump), *(() if images is None else (struct(*images),)),
     )  # fmt: skip
     size = (groups * items, 1, prod(c.batch) * tile.splits)
     return _Launch(text, size, (items, 1, 1), numbers, one.rounded and words > 1)

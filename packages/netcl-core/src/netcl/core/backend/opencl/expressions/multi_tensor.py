@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend import one_by_one
-from netcl.core.backend.opencl.expressions.run import PLANS_MAX, SCALAR_TYPES
+from netcl.core.backend.opencl.expressions.run import SCALAR_TYPES
+from netcl.core.backend.opencl.queue.context import PLANS_MAX
 from netcl.core.dtypes import compute_type
 from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar

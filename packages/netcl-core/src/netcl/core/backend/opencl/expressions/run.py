@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.core.backend.opencl.queue.context import PLANS_MAX
 from netcl.core.dtypes import compute_type
 from netcl.core.expr.nodes import Expr, Load
 from netcl.core.expr.schedule import Launch, Plan, Target, make_plan
@@ -33,7 +34,6 @@ SCALAR_TYPES: dict[str, Any] = {
 }
 _EXACT_DIVISION = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 _VARIANTS_MAX = 16  # prepared launches kept for different values of the launch scalars
-PLANS_MAX = 8192
 
 
 class _Ready:

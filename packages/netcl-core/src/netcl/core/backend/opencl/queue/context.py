@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from netcl.core.expr.schedule import Target
     from netcl.core.memory.pools import PersistentBufferPool
 
+PLANS_MAX = 8192  # plans of an engine, of all kinds
+
 
 class QueueContext(Protocol):
     """A command queue with its launcher, buffers and plans.

@@ -61,6 +61,7 @@ except ImportError:
 __all__ = ["Launcher", "PreparedLaunch", "launcher_for"]
 
 Size = tuple[int, ...]
+_SIZES_MAX = 64  # sizes of a kernel for which its launch without an event is kept, by thread
 
 
 class Launcher:
@@ -109,13 +110,19 @@ class Launcher:
             return
         key = source, kernel_name, options
         try:
-            kernel = self._local.kernels[key]
+            kernel, event_free = self._local.kernels[key]
         except (AttributeError, KeyError):
+            event_free = {}
             kernel = self._new_kernel(source, kernel_name, args, options)
-            vars(self._local).setdefault("kernels", {})[key] = kernel
+            vars(self._local).setdefault("kernels", {})[key] = kernel, event_free
         else:
             self._set(kernel, enumerate(args))
-        self._enqueue(kernel, kernel_name, global_size, local_size, args)
+        sizes = tuple(global_size), None if local_size is None else tuple(local_size)
+        if sizes not in event_free:
+            if len(event_free) >= _SIZES_MAX:
+                event_free.clear()
+            event_free[sizes] = without_event(self.queue, kernel, *sizes)
+        self._enqueue(kernel, kernel_name, global_size, local_size, args, event_free[sizes])
 
     def prepare(
         self,
