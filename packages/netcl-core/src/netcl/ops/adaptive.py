@@ -141,9 +141,8 @@ def adaptive_avg_pool(x: Tensor, output_size: Any) -> Tensor:
     if 0 in x.shape:
         return engine.zeros(shape, x.dtype)  # type: ignore[no-any-return]
     if set(sizes) == {1}:  # a sum that work-items share
-        planes = math.prod(shape)
-        means = engine.run((mean(Load(0, x.dtype), 1),), (x,), shapes=((planes, x.size // planes),))[0]
-        return means.reshape(shape)
+        means = mean(Load(0, x.dtype), tuple(range(2, x.ndim)))
+        return engine.run((means,), (x,), shapes=(shape,))[0]
     return engine.window("avg", x, shape=shape, **_windows(x.shape[2:], sizes))  # type: ignore[no-any-return]
 
 

@@ -18,7 +18,7 @@
 // of a position along the axis are worked out once and serve a few lines of `before`. The gradient gathers: a position of the
 // input sums over the outputs that reach it, in order, without atomics.
 
-typedef PLACE place;  // int where it holds all products of positions, for divisions in 32 bits
+typedef PLACE place;  // int if all products of positions fit, for divisions in 32 bits
 
 typedef struct {
     place before, extent, out, after;

@@ -19,7 +19,7 @@
 // A stride of 0 cuts the extent into sections (adaptive pooling): window o is floor(o * extent / out) to
 // ceil((o + 1) * extent / out).
 
-typedef PLACE place;  // int where it holds all positions, for divisions in 32 bits
+typedef PLACE place;  // int if all positions fit, for divisions in 32 bits
 
 typedef struct {
     place rows, block, channels, count_include_pad, divisor;
