@@ -230,9 +230,11 @@ class LoopWriter(ABC):
         axes: Axes,
         body: Callable[[Scope], None],
         sums: tuple[Sequence[_Sum], Sequence[_Sum]] = ((), ()),
+        outermost: bool = True,
     ) -> None:
         """Walks ``axes``, outermost first, and calls ``body(scope)`` inside; ``sums`` are what whole vectors along the
-        last axis add up in, and what single places do.
+        last axis add up in, and what single places do. The work-items of a group share the outermost loop if few of
+        them take turns along the last axis.
         """
         if not axes:
             body(scope)
@@ -243,8 +245,12 @@ class LoopWriter(ABC):
             self.stretch(scope, low, high, body, sums)
         elif rest:
             inner = Scope(scope, frozenset((axis,)), scope.vector, strip=scope.strip)
-            self.loops(inner, rest, body, sums)
-            scope.block(f"for ({self.place} i{axis} = {low}; i{axis} < {high}; ++i{axis})", inner)
+            self.loops(inner, rest, body, sums, outermost=False)
+            start, step = low, 1
+            if outermost and self.layout.turns < self.layout.group and axes[-1] == self.last:
+                start = _plus(low, f"lid / {self.layout.turns}")
+                step = self.layout.group // self.layout.turns
+            scope.block(f"for ({self.place} i{axis} = {start}; i{axis} < {high}; {_advance(f'i{axis}', step)})", inner)
         else:
             leaf = Scope(None, frozenset((axis,)), scope.vector, strip=scope.strip, leaf=bool(scope.strip))
             self.walk(scope, leaf, body, f"i{axis}", low, high, 1, sums[0])
@@ -299,16 +305,18 @@ class LoopWriter(ABC):
         shared: bool = True,
     ) -> None:
         """Walks the last axis: whole vectors, then single places; a group takes turns where ``shared``."""
-        axis, width, group = f"i{self.last}", self.width, self.layout.group if shared else 1
+        axis, width, turns = f"i{self.last}", self.width, self.layout.turns if shared else 1
         bind = frozenset((self.last,))
         start = low
+        item = "" if not shared or self.layout.group == 1 else "lid"
+        if turns < self.layout.group and item:
+            item = f"lid % {turns}"
         if width > 1:
             end = self.whole(scope, low, high)
-            lane = f"lid * {width}" if group > 1 else ""
-            self.walk(scope, Scope(None, bind, True), body, axis, low, end, width * group, sums[0], lane)
+            lane = item and f"{item} * {width}"
+            self.walk(scope, Scope(None, bind, True), body, axis, low, end, width * turns, sums[0], lane)
             start = end
-        lane = "lid" if group > 1 else ""
-        self.walk(scope, Scope(None, bind), body, axis, start, high, group, sums[1], lane, short=width > 1)
+        self.walk(scope, Scope(None, bind), body, axis, start, high, turns, sums[1], item, short=width > 1)
 
     def whole(self, scope: Scope, low: str, high: str) -> str:
         """The name of the place where the whole vectors between ``low`` and ``high`` end."""

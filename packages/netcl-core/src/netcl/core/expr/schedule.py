@@ -30,6 +30,7 @@ LONG_ITEM = 1 << 15  # elements of a CPU's work-item if there are many: balances
 STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with what they are made of
 PIECE = 1 << 14  # least elements of a piece of a large reduction, on devices with many cores an eighth
 WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
+TURNS = (4, 16)  # work-items that may take turns along a short axis of which a row has several
 WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space whose positions need 64 bits; a step past the end fits
 
 
@@ -332,6 +333,7 @@ class _Planner:
             reduced=reduced,
             width=self.target.width,
             group=1 if cpu or columns or not reduced else self.target.group,
+            across=self.across(sizes, reduced) if len(sets) == 1 and not (cpu or columns) else 0,
             split=None if split is None or split[0] not in position else position[split[0]],
             cpu=cpu,
             aligned=in_vectors,
@@ -352,6 +354,13 @@ class _Planner:
                 group=layout.group if cpu or layout.group > 1 else 64,
             )
         )
+
+    def across(self, sizes: Sequence[int], reduced: Sequence[int]) -> int:
+        """The work-items of a group that take turns along a short last axis; 0: all of them."""
+        if len(reduced) < 2:
+            return 0
+        vectors = _ceil(sizes[-1], self.target.width)
+        return next((turns for turns in TURNS if vectors <= turns and turns * 2 <= self.target.group), 0)
 
     def grid(self, layout: Layout, sizes: Sequence[int], split: tuple[int, int, int] | None) -> tuple[list[int], int]:
         """The numbers after the sizes in the kernel's parameters (rows, rows_each, chunk ...), and the global size."""

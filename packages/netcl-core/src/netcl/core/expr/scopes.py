@@ -17,12 +17,13 @@ class Layout:
     """The parameters of a kernel's text besides its expressions; not the sizes, which are launch arguments.
 
     ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes
-    of a vector, ``group`` the number of work-items that walk a row together, ``split`` a reduced axis of which each
-    work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain accesses at any
-    address, and functions are computed in vectors also for single values; elsewhere plain accesses need vectors that
-    are ``aligned``. ``narrow`` positions have 32 bits. ``streams``: vectors of the outputs, which are aligned, go
-    past the caches of a CPU. ``item`` and ``group_item`` are the expressions for the number of the work-item and of
-    its group.
+    of a vector, ``group`` the number of work-items that walk a row together, ``across`` how many of them take turns
+    along the last axis (0: all), while the outermost reduced axis is shared among the others, ``split`` a reduced axis
+    of which each work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain
+    accesses at any address, and functions are computed in vectors also for single values; elsewhere plain accesses need
+    vectors that are ``aligned``. ``narrow`` positions have 32 bits. ``streams``: vectors of the outputs, which are
+    aligned, go past the caches of a CPU. ``item`` and ``group_item`` are the expressions for the number of the
+    work-item and of its group.
     """
 
     rank: int
@@ -31,6 +32,7 @@ class Layout:
     reduced: Axes
     width: int = 8
     group: int = 1
+    across: int = 0
     split: int | None = None
     cpu: bool = False
     aligned: bool = False
@@ -43,6 +45,11 @@ class Layout:
     def grid(self) -> Axes:
         """The axes that are shared out among work-items."""
         return tuple(axis for axis in range(self.rank) if axis not in self.reduced)
+
+    @property
+    def turns(self) -> int:
+        """The work-items that take turns along the last axis."""
+        return self.across or self.group
 
     @property
     def columns(self) -> bool:
