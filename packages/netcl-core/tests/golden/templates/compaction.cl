@@ -84,9 +84,8 @@ void list_true(SOURCE, __global const long* restrict before, TARGET, SIZES) {
         for (uint i = item; i < GROUP * EACH; i += GROUP) flags[i] = begin + i < tail ? HOLDS(begin + i) : 0;
         barrier(CLK_LOCAL_MEM_FENCE);
         const uchar16 own = ((__local const uchar16*)flags)[item];
-        const uchar8 eight = own.lo + own.hi;
-        const uchar4 four = eight.lo + eight.hi;
-        const uint listed = four.s0 + four.s1 + four.s2 + four.s3;
+        const uint listed = own.s0 + own.s1 + own.s2 + own.s3 + own.s4 + own.s5 + own.s6 + own.s7
+            + own.s8 + own.s9 + own.sa + own.sb + own.sc + own.sd + own.se + own.sf;
         SUM_UP(sums, GROUP, item, listed, all, now)
         uint to = all - listed;
 #define PLACE(k, flag) if (flag) places[to++] = item * EACH + (k);

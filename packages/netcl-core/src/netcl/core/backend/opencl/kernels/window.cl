@@ -7,7 +7,7 @@
 // A stride of 0 cuts the extent into sections (adaptive pooling): window o is floor(o * extent / out) to
 // ceil((o + 1) * extent / out).
 
-typedef PLACE place;  // int if all positions fit, for divisions in 32 bits
+typedef PLACE place;  // int if all positions fit, for divisions in 32 bits; DIVIDED is without a sign
 
 typedef struct {
     place rows, block, channels, count_include_pad, divisor;
@@ -16,7 +16,10 @@ typedef struct {
 
 typedef struct { place first, last; } span;
 
-static inline place up(const place a, const place b) { return (a + b - 1) / b; }
+// a / b of numbers that are not negative; often b is one, in every work-item.
+#define OVER(a, b) ((b) == 1 ? (a) : (place)((DIVIDED)(a) / (DIVIDED)(b)))
+
+static inline place up(const place a, const place b) { return OVER(a + b - 1, b); }
 
 // The taps of the window at `start` that are inside 0 .. extent.
 static inline span taps_inside(const place start, const place count, const place dilation, const place extent) {
@@ -58,8 +61,8 @@ static inline span windows_holding(const place padded, const int d, const window
     }
     const place reach = padded - (g->taps[d] - 1) * g->dilation[d];
     span s;
-    s.first = reach <= 0 ? 0 : (reach + g->stride[d] - 1) / g->stride[d];
-    s.last = min(padded / g->stride[d] + 1, g->out[d]);
+    s.first = reach <= 0 ? 0 : up(reach, g->stride[d]);
+    s.last = min(OVER(padded, g->stride[d]) + 1, g->out[d]);
     return s;
 }
 
@@ -86,7 +89,7 @@ static inline place counted(const place o, const int d, const window* g) {
 #define EACH_ROW(WIDTH) \
     const place item = get_global_id(0); \
     if (item >= g.rows * (WIDTH)) return; \
-    const place row = item / (WIDTH), begin = item % (WIDTH), end = begin + 1;
+    const place row = OVER(item, WIDTH), begin = item - row * (WIDTH), end = begin + 1;
 #else
 #define EACH_ROW(WIDTH) \
     const place first_row = get_global_id(0) * g.block, last_row = min(g.rows, first_row + g.block), begin = 0, end = WIDTH; \
@@ -94,8 +97,8 @@ static inline place counted(const place o, const int d, const window* g) {
 #endif
 
 #define ROW_PLACE(SIZE) \
-    const place py = row % SIZE[1], pz = row / SIZE[1] % SIZE[0]; \
-    const place plane = row / SIZE[1] / SIZE[0]
+    const place sheet = OVER(row, SIZE[1]), py = row - sheet * SIZE[1]; \
+    const place plane = OVER(sheet, SIZE[0]), pz = sheet - plane * SIZE[0]
 
 // Windows that are inside along the last dimension are computed LANES at a time, one tap after the other, so that the
 // compiler can use vectors. STEP is the stride there: a number if separate loops are worth it.

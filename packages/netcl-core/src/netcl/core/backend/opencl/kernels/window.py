@@ -93,7 +93,8 @@ def _program(kind: str, dtype: str, step: int, single: bool, narrow: bool) -> st
     """The text for windows at a distance of ``step`` along the last dimension; ``single``: with an element for each
     work-item.
     """
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("PLACE", "int" if narrow else "long")]
+    place = "int" if narrow else "long"
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("PLACE", place), ("DIVIDED", f"u{place}")]
     if single:
         defines.append(("SINGLE", 1))
     if kind in ("max", "avg"):
