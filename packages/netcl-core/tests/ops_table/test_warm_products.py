@@ -29,7 +29,7 @@ MATMUL = [
     ((20, 31), (31, 40), False), ((128, 128), (128, 128), False), ((3, 20, 16), (3, 16, 8), False),
     ((2, 1, 3, 5), (4, 5, 2), False), ((2, 9, 5), (5, 8), False),
 ]  # fmt: skip
-SEVERAL = [((300, 400), (400, 40)), ((8, 20000), (20000, 8))]  # packed rows, split-K
+SEVERAL = [((600, 500), (500, 40)), ((8, 20000), (20000, 8))]  # packed rows, split-K
 
 
 @pytest.fixture(params=["pocl", "intel"])

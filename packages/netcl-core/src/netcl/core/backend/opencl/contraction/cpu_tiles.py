@@ -31,7 +31,7 @@ from netcl.core.tuning.unit_table import UNITS
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-_IN_PLACE = 1 << 16  # elements of a matrix A that is read without packing
+_IN_PLACE = 1 << 18  # elements of a matrix A that is read without packing
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _LEAST_SPLIT = 1024  # least products of a partial sum
@@ -131,8 +131,8 @@ class RowStrides(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def rows_in_place(c: Contraction, program: CpuKernel, dtype: str) -> RowStrides | None:
-    """The strides of A without packing; None if k has gaps, A is not of the computing type, or A does not fit in the
-    second-level cache and would be read repeatedly.
+    """The strides of A without packing; None if k has gaps, A is not of the computing type, or A is larger
+    than the caches in which it can be read repeatedly.
     """
     levels = [(extent, step) for extent, step in zip(c.k, c.a_k) if extent != 1] or [(1, 0)]
     evenly = all(outer[1] == inner[0] * inner[1] for outer, inner in pairwise(levels))
