@@ -155,15 +155,23 @@ def _unit(engine: Any, c: Contraction, dtype: str) -> str | None:
     return None if traits(engine).is_cpu else product_unit(profile_of(engine.queue), c, dtype)
 
 
-def measured_variant(engine: Any, plan: _Matrices, dtype: str) -> str | None:
+def _measured_variant(engine: Any, plan: _Matrices, dtype: str) -> str | None:
     """The variant that was measured to be the fastest for one product; None if the rule decides."""
+    shape = measured_shape(plan)
+    found = None if shape is None else fastest_kernel(engine, "matmul", shape, dtype)
+    if found is None:
+        return None
+    (c,) = plan.contractions
+    return product_kernel(traits(engine), c, found, _unit(engine, c, dtype))  # the layout decides which there are
+
+
+def measured_shape(plan: _Matrices) -> tuple[int, int, int] | None:
+    """The shape by which the measurements know a product; None for stacks and without elements."""
     c = plan.contractions[0] if len(plan.contractions) == 1 else None
     if c is None or c.empty or prod(c.batch) != 1:
         return None
     m, n = (prod(c.n), c.m) if plan.swapped else (c.m, prod(c.n))
-    found = fastest_kernel(engine, "matmul", (m, n, prod(c.k)), dtype)
-    # The layout decides which kernels there are.
-    return product_kernel(traits(engine), c, found, _unit(engine, c, dtype)) if found is not None else None
+    return m, n, prod(c.k)
 
 
 def _fuse(
@@ -217,7 +225,7 @@ def matmul(
     else:
         result = out
     first, second = (b, a) if plan.swapped else (a, b)
-    variant = variant or measured_variant(engine, plan, a.dtype) or plan.variant
+    variant = variant or _measured_variant(engine, plan, a.dtype) or plan.variant
     if variant is None and plan.contractions:
         variant = _unit(engine, plan.contractions[0], a.dtype)
     fused = None if epilogue is None else _fuse(engine, plan, epilogue, result, variant)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.backend.epilogue import Epilogue, sum_expression
 from netcl.core.backend.opencl.contraction.cpu_tiles import row_strides, rows_launch, splits_for
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, fuse_epilogue
-from netcl.core.backend.opencl.contraction.gemm import gemv_launch, matrices_of, measured_variant, operand_layout
+from netcl.core.backend.opencl.contraction.gemm import gemv_launch, matrices_of, measured_shape, operand_layout
 from netcl.core.backend.opencl.contraction.problem import ProductLaunch
 from netcl.core.backend.opencl.expressions.fast_path import one_launch
 from netcl.core.backend.opencl.templates import traits
+from netcl.core.tuning.measurements import fastest_kernel
 
 if TYPE_CHECKING:
     from netcl.core.backend.product import Product
@@ -56,9 +57,10 @@ def warm_product(
     args = [None if type(argument) in (int, str) else argument for argument in launch.args]
     prepared = engine.launcher.prepare(launch.text, launch.name, launch.global_size, launch.local_size, args)
     again = one_launch(engine, prepared, shape, dtype, given, launch.args.index(_RESULT), ())
+    measured = measured_shape(plan)
 
     def warm(args: Sequence[Any]) -> Tensor | None:
-        if engine.intercepting or measured_variant(engine, plan, dtype) is not None:
+        if engine.intercepting or (measured and fastest_kernel(engine, "matmul", measured, dtype) is not None):
             return None
         return again(args)
 
