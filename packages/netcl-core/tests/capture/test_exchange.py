@@ -143,6 +143,20 @@ def test_views_of_an_input(handle: DeviceHandle) -> None:
         assert np.array_equal(captured.replay(whole[2:]).numpy(), step(whole[2:]).numpy())
 
 
+def test_views_as_results(handle: DeviceHandle) -> None:
+    weight = Tensor.from_host(_array(9), persistent=True)
+
+    def step(x: Tensor) -> tuple[Tensor, ...]:
+        y = ops.exp(x)
+        return y[1:3], x[2:4], y.T, y, weight[1:2], x.reshape(-1)[3:9]
+
+    captured = capture(step, Tensor.from_host(_array(0)))
+    for n in range(3):
+        x = Tensor.from_host(_array(n))
+        for found, expected in zip(captured.replay(x), step(x)):
+            assert np.array_equal(found.numpy(), expected.numpy())
+
+
 def test_a_step_with_command_buffers_is_left_alone(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("netcl.core.backend.opencl.queue.replay.are_used", lambda queue: True)
     step = capture(lambda x: ops.exp(x), Tensor.from_host(_array(0)))
