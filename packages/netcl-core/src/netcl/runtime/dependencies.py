@@ -47,8 +47,8 @@ class Dependencies:
 
     def key(self) -> Hashable:
         """Returns a hashable of all of it."""
-        modules = tuple([(id(m), m.training) for root in self._modules.values() for m in root.modules()])
-        tensors = tuple([(id(t), t.requires_grad, t.dtype) for t in self._all_tensors()])
+        modules = tuple([_state_of(root) for root in self._modules.values()])
+        tensors = tuple([(id(t), t.requires_grad, t.dtype) for t in self._tensors.values()])
         groups = tuple(_group(one, group) for one in self._optimizers.values() for group in one.param_groups)
         return modes.current(), modules, tensors, groups
 
@@ -76,6 +76,17 @@ class Dependencies:
         else:
             for inner in _referenced(value):
                 self._visit(inner, depth + 1)
+
+
+def _state_of(root: Any) -> Hashable:
+    """The modules and tensors below a module, with what a captured step depends on."""
+    own = getattr(root, "_capture_key", None)  # of netcl.nn: in one walk
+    if own is not None:
+        return own()  # type: ignore[no-any-return]
+    tensors = (*root.parameters(), *root.buffers())
+    return tuple([(id(m), m.training) for m in root.modules()]), tuple(
+        [(id(t), t.requires_grad, t.dtype) for t in tensors]
+    )
 
 
 def _referenced(value: Any) -> Iterator[Any]:

@@ -288,6 +288,19 @@ class Module:
                     seen.add(id(tensor))
                     yield (f"{path}.{name}" if path else name), tensor
 
+    def _capture_key(self) -> tuple[Any, ...]:
+        """Returns the state that a captured step depends on: each module below with its training flag, each of their
+        tensors with its dtype and the flag that it requires grad.
+        """
+        key: list[Any] = []
+        for module in self.modules():
+            key += id(module), module.training
+            for table in (module._parameters, module._buffers):
+                for tensor in table.values():
+                    if tensor is not None:
+                        key += id(tensor), tensor.requires_grad, tensor.dtype
+        return tuple(key)
+
     def _tensors(self, table: str, recurse: bool) -> Iterator[Any]:
         """Yields the tensors of a table, each once: ``_entries`` without the names."""
         found: dict[int, Any] = {}
