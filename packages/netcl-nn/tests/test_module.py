@@ -12,7 +12,8 @@ import pytest
 import netcl.autograd as ag
 from netcl import nn
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
+from netcl.core.errors import CaptureError, ShapeError
+from netcl.runtime.capture import capture
 
 
 class Block(nn.Module):
@@ -353,3 +354,27 @@ def test_activations_take_inplace_by_position() -> None:
     assert nn.functional.elu(x, 1.0, False) is not x
     assert nn.functional.relu6(x, True) is x
     assert x.tolist() == [0.0, 2.0]
+
+
+def test_walks_are_those_by_name_and_replays_see_each_change() -> None:
+    block = Block()
+    block.again = block.body  # shared: counts once
+    assert [id(m) for m in block.modules()] == [id(m) for _, m in block.named_modules()]
+    assert [id(p) for p in block.parameters()] == [id(p) for _, p in block.named_parameters()]
+    assert [id(b) for b in block.buffers()] == [id(b) for _, b in block.named_buffers()]
+    assert [id(p) for p in block.parameters(recurse=False)] == [id(block.scale)]
+    step = capture(lambda x: block(x), Tensor.ones((2, 3)))
+    step.replay(Tensor.ones((2, 3)))
+    changes = {
+        "training": lambda: block.body[1].eval(),
+        "requires_grad": lambda: block.scale.requires_grad_(False),
+        "a parameter": lambda: setattr(block, "scale", ag.Parameter(Tensor.ones((3,)))),
+        "a buffer": lambda: block.register_buffer("other", Tensor.zeros((3,))),
+        "a module": lambda: setattr(block, "head", nn.Linear(3, 3)),
+    }
+    for change in changes.values():
+        change()
+        with pytest.raises(CaptureError, match="capture again"):
+            step.replay(Tensor.ones((2, 3)))
+        step = capture(lambda x: block(x), Tensor.ones((2, 3)))
+        step.replay(Tensor.ones((2, 3)))

@@ -11,6 +11,7 @@ import pytest
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
+from netcl.core.ops_table import dispatch
 from netcl.core.testing import masked
 from netcl.core.tuning import measurements, selector, winograd
 from netcl.core.tuning.conv_plans import conv_plan, geometry
@@ -74,6 +75,7 @@ def launches(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         launch(*args, **kwargs)
 
     with monkeypatch.context() as patched:
+        patched.setattr(dispatch, "warm_calls", {})  # which do not pass by launch
         patched.setattr(engine, "launch", note)
         if engine.name == "cl":
             patched.setattr(engine, "plans", {})  # by which calls repeat launches

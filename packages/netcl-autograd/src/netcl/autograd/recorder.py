@@ -84,8 +84,8 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
         return type(result)(*outputs) if hasattr(result, "_fields") else outputs
     ready = bound(row, args, kwargs)
     single = ready.program.single
-    if next is execute:
-        results = ready.run()
+    if next is execute and len(ready.program.outputs) > 1:
+        results = ready.run()  # without binding again: there is no warm call
     else:
         result = next(row, args, kwargs)
         results = (result,) if single else result

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.epilogue import added
+from netcl.core.backend.product import Product
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import FLOATING, c_type, canonical, promote
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain, set_shape
+from netcl.core.ops_table.products import PRODUCTS
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
 from netcl.ops.domains import few
@@ -58,6 +60,16 @@ def _matmul_cases(rng: np.random.Generator) -> Cases:
 
 def _matmul_reference(a: Any, b: Any, tile: int = 16, transpose_a: bool = False, transpose_b: bool = False) -> Any:
     return np.matmul(np.swapaxes(a, -1, -2) if transpose_a else a, np.swapaxes(b, -1, -2) if transpose_b else b)
+
+
+def _matmul_product(
+    a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False
+) -> Product | None:
+    """The product that a call of ``matmul`` is; None for dtypes that are converted, and without elements."""
+    if a.dtype != b.dtype or a.dtype not in FLOATING or 0 in (*a.shape, *b.shape):
+        return None
+    left, right = a.shape if a.ndim > 1 else (1, *a.shape), b.shape if b.ndim > 1 else (*b.shape, 1)
+    return Product(left, right, a.dtype, transpose_a and a.ndim > 1, transpose_b and b.ndim > 1)
 
 
 @computed(amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference))
@@ -257,6 +269,15 @@ def _linear_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (0, 5)), rng.uniform(-1, 1, (3, 5))), {}
 
 
+def _linear_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Product | None:
+    """The product that a call of ``linear`` is; None for dtypes that are converted, and without elements."""
+    dtype = x.dtype
+    if weight.dtype != dtype or (bias is not None and bias.dtype != dtype) or 0 in (*x.shape, *weight.shape):
+        return None
+    rows, added = (math.prod(x.shape[:-1]), x.shape[-1]), None if bias is None else bias.shape
+    return Product(rows, weight.shape, dtype, transpose_b=True, added=added)
+
+
 @computed(amp="half", domain=Domain(cases=_linear_cases, reference=lambda x, w, b=0.0: x @ w.T + b))
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,); gives (..., out)."""
@@ -286,6 +307,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is not None and result.size:
         engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (result, bias), out=(result,))
     return result  # type: ignore[no-any-return]
+
+
+PRODUCTS.update({matmul.row: _matmul_product, linear.row: _linear_product})
 
 
 @composite(amp="half", domain=Domain(cases=_pairs(((3,), (4,)), ((0,), (2,))), reference=np.outer))

@@ -2,13 +2,14 @@
 
 ``capture`` calls the function once with its launches recorded, not run; nothing on the device changes but persistent
 tensors that the function makes at its first call (optimizer moments), which are filled at once. The recorded calls are
-optimized (``core/capture/fuse.py``) and recorded again. A replay copies its inputs into the captured ones, runs the
-launches, and returns copies of the results. Numbers that Python knows at capture (a branch taken, a float passed to an
+optimized (``core/capture/fuse.py``) and recorded again. A replay runs the launches on its inputs and on fresh results
+(``exchange.py``), or on copies of both. Numbers that Python knows at capture (a branch taken, a float passed to an
 op) are frozen; state that changes per step is stored in tensors: learning rates, step counts, random counters.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,7 @@ from netcl.core.tensor.gradients import Shared
 from netcl.core.tensor.views import ViewStorage
 from netcl.ops import random
 from netcl.runtime.dependencies import Dependencies
+from netcl.runtime.exchange import Exchange
 
 __all__ = ["CapturedStep", "capture"]
 
@@ -129,6 +131,8 @@ class CapturedStep:
         self._recording: Any = None
         self._gradients = [_Gradient(parameter) for parameter in self._dependencies.parameters()]
         self._kept: list[Any] = []
+        self._exchange: Exchange | None = None
+        self._lock = threading.RLock()  # of the arguments of the launches; a finaliser may replay the step too
         self._record(fn)
 
     def _state(self) -> Hashable:
@@ -166,6 +170,7 @@ class CapturedStep:
         outside = {id(tensor._storage): tensor._storage for tensor in calls.outside.values()}
         self._views = [storage for storage in outside.values() if isinstance(storage, ViewStorage)]
         self._written = [calls.outside[number]._storage for number in calls.written()]
+        self._exchange = self._exchanged() if calls.complete and not self._views else None
         for number, version in calls.begun.items():
             storage = calls.outside[number]._storage
             if not isinstance(storage, ViewStorage):
@@ -174,6 +179,14 @@ class CapturedStep:
         for view in self._views:
             view.pinned = True
             view.invalidate()
+
+    def _exchanged(self) -> Exchange | None:
+        """The buffers that replays exchange, None on NumPy."""
+        if self._engine.name != "cl":
+            return None
+        inputs = [static for static in self._inputs if isinstance(static, Tensor)]
+        after = [gradient.after for gradient in self._gradients if gradient.after is not None]
+        return Exchange(self._recording, inputs, tensors_in(self._result), self._written, after)
 
     @contextmanager
     def _recorded_into(self, recording: Any, *entries: Interceptor) -> Iterator[None]:
@@ -233,12 +246,20 @@ class CapturedStep:
         again.
         """
         self._check(inputs)
+        with self._lock:
+            return self._replay(inputs)
+
+    def _replay(self, inputs: tuple[Any, ...]) -> Any:
+        exchange = self._exchange
         for static, value in zip(self._inputs, inputs):
             if isinstance(static, Tensor):
-                if isinstance(value, Tensor) and value.engine is self._engine:
-                    assign(static, value)
-                else:
+                if not isinstance(value, Tensor) or value.engine is not self._engine:
                     static.write(value)
+                    if exchange is not None:
+                        exchange.read(static, static)
+                elif exchange is None or not exchange.read(static, value):
+                    assign(static, value)
+        fresh = {} if exchange is None else exchange.fresh(tensors_in(self._result))
         if self._draws:
             random.position(self._engine, random.tell() - self._drawn_at)
         for view in self._views:
@@ -253,7 +274,7 @@ class CapturedStep:
                 storage.written()
         for gradient in self._gradients:
             gradient.parameter.grad = gradient.after
-        return replaced(self._result, _copy)
+        return replaced(self._result, lambda tensor: fresh[id(tensor)] if id(tensor) in fresh else _copy(tensor))
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
         if len(inputs) != len(self._inputs):

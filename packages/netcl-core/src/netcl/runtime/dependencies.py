@@ -40,21 +40,25 @@ class Dependencies:
 
     def parameters(self) -> list[Tensor]:
         """Returns all tensors that can hold a gradient."""
-        found = {id(t): t for t in self._objects() if isinstance(t, Tensor)}
+        found = {id(t): t for t in self._all_tensors()}
         for optimizer in self._optimizers.values():
             found.update((id(p), p) for group in optimizer.param_groups for p in group["params"])
         return [tensor for tensor in found.values() if tensor.requires_grad or tensor.grad is not None]
 
     def key(self) -> Hashable:
         """Returns a hashable of all of it."""
-        modules = tuple((id(m), m.training) for root in self._modules.values() for m in root.modules())
-        tensors = tuple((id(t), t.requires_grad, t.dtype) for t in self._objects() if isinstance(t, Tensor))
+        modules = tuple([_state_of(root) for root in self._modules.values()])
+        tensors = tuple([(id(t), t.requires_grad, t.dtype) for t in self._tensors.values()])
         groups = tuple(_group(one, group) for one in self._optimizers.values() for group in one.param_groups)
         return modes.current(), modules, tensors, groups
 
     def _objects(self) -> Iterator[Any]:
         for root in self._modules.values():
             yield from root.modules()
+        yield from self._all_tensors()
+
+    def _all_tensors(self) -> Iterator[Tensor]:
+        for root in self._modules.values():
             yield from root.parameters()
             yield from root.buffers()
         yield from self._tensors.values()
@@ -72,6 +76,17 @@ class Dependencies:
         else:
             for inner in _referenced(value):
                 self._visit(inner, depth + 1)
+
+
+def _state_of(root: Any) -> Hashable:
+    """The modules and tensors below a module, with what a captured step depends on."""
+    own = getattr(root, "_capture_key", None)  # of netcl.nn: in one walk
+    if own is not None:
+        return own()  # type: ignore[no-any-return]
+    tensors = (*root.parameters(), *root.buffers())
+    return tuple([(id(m), m.training) for m in root.modules()]), tuple(
+        [(id(t), t.requires_grad, t.dtype) for t in tensors]
+    )
 
 
 def _referenced(value: Any) -> Iterator[Any]:

@@ -225,10 +225,12 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL
     long from[COLUMNS], to[COLUMNS];
     const long columns = min((long)COLUMNS, g.n - strip_index * COLUMNS);
     bool from_run = columns == COLUMNS, to_run = columns == COLUMNS;
+    const bool one_level = g.n_extent[3] == g.n;  // of a matrix; divisions take as long as a tile of a small one
     for (long j = 0; j < COLUMNS; j++) {
         long rest = min(strip_index * COLUMNS + j, g.n - 1);
-        from[j] = to[j] = 0;
-        for (int d = 3; d >= 0; d--) {
+        from[j] = one_level ? rest * g.b_n[3] : 0;
+        to[j] = one_level ? rest * g.out_n[3] : 0;
+        for (int d = one_level ? -1 : 3; d >= 0; d--) {
             from[j] += rest % g.n_extent[d] * g.b_n[d];
             to[j] += rest % g.n_extent[d] * g.out_n[d];
             rest /= g.n_extent[d];

@@ -39,8 +39,9 @@ class Linear(Module):
     def forward(self, x: Tensor) -> Tensor:
         if not x.shape or x.shape[-1] != self.in_features:
             raise ShapeError(f"{self!r} takes x (..., {self.in_features}), not {x.shape}", op="Linear")
-        check_precision(self, x, self.weight)
-        return ag.linear(x, self.weight, self.bias)
+        weight = self.weight  # once: a parameter is found by __getattr__
+        check_precision(self, x, weight)
+        return ag.linear(x, weight, self.bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -257,7 +257,14 @@ class Module:
 
     def modules(self) -> Iterator[Module]:
         """Yields this module and all below, each once."""
-        return (module for _, module in self.named_modules())
+        found: dict[Module, None] = {}
+        waiting = [self]
+        while waiting:
+            module = waiting.pop()
+            if module not in found:
+                found[module] = None
+                waiting.extend([child for child in module._modules.values() if child is not None][::-1])
+        return iter(found)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Yields the direct children with their names."""
@@ -281,6 +288,28 @@ class Module:
                     seen.add(id(tensor))
                     yield (f"{path}.{name}" if path else name), tensor
 
+    def _capture_key(self) -> tuple[Any, ...]:
+        """Returns the state that a captured step depends on: each module below with its training flag, each of their
+        tensors with its dtype and the flag that it requires grad.
+        """
+        key: list[Any] = []
+        for module in self.modules():
+            key += id(module), module.training
+            for table in (module._parameters, module._buffers):
+                for tensor in table.values():
+                    if tensor is not None:
+                        key += id(tensor), tensor.requires_grad, tensor.dtype
+        return tuple(key)
+
+    def _tensors(self, table: str, recurse: bool) -> Iterator[Any]:
+        """Yields the tensors of a table, each once: ``_entries`` without the names."""
+        found: dict[int, Any] = {}
+        for module in self.modules() if recurse else (self,):
+            for tensor in getattr(module, table).values():
+                if tensor is not None:
+                    found[id(tensor)] = tensor
+        return iter(found.values())
+
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, ag.Parameter]]:
@@ -289,7 +318,7 @@ class Module:
 
     def parameters(self, recurse: bool = True) -> Iterator[ag.Parameter]:
         """Yields all parameters, each once."""
-        return (p for _, p in self.named_parameters(recurse=recurse))
+        return self._tensors("_parameters", recurse)
 
     def trainable_parameters(self) -> Iterator[ag.Parameter]:
         """Yields the parameters that require grad."""
@@ -303,7 +332,7 @@ class Module:
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yields all buffers, each once."""
-        return (b for _, b in self.named_buffers(recurse=recurse))
+        return self._tensors("_buffers", recurse)
 
     def get_submodule(self, target: str) -> Module:
         """Returns the module at a dotted path; the empty path is this module. Raises AttributeError if there is

@@ -30,11 +30,12 @@ class Epilogue(NamedTuple):
 
 def added(operand: TensorData) -> Epilogue:
     """result + operand."""
-    return Epilogue(_sum(operand.dtype), (operand,))
+    return Epilogue(sum_expression(operand.dtype), (operand,))
 
 
 @lru_cache(maxsize=16)
-def _sum(dtype: str) -> Expr:
+def sum_expression(dtype: str) -> Expr:
+    """The expression of ``added``."""
     return Load(0, dtype) + Load(1, dtype)
 
 

@@ -73,6 +73,10 @@ class Recording:
             if buffer is not None:
                 self._kept[id(buffer)] = buffer
 
+    def exchange(self, buffer: Any) -> list[Callable[[Any], None]] | None:
+        """The functions that put another buffer in the place of ``buffer`` in all launches; None if that cannot be."""
+        return None
+
     def join(self, first: int) -> None:
         """Makes neighbours from ``first`` on that do not depend on each other one launch, where that is possible."""
 

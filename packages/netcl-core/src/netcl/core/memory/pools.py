@@ -146,18 +146,28 @@ class BufferPool:
         return BufferHandle(buffer, nbytes, bucket, self, key, note)
 
     def try_reuse(self, key: Any, bucket: int, nbytes: int, note: Any) -> BufferHandle | None:
-        """Reuses the buffer that was returned last if its key is ``key``, else returns None; for pools of one in-order
-        queue.
+        """Reuses one of the two buffers that were returned last if its key is ``key``, else returns None; for pools of
+        one in-order queue.
 
         It takes no lock: a deque's pop and append are atomic, and buffers on the deque still count as in use.
         """
+        returned = self._returned
         try:
-            last = self._returned.pop()
+            last = returned.pop()
         except IndexError:
             return None
         if last[0] != key or last[1] is None or last[2] is not None:
-            self._returned.append(last)
-            return None
+            other = last
+            try:
+                last = returned.pop()
+            except IndexError:
+                returned.append(other)
+                return None
+            if last[0] != key or last[1] is None or last[2] is not None:
+                returned.append(last)
+                returned.append(other)
+                return None
+            returned.append(other)
         self._hits += 1
         # BufferHandle(...) without its __init__, whose call goes through C and takes 0.05 microseconds more.
         handle = _new_handle(BufferHandle)

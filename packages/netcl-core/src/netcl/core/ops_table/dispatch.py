@@ -21,6 +21,7 @@ from netcl.core.grad_mode import state
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
+from netcl.core.ops_table.products import PRODUCTS, STATIC, product_key, warm_product
 from netcl.core.ops_table.program import (
     Bound,
     Program,
@@ -287,11 +288,7 @@ def set_recorder(hook: Hook | None) -> Hook | None:
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The innermost of the stack: computes the op, on plain tensors, and records nothing."""
     if row.expression is None:
-        try:
-            return _compute(row, args, kwargs)
-        except (DTypeError, OutOfMemoryError) as error:
-            _say_where(error, row, args, kwargs)
-            raise
+        return _execute_computed(row, args, kwargs)
     key = None if _pooled else call_key(row, args, kwargs)
     again = warm_calls.get(key)
     if again is not None:
@@ -312,7 +309,26 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return results[0] if ready.program.single else results
 
 
-_STATIC = frozenset((int, bool, str, type(None)))
+def _execute_computed(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs the function of a computed row, or repeats a matrix product by its warm call."""
+    key = again = None
+    if row in PRODUCTS and not _pooled:
+        key = product_key(row, args, kwargs)
+        again = warm_calls.get(key)
+        if again is not None:
+            result = again(args)
+            if result is not None:
+                return result
+    try:
+        result = _compute(row, args, kwargs)
+    except (DTypeError, OutOfMemoryError) as error:
+        _say_where(error, row, args, kwargs)
+        raise
+    if key is not None and again is None:
+        if len(warm_calls) >= _MOST_WARM_CALLS:
+            warm_calls.clear()
+        warm_calls[key] = warm_product(row, args, kwargs, result) or _never
+    return result
 
 
 def call_key(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -334,11 +350,11 @@ def call_key(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return None
     # Attributes: floats are launch scalars, and True and 1 are the same key.
     for value in args[count:]:
-        if type(value) not in _STATIC:
+        if type(value) not in STATIC:
             return None
         key += (type(value), value)
     for name, value in kwargs.items():
-        if type(value) not in _STATIC:
+        if type(value) not in STATIC:
             return None
         key += (name, type(value), value)
     return tuple(key)

@@ -14,6 +14,7 @@ from netcl.core.backend import host_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.interceptors import push_interceptor
 from netcl.core.backend.opencl.contraction import conv, gemm
+from netcl.core.backend.opencl.contraction.warm_product import warm_product
 from netcl.core.backend.opencl.expressions import multi_tensor, run
 from netcl.core.backend.opencl.expressions.describe import describe
 from netcl.core.backend.opencl.expressions.fast_path import warm_call
@@ -51,6 +52,7 @@ from netcl.core.tensor.storage import Storage, Upload
 from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
+    from netcl.core.backend.product import Product
     from netcl.core.backend.profiler_sink import ProfilerSink
     from netcl.core.backend.recording import Recording
     from netcl.core.ops_table.program import Program
@@ -331,6 +333,11 @@ class OpenCLBackend(ForwardedCalls):
         """The fast path of an op: a function that repeats the run of ``program`` on arguments such as ``args``; see
         ``expressions/fast_path.py``."""
         return warm_call(self, program, args, scalars)
+
+    def warm_product(self, product: Product, shape: Sequence[int]) -> Callable[[Sequence[Any]], Tensor | None] | None:
+        """The fast path of an op that is a matrix product, whose result has ``shape``: a function that repeats it on
+        arguments such as ``product`` describes; see ``contraction/warm_product.py``."""
+        return warm_product(self, product, tuple(shape))
 
     def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
         """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""

@@ -7,7 +7,7 @@ output).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -20,7 +20,7 @@ from netcl.core.backend.opencl.contraction import gpu_tiles as gpu
 from netcl.core.backend.opencl.contraction import implicit_gemm, matrix_units, skinny
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
-from netcl.core.backend.opencl.contraction.problem import compute_dtype, strides_argument
+from netcl.core.backend.opencl.contraction.problem import ProductLaunch, compute_dtype, strides_argument
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.tuning.matrix_units import tile_of as tile_of_unit
 from netcl.core.tuning.problems import Contraction, Levels
@@ -31,7 +31,7 @@ from netcl.core.tuning.unit_table import UNITS
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-_IN_PLACE = 1 << 16  # elements of a matrix A that is read without packing
+_IN_PLACE = 1 << 18  # elements of a matrix A that is read without packing
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _LEAST_SPLIT = 1024  # least products of a partial sum
@@ -131,8 +131,8 @@ class RowStrides(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def rows_in_place(c: Contraction, program: CpuKernel, dtype: str) -> RowStrides | None:
-    """The strides of A without packing; None if k has gaps, A is not of the computing type, or A does not fit in the
-    second-level cache and would be read repeatedly.
+    """The strides of A without packing; None if k has gaps, A is not of the computing type, or A is larger
+    than the caches in which it can be read repeatedly.
     """
     levels = [(extent, step) for extent, step in zip(c.k, c.a_k) if extent != 1] or [(1, 0)]
     evenly = all(outer[1] == inner[0] * inner[1] for outer, inner in pairwise(levels))
@@ -176,9 +176,11 @@ def rows_for(engine: Any, c: Contraction, a: TensorData, variant: str | None = N
     """The tensor that the CPU kernel reads as A, and its strides: A itself if possible and ``variant`` is not
     "packed".
     """
+    strides = None if variant == "packed" else row_strides(engine, c, a.dtype)
+    if strides is not None:
+        return a, strides
     program = cpu_program(traits(engine), a.dtype, few=_has_few_rows(c))
-    strides = None if variant == "packed" else rows_in_place(c, program, a.dtype)
-    return (a, strides) if strides is not None else (_pack(engine, c, program, a), _packed_rows(c, program))
+    return _pack(engine, c, program, a), _packed_rows(c, program)
 
 
 def _pack(engine: Any, c: Contraction, program: CpuKernel, a: TensorData) -> TensorData:
@@ -202,10 +204,31 @@ def contract_rows(
     fused: FusedEpilogue | None = None,
 ) -> None:
     """The CPU kernel on what ``rows_for`` gave; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
+    tensors, splitting = (a[0], b, out), (splits, out_part)
+    engine.launch(*rows_launch(engine, c, tensors, b.dtype, a[1], fused, splitting))
+
+
+def rows_launch(
+    engine: Any,
+    c: Contraction,
+    tensors: Sequence[Any],
+    dtype: str,
+    strides: RowStrides,
+    fused: FusedEpilogue | None,
+    splitting: tuple[int, int] = (1, 0),
+) -> ProductLaunch:
+    """The launch of the CPU kernel on ``tensors``, A with ``strides``, B of ``dtype`` and the result, or on whatever
+    represents them; ``splitting``: the number of partial sums, and the elements from one to the next.
+    """
     text, operands, layouts = fused or ("", (), None)
-    program = cpu_program(traits(engine), b.dtype, text, max(1, len(operands)), _has_few_rows(c))
-    units, argument = _launch_of(c, program, a[1], splits, out_part, layouts)
-    engine.launch(program.text, "contract", (units,), (1,), [a[0], b, out, argument, *(operands or (b,))])
+    program = cpu_program(traits(engine), dtype, text, max(1, len(operands)), _has_few_rows(c))
+    units, argument = _launch_of(c, program, strides, *splitting, layouts)
+    return ProductLaunch(program.text, "contract", (units,), (1,), [*tensors, argument, *(operands or tensors[1:2])])
+
+
+def row_strides(engine: Any, c: Contraction, dtype: str) -> RowStrides | None:
+    """The strides of A if the CPU kernel reads it in place, else None."""
+    return rows_in_place(c, cpu_program(traits(engine), dtype, few=_has_few_rows(c)), dtype)
 
 
 def splits_for(engine: Any, c: Contraction, dtype: str) -> int:

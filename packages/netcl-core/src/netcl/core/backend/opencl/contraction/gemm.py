@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import product
@@ -20,6 +21,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     trailing_args,
 )
 from netcl.core.backend.opencl.contraction.gpu_tiles import epilogue_source
+from netcl.core.backend.opencl.contraction.problem import ProductLaunch
 from netcl.core.backend.opencl.queue.call_plan import repeated
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
 from netcl.core.tuning.measurements import fastest_kernel
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
     from netcl.core.expr.nodes import Expr
     from netcl.core.tensor.data import TensorData
 
-_UNITS = 64
+# Work-items of a GEMV below so many products: one costs the least to start, few are enough for the cores while a core
+# needs less than it takes to wake another, and many balance the load.
+_UNITS = ((1 << 15, 1), (1 << 19, 4), (1 << 23, 16))
+_MOST_UNITS = 64
 _STRIP = 256  # columns of a work-item of the GEMV kernel ``stream``
 
 
@@ -69,7 +74,10 @@ def _merge_batch(batch: tuple[int, ...], *strides: list[int]) -> list[tuple[int,
 
 
 @lru_cache(maxsize=1024)
-def _matrices(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b: bool, is_cpu: bool) -> _Matrices:
+def matrices_of(
+    a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b: bool, is_cpu: bool
+) -> _Matrices:
+    """The contractions of a product of these shapes."""
     m, k = (a[-1], a[-2]) if transpose_a else (a[-2], a[-1])
     n = b[-2] if transpose_b else b[-1]
     rank = max(len(a), len(b))
@@ -115,10 +123,12 @@ def _gemv_program(device: Traits, dtype: str, epilogue: str = "", operands: int 
 
 
 @lru_cache(maxsize=1024)
-def _gemv_launch(c: Contraction, kind: str) -> tuple[int, Any]:
+def _gemv_argument(c: Contraction, kind: str) -> tuple[int, Any]:
     k, n, z = prod(c.k), prod(c.n), prod(c.batch)
     row_blocks = -(-c.m // 4)
-    block = _STRIP if kind == "stream" else max(4, -(-n * row_blocks * z // _UNITS))
+    products = c.m * n * k * z
+    units = next((units for most, units in _UNITS if products < most), _MOST_UNITS)
+    block = _STRIP if kind == "stream" else max(4, -(-n * row_blocks * z // units))
     column_blocks = -(-n // block)
     argument = struct(
         c.m, n, k, row_blocks, column_blocks, block, c.batch[1], c.a_row, c.a_k[3], c.b_k[3], c.b_n[3], c.out_row,
@@ -127,24 +137,19 @@ def _gemv_launch(c: Contraction, kind: str) -> tuple[int, Any]:
     return row_blocks * column_blocks * z, argument
 
 
-def _gemv(
-    engine: Any,
-    c: Contraction,
-    a: TensorData,
-    b: TensorData,
-    out: TensorData,
-    kind: str,
-    fused: FusedEpilogue | None = None,
-) -> None:
-    epilogue, operands, more = trailing_args(fused, b)
-    text = _gemv_program(traits(engine), a.dtype, epilogue, operands)
-    units, argument = _gemv_launch(c, kind)
-    engine.launch(text, f"{kind}_rows", (units,), (1,), [a, b, out, argument, *more])
+def gemv_launch(
+    engine: Any, c: Contraction, tensors: Sequence[Any], dtype: str, kind: str, fused: FusedEpilogue | None
+) -> ProductLaunch:
+    """The launch of a GEMV kernel on ``tensors``, A, B and the result, or on whatever represents them."""
+    epilogue, operands, more = trailing_args(fused, tensors[1])
+    text = _gemv_program(traits(engine), dtype, epilogue, operands)
+    units, argument = _gemv_argument(c, kind)
+    return ProductLaunch(text, f"{kind}_rows", (units,), (1,), [*tensors, argument, *more])
 
 
 def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "float32") -> tuple[str, ...]:
     """The variants worth measuring for contiguous matrices of these shapes."""
-    plan = _matrices(a, b, False, False, traits(engine).is_cpu)
+    plan = matrices_of(a, b, False, False, traits(engine).is_cpu)
     own = () if plan.variant is None else (plan.variant,)
     c = plan.contractions[0]
     return (*own, *product_kernels(traits(engine), c, _unit(engine, c, dtype)))
@@ -155,7 +160,7 @@ def _unit(engine: Any, c: Contraction, dtype: str) -> str | None:
     return None if traits(engine).is_cpu else product_unit(profile(engine), c, dtype)
 
 
-def _measured(engine: Any, plan: _Matrices, dtype: str) -> str | None:
+def _measured_variant(engine: Any, plan: _Matrices, dtype: str) -> str | None:
     """The variant that was measured to be the fastest for one product; None if the rule decides."""
     found = None if plan.sizes is None else fastest_kernel(engine, "matmul", plan.sizes, dtype)
     if found is None:
@@ -171,13 +176,14 @@ def _fuse(
     """The epilogue fused into the product; None if it needs a separate kernel."""
     lanes = epilogue_lanes(engine, plan.contractions[0], out, variant) if len(plan.contractions) == 1 else 0
     return (
-        fuse_epilogue(epilogue, [_operand_layout(plan, operand.shape) for operand in epilogue.operands], lanes)
+        fuse_epilogue(epilogue, [operand_layout(plan, operand.shape) for operand in epilogue.operands], lanes)
         if lanes
         else None
     )
 
 
-def _operand_layout(plan: _Matrices, shape: tuple[int, ...]) -> OperandLayout | None:
+def operand_layout(plan: _Matrices, shape: tuple[int, ...]) -> OperandLayout | None:
+    """The layout of an operand of an epilogue; None if it has none."""
     (c,) = plan.contractions
     if shape == plan.shape:
         return OperandLayout(c.out_offset, c.out_row, c.out_batch, RESULT)
@@ -208,9 +214,9 @@ def matmul(
     """
     if epilogue is not None:
         check(epilogue, a.dtype)
-    plan = _matrices(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
+    plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
     result: TensorData = engine.empty(plan.shape, a.dtype) if out is None else out
-    chosen = variant or _measured(engine, plan, a.dtype) or plan.variant
+    chosen = variant or _measured_variant(engine, plan, a.dtype) or plan.variant
     if chosen is None and plan.contractions:
         chosen = _unit(engine, plan.contractions[0], a.dtype)
     expression, operands = (None, ()) if epilogue is None else epilogue
@@ -242,7 +248,7 @@ def _multiply(
         if c.empty:
             continue
         if variant in GEMV_VARIANTS:
-            _gemv(engine, c, first, second, result, variant, fused)
+            engine.launch(*gemv_launch(engine, c, (first, second, result), first.dtype, variant, fused))
         else:
             contract(engine, c, first, second, result, variant=variant, fused=fused)
     if epilogue is not None and fused is None and result.size:

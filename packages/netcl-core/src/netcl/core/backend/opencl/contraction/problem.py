@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from netcl.core.backend.opencl.templates import struct
 from netcl.core.tuning.problems import Contraction
+
+
+class ProductLaunch(NamedTuple):
+    """The arguments of ``engine.launch`` for a kernel of products on CPUs, whose work-groups have one work-item."""
+
+    text: str
+    name: str
+    global_size: tuple[int]
+    local_size: tuple[int]
+    args: list[Any]
 
 
 def compute_dtype(dtype: str) -> str:

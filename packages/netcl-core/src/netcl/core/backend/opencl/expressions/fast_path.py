@@ -77,13 +77,13 @@ def warm_call(
     prepared = ready.launches[0].prepare(scalars, given)
     tensors = [(index, places[slot]) for index, slot in enumerate(launch.inputs)]
     shape, dtype = program.finals[0], program.outputs[0].dtype
-    return _closed(engine, prepared, shape, dtype, tensors, len(launch.inputs), numbers)
+    return one_launch(engine, prepared, shape, dtype, tensors, len(launch.inputs), numbers)
 
 
 _new_tensor = Tensor.__new__
 
 
-def _closed(
+def one_launch(
     engine: QueueContext,
     prepared: PreparedLaunch,
     shape: Shape,
@@ -92,8 +92,8 @@ def _closed(
     output: int,
     numbers: Sequence[tuple[int, int, Any]],
 ) -> Callable[[Sequence[Any]], Tensor | None]:
-    """The warm call, over what it needs: ``tensors`` are (argument of the kernel, argument of the op), ``numbers`` have
-    also what makes bytes of the number.
+    """The warm call of what is one launch, over what it needs: ``tensors`` are (argument of the kernel, argument of the
+    op), ``numbers`` have also what makes bytes of the number, ``output`` is the result's argument of the kernel.
     """
     queue, launcher, state = engine.queue, engine.launcher, engine.launcher.state
     allocate, try_reuse = engine.pool.allocate, engine.pool.try_reuse

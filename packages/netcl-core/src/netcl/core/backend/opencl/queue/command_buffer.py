@@ -31,7 +31,7 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["buffered", "is_kernel", "memory_is_flat", "run_trial"]
+__all__ = ["are_used", "buffered", "is_kernel", "memory_is_flat", "run_trial"]
 
 _CAPABILITIES = 0x12A9  # CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR
 _SIMULTANEOUS_USE = 0x4
@@ -113,13 +113,22 @@ def buffered(launches: Sequence[Callable[[], object]]) -> list[Callable[[], obje
     return found
 
 
-def _together(launches: Sequence[Any]) -> _CommandBuffer | None:
-    queue = launches[0].args[0]
-    device = queue.device
+def are_used(queue: Any) -> bool:
+    """True if ``buffered`` makes command buffers on a queue of this device."""
+    return _functions_of(queue.device) is not None
+
+
+def _functions_of(device: Any) -> _Functions | None:
     if "cl_khr_command_buffer" not in device.extensions.split():
         return None
     functions = _functions(device.platform.int_ptr, device.int_ptr)
-    return None if functions is None or not memory_is_flat(device) else _made(functions, queue, launches)
+    return None if functions is None or not memory_is_flat(device) else functions
+
+
+def _together(launches: Sequence[Any]) -> _CommandBuffer | None:
+    queue = launches[0].args[0]
+    functions = _functions_of(queue.device)
+    return None if functions is None else _made(functions, queue, launches)
 
 
 def _made(functions: _Functions, queue: Any, launches: Sequence[Any]) -> _CommandBuffer | None:

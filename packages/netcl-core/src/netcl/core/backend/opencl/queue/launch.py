@@ -361,7 +361,10 @@ class PreparedLaunch:
         kernel = self.new_kernel()
         self._launcher._set(kernel, zip(self._positions, buffers))
         enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self.global_size, self.local_size)
-        recording.append(enqueue, (*buffers, *self.args), launch_record(self.name, buffers))
+        args = list(self.args)
+        for position, buffer in zip(self._positions, buffers):
+            args[position] = buffer
+        recording.append(enqueue, args, launch_record(self.name, buffers))
         recording.recorded[len(recording) - 1] = self, [getattr(buffer, "buffer", buffer) for buffer in buffers]
         if self._launcher.flushes:
             recording.append(self._launcher.queue.flush)

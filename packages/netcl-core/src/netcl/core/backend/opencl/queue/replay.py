@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from netcl.core import config
-from netcl.core.backend.opencl.queue.command_buffer import buffered, is_kernel
+from netcl.core.backend.opencl.queue.command_buffer import are_used, buffered, is_kernel
 from netcl.core.backend.opencl.queue.event_free import without_event
 from netcl.core.backend.opencl.queue.horizontal_fusion import independent, joined
+from netcl.core.backend.profiler_sink import LaunchRecord
 from netcl.core.backend.recording import Recording
 from netcl.core.device.health import LaunchLog
 from netcl.core.errors import KernelBuildError
@@ -26,6 +28,33 @@ class KernelRecording(Recording):
         self._launched = launched
         self._names: tuple[str, ...] = ()
         self._runs: list[Callable[[], object]] | None = None
+        self._uses: dict[int, list[tuple[Any, int]]] = {}  # by address of a buffer: launches that have it as argument
+        self._exchanged = False
+
+    def append(
+        self, launch: Callable[[], object], keep: Iterable[Any] = (), record: LaunchRecord | None = None
+    ) -> None:
+        keep = list(keep)
+        super().append(launch, keep, record)
+        for position, item in enumerate(keep if is_kernel(launch) else ()):
+            address = getattr(getattr(item, "buffer", item), "int_ptr", None)
+            if address is not None:
+                self._uses.setdefault(address, []).append((launch, position))
+
+    def exchange(self, buffer: Any) -> list[Callable[[Any], None]] | None:
+        """The functions that put another buffer in the place of ``buffer`` in all launches; None if one of them is no
+        kernel, or command buffers will have the arguments of now.
+        """
+        kernels = [launch for launch in self._launches if is_kernel(launch)]
+        others = [launch for launch in self._launches if not is_kernel(launch)]
+        if not kernels or any(getattr(launch, "__name__", "") != "flush" for launch in others):
+            return None
+        if not self._exchanged and config.get("COMMAND_BUFFER") and are_used(self.owner.queue):
+            return None
+        self._exchanged = True
+        there = set(map(id, kernels))  # not joined since
+        uses = self._uses.get(buffer.int_ptr, ())
+        return [partial(launch.args[1].set_arg, position) for launch, position in uses if id(launch) in there]
 
     def replay(self) -> None:
         if not self._names:
@@ -64,7 +93,8 @@ class KernelRecording(Recording):
 
     def _run(self) -> None:
         if self._runs is None:
-            runs: list[Any] = buffered(self._launches) if config.get("COMMAND_BUFFER") else self._launches
+            together = config.get("COMMAND_BUFFER") and not self._exchanged
+            runs: list[Any] = buffered(self._launches) if together else self._launches
             self._runs = [(without_event(*run.args) if is_kernel(run) else None) or run for run in runs]
         for run in self._runs:
             run()

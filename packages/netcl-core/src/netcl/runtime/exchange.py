@@ -1,0 +1,87 @@
+"""Inputs and results of captured steps without copies: a replay gives its launches the buffers of the tensors that it
+was called with, and of fresh results, as arguments.
+
+A copy of a small tensor is a launch, of which a driver of a CPU takes 3 to 10 microseconds and wakes its threads once
+more; of a large one it is a pass over memory. Whether the launches may use another buffer is known only of steps whose
+launches all come from logged calls. An input is read in place if nothing writes into its captured tensor and the given
+tensor is none that the step writes; a result is written in place if it is a tensor of the arena that no other result
+or gradient shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from netcl.core.tensor import Tensor
+
+__all__ = ["Exchange"]
+
+Setters = list[Callable[[Any], None]]
+
+
+class Exchange:
+    """The captured ``inputs`` and ``results`` whose buffers a replay exchanges; ``written`` are the storages from
+    outside that the step writes, ``kept`` those of its tensors that live on as gradients.
+    """
+
+    def __init__(
+        self,
+        recording: Any,
+        inputs: Iterable[Tensor],
+        results: Iterable[Tensor],
+        written: Iterable[Any],
+        kept: Iterable[Tensor],
+    ) -> None:
+        self._recording = recording
+        results = list(results)
+        self._written = {buffer.int_ptr for buffer in (one.buffer for one in written) if buffer is not None}
+        addresses = [tensor.buffer.int_ptr for tensor in (*results, *kept)]
+        once = {address for address in addresses if addresses.count(address) == 1}
+        self._inputs: dict[int, Setters] = {}
+        for tensor in inputs:
+            address = tensor.buffer.int_ptr
+            if address not in self._written and address not in addresses:
+                self._add(self._inputs, tensor)
+        self._results: dict[int, Setters] = {}
+        for tensor in results:
+            if tensor.buffer.int_ptr in once and self._is_arenas(tensor):
+                self._add(self._results, tensor)
+
+    def _add(self, to: dict[int, Setters], tensor: Tensor) -> None:
+        setters = self._recording.exchange(tensor.buffer)
+        if setters is not None:
+            to[id(tensor)] = setters
+
+    def _is_arenas(self, tensor: Tensor) -> bool:
+        """True if fresh buffers have the size of the tensor's, which is the arena's."""
+        handle: Any = tensor.pool_handle
+        if handle is None or handle.pool is not self._recording.pool:
+            return False
+        engine: Any = tensor.engine
+        return bool(handle.bucket_size == engine.pool.bucket_for(tensor.nbytes))
+
+    def read(self, static: Tensor, value: Tensor) -> bool:
+        """Has the launches read ``value`` in the place of the captured ``static``; False if ``static``, which they
+        read then, has to become a copy.
+        """
+        setters = self._inputs.get(id(static))
+        if setters is None:
+            return False
+        buffer = value.buffer
+        handle: Any = value.pool_handle
+        own = buffer.int_ptr in self._written or (handle is not None and handle.pool is self._recording.pool)
+        for put in setters:
+            put(static.buffer if own else buffer)
+        return not own
+
+    def fresh(self, results: Iterable[Tensor]) -> Mapping[int, Tensor]:
+        """New tensors that the launches write in the place of ``results``, by the identity of these."""
+        made: dict[int, Tensor] = {}
+        for tensor in results:
+            setters = self._results.get(id(tensor))
+            if setters is not None:
+                other = made[id(tensor)] = tensor.engine.empty(tensor.shape, tensor.dtype)
+                for put in setters:
+                    put(other._storage.buffer)
+        return made
