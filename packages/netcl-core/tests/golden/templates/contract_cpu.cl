@@ -21,8 +21,16 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+#ifdef __clang__
+#define LOW_HALVES(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#else
 #define LOW_HALVES(a, b) (REALV)((a).s0, (b).s0, (a).s1, (b).s1, (a).s2, (b).s2, (a).s3, (b).s3)
+#endif
+#ifdef __clang__
+#define HIGH_HALVES(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
 #define HIGH_HALVES(a, b) (REALV)((a).s4, (b).s4, (a).s5, (b).s5, (a).s6, (b).s6, (a).s7, (b).s7)
+#endif
 #define TURN_2(LOADED, KEPT) { \
     const REALV x0_0 = LOADED(0), x0_1 = LOADED(1); \
     const REALV x1_0 = LOW_HALVES(x0_0, x0_1), x1_1 = HIGH_HALVES(x0_0, x0_1); \
@@ -120,8 +128,10 @@ static inline void pack_tile(__global const STORAGE* a, __global REAL* panels, c
             if (rows == ROWS) {
                 long k = 0;
 #if ROWS == 4 || ROWS == 8
-                if (g.k_stride[3] == 1)
+                if (g.k_stride[3] == 1) {
+                    #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
                     for (; k + VECTOR <= inner; k += VECTOR) JOIN(TURN_, ROWS)(FROM_ROW, TO_PANEL)
+                }
 #endif
                 for (; k < inner; k++) {
                     __global const STORAGE* from = run + k * g.k_stride[3];
@@ -149,6 +159,7 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
     panels += (z * g.tiles + first) * panel + outer * steps * ROWS;
     if (last - first == TOGETHER && last * ROWS <= g.m) {
         // Rows are contiguous: one step of k of several tiles is a run.
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (long k = 0; k < steps; k++, a += g.k_stride[3], panels += ROWS)
             for (int t = 0; t < TOGETHER; t++)
                 for (int i = 0; i < ROWS; i++) panels[t * panel + i] = LOAD(a, t * ROWS + i);
@@ -183,8 +194,11 @@ static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, co
     if (g->k_extent[3] == g->k && !run && g->b_k[3] == 1) {
         // k is contiguous (a transposed matrix): blocks are transposed in registers.
         const long turned = depth - depth % VECTOR;
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (long k = 0; k < turned; k += VECTOR)
+            #pragma clang loop unroll(disable)
             for (int v = 0; v < VECTORS; v++) JOIN(TURN_, VECTOR)(FROM_COLUMN, TO_STRIP)
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (long k = turned; k < depth; k++)
             for (long j = 0; j < COLUMNS; j++) strip[k * COLUMNS + j] = LOAD(b, from[j] + k_begin + k);
         return;

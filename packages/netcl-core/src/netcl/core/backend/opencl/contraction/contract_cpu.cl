@@ -65,8 +65,10 @@ static inline void pack_tile(__global const STORAGE* a, __global REAL* panels, c
             if (rows == ROWS) {
                 long k = 0;
 #if ROWS == 4 || ROWS == 8
-                if (g.k_stride[3] == 1)
+                if (g.k_stride[3] == 1) {
+                    #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
                     for (; k + VECTOR <= inner; k += VECTOR) JOIN(TURN_, ROWS)(FROM_ROW, TO_PANEL)
+                }
 #endif
                 for (; k < inner; k++) {
                     __global const STORAGE* from = run + k * g.k_stride[3];
@@ -94,6 +96,7 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
     panels += (z * g.tiles + first) * panel + outer * steps * ROWS;
     if (last - first == TOGETHER && last * ROWS <= g.m) {
         // Rows are contiguous: one step of k of several tiles is a run.
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (long k = 0; k < steps; k++, a += g.k_stride[3], panels += ROWS)
             for (int t = 0; t < TOGETHER; t++)
                 for (int i = 0; i < ROWS; i++) panels[t * panel + i] = LOAD(a, t * ROWS + i);
@@ -128,8 +131,11 @@ static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, co
     if (g->k_extent[3] == g->k && !run && g->b_k[3] == 1) {
         // k is contiguous (a transposed matrix): blocks are transposed in registers.
         const long turned = depth - depth % VECTOR;
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (long k = 0; k < turned; k += VECTOR)
+            #pragma clang loop unroll(disable)
             for (int v = 0; v < VECTORS; v++) JOIN(TURN_, VECTOR)(FROM_COLUMN, TO_STRIP)
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (long k = turned; k < depth; k++)
             for (long j = 0; j < COLUMNS; j++) strip[k * COLUMNS + j] = LOAD(b, from[j] + k_begin + k);
         return;
