@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bursts import Burst, by_turns, here
+from bursts import PROCESSOR, Burst, by_turns, here, is_processor_time
 from measure import Timing, handles, timing
 from peer_processes import PEERS, Peer, driver_of
 from replays import bytes_moved, operations, print_replay, seen_replay
@@ -51,7 +52,10 @@ def arguments(doc: str | None, rows: Iterable[str]) -> tuple[argparse.Namespace,
     parser.add_argument("--seconds", type=float, default=4.0, help="for each row and contestant")
     parser.add_argument("--profile", action="store_true", help="list the kernels of each captured row")
     parser.add_argument("--json", type=Path, help="a file for the numbers")
+    parser.add_argument("--processor", action="store_true", help="processor time, PyTorch on one thread")
     options = parser.parse_args()
+    if options.processor:
+        os.environ[PROCESSOR] = "1"
     return options, [each for each in handles(options.devices) if each.backend != "cpu" or options.devices]
 
 
@@ -96,7 +100,7 @@ def contest(
     for contestant, values in times.items():
         one = timing(name, contestant, values)
         shares = ""
-        if contestant in replays:
+        if contestant in replays and not is_processor_time():  # ceilings are those of all cores
             driver, flops, moved = replays[contestant]
             second = one.median / 1e3
             of_flops = flops / second / peaks[driver].flops_per_second

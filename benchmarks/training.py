@@ -1,10 +1,11 @@
 """Times whole training steps: netcl captured on each device, and its peers, in turn, on the same cores.
 
 ``python benchmarks/training.py [--devices intel,pocl] [--peers pytorch,compiled,tinygrad] [--only mlp,cnn]
-[--seconds 4] [--profile] [--json FILE]``. A step is forward, backward and optimizer (PyTorch's are the fused ones). A
-round runs each contestant for a while, until the seconds of a row are over; the table has medians, the middle half, the
-median of the faster of PyTorch and torch.compile over theirs, and for netcl the shares of the device's ceilings that
-its multiply-adds and the operands of its kernels take. ``--profile`` lists the kernels of each captured step.
+[--seconds 4] [--profile] [--processor] [--json FILE]``. A step is forward, backward and optimizer (PyTorch's are the
+fused ones). A round runs each contestant for a while, until the seconds of a row are over; the table has medians, the
+middle half, the median of the faster of PyTorch and torch.compile over theirs, and for netcl the shares of the device's
+ceilings that its multiply-adds and the operands of its kernels take. ``--profile`` lists the kernels of each captured
+step. ``--processor`` compares processor time, for machines that other processes use.
 """
 
 from __future__ import annotations

@@ -297,7 +297,7 @@ def test_the_rules_of_gpus() -> None:
     assert not selector.has_broadcast(large, product(8, 8, 8))
     assert dense_steps(product(2**16, 1, 2**16)) is None
     assert implicit_gemm_tile(product(64, 512, 64)) == (64, 4)
-    assert cpu_tile(Traits(True, 16, 1 << 20), "float32")[1:] == (8, 32, 384, 16)
+    assert cpu_tile(Traits(True, 16, 1 << 20), "float32")[1:] == (8, 32, 384, 64)
     assert cpu_tile(Traits(True, 8, 32 * 1024), "float64", few=True)[1:] == (4, 8, 64, 4)
 
 

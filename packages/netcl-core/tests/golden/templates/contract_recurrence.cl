@@ -39,11 +39,13 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 // walk. It runs ROWS x WIDE accumulators over the state, or BACK_ROWS x BACK_WIDE over the gradients of the next step.
 // Rows and units past the end are the last ones again: computed twice, with one result. On a CPU a work-item has all
 // units and walks all steps; elsewhere it has one unit, and a step is a launch. weight is (hidden, gates * hidden) in
-// forward and (gates * hidden, hidden) in backward. No local memory.
+// forward and (gates * hidden, hidden) in backward, or where tiles of units are whole, one such matrix for each tile, so
+// that it is read in order. No local memory.
 
 typedef struct {
     long steps, n, hidden, reverse, first, last, rows, units;
     long biased, by_out, by_cells;  // 1 if there is a bias, a gradient by out, by cells
+    long weight_unit, weight_step, weight_gate;  // of weight, from a unit, step of the sum, gate to the next
 } walk;
 
 static inline REALV logistic(const REALV x) { return 1 / (1 + exp(-x)); }
@@ -71,12 +73,12 @@ __kernel void forward(__global const REAL* x, __global const REAL* weight, __glo
                 REALV c0_0 = 0; REALV c0_1 = 0; REALV c0_2 = 0; REALV c0_3 = 0;
                 REALV c1_0 = 0; REALV c1_1 = 0; REALV c1_2 = 0; REALV c1_3 = 0;
                 REALV c2_0 = 0; REALV c2_1 = 0; REALV c2_2 = 0; REALV c2_3 = 0;
-                __global const REAL* w = weight + u;
-                for (long k = 0; k < g.hidden; k++, w += GATES * g.hidden) {
-                    const REALV b0 = GLOAD(w + ((0) * g.hidden));
-                    const REALV b1 = GLOAD(w + ((1) * g.hidden));
-                    const REALV b2 = GLOAD(w + ((2) * g.hidden));
-                    const REALV b3 = GLOAD(w + ((3) * g.hidden));
+                __global const REAL* w = weight + u * g.weight_unit;
+                for (long k = 0; k < g.hidden; k++, w += g.weight_step) {
+                    const REALV b0 = GLOAD(w + 0 * g.weight_gate);
+                    const REALV b1 = GLOAD(w + 1 * g.weight_gate);
+                    const REALV b2 = GLOAD(w + 2 * g.weight_gate);
+                    const REALV b3 = GLOAD(w + 3 * g.weight_gate);
                     { const REAL a = p0[k]; c0_0 += a * b0; c0_1 += a * b1; c0_2 += a * b2; c0_3 += a * b3; }
                     { const REAL a = p1[k]; c1_0 += a * b0; c1_1 += a * b1; c1_2 += a * b2; c1_3 += a * b3; }
                     { const REAL a = p2[k]; c2_0 += a * b0; c2_1 += a * b1; c2_2 += a * b2; c2_3 += a * b3; }
@@ -153,8 +155,8 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                 REALV c4_0 = 0; REALV c4_1 = 0;
                 REALV c5_0 = 0; REALV c5_1 = 0;
                 if (s < g.steps - 1) {
-                    __global const REAL* w = weight + u;
-                    for (long k = 0; k < GATES * g.hidden; k++, w += g.hidden) {
+                    __global const REAL* w = weight + u * g.weight_unit;
+                    for (long k = 0; k < GATES * g.hidden; k++, w += g.weight_step) {
                         const REALV b0 = GLOAD(w + 0 * 8);
                         const REALV b1 = GLOAD(w + 1 * 8);
                         { const REAL a = p0[k]; c0_0 += a * b0; c0_1 += a * b1; }

@@ -26,7 +26,7 @@ SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a
 SKINNY_GROUP = 256
 SKINNY_ROWS = 4  # of a work-group
 _DEPTH = 384  # rows of B that a work-item holds
-_CHUNK = 16  # row tiles whose sums can wait for the next rows of B
+_CHUNK = 64  # row tiles whose sums can wait for the next rows of B
 _FEW = 4  # rows of the smaller tile of the CPU kernel
 _GROUPS = 264  # work-groups that keep a large GPU busy
 _LEAST_SPLIT = 128  # least products of a partial sum
@@ -64,7 +64,7 @@ def cpu_tile(device: Traits, dtype: str, few: bool = False) -> CpuTile:
     """6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16; 4 rows for contractions of ``few``."""
     vector = device.vector // 2 if dtype == "float64" else device.vector
     rows = _FEW if few else 8 if device.vector == 16 else 6
-    depth, chunk = (64, 4) if device.local_memory < 80 * 1024 else (_DEPTH, _CHUNK)
+    depth, chunk = (64, 4) if device.local_memory < 128 * 1024 else (_DEPTH, _CHUNK)
     return CpuTile(vector, rows, 2 * vector, depth, chunk)
 
 

@@ -4,8 +4,8 @@
 // The reduced index k and the column index j each count through four levels with strides of their own, so that B may be a
 // matrix, the windows of a padded image, or those windows transposed; columns of `out` have strides as well.
 //
-// pack_rows  copies A into panels of ROWS rows, [tile][k][ROWS], zeros below the last row. One work-item: one tile, one
-//            step of the outermost level of k.
+// pack_rows  copies A into panels of ROWS rows, [tile][k][ROWS], zeros below the last row. One work-item: one tile,
+//            or TOGETHER if rows are contiguous, one step of the outermost level of k.
 // contract   one work-item: a strip of COLUMNS = VECTORS * VECTOR columns times a chunk of row tiles. It copies DEPTH
 //            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
 //            accumulators over them. Sums over more than DEPTH rows are kept in `sums`, where sums of RUN products each
@@ -17,6 +17,7 @@
 
 #define COLUMNS (VECTORS * VECTOR)
 #define STEP 64
+#define TOGETHER 4
 #define RUN 64
 
 typedef struct {
@@ -32,7 +33,7 @@ typedef struct {
 } contraction;
 
 typedef struct {
-    long m, row, tiles, k, inner_batch, offset;
+    long m, row, tiles, together, k, inner_batch, offset;  // together: tiles of a work-item
     long batch[2];
     long k_extent[4], k_stride[4];
 } packing;
@@ -43,27 +44,37 @@ typedef struct {
 #define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5)
 #elif ROWS == 8
 #define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+#elif ROWS == 10
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9)
+#elif ROWS == 14
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13)
 #elif ROWS == 12
 #define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
 #endif
 
 #define PACK(i) panels[k * ROWS + i] = LOAD(from, i * g.row);
+#define FROM_ROW(i) VLOAD(run + i * g.row + k)
+#define TO_PANEL(i, x) GSTORE(x, panels + k * ROWS + i * VECTOR);
 
-__kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
-    const size_t outer = get_global_id(0), tile = get_global_id(1), z = get_global_id(2);
-    const long rows = min((long)ROWS, g.m - (long)tile * ROWS);
+// One tile of `rows` rows, a panel of g.k / g.k_extent[0] steps.
+static inline void pack_tile(__global const STORAGE* a, __global REAL* panels, const long rows, const packing g) {
     const long inner = g.k_extent[3];
-    a += g.offset + (long)(z / g.inner_batch) * g.batch[0] + (long)(z % g.inner_batch) * g.batch[1]
-         + (long)tile * ROWS * g.row + (long)outer * g.k_stride[0];
-    panels += (z * g.tiles + tile) * (size_t)g.k * ROWS + outer * (size_t)(g.k / g.k_extent[0]) * ROWS;
     for (long k1 = 0; k1 < g.k_extent[1]; k1++)
         for (long k2 = 0; k2 < g.k_extent[2]; k2++) {
             __global const STORAGE* run = a + k1 * g.k_stride[1] + k2 * g.k_stride[2];
-            if (rows == ROWS)
-                for (long k = 0; k < inner; k++) {
+            if (rows == ROWS) {
+                long k = 0;
+#if ROWS == 4 || ROWS == 8
+                if (g.k_stride[3] == 1) {
+                    #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
+                    for (; k + VECTOR <= inner; k += VECTOR) JOIN(TURN_, ROWS)(FROM_ROW, TO_PANEL)
+                }
+#endif
+                for (; k < inner; k++) {
                     __global const STORAGE* from = run + k * g.k_stride[3];
                     EACH_ROW(PACK)
                 }
+            }
             else for (long start = 0; start < inner; start += STEP) {
                 const long stop = min(inner, start + STEP);
                 for (long i = 0; i < rows; i++)
@@ -74,6 +85,24 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
             }
             panels += inner * ROWS;
         }
+}
+
+__kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
+    const size_t outer = get_global_id(0), z = get_global_id(2);
+    const long first = get_global_id(1) * g.together, last = min(g.tiles, first + g.together);
+    const size_t panel = (size_t)g.k * ROWS, steps = g.k / g.k_extent[0];
+    a += g.offset + (long)(z / g.inner_batch) * g.batch[0] + (long)(z % g.inner_batch) * g.batch[1]
+         + first * ROWS * g.row + (long)outer * g.k_stride[0];
+    panels += (z * g.tiles + first) * panel + outer * steps * ROWS;
+    if (last - first == TOGETHER && last * ROWS <= g.m) {
+        // Rows are contiguous: one step of k of several tiles is a run.
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
+        for (long k = 0; k < steps; k++, a += g.k_stride[3], panels += ROWS)
+            for (int t = 0; t < TOGETHER; t++)
+                for (int i = 0; i < ROWS; i++) panels[t * panel + i] = LOAD(a, t * ROWS + i);
+    }
+    else for (long tile = first; tile < last; tile++, a += ROWS * g.row, panels += panel)
+        pack_tile(a, panels, min((long)ROWS, g.m - tile * ROWS), g);
 }
 
 #define POINT(i) __global const REAL* a##i = ap + min((long)i, rows - 1) * g.a_row;
@@ -92,17 +121,23 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
+#define FROM_COLUMN(i) VLOAD(b + from[v * VECTOR + i] + k_begin + k)
+#define TO_STRIP(i, x) ((__local REALV*)strip)[(k + i) * VECTORS + v] = x;
+
 // Copies rows k_begin .. k_begin + depth of the strip whose columns are at from[] into `strip`.
 // No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
 static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, const long* from, const bool run,
                        const long k_begin, const long depth, const contraction* g) {
     if (g->k_extent[3] == g->k && !run && g->b_k[3] == 1) {
-        // k is contiguous (a transposed matrix): read along k, in blocks that stay in the first-level cache.
-        for (long start = 0; start < depth; start += STEP) {
-            const long stop = min(depth, start + STEP);
-            for (long j = 0; j < COLUMNS; j++)
-                for (long k = start; k < stop; k++) strip[k * COLUMNS + j] = LOAD(b, from[j] + k_begin + k);
-        }
+        // k is contiguous (a transposed matrix): blocks are transposed in registers.
+        const long turned = depth - depth % VECTOR;
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
+        for (long k = 0; k < turned; k += VECTOR)
+            #pragma clang loop unroll(disable)
+            for (int v = 0; v < VECTORS; v++) JOIN(TURN_, VECTOR)(FROM_COLUMN, TO_STRIP)
+        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
+        for (long k = turned; k < depth; k++)
+            for (long j = 0; j < COLUMNS; j++) strip[k * COLUMNS + j] = LOAD(b, from[j] + k_begin + k);
         return;
     }
     long index[4], rest = k_begin;

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 _IN_PLACE = 1 << 18  # elements of a matrix A that is read without packing
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
+_UNITS_OF_A_CORE = 16  # work-items for each compute unit above that number of products
 _LEAST_SPLIT = 1024  # least products of a partial sum
+_TOGETHER = 4  # tiles that a work-item packs at a time, see contract_cpu.cl
 _FEW_ROWS = 4  # rows up to which the CPU kernel has a smaller tile
 # The vector of values of an operand, for contract_cpu.cl.
 _LAYOUT = "g.operands[{i}]"
@@ -53,6 +55,7 @@ class CpuKernel(NamedTuple):
     columns: int
     depth: int
     chunk: int
+    most_units: int  # work-items of large contractions
 
 
 @lru_cache(maxsize=1024)
@@ -72,8 +75,9 @@ def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("VECTORS", 2),
         ("DEPTH", tile.depth), ("CHUNK", tile.chunk), ("OPERANDS", operands),
     )  # fmt: skip
-    text = source(("storage", "contract_operands", "contract_cpu"), defines)
-    return CpuKernel(filled(text, operand_parts(epilogue, operands, "REALV", _OPERAND)) + epilogue, *tile[1:])
+    text = source(("storage", "transposes", "contract_operands", "contract_cpu"), defines)
+    text = filled(text, operand_parts(epilogue, operands, "REALV", _OPERAND)) + epilogue
+    return CpuKernel(text, *tile[1:], _UNITS_OF_A_CORE * device.units)
 
 
 def _merge_levels(extents: Levels, strides: Levels, enough: bool) -> tuple[Levels, Levels]:
@@ -108,15 +112,19 @@ def _packing(c: Contraction, program: CpuKernel) -> _Packing:
     panel = tiles * program.rows * k
     batch = tuple(count if stride else 1 for count, stride in zip(c.batch, c.a_batch))
     extents, strides = _merge_levels(c.k, c.a_k, tiles * prod(batch) >= _ENOUGH_UNITS)
-    argument = struct(c.m, c.a_row, tiles, k, batch[1], c.a_offset, c.a_batch, extents, strides)
+    # Rows that are contiguous are read several tiles at a time, in whole cache lines.
+    together = _TOGETHER if c.a_row == 1 and prod(extents[:3]) == 1 and strides[3] != 1 else 1
+    argument = struct(c.m, c.a_row, tiles, together, k, batch[1], c.a_offset, c.a_batch, extents, strides)
     a_batch = (batch[1] * panel if c.a_batch[0] else 0, panel if c.a_batch[1] else 0)
-    return _Packing((extents[0], tiles, prod(batch)), panel * prod(batch), argument, a_batch)
+    return _Packing((extents[0], -(-tiles // together), prod(batch)), panel * prod(batch), argument, a_batch)
 
 
-def _units(products: int) -> int:
-    """The number of work-items for ``products``: few cost less to start, many balance the load of the cores."""
-    (few, least), (many, most) = _SMALL_UNITS, _LARGE_UNITS
-    return least if products < few else most if products > many else _ENOUGH_UNITS
+def _units(products: int, most: int) -> int:
+    """The number of work-items for ``products``: few cost less to start and copy B less often, many balance the load of
+    the cores.
+    """
+    (few, least), (many, _) = _SMALL_UNITS, _LARGE_UNITS
+    return least if products < few else max(most, _ENOUGH_UNITS) if products > many else _ENOUGH_UNITS
 
 
 class RowStrides(NamedTuple):
@@ -161,7 +169,7 @@ def _launch_of(
     others = strips * splits * prod(c.batch)
     # Sums of one stretch of k need not wait for another, so a chunk may then hold all rows.
     most = tiles if -(-k // splits) <= program.depth else program.chunk
-    chunk = max(1, min(most, tiles * others // _units(c.m * n * k * prod(c.batch))))
+    chunk = max(1, min(most, tiles * others // _units(c.m * n * k * prod(c.batch), program.most_units)))
     chunks = -(-tiles // chunk)
     split = -(-k // splits) if k else 1
     argument = struct(

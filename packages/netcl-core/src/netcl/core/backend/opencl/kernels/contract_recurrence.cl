@@ -16,11 +16,13 @@
 // walk. It runs ROWS x WIDE accumulators over the state, or BACK_ROWS x BACK_WIDE over the gradients of the next step.
 // Rows and units past the end are the last ones again: computed twice, with one result. On a CPU a work-item has all
 // units and walks all steps; elsewhere it has one unit, and a step is a launch. weight is (hidden, gates * hidden) in
-// forward and (gates * hidden, hidden) in backward. No local memory.
+// forward and (gates * hidden, hidden) in backward, or where tiles of units are whole, one such matrix for each tile, so
+// that it is read in order. No local memory.
 
 typedef struct {
     long steps, n, hidden, reverse, first, last, rows, units;
     long biased, by_out, by_cells;  // 1 if there is a bias, a gradient by out, by cells
+    long weight_unit, weight_step, weight_gate;  // of weight, from a unit, step of the sum, gate to the next
 } walk;
 
 static inline REALV logistic(const REALV x) { return 1 / (1 + exp(-x)); }
@@ -41,8 +43,8 @@ __kernel void forward(__global const REAL* x, __global const REAL* weight, __glo
             for (long r = rows_begin; r < rows_end; r += ROWS) {
                 $rows
                 $zeros
-                __global const REAL* w = weight + u;
-                for (long k = 0; k < g.hidden; k++, w += GATES * g.hidden) {
+                __global const REAL* w = weight + u * g.weight_unit;
+                for (long k = 0; k < g.hidden; k++, w += g.weight_step) {
                     $weights
                     $products
                 }
@@ -73,8 +75,8 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                 $rows_back
                 $zeros_back
                 if (s < g.steps - 1) {
-                    __global const REAL* w = weight + u;
-                    for (long k = 0; k < GATES * g.hidden; k++, w += g.hidden) {
+                    __global const REAL* w = weight + u * g.weight_unit;
+                    for (long k = 0; k < GATES * g.hidden; k++, w += g.weight_step) {
                         $weights_back
                         $products_back
                     }

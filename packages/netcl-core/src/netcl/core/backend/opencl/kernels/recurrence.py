@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from netcl.core.backend.opencl.kernels.recurrence_cells import CELLS, backward_parts, forward_parts
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.device.capabilities import profile_of
+from netcl.core.layout import contiguous_strides
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 GATES = {kind: cell.gates for kind, cell in CELLS.items()}
+# Rows of a tile of so many vectors, by the registers of the processor.
+_ROWS_OF_16 = {4: 3, 3: 4, 2: 6, 1: 8}
+_ROWS_OF_32 = {4: 4, 3: 8, 2: 8, 1: 8}
 
 
 class _Tile(NamedTuple):
@@ -34,12 +38,15 @@ def _tiles(device: Traits, dtype: str, kind: str, n: int, hidden: int) -> tuple[
     if not device.is_cpu:
         return _Tile(1, 1, GATES[kind]), _Tile(1, 1, 1)
     lanes = _lanes(device, dtype, hidden)
-    pairs = 2 if hidden >= 2 * lanes else 1
+    wide_registers = device.vector == 16
+    most = 4 if wide_registers else 2
+    pairs = next(count for count in (4, 2, 1) if count <= most and (count == 1 or hidden >= count * lanes))
     wide = GATES[kind] if GATES[kind] > 1 else pairs
-    # Twelve sums leave four of sixteen registers to the weights and to the row.
-    rows = {4: 3, 3: 4, 2: 6, 1: 8}[wide]
+    # Twelve sums leave four of sixteen registers to the weights and to the row. Of 32 registers 16 sums are faster than
+    # 24, whose last rows are computed twice if a batch has a power of two.
+    rows = _ROWS_OF_32 if wide_registers else _ROWS_OF_16
     few = n <= 2
-    return _Tile(lanes, 1 if few else rows, wide), _Tile(lanes, 1 if few else {2: 6, 1: 8}[pairs], pairs)
+    return _Tile(lanes, 1 if few else rows[wide], wide), _Tile(lanes, 1 if few else rows[pairs], pairs)
 
 
 @lru_cache(maxsize=256)
@@ -64,11 +71,36 @@ def _split(engine: Any, tile: _Tile, n: int, hidden: int) -> tuple[tuple[int, in
     return (1, ceil(n / rows)), rows, hidden
 
 
-def _transposed(engine: Any, weight: TensorData) -> TensorData:
-    rows, columns = weight.shape
-    result: TensorData = engine.empty((columns, rows), weight.dtype)
+class _Weight(NamedTuple):
+    """The weight as a kernel reads it, and its strides from a unit, a step of the sum and a gate to the next."""
+
+    data: TensorData
+    strides: tuple[int, int, int]
+
+
+def _forth(engine: Any, weight: TensorData, tile: _Tile) -> _Weight:
+    """(gates * hidden, hidden) as (hidden, gates * hidden), a matrix for each tile of units if they are whole."""
+    (rows, hidden), gates = weight.shape, weight.shape[0] // weight.shape[1]
+    units = tile.lanes * (tile.wide if gates == 1 else 1)
+    if tile.lanes == 1 or hidden % units:
+        turned = _copied(engine, weight, (hidden, rows), (1, hidden))
+        return _Weight(turned, (1, rows, hidden))
+    shape, strides = (hidden // units, hidden, gates, units), (units * hidden, 1, hidden * hidden, hidden)
+    return _Weight(_copied(engine, weight, shape, strides), (rows, gates * units, units))
+
+
+def _back(engine: Any, weight: TensorData, tile: _Tile, steps: int) -> _Weight:
+    """(gates * hidden, hidden), a matrix for each tile of units if they are whole and there are steps to share it."""
+    (rows, hidden), units = weight.shape, tile.lanes * tile.wide
+    if tile.lanes == 1 or hidden % units or steps == 1:
+        return _Weight(weight, (1, hidden, 0))
+    return _Weight(_copied(engine, weight, (hidden // units, rows, units), (units, hidden, 1)), (rows, units, 0))
+
+
+def _copied(engine: Any, weight: TensorData, shape: tuple[int, ...], strides: tuple[int, ...]) -> TensorData:
+    result: TensorData = engine.empty(shape, weight.dtype)
     engine.copy(
-        weight, result, shape=(columns, rows), source_strides=(1, columns), source_offset=0, out_strides=(rows, 1),
+        weight, result, shape=shape, source_strides=strides, source_offset=0, out_strides=contiguous_strides(shape),
         out_offset=0,
     )  # fmt: skip
     return result
@@ -96,9 +128,11 @@ def recurrence(
     forth, back = _tiles(device, dtype, kind, n, hidden)
     text = _program(dtype, kind, forth, back)
     size, rows, units = _split(engine, forth, n, hidden)
-    buffers = [x, _transposed(engine, weight), x if bias is None else bias, state, state if cell is None else cell]
+    turned = _forth(engine, weight, forth)
+    buffers = [x, turned.data, x if bias is None else bias, state, state if cell is None else cell]
     for first, last in [(0, steps - 1)] if device.is_cpu else [(step, step) for step in range(steps)]:
-        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, int(bias is not None), 0, 0)
+        given = (int(bias is not None), 0, 0)
+        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, given, turned.strides)
         engine.launch(text, "forward", size, (1, 1) if device.is_cpu else None, [*buffers, out, cells, kept, argument])
     return out, cells, kept
 
@@ -129,11 +163,12 @@ def recurrence_back(
     text = _program(dtype, kind, forth, back)
     size, rows, units = _split(engine, back, n, hidden)
     carry = engine.empty((2, n, hidden), dtype)
-    buffers = [weight, state, state if cell is None else cell, out, cells, kept]
+    tiled = _back(engine, weight, back, steps)
+    buffers = [tiled.data, state, state if cell is None else cell, out, cells, kept]
     buffers += [out if grad is None else grad for grad in (by_out, by_cells)]
     buffers += [by_x, by_sum, by_state, by_cell, carry]
     given = [int(grad is not None) for grad in (by_out, by_cells)]
     for first, last in [(steps - 1, -1)] if device.is_cpu else [(step, step) for step in range(steps - 1, -2, -1)]:
-        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, 0, given)
+        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, 0, given, tiled.strides)
         engine.launch(text, "backward", size, (1, 1) if device.is_cpu else None, [*buffers, argument])
     return by_x, by_sum, by_state, by_cell

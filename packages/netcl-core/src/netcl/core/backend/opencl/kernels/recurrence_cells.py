@@ -126,6 +126,7 @@ def forward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, str
     units if there is one gate.
     """
     places = [f"(({j}) * {lanes if cell.gates == 1 else 'g.hidden'})" for j in range(wide)]
+    weights = places if cell.gates == 1 else [f"{j} * g.weight_gate" for j in range(wide)]
     finish = Template(cell.forward)
     if cell.gates == 1:
         results = [
@@ -143,7 +144,7 @@ def forward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, str
         ),
         "rows": _rows("before", "g.hidden", rows),
         "zeros": _zeros(rows, wide),
-        "weights": "\n".join(f"const REALV b{j} = GLOAD(w + {place});" for j, place in enumerate(places)),
+        "weights": "\n".join(f"const REALV b{j} = GLOAD(w + {place});" for j, place in enumerate(weights)),
         "products": _products(rows, wide),
         "results": "\n".join(results),
     }
