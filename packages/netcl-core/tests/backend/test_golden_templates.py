@@ -291,7 +291,13 @@ def _rows() -> Instances:
             yield f"sparse_pairs/{dtype}_{lanes}", text
     for dtype in ("float32", "float64"):
         yield f"ctc/{dtype}", partial(ctc._program, dtype)
-    for kind, dtypes in (("uniform", FLOATS), ("normal", FLOATS), ("bits", ("int32",)), ("randint", ALL)):
+    for kind, dtypes in (
+        ("uniform", FLOATS),
+        ("normal", FLOATS),
+        ("bits", ("int32",)),
+        ("randint", ALL),
+        ("kept", ("bool",)),
+    ):
         for dtype in dtypes:
             for lanes in (8, 1):
                 yield f"random/{kind}_{dtype}_{lanes}", partial(random._program, kind, dtype, lanes)

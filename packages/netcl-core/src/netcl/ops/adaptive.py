@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.expr import Load, mean
+from netcl.core.expr import Load, mean, size_of
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.pool import LAYOUT, in_batch
@@ -172,6 +172,9 @@ def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
         )
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
+    if set(grad_output.shape[2:]) == {1}:
+        share = Load(0, grad_output.dtype) / size_of(tuple(range(2, len(wanted))), grad_output.dtype)
+        return engine.run((share,), (grad_output,), shapes=(wanted,))[0]
     windows = _windows(wanted[2:], grad_output.shape[2:])
     return engine.window("avg_grad", grad_output, shape=wanted, **windows)  # type: ignore[no-any-return]
 

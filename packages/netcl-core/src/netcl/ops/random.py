@@ -349,9 +349,8 @@ def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = No
 def dropout_mask(x: Tensor, p: float = 0.5, seed: int | None = None) -> Tensor:
     """True with probability 1 - p, for each element of x: the elements that ``dropout`` keeps."""
     engine = engine_of("dropout", x)
-    u = draw(engine, "uniform", x.shape, "float32", seed)
-    kept = apply("ge", Load(0, "float32"), Scalar("p", "float32"))
-    return engine.run((kept,), (u,), {"p": float(p)})[0]
+    least = math.ceil(float(np.float32(p)) * 2**24)  # of the uniform numbers that are kept, in steps of 2**-24
+    return draw(engine, "kept", x.shape, "bool", seed, low=least)
 
 
 def _kept_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:

@@ -84,11 +84,18 @@ def test_resizing(gpu: Any, engine: Any, axis: int, taps: int, places: tuple[int
 @pytest.mark.parametrize("size", [1, 3, 4, 1001])
 @pytest.mark.parametrize(
     ("kind", "dtype"),
-    [("uniform", "float32"), ("uniform", "bfloat16"), ("normal", "float32"), ("bits", "int32"), ("randint", "int64")],
+    [
+        ("uniform", "float32"),
+        ("uniform", "bfloat16"),
+        ("normal", "float32"),
+        ("bits", "int32"),
+        ("randint", "int64"),
+        ("kept", "bool"),
+    ],
 )
 def test_drawing(gpu: Any, engine: Any, kind: str, dtype: str, size: int) -> None:
     def run(on: Any) -> Any:
         on.write(on.rng_state, np.array([7, 2**32 - 11], np.int64))  # the counter passes 32 bits
-        yield on.random(kind, (size,), dtype, offset=9, low=-3, high=70)
+        yield on.random(kind, (size,), dtype, offset=9, low=9_000_000 if kind == "kept" else -3, high=70)
 
     _same(run, gpu, engine)

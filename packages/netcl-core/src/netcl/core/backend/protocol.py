@@ -390,8 +390,8 @@ class DeviceBackend(Protocol):
         ...
 
     def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0) -> Any:
-        """Philox numbers: ``uniform``, ``normal``, ``bits``, ``randint`` in [low, high); counter = base of
-        ``rng_state`` + offset + position // 4.
+        """Philox numbers: ``uniform``, ``normal``, ``bits``, ``randint`` in [low, high), ``kept`` (bool: uniform
+        numbers of at least low * 2**-24); counter = base of ``rng_state`` + offset + position // 4.
         """
         ...
 

@@ -257,7 +257,13 @@ _QUICK_CASES = 4
 _PLAIN = 4  # the index, among elementwise cases, of one with two axes and a tail
 
 _DRAWS = {
-    "float32": (("uniform", "float32"), ("normal", "float32"), ("bits", "int32"), ("randint", "int64")),
+    "float32": (
+        ("uniform", "float32"),
+        ("normal", "float32"),
+        ("bits", "int32"),
+        ("randint", "int64"),
+        ("kept", "bool"),
+    ),
     "float16": (("uniform", "float16"),),
     "bfloat16": (("uniform", "bfloat16"),),
 }
@@ -270,7 +276,9 @@ def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
         drawn: list[Array] = []
         for engine in (backend, cpu_engine()):
             draws.position(engine, 5)
-            drawn.append(engine.random(kind, (1001,), of, offset=3, low=-7, high=1000).numpy())
+            drawn.append(
+                engine.random(kind, (1001,), of, offset=3, low=1 << 23 if kind == "kept" else -7, high=1000).numpy()
+            )
         found, wanted = drawn
         report.error = max(report.error, relative_error(found, wanted, of))
         try:

@@ -103,6 +103,8 @@ def _draw(kind: str, state: Array, out: Array, dtype: str, offset: int, low: int
         values = _normal(words)
     elif kind == "randint":
         values = (words.astype(np.uint64) * np.uint64(high - low) >> _SHIFT).astype(np.int64) + low
+    elif kind == "kept":
+        values = words >> 8 >= low
     else:
         values = words.view(np.int32)
     store(out, values.reshape(-1)[: out.size].reshape(out.shape), dtype)
@@ -115,7 +117,8 @@ def random(
     base + ``offset`` + i // 4, and ``ceil(size / 4)`` counters are used.
 
     ``uniform`` is in [0, 1) in steps of 2**-24 (2**-11 float16, 2**-8 bfloat16), ``normal`` by Box and Muller from
-    pairs of words, ``bits`` the word itself (int32), ``randint`` in [``low``, ``high``) by (word * range) >> 32.
+    pairs of words, ``bits`` the word itself (int32), ``randint`` in [``low``, ``high``) by (word * range) >> 32,
+    ``kept`` (bool) true if the uniform number of 24 bits is at least ``low`` * 2**-24.
     """
     out: TensorData = engine.empty(tuple(shape), dtype)
     if out.size:

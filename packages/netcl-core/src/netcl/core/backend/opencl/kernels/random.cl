@@ -58,6 +58,8 @@ static inline void philox(const ulong key, const ulong counter, words word[4]) {
 
 #if defined(KIND_RANDINT)
 #define CONVERT(x) (g.low + (long)((x) * g.range >> 32))
+#elif defined(KIND_KEPT)
+#define CONVERT(x) ((long)((x) >> 8) >= g.low)
 #else
 #define CONVERT(x) (x)
 #endif
@@ -130,9 +132,10 @@ __kernel LOOPS void draw(__global STORAGE* restrict out, __global const long* re
         for (int i = 0; i < 4; i++) PUT(word[i], value[i]);
 #endif
         const ulong left = min((ulong)(4 * LANES), (ulong)g.size - first * 4);
-#if LANES == 1 && defined(DTYPE_FLOAT32)
+#if LANES == 1 && (defined(DTYPE_FLOAT32) || defined(KIND_KEPT))
         if (left == 4) {
-            vstore4((float4)(CONVERT(value[0][0]), CONVERT(value[1][0]), CONVERT(value[2][0]), CONVERT(value[3][0])), first, out);
+            const JOIN(STORAGE, 4) four = {CONVERT(value[0][0]), CONVERT(value[1][0]), CONVERT(value[2][0]), CONVERT(value[3][0])};
+            vstore4(four, first, out);
             continue;
         }
 #endif

@@ -19,7 +19,8 @@ UNIFORM_BITS = {"float32": 24, "float64": 24, "float16": 11, "bfloat16": 8}
 
 
 def _program(kind: str, dtype: str, lanes: int) -> str:
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), (f"KIND_{kind.upper()}", 1), ("LANES", lanes)]
+    stored = "UINT8" if dtype == "bool" else dtype.upper()
+    defines: list[tuple[str, object]] = [(f"DTYPE_{stored}", 1), (f"KIND_{kind.upper()}", 1), ("LANES", lanes)]
     if kind == "uniform":
         bits = UNIFORM_BITS[dtype]
         defines += [("SHIFT", 32 - bits), ("SCALE", f"0x1p-{bits}f")]
@@ -33,7 +34,8 @@ def random(
     base + ``offset`` + i // 4, and ``ceil(size / 4)`` counters are used.
 
     ``uniform`` is in [0, 1) in steps of 2**-24 (2**-11 float16, 2**-8 bfloat16), ``normal`` by Box and Muller from
-    pairs of words, ``bits`` the word itself (int32), ``randint`` in [``low``, ``high``) by (word * range) >> 32.
+    pairs of words, ``bits`` the word itself (int32), ``randint`` in [``low``, ``high``) by (word * range) >> 32,
+    ``kept`` (bool) true if the uniform number of 24 bits is at least ``low`` * 2**-24.
     """
     out: TensorData = engine.empty(tuple(shape), dtype)
     size = prod(out.shape)
