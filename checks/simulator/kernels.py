@@ -27,8 +27,9 @@ from netcl import ops
 from netcl.core import BufferPool, DeviceHandle, Tensor, manager
 from netcl.core.backend.epilogue import Epilogue, added
 from netcl.core.backend.opencl import templates
-from netcl.core.backend.opencl.contraction import conv, gemm, unit_trial
-from netcl.core.backend.opencl.kernels import attention_unit
+from netcl.core.backend.opencl.contraction import conv, gemm
+from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
+from netcl.core.backend.opencl.kernels.softmax_attention import attention_unit
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device

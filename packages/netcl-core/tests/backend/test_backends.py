@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 
 import pytest
@@ -59,8 +58,7 @@ def test_both_backends_state_the_same_facts() -> None:
 
 @pytest.mark.parametrize("module", TWINS)
 def test_twin_files_have_the_same_public_functions(module: str) -> None:
-    room = "contraction" if module in ("gemm", "conv") else "kernels"
-    twins = [importlib.import_module(f"netcl.core.backend.{folder}.{module}") for folder in ("cpu", f"opencl.{room}")]
+    twins = [getattr(backend.kernel_modules, module) for backend in (CPUBackend, OpenCLBackend)]
     entry = {
         name: getattr(twins[0], name)
         for name in (module, "matmul")

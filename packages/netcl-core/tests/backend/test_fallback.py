@@ -28,7 +28,9 @@ def engine(handle: DeviceHandle) -> Any:
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """The templates of contractions have a mistake; the plain one has none."""
-    from netcl.core.backend.opencl.contraction import cpu_tiles, gemm, gpu_tiles
+    from netcl.core.backend.opencl.contraction import gemm
+    from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
+    from netcl.core.backend.opencl.contraction.gpu import gpu_tiles
 
     fault = "#error no such kernel\n"
     cpu, gpu = cpu_tiles.cpu_program, gpu_tiles.gpu_program

@@ -22,38 +22,25 @@ from typing import Any
 
 import pytest
 
-from netcl.core.backend.opencl.contraction import (
-    cpu_tiles,
-    gemm,
-    gpu_tiles,
-    implicit_gemm,
-    matrix_units,
-    padding,
-    partial_sums,
-    skinny,
-    small_channels,
-    unit_convolution,
-    winograd,
-    winograd_gpu,
-)
+from netcl.core.backend.opencl.contraction import gemm, partial_sums
+from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
+from netcl.core.backend.opencl.contraction.few_channels import small_channels
 from netcl.core.backend.opencl.contraction.fused_epilogue import function_text
-from netcl.core.backend.opencl.contraction.matrix_units import Layout
-from netcl.core.backend.opencl.kernels import (
-    attention,
-    attention_unit,
-    compaction,
-    copy,
-    ctc,
-    index,
-    random,
-    recurrence,
-    resample,
-    scan,
-    select,
-    sort,
-    sparse,
-    window,
-)
+from netcl.core.backend.opencl.contraction.gpu import gpu_tiles, implicit_gemm, skinny
+from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units, unit_convolution
+from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import Layout
+from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, winograd_gpu
+from netcl.core.backend.opencl.contraction.pads import padding
+from netcl.core.backend.opencl.kernels import random, resample
+from netcl.core.backend.opencl.kernels.copies import copy
+from netcl.core.backend.opencl.kernels.indexing import index
+from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
+from netcl.core.backend.opencl.kernels.scans import scan
+from netcl.core.backend.opencl.kernels.selections import compaction, select
+from netcl.core.backend.opencl.kernels.softmax_attention import attention, attention_unit
+from netcl.core.backend.opencl.kernels.sorts import sort
+from netcl.core.backend.opencl.kernels.sparse_products import sparse
+from netcl.core.backend.opencl.kernels.windows import window
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config
-from netcl.core.backend.opencl.contraction import unit_trial
+from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
 from netcl.core.backend.opencl.queue import launch
 from netcl.core.device import child_probe, manager, quirks
 from netcl.core.tuning import traits

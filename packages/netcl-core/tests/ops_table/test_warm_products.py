@@ -11,7 +11,7 @@ import pytest
 from netcl import ops
 from netcl.core import BufferPool, Tensor
 from netcl.core.backend.interceptors import Interceptor, Layer, interception
-from netcl.core.backend.opencl.contraction import warm_product
+from netcl.core.backend.opencl.contraction.cpu import warm_product
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError, ShapeError, UnsupportedError
 from netcl.core.ops_table import dispatch

@@ -377,7 +377,7 @@ def test_minimal_filtering_stays_within_its_bounds(engine: Any, variant: str, mo
         pytest.skip("needs an OpenCL device: NumPy's engine has no kernels")
     if not variant.endswith("_gpu") and not is_opencl_cpu(engine):
         pytest.skip("needs an OpenCL CPU device: GPUs have kernels of their own")
-    from netcl.core.backend.opencl.contraction import winograd, winograd_gpu
+    from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, winograd_gpu
 
     monkeypatch.setattr(winograd, "_WORKSPACE", 1 << 18)
     monkeypatch.setattr(winograd_gpu, "_WORKSPACE", 1 << 18)
@@ -429,7 +429,7 @@ def test_images_are_padded_and_sampled_by_elements_on_many_cores(engine: Any, dt
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no traits")
     from netcl.core.backend.opencl import templates
-    from netcl.core.backend.opencl.contraction.padding import padded_images, resampled
+    from netcl.core.backend.opencl.contraction.pads.padding import padded_images, resampled
 
     monkeypatch.setitem(vars(engine), "_traits", templates.Traits(False, 4, 32 * 1024))
     values = np.arange(1, 2 * 3 * 4 * 5 * 7 + 1).reshape(2, 3, 4, 5, 7).astype(np.float32) % 64

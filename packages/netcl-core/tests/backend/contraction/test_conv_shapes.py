@@ -181,7 +181,7 @@ def test_drawn_convolutions_in_every_variant(engine: Any, variant: str | None, c
 def test_drawn_minimal_filtering(engine: Any, tile: int, c: Drawn) -> None:
     if not is_opencl_cpu(engine):
         pytest.skip("needs an OpenCL CPU device: others have no minimal filtering")
-    from netcl.core.backend.opencl.contraction import winograd
+    from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
 
     check(engine, c, f"winograd{tile}", winograd.ERROR[tile])
 

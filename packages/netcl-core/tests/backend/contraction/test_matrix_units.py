@@ -80,7 +80,7 @@ def test_stacks_of_matrices(engine: Any, unit: str, dtype: str) -> None:
 
 def test_long_sums_are_split(engine: Any, unit: str, dtype: str) -> None:
     """Few tiles with a long sum, of which the last part is empty."""
-    from netcl.core.backend.opencl.contraction import matrix_units as kernels
+    from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units as kernels
     from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 
     m, n, k = 33, 40, 65
@@ -253,8 +253,8 @@ def test_a_unit_that_lies_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
-    from netcl.core.backend.opencl.contraction import matrix_units as kernels
-    from netcl.core.backend.opencl.contraction import unit_trial
+    from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units as kernels
+    from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
 
     device = engine.queue.device
     assert matrix_units.is_right(device, "wgmma_twin")

@@ -136,7 +136,7 @@ def test_signals_and_volumes_of_one_layer(gpu: Any, shape: tuple[tuple[int, ...]
 
 
 def test_split_sums_are_added_and_stored_as_images(gpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from netcl.core.backend.opencl.contraction import unit_convolution
+    from netcl.core.backend.opencl.contraction.matrix_unit import unit_convolution
 
     x, w, grad = operands(gpu)
     bias = np.arange(64, dtype=np.float32).reshape(64, 1, 1) % 5

@@ -24,7 +24,7 @@ TWINS = [
 def trial(engine: Any) -> Any:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
-    from netcl.core.backend.opencl.contraction import unit_trial
+    from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
 
     return unit_trial
 

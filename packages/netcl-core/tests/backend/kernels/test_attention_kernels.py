@@ -11,8 +11,8 @@ import pytest
 
 from netcl.core import Tensor, config
 from netcl.core.backend.opencl import templates
-from netcl.core.backend.opencl.kernels import attention, attention_unit
-from netcl.core.backend.opencl.kernels.attention_shape import AttentionShape, shape_of
+from netcl.core.backend.opencl.kernels.softmax_attention import attention, attention_unit
+from netcl.core.backend.opencl.kernels.softmax_attention.attention_shape import AttentionShape, shape_of
 from netcl.core.device.capabilities import profile_of
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.tuning import matrix_units

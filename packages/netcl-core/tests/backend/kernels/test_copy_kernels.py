@@ -147,7 +147,7 @@ def test_results_that_no_cache_holds(engine: Any, dtype: str, monkeypatch: pytes
     """Non-temporal stores at sizes that a test can afford, with unaligned rows."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no launches")
-    from netcl.core.backend.opencl.kernels import copy
+    from netcl.core.backend.opencl.kernels.copies import copy
 
     monkeypatch.setattr(copy, "STREAMED", 1)
     copy._launches.cache_clear()

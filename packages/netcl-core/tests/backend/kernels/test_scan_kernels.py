@@ -82,7 +82,7 @@ def test_nan_and_infinity_stay_from_where_they_are(gpu: Any, extent: int) -> Non
 
 
 def test_rows_are_scanned_so_if_they_fit() -> None:
-    from netcl.core.backend.opencl.kernels.scan import _row_scan, _RowScan
+    from netcl.core.backend.opencl.kernels.scans.scan import _row_scan, _RowScan
 
     gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024, units=10)
     for before, extent, seen, expected in (

@@ -86,7 +86,7 @@ def test_the_kth_is_that_of_a_stable_sort(gpu: Any, extent: int) -> None:
 
 
 def test_rows_are_selected_from_so_if_it_pays() -> None:
-    from netcl.core.backend.opencl.kernels.select import selects_rows
+    from netcl.core.backend.opencl.kernels.selections.select import selects_rows
 
     gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024, units=10)
     for rows, extent, wanted, seen, expected in (

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core.backend.opencl.kernels import resample, window
+from netcl.core.backend.opencl.kernels import resample
+from netcl.core.backend.opencl.kernels.windows import window
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.testing import masked

@@ -31,7 +31,7 @@ def gpu(engine: Any) -> Iterator[Any]:
 
 @pytest.fixture(params=EXTENTS)
 def extent(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    from netcl.core.backend.opencl.kernels import sort
+    from netcl.core.backend.opencl.kernels.sorts import sort
 
     monkeypatch.setattr(sort, "_LEAST_BLOCKS", 4097)
     return int(request.param)
@@ -62,7 +62,7 @@ def test_rows_of_floats_are_sorted_stably(gpu: Any, extent: int, descending: boo
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "int16", "uint32", "bfloat16"])
 def test_long_rows_of_other_dtypes(gpu: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from netcl.core.backend.opencl.kernels import sort
+    from netcl.core.backend.opencl.kernels.sorts import sort
 
     monkeypatch.setattr(sort, "_LEAST_BLOCKS", 4097)
     scale = 10**16 if dtype == "int64" else 1
@@ -91,7 +91,7 @@ def test_other_dtypes(gpu: Any, dtype: str) -> None:
 
 
 def test_the_group_of_a_row_fits_the_device() -> None:
-    from netcl.core.backend.opencl.kernels import sort
+    from netcl.core.backend.opencl.kernels.sorts import sort
 
     gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024)
     for extent, size, device_, expected in (
@@ -103,7 +103,7 @@ def test_the_group_of_a_row_fits_the_device() -> None:
 
 
 def test_long_rows_need_a_group_and_local_memory() -> None:
-    from netcl.core.backend.opencl.kernels import sort
+    from netcl.core.backend.opencl.kernels.sorts import sort
 
     gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024)
     long = sort._LEAST_BLOCKS

@@ -139,7 +139,7 @@ def is_right(device: Any, name: str) -> bool:
     """True if the unit ``name`` computed right products on the device in a child process; of a unit that was not run on
     hardware before, also if it was faster than the kernel without it.
     """
-    key, trial = driver_key(device), _CHILD.format(module="contraction.unit_trial", name=name)
+    key, trial = driver_key(device), _CHILD.format(module="contraction.matrix_unit.unit_trial", name=name)
     row, probe = UNITS[name], f"matrix_unit_{name}"
     if stored(probe, key, trial) is None:
         _try_attention_meanwhile(device, row)
@@ -171,7 +171,7 @@ def _attention_unit(parts: int) -> str:
 
 
 def _attention_is_right(device: Any, name: str) -> bool:
-    key, trial = driver_key(device), _CHILD.format(module="kernels.attention_unit", name=name)
+    key, trial = driver_key(device), _CHILD.format(module="kernels.softmax_attention.attention_unit", name=name)
     return verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=True)
 
 

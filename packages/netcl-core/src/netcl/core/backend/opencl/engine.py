@@ -14,25 +14,21 @@ from netcl.core.backend import host_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.interceptors import push_interceptor
 from netcl.core.backend.opencl.contraction import conv, gemm
-from netcl.core.backend.opencl.contraction.warm_product import warm_product
+from netcl.core.backend.opencl.contraction.cpu.warm_product import warm_product
 from netcl.core.backend.opencl.expressions import multi_tensor, run
 from netcl.core.backend.opencl.expressions.describe import describe
 from netcl.core.backend.opencl.expressions.fast_path import warm_call
 from netcl.core.backend.opencl.expressions.relaxed import Relaxed, relaxed
-from netcl.core.backend.opencl.kernels import (
-    attention,
-    compaction,
-    copy,
-    ctc,
-    index,
-    random,
-    recurrence,
-    resample,
-    scan,
-    sort,
-    sparse,
-    window,
-)
+from netcl.core.backend.opencl.kernels import random, resample
+from netcl.core.backend.opencl.kernels.copies import copy
+from netcl.core.backend.opencl.kernels.indexing import index
+from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
+from netcl.core.backend.opencl.kernels.scans import scan
+from netcl.core.backend.opencl.kernels.selections import compaction
+from netcl.core.backend.opencl.kernels.softmax_attention import attention
+from netcl.core.backend.opencl.kernels.sorts import sort
+from netcl.core.backend.opencl.kernels.sparse_products import sparse
+from netcl.core.backend.opencl.kernels.windows import window
 from netcl.core.backend.opencl.queue.fallback import KernelFallback
 from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.queue.shutdown import install_sigint_handler
@@ -336,7 +332,7 @@ class OpenCLBackend(ForwardedCalls):
 
     def warm_product(self, product: Product, shape: Sequence[int]) -> Callable[[Sequence[Any]], Tensor | None] | None:
         """The fast path of an op that is a matrix product, whose result has ``shape``: a function that repeats it on
-        arguments such as ``product`` describes; see ``contraction/warm_product.py``."""
+        arguments such as ``product`` describes; see ``contraction/cpu/warm_product.py``."""
         return warm_product(self, product, tuple(shape))
 
     def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:

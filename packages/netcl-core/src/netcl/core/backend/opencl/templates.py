@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from textwrap import indent
@@ -49,12 +49,18 @@ def profile(engine: Any) -> DeviceProfile:
     return known
 
 
+def _files(folder: Any) -> Iterator[Any]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files(entry)
+        elif entry.name.endswith(".cl"):
+            yield entry
+
+
 @cache
 def _texts() -> dict[str, str]:
     """The ``.cl`` files of this package by name; each is stored next to the module that launches it."""
-    root = files("netcl.core.backend.opencl")
-    folders = (root, *(root / name for name in ("contraction", "kernels")))
-    found = (file for folder in folders for file in folder.iterdir() if file.name.endswith(".cl"))
+    found = _files(files("netcl.core.backend.opencl"))
     return {file.name.removesuffix(".cl"): file.read_text(encoding="utf-8") for file in found}
 
 

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
-from netcl.core.backend.opencl.contraction import (
-    cpu_tiles,
-    implicit_gemm,
-    small_channels,
-    unit_convolution,
-    winograd,
-    winograd_gpu,
-)
+from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
+from netcl.core.backend.opencl.contraction.few_channels import small_channels
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue, OperandLayout, fuse_epilogue
-from netcl.core.backend.opencl.contraction.padding import padded_images, resampled
+from netcl.core.backend.opencl.contraction.gpu import implicit_gemm
+from netcl.core.backend.opencl.contraction.matrix_unit import unit_convolution
+from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, winograd_gpu
+from netcl.core.backend.opencl.contraction.pads.padding import padded_images, resampled
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.queue.call_plan import repeated

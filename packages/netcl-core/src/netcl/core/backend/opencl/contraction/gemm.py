@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
-from netcl.core.backend.opencl.contraction.cpu_tiles import contract, epilogue_lanes
+from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import contract, epilogue_lanes
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
     COLUMN,
     RESULT,
@@ -20,7 +20,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     fuse_epilogue,
     trailing_args,
 )
-from netcl.core.backend.opencl.contraction.gpu_tiles import epilogue_source
+from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import epilogue_source
 from netcl.core.backend.opencl.contraction.problem import ProductLaunch
 from netcl.core.backend.opencl.queue.call_plan import repeated
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits

@@ -6,8 +6,8 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.opencl.kernels.scan import scan
-from netcl.core.backend.opencl.kernels.sort_keys import keys_text
+from netcl.core.backend.opencl.kernels.scans.scan import scan
+from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce

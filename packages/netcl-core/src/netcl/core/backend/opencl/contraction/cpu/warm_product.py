@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.epilogue import Epilogue, sum_expression
-from netcl.core.backend.opencl.contraction.cpu_tiles import row_strides, rows_launch, splits_for
+from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import row_strides, rows_launch, splits_for
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, fuse_epilogue
 from netcl.core.backend.opencl.contraction.gemm import gemv_launch, matrices_of, operand_layout
 from netcl.core.backend.opencl.contraction.problem import ProductLaunch

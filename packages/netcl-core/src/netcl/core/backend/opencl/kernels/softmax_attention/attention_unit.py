@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction.matrix_units import engine_of_driver, kind_defines, planes_of
-from netcl.core.backend.opencl.kernels.attention_shape import AttentionShape, shape_of
+from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver, kind_defines, planes_of
+from netcl.core.backend.opencl.kernels.softmax_attention.attention_shape import AttentionShape, shape_of
 from netcl.core.backend.opencl.templates import source, struct
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.child_probe import RIGHT, WRONG

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction import gpu_tiles as gpu
-from netcl.core.backend.opencl.contraction import implicit_gemm, matrix_units, skinny
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
+from netcl.core.backend.opencl.contraction.gpu import gpu_tiles as gpu
+from netcl.core.backend.opencl.contraction.gpu import implicit_gemm, skinny
+from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import ProductLaunch, compute_dtype, strides_argument
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits

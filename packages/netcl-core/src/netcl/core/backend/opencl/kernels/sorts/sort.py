@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.host_sort import sort_values, sorted_rows, unique
-from netcl.core.backend.opencl.kernels.compaction import runs
-from netcl.core.backend.opencl.kernels.select import (
+from netcl.core.backend.opencl.kernels.selections.compaction import runs
+from netcl.core.backend.opencl.kernels.selections.select import (
     are_few,
     are_short,
     few,
@@ -23,7 +23,7 @@ from netcl.core.backend.opencl.kernels.select import (
     selects_rows,
     worth,
 )
-from netcl.core.backend.opencl.kernels.sort_keys import keys_text
+from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.kernels.sort_keys import keys_text
+from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
 from netcl.core.backend.opencl.templates import Traits, filled, per_work_item, source, traits
 from netcl.core.backend.recording import host_read_allowed
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
-from netcl.core.backend.opencl.contraction.gpu_tiles import LONG, epilogue_source, wide_argument
+from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import LONG, epilogue_source, wide_argument
 from netcl.core.backend.opencl.templates import Traits, traits
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import SKINNY_ROWS, skinny_group

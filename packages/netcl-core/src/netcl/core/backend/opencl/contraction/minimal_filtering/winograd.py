@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction import cpu_tiles
-from netcl.core.backend.opencl.contraction.cpu_tiles import RowStrides
+from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
+from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import RowStrides
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
     SAME,
     FusedEpilogue,
@@ -22,7 +22,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     members,
     operand_parts,
 )
-from netcl.core.backend.opencl.contraction.padding import padded_images
+from netcl.core.backend.opencl.contraction.pads.padding import padded_images
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import cpu_tile

@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.kernels.recurrence_cells import CELLS, backward_parts, forward_parts
+from netcl.core.backend.opencl.kernels.recurrences.recurrence_cells import CELLS, backward_parts, forward_parts
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.layout import contiguous_strides

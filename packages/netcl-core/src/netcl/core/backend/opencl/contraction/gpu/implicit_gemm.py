@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
-from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, epilogue_source
+from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import SHORT, epilogue_source
 from netcl.core.backend.opencl.templates import Traits, struct, traits
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import SPAN, implicit_gemm_tile

@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.kernels.scan_states import scan_parts
+from netcl.core.backend.opencl.kernels.scans.scan_states import scan_parts
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.dtypes import is_floating, itemsize
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
-from netcl.core.backend.opencl.contraction.gpu_tiles import SHORT, epilogue_source, wide_argument
+from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import SHORT, epilogue_source, wide_argument
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.backend.recording import Recording, open_here
 from netcl.core.backend.registry import engine_for

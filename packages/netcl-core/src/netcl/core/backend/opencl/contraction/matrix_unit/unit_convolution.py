@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction import matrix_units
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
+from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.templates import source, traits
 from netcl.core.dtypes import itemsize

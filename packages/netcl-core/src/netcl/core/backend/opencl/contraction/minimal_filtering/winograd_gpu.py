@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction import implicit_gemm
-from netcl.core.backend.opencl.contraction.cpu_tiles import contract
+from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import contract
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, members, operand_parts
+from netcl.core.backend.opencl.contraction.gpu import implicit_gemm
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.tuning.problems import Contraction

@@ -14,8 +14,8 @@ import numpy as np
 from netcl.core.backend import attention_blocks as blocks
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
-from netcl.core.backend.opencl.kernels import attention_unit
-from netcl.core.backend.opencl.kernels.attention_shape import AttentionShape, shape_of
+from netcl.core.backend.opencl.kernels.softmax_attention import attention_unit
+from netcl.core.backend.opencl.kernels.softmax_attention.attention_shape import AttentionShape, shape_of
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize

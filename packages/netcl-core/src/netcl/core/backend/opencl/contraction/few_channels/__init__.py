@@ -1,0 +1,1 @@
+"""Direct convolutions of few channels."""

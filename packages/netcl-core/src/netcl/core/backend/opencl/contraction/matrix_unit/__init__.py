@@ -1,0 +1,1 @@
+"""Products and convolutions on matrix units, and the trial of a unit."""

@@ -1,0 +1,1 @@
+"""Convolutions of 3 x 3 by minimal filtering (Winograd)."""

@@ -1,0 +1,1 @@
+"""Copies between layouts."""

@@ -1,0 +1,1 @@
+"""Recurrent nets, and CTC."""

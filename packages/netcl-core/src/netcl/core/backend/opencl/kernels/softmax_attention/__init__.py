@@ -1,0 +1,1 @@
+"""Attention: the kernels of CPUs, of GPUs and of matrix units."""

@@ -1,0 +1,1 @@
+"""Sorting rows, and searching in sorted ones."""
