@@ -21,6 +21,35 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+// Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// function, which follows the kernels in the text, or the addition of one operand.
+
+static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
+
+typedef struct {
+    long offset, row;
+    long batch[2];
+    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
+} operand;
+
+// Blocked GEMM for CPU devices: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one template for matrix products and for all
+// three directions of convolution.
+//
+// The reduced index k and the column index j each count through four levels with strides of their own, so that B may be a
+// matrix, the windows of a padded image, or those windows transposed; columns of `out` have strides as well.
+//
+// pack_rows  copies A into panels of ROWS rows, [tile][k][ROWS], zeros below the last row. One work-item: one tile,
+//            or TOGETHER if rows are contiguous, one step of the outermost level of k.
+// contract   one work-item: a strip of COLUMNS = VECTORS * VECTOR columns times a chunk of row tiles. It copies DEPTH
+//            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
+//            accumulators over them. Sums over more than DEPTH rows are kept in `sums`, where sums of RUN products each
+//            are added: long sums have a smaller rounding error so. Work-groups have one work-item.
+//            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
+//
+// Sums go through epilogue(sum, operands...) if requested (see contract_operands.cl).
+// Contraction of a*b+c into one rounding is allowed here. transposes.py writes the transposition of blocks in registers.
+
 #ifdef __clang__
 #define LOW_HALVES(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #else
@@ -49,34 +78,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
     const REALV x3_0 = LOW_HALVES(x2_0, x2_4), x3_1 = HIGH_HALVES(x2_0, x2_4), x3_2 = LOW_HALVES(x2_1, x2_5), x3_3 = HIGH_HALVES(x2_1, x2_5), x3_4 = LOW_HALVES(x2_2, x2_6), x3_5 = HIGH_HALVES(x2_2, x2_6), x3_6 = LOW_HALVES(x2_3, x2_7), x3_7 = HIGH_HALVES(x2_3, x2_7); \
     KEPT(0, x3_0) KEPT(1, x3_1) KEPT(2, x3_2) KEPT(3, x3_3) KEPT(4, x3_4) KEPT(5, x3_5) KEPT(6, x3_6) KEPT(7, x3_7) \
 }
-// Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
-// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
-// function, which follows the kernels in the text, or the addition of one operand.
 
-static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
-
-typedef struct {
-    long offset, row;
-    long batch[2];
-    long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
-} operand;
-
-// Blocked GEMM for CPU devices: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one template for matrix products and for all
-// three directions of convolution.
-//
-// The reduced index k and the column index j each count through four levels with strides of their own, so that B may be a
-// matrix, the windows of a padded image, or those windows transposed; columns of `out` have strides as well.
-//
-// pack_rows  copies A into panels of ROWS rows, [tile][k][ROWS], zeros below the last row. One work-item: one tile,
-//            or TOGETHER if rows are contiguous, one step of the outermost level of k.
-// contract   one work-item: a strip of COLUMNS = VECTORS * VECTOR columns times a chunk of row tiles. It copies DEPTH
-//            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
-//            accumulators over them. Sums over more than DEPTH rows are kept in `sums`, where sums of RUN products each
-//            are added: long sums have a smaller rounding error so. Work-groups have one work-item.
-//            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
-//
-// Sums go through epilogue(sum, operands...) if requested (see contract_operands.cl).
-// Contraction of a*b+c into one rounding is allowed here.
 
 #define COLUMNS (VECTORS * VECTOR)
 #define STEP 64

@@ -18,7 +18,6 @@ from netcl.core.tuning.traits import Traits, traits_of
 __all__ = ["Traits", "filled", "per_work_item", "profile", "source", "struct", "traits"]
 
 from netcl.core.backend.opencl.storage import storage_text
-from netcl.core.backend.opencl.transposes import transposes_text
 
 _UNITS_ON_CPU = 64
 # The attribute of functions that PoCL compiles once, by themselves, instead of at each call: kernels of several long
@@ -65,11 +64,7 @@ def _texts() -> dict[str, str]:
 
 
 def _text(name: str, defines: Mapping[str, object]) -> str:
-    """A ``.cl`` file, or for ``storage`` the access to elements of the dtype that is defined, and for ``transposes``
-    blocks of its vectors.
-    """
-    if name == "transposes":
-        return transposes_text(int(str(defines["VECTOR"])))
+    """A ``.cl`` file, or for ``storage`` the access to elements of the dtype that is defined."""
     if name != "storage":
         return _texts()[name]
     (dtype,) = (key.removeprefix("DTYPE_").lower() for key in defines if key.startswith("DTYPE_"))

@@ -13,7 +13,9 @@
 //            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
 //
 // Sums go through epilogue(sum, operands...) if requested (see contract_operands.cl).
-// Contraction of a*b+c into one rounding is allowed here.
+// Contraction of a*b+c into one rounding is allowed here. transposes.py writes the transposition of blocks in registers.
+
+$transposes
 
 #define COLUMNS (VECTORS * VECTOR)
 #define STEP 64

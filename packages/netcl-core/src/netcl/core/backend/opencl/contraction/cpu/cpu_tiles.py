@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from netcl.core.backend.opencl.contraction.cpu.transposes import transposes_text
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.gpu import gpu_tiles as gpu
 from netcl.core.backend.opencl.contraction.gpu import implicit_gemm, skinny
@@ -76,8 +77,8 @@ def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("VECTORS", 2),
         ("DEPTH", tile.depth), ("CHUNK", tile.chunk), ("OPERANDS", operands),
     )  # fmt: skip
-    text = source(("storage", "transposes", "contract_operands", "contract_cpu"), defines)
-    text = filled(text, operand_parts(epilogue, operands, "REALV", _OPERAND)) + epilogue
+    parts = {**operand_parts(epilogue, operands, "REALV", _OPERAND), "transposes": transposes_text(tile.vector)}
+    text = filled(source(("storage", "contract_operands", "contract_cpu"), defines), parts) + epilogue
     return CpuKernel(text, *tile[1:], _UNITS_OF_A_CORE * device.units)
 
 
