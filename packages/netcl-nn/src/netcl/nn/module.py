@@ -258,7 +258,7 @@ class Module:
     def modules(self) -> Iterator[Module]:
         """Yields this module and all below, each once."""
         found: dict[Module, None] = {}
-        waiting = [self]
+        waiting: list[Module] = [self]
         while waiting:
             module = waiting.pop()
             if module not in found:
