@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,20 +152,28 @@ def batch_norm(
         raise ShapeError(f"batch_norm: x {x.shape} has one element per channel; training needs more", op="batch_norm")
     y, mean, var = batch_norm_training(x, w, b, eps=eps)
     if count:
-        _move(running_mean, mean, momentum, 1.0)
-        _move(running_var, var, momentum, count / (count - 1))
+        _move(((running_mean, mean, 1.0), (running_var, var, count / (count - 1))), momentum)
     return y  # type: ignore[no-any-return]
 
 
-def _move(running: Tensor | None, batch: Tensor, momentum: float, factor: float) -> None:
-    """running = (1 - momentum) * running + momentum * factor * batch, in place."""
-    if running is None:
-        return
-    statistic = batch._alias(running.shape)
-    old, new = Load(0, running.dtype), Load(1, statistic.dtype)
-    moved = old * Scalar("keep", running.dtype) + new * Scalar("take", statistic.dtype)
-    scalars = {"keep": 1.0 - momentum, "take": momentum * factor}
-    evaluate((cast(moved, running.dtype),), (running, statistic), scalars, out=(running,))
+def _move(statistics: Sequence[tuple[Tensor | None, Tensor, float]], momentum: float) -> None:
+    """running = (1 - momentum) * running + momentum * factor * batch, in place and in one launch, for each (running,
+    batch, factor).
+    """
+    moved: list[Expr] = []
+    operands: list[Tensor] = []
+    scalars: dict[str, float] = {}
+    for running, batch, factor in statistics:
+        if running is None:
+            continue
+        slot, keep, take = len(operands), f"keep{len(moved)}", f"take{len(moved)}"
+        old, new = Load(slot, running.dtype), Load(slot + 1, batch.dtype)
+        value = old * Scalar(keep, running.dtype) + new * Scalar(take, batch.dtype)
+        moved.append(cast(value, running.dtype))
+        operands += [running, batch._alias(running.shape)]
+        scalars |= {keep: 1.0 - momentum, take: momentum * factor}
+    if moved:
+        evaluate(tuple(moved), tuple(operands), scalars, out=tuple(operands[::2]))
 
 
 # -- layer, group, instance, RMS

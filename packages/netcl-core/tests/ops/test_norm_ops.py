@@ -1,0 +1,36 @@
+"""The running statistics of batch norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netcl import ops
+from netcl.core.device.health import launch_log
+
+
+@pytest.mark.parametrize("momentum", [0.1, 0.75])
+def test_both_statistics_move_in_one_launch(engine: Any, momentum: float) -> None:
+    x = np.random.default_rng(0).standard_normal((4, 3, 5, 2)).astype(np.float32)
+    mean, var = np.array([1, 2, 3], np.float32), np.array([4, 5, 6], np.float32)
+    a, running = engine.tensor(x, "float32"), [engine.tensor(one, "float32") for one in (mean, var)]
+    if engine.name == "cl":
+        log = launch_log(engine.queue)
+        ops.batch_norm(a, None, None, training=True)
+        alone = len([*log])
+        log.clear()
+        ops.batch_norm(a, *running, training=True, momentum=0.0)
+        assert len([*log]) == alone + 1
+    ops.batch_norm(a, *running, training=True, momentum=momentum)
+    exact, axes = x.astype(np.float64), (0, 2, 3)
+    for one, old, new in zip(running, (mean, var), (exact.mean(axes), exact.var(axes, ddof=1))):
+        np.testing.assert_allclose(one.numpy(), (1 - momentum) * old + momentum * new, 1e-6)
+
+
+def test_one_statistic_alone_moves(engine: Any) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(6, 2)
+    running = engine.tensor(np.zeros(2, np.float32), "float32")
+    ops.batch_norm(engine.tensor(x, "float32"), None, running, training=True, momentum=1.0)
+    np.testing.assert_allclose(running.numpy(), x.var(0, ddof=1), 1e-6)
