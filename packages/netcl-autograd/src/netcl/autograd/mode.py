@@ -26,7 +26,7 @@ __all__ = [
     "state",
 ]
 
-modes.register(lambda: state.enabled)
+modes.register(lambda: None if state.enabled else False)
 
 
 class detect_anomaly(Switch):

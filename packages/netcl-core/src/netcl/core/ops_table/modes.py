@@ -25,8 +25,13 @@ def register(state: Callable[[], Hashable], scope: Scope | None = None) -> Calla
 
 
 def current() -> tuple[Hashable, ...]:
-    """All registered modes of the calling thread."""
-    return tuple([state() for state in _states])
+    """The registered modes of the calling thread, without the last ones that are not in use: so it stays the same if a
+    package that is imported later registers one.
+    """
+    values = [state() for state in _states]
+    while values and values[-1] is None:
+        values.pop()
+    return tuple(values)
 
 
 @contextmanager
