@@ -342,3 +342,18 @@ def test_a_step_of_many_ops(handle: DeviceHandle) -> None:
 @given(picks=_PICKS)
 def test_random_steps(handle: DeviceHandle, picks: list[tuple[int, int, int, bool]]) -> None:
     _check_random_step(picks)
+
+
+@pytest.mark.parametrize("through_view", [False, True])
+def test_a_result_that_is_a_view_has_what_was_written_later(handle: DeviceHandle, through_view: bool) -> None:
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        base = x * 2.0
+        view = base[1:3]
+        (view if through_view else base).add_(10.0)
+        return view, base
+
+    samples = [Tensor.from_host(handle, np.arange(5, dtype=np.float32) + start) for start in (0, 7)]
+    captured = capture(step, samples[0])
+    for x in (*samples, samples[0]):
+        for found, wanted in zip(captured.replay(x), step(x)):
+            assert np.array_equal(found.numpy(), wanted.numpy())

@@ -53,6 +53,14 @@ class _ByValue:
         return repr(self.value)
 
 
+def _settled(tensor: Tensor) -> Tensor:
+    """A result without its graph, since nothing will read its saved values; a view as it is at the end of the step, of
+    what may have been written since it was made.
+    """
+    detached = tensor.detach()
+    return _copy(detached) if isinstance(detached._storage, ViewStorage) else detached
+
+
 def _copy(tensor: Tensor) -> Tensor:
     fresh = tensor.engine.empty(tensor.shape, tensor.dtype)
     assign(fresh, tensor)
@@ -157,8 +165,7 @@ class CapturedStep:
                 self._draws = random.tell() - start
                 if self._draws:
                     random.record_advance(self._engine, self._draws)
-                # Without their graph, since nothing will read its saved values.
-                self._result = replaced(result, lambda tensor: tensor.detach())
+                self._result = replaced(result, _settled)
                 del result
                 for gradient in self._gradients:
                     gradient.close(calls)
