@@ -50,12 +50,12 @@ typedef struct {
 // Sums go through epilogue(sum, operands...) if requested (see contract_operands.cl).
 // Contraction of a*b+c into one rounding is allowed here. transposes.py writes the transposition of blocks in registers.
 
-#ifdef __clang__
+#if defined(__clang__) && !defined(NO_SHUFFLES)
 #define LOW_HALVES(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #else
 #define LOW_HALVES(a, b) (REALV)((a).s0, (b).s0, (a).s1, (b).s1, (a).s2, (b).s2, (a).s3, (b).s3)
 #endif
-#ifdef __clang__
+#if defined(__clang__) && !defined(NO_SHUFFLES)
 #define HIGH_HALVES(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 #else
 #define HIGH_HALVES(a, b) (REALV)((a).s4, (b).s4, (a).s5, (b).s5, (a).s6, (b).s6, (a).s7, (b).s7)

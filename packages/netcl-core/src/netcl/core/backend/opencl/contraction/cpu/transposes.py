@@ -19,7 +19,7 @@ def transposes_text(lanes: int) -> str:
         parts = ", ".join(f"(a).s{i:x}, (b).s{i:x}" for i in places)
         shuffled = ", ".join(f"{i}, {lanes + i}" for i in places)
         lines += [
-            "#ifdef __clang__",  # one instruction to compile in place of one for each element
+            "#if defined(__clang__) && !defined(NO_SHUFFLES)",  # one instruction in place of one for each element
             f"#define {name}(a, b) __builtin_shufflevector(a, b, {shuffled})",
             "#else",
             f"#define {name}(a, b) (REALV)({parts})",
