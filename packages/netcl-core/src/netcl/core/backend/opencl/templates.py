@@ -15,7 +15,7 @@ from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.expr.c_types import LOOPING
 from netcl.core.tuning.traits import Traits, traits_of
 
-__all__ = ["Traits", "filled", "per_work_item", "profile", "source", "struct", "traits"]
+__all__ = ["Traits", "filled", "largest_group", "per_work_item", "profile", "source", "struct", "traits"]
 
 from netcl.core.backend.opencl.storage import storage_text
 
@@ -112,3 +112,8 @@ def struct(*values: int | Iterable[int], narrow: bool = False) -> Any:
 def per_work_item(units: int, device: Traits) -> int:
     """Units per work-item: one on devices with many cores, else so many that few work-items remain."""
     return -(-units // _UNITS_ON_CPU) if device.is_cpu else 1
+
+
+def largest_group(most: int, device: Traits) -> int:
+    """The work-items of the largest group, a power of two, that a device takes: at most ``most``."""
+    return 1 << min(most, device.group).bit_length() - 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
-from netcl.core.backend.opencl.templates import Traits, filled, per_work_item, source, traits
+from netcl.core.backend.opencl.templates import Traits, filled, largest_group, per_work_item, source, traits
 from netcl.core.backend.recording import host_read_allowed
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def _chunks(size: int, device: Traits) -> _Chunks:
     if device.is_cpu:
         length = per_work_item(size, device)
         return _Chunks(-(-size // length), length, 1)
-    group = 1
-    while 2 * group <= min(_GROUP, device.group):
-        group *= 2
+    group = largest_group(_GROUP, device)
     block = group * _EACH
     length = -(-size // (block * device.units * _CHUNKS_OF_UNIT)) * block
     return _Chunks(-(-size // length), length, group)

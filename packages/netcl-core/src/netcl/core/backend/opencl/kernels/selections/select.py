@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.kernels.scans.scan import scan
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
-from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, filled, largest_group, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
 
@@ -145,7 +145,7 @@ def _select(
         if device.is_cpu and kernel not in ("begin", "choose"):
             share = -(-units // _UNITS)
         elif kernel == "digits":
-            group = _group(device)
+            group = largest_group(_GROUP, device)
         size = -(-units // share) * group
         local = (group,) if device.is_cpu or group > 1 else None
         argument = struct(rows, extent, chunks[1], chunks[0], share, shift, wanted, -1 if descending else 0)
@@ -163,10 +163,3 @@ def _select(
     launch("ranks", many, 0, x, found, ranks)
     sums = scan(engine, "sum", ranks, axis=1)
     launch(name, many, 0, x, found, sums, *results)
-
-
-def _group(device: Traits) -> int:
-    group = 1
-    while 2 * group <= min(_GROUP, device.group):
-        group *= 2
-    return group

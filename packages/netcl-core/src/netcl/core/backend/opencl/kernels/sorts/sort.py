@@ -24,7 +24,7 @@ from netcl.core.backend.opencl.kernels.selections.select import (
     worth,
 )
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
-from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, filled, largest_group, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
 
@@ -71,9 +71,7 @@ def _passes_of(rows: int, extent: int, kept: int, descending: bool, device: Trai
             units = -(-units // (group * _EIGHT // tile)) * group
         return _Pass(name, (units,), local, struct(rows, extent, tile, tiles, width, share, -1 if descending else 0))
 
-    group, width = 1, _EIGHT
-    while 2 * group <= min(_GROUP, device.group):
-        group *= 2
+    group, width = largest_group(_GROUP, device), _EIGHT
     most = _TILE if device.is_cpu else group * _EIGHT
     while width < min(most, extent):
         width *= 2

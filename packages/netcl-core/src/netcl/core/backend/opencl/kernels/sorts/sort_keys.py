@@ -5,6 +5,8 @@ They are made from the bits, since a device may treat subnormal numbers as zero.
 
 from __future__ import annotations
 
+from functools import partial
+
 from netcl.core.dtypes import is_integer, itemsize
 
 __all__ = ["keys_text"]
@@ -15,28 +17,13 @@ static inline ulong key_of(const REAL v) {{ return {key}; }}
 static inline REAL value_of(const ulong key) {{ return {value}; }}
 """
 
-# Of values alone: the zeros are different keys, so that each key gives its value.
-_FLOATING_ALONE = """\
-typedef {bits} real_bits;
-#define TELLS(key) 1
-static inline ulong key_of(const REAL v) {{
-    const real_bits bits = as_{bits}(v);
-    if ((bits & ~SIGN) > {infinity}) return KEY_MASK;
-    return (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
-}}
-static inline REAL value_of(const ulong key) {{
-    const real_bits bits = (real_bits)key;
-    return as_{real}(bits & SIGN ? bits & ~SIGN : ~bits);
-}}
-"""
-
 _FLOATING = """\
 typedef {bits} real_bits;
-#define TELLS(key) ((key) != SIGN && (key) != KEY_MASK)
+#define TELLS(key) {tells}
 static inline ulong key_of(const REAL v) {{
     const real_bits bits = as_{bits}(v);
     if ((bits & ~SIGN) > {infinity}) return KEY_MASK;
-    return bits << 1 == 0 ? SIGN : (real_bits)(bits & SIGN ? ~bits : bits | SIGN);
+    return {zero}(real_bits)(bits & SIGN ? ~bits : bits | SIGN);
 }}
 static inline REAL value_of(const ulong key) {{
     const real_bits bits = (real_bits)key;
@@ -47,9 +34,10 @@ static inline REAL value_of(const ulong key) {{
 
 def keys_text(dtype: str, values_only: bool = False) -> str:
     """key_of(value), value_of(key), KEY_MASK, the largest key, and TELLS(key): 1 if the key alone gives the value, as
-    every key does with ``values_only``.
+    every key does with ``values_only``, for which the zeros are different keys.
     """
-    floating = _FLOATING_ALONE if values_only else _FLOATING
+    tells, zero = "((key) != SIGN && (key) != KEY_MASK)", "bits << 1 == 0 ? SIGN : "
+    floating = partial(_FLOATING.format, tells="1" if values_only else tells, zero="" if values_only else zero)
     if itemsize(dtype) == 8:
         sign, mask = "(1UL << 63)", "(~0UL)"
     else:
@@ -64,5 +52,5 @@ def keys_text(dtype: str, values_only: bool = False) -> str:
         sign = "" if dtype == "uint32" else " ^ SIGN"
         return head + _WHOLE.format(key=f"(uint)v{sign}", value=f"(REAL)((uint)key{sign})")
     if dtype == "float64":
-        return head + floating.format(bits="ulong", real="double", infinity="0x7ff0000000000000UL")
-    return head + floating.format(bits="uint", real="float", infinity="0x7f800000U")
+        return head + floating(bits="ulong", real="double", infinity="0x7ff0000000000000UL")
+    return head + floating(bits="uint", real="float", infinity="0x7f800000U")
