@@ -212,6 +212,10 @@ def _moves() -> Instances:
                 yield f"copy/{kernel}_{size}", partial(copy._program, kernel, size, 0)
             for dims in range(1, 7):
                 yield f"copy/copy_elements_{2 * size}_{dims}", partial(copy._program, "copy_elements", 2 * size, dims)
+                yield (
+                    f"copy/scatter_elements_{2 * size}_{dims}",
+                    partial(copy._scattered_program, 2 * size, dims, dims % 2),
+                )
         for kernel in ("pad", "sample", "spread"):
             yield f"pad/{kernel}_{dtype}", partial(padding._program, dtype, kernel)
             yield f"pad/each_{kernel}_{dtype}", partial(padding._program, dtype, kernel, True)
@@ -261,12 +265,16 @@ def _rows() -> Instances:
             for single, narrow in ((False, False), (True, True), (True, False)):
                 name = f"resample/{dtype}_{taps}{'_single' * single}{'_narrow' * narrow}"
                 yield name, partial(resample._program, dtype, taps, single, narrow)
+        for fixed in ("", "g.unit[2] = 2;"):
+            yield f"resample_nearest/{dtype}{'_fixed' * bool(fixed)}", partial(resample._nearest_program, dtype, fixed)
         for kind in ("max", "avg", "max_grad", "avg_grad", "im2col", "col2im"):
             for step in (1, 2, 3) if kind in ("max", "avg") else (1,):
-                yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step, False, False)
+                yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step, False, False, "")
             for narrow in (True, False):
                 name = f"window/{kind}_{dtype}_single{'_narrow' * narrow}"
-                yield name, partial(window._program, kind, dtype, 1, True, narrow)
+                yield name, partial(window._program, kind, dtype, 1, True, narrow, "")
+            fixed = "g.taps[2] = 3; g.stride[2] = 2;"
+            yield f"window/{kind}_{dtype}_fixed", partial(window._program, kind, dtype, 2, True, True, fixed)
         for of_four in (False, True):
             name = f"contract_partial_sums/{dtype}{'_of_four' if of_four else ''}"
             yield name, partial(partial_sums._program, dtype, of_four)

@@ -163,7 +163,8 @@ def test_the_exp_of_a_softmax_waits_in_its_output() -> None:
     for name in ("softmax", "softmax_columns", "gpu_softmax", "cross_entropy_gradient"):
         (launch,) = named[name].launches
         assert "*out0" in launch.source
-        assert launch.source.count("exp(") == 2  # whole vectors, and the rest
+        # Whole vectors, and the rest, of which rows of 96 have none on a GPU.
+        assert launch.source.count("exp(") == (1 if name == "gpu_softmax" else 2)
     # The other input of the output may be overwritten, so nothing is stored there between passes.
     weighted = make_plan([_softmax(X, 1) * X], [(64, 96)], [(64, 96)], (64, 96), CPU)
     assert weighted.launches[0].source.count("exp(") == 4

@@ -37,7 +37,7 @@ def test_sums_and_what_is_made_of_them(engine: Any, shape: tuple[int, ...], unit
 
 @pytest.mark.parametrize(("side", "turns"), [(4, 4), (8, 16), (16, 128), (7, 16)])
 def test_work_items_take_turns_along_a_short_axis(side: int, turns: int) -> None:
-    space = (64, 512, side * side)
+    space = (128, 512, side * side)  # rows that 128 work-items share
     target = Target(width=4, group=128, units=1, is_cpu=False)
     x = Load(0, "float32")
     plan = make_plan((x - mean(x, (0, 2)), reduce("sum", x, (0, 2))), (space, (1, 512, 1)), (space,), space, target)

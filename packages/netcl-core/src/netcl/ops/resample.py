@@ -100,10 +100,8 @@ def resample(x: Tensor, size: Any, taps: int, places: Any) -> Tensor:
     engine = engine_of("resample", x)
     if taps > 1 and not is_floating(x.dtype):
         raise DTypeError(f"interpolate: weighted neighbours need a floating dtype, not {x.dtype}", op="interpolate")
-    result = x if taps == 1 else as_dtype(x, _wide(x))
-    for axis in range(x.ndim - 1, 1, -1):  # for enlarging, the long axes come last
-        places_of = tuple(places[axis - 2])
-        result = engine.resample("forward", result, axis=axis, size=int(size[axis - 2]), taps=taps, places=places_of)
+    given = x if taps == 1 else as_dtype(x, _wide(x))
+    result = engine.resample("forward", given, sizes=size, taps=taps, places=places)
     return as_dtype(result, x.dtype)
 
 
@@ -111,11 +109,8 @@ def resample(x: Tensor, size: Any, taps: int, places: Any) -> Tensor:
 def resample_grad(grad_output: Tensor, shape: Any, taps: int, places: Any) -> Tensor:
     """The gradient of ``resample`` by x, of shape ``shape``; linear, and ``resample`` is its gradient."""
     engine = engine_of("resample_grad", grad_output)
-    result = as_dtype(grad_output, _wide(grad_output))
-    for axis in range(2, len(shape)):
-        result = engine.resample(
-            "gradient", result, axis=axis, size=int(shape[axis]), taps=taps, places=tuple(places[axis - 2])
-        )
+    given = as_dtype(grad_output, _wide(grad_output))
+    result = engine.resample("gradient", given, sizes=shape[2:], taps=taps, places=places)
     return as_dtype(result, grad_output.dtype)
 
 

@@ -269,10 +269,7 @@ def strided_scatter(
     ``strided_slice``.
     """
     engine = engine_of("strided_scatter", x)
-    result = engine.empty(tuple(shape), x.dtype)
-    engine.fill(result, value)
-    write_slice(x, result, starts, steps)
-    return result  # type: ignore[no-any-return]
+    return engine.scatter_block(x, shape=tuple(shape), starts=starts, steps=steps, value=value)
 
 
 def write_slice(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequence[int]) -> None:

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from netcl.core.backend.registry import engine_for
+from netcl.core.device import device
 from netcl.core.dtypes import SUPPORTED, numpy_dtype
+from netcl.core.testing import masked
 
 
 def elements(count: int, dtype: str) -> Any:
@@ -160,3 +163,28 @@ def test_results_that_no_cache_holds(engine: Any, dtype: str, monkeypatch: pytes
             if max(view.shape) <= 512:
                 check(engine, dtype, base, view, large, large[1, : view.shape[0], : view.shape[1]])
     copy._launches.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8", "int64"])
+def test_a_block_in_a_tensor_of_one_value_is_one_launch_on_a_gpu(engine: Any, dtype: str) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no launches")
+    rng = np.random.default_rng(7)
+    with masked(engine.handle, is_cpu=False) as handle, device(handle):
+        gpu = engine_for(handle)
+        for number in range(60):
+            rank = int(rng.integers(0, 7))
+            block = rng.integers(0, 9, [int(rng.integers(1, 5)) for _ in range(rank)])
+            steps = [int(rng.choice([1, 1, 1, 2, 3])) for _ in range(rank)]
+            starts = [int(rng.choice([0, 0, 1, 4])) for _ in range(rank)]
+            ends = [start + (n - 1) * step for start, n, step in zip(starts, block.shape, steps)]
+            shape = tuple(end + 1 + int(rng.choice([0, 0, 2, 3])) for end in ends)
+            value = (0.0, -0.0, 7.0)[number % 3]
+            x = gpu.tensor(block, dtype)
+            expected = np.full(shape, value).astype(dtype)
+            expected[tuple(slice(a, e + 1, s) for a, e, s in zip(starts, ends, steps))] = block
+            gpu.launcher.launched.clear()
+            out = gpu.scatter_block(x, shape=shape, starts=starts, steps=steps, value=value)
+            launches = list(gpu.launcher.launched)
+            assert gpu.read(out).tobytes() == expected.tobytes(), (shape, starts, steps, value)
+            assert launches == ["scatter_elements"] or rank == 0

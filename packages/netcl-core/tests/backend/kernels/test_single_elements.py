@@ -36,6 +36,7 @@ def gpu(request: pytest.FixtureRequest, engine: Any, monkeypatch: pytest.MonkeyP
             real = module._launch_of.__wrapped__
             monkeypatch.setattr(module, "struct", lambda *values, narrow=False, own=module.struct: own(*values))
             monkeypatch.setattr(module, "_launch_of", lambda *given, real=real: real(*given)._replace(narrow=False))
+        monkeypatch.setattr(resample, "_nearest_launch", lambda *given: None)
     with masked(engine.handle, is_cpu=False) as handle, device(handle):
         yield engine_for(handle)
 
@@ -68,16 +69,22 @@ def test_windows(gpu: Any, engine: Any, name: str, dtype: str) -> None:
     _same(run, gpu, engine)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize(("taps", "places"), [(1, (3, 0, 5)), (2, (3, -1, 5)), (4, (9, 2, 5)), (2, (0, 4, 5))])
-def test_resizing(gpu: Any, engine: Any, axis: int, taps: int, places: tuple[int, int, int]) -> None:
-    x = np.random.default_rng(0).standard_normal((5, 6, 7)).astype(np.float32)
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("taps", "places"),
+    [(1, (3, 0, 5)), (1, (1, 0, 2)), (1, (0, 4, 5)), (1, (5, -2, 3)), (2, (3, -1, 5)), (4, (9, 2, 5)), (2, (0, 4, 5))],
+)
+def test_resizing(gpu: Any, engine: Any, axes: int, taps: int, places: tuple[int, int, int]) -> None:
+    shape = (2, 5, 6, 7)
+    # Whole numbers, since sums of several axes are made in another order in one launch.
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
 
     def run(on: Any) -> Any:
         given = on.tensor(x, "float32")
-        larger = on.resample("forward", given, axis=axis, size=11, taps=taps, places=places)
+        call: dict[str, Any] = {"taps": taps, "places": [places] * axes}
+        larger = on.resample("forward", given, sizes=(11,) * axes, **call)
         yield larger
-        yield on.resample("gradient", larger, axis=axis, size=x.shape[axis], taps=taps, places=places)
+        yield on.resample("gradient", larger, sizes=shape[-axes:], **call)
 
     _same(run, gpu, engine)
 

@@ -97,6 +97,18 @@ static inline place counted(const place o, const int d, const window* g) {
     return max(s.last - s.first, (place)0);
 }
 
+// Programs of GPUs know the taps, the strides, the dilation and the padding (FIXED sets them), so that loops over taps are
+// unrolled and divisions by these numbers are multiplications.
+#ifdef FIXED
+#define GIVEN given
+#define GEOMETRY window g = given; FIXED
+#define EACH_TAP(K, SPAN, D) for (place K = 0; K < g.taps[D]; K++) if (K >= (SPAN).first && K < (SPAN).last)
+#else
+#define GIVEN g
+#define GEOMETRY
+#define EACH_TAP(K, SPAN, D) for (place K = (SPAN).first; K < (SPAN).last; K++)
+#endif
+
 // Rows, and of each the positions `begin` to `end`.
 #ifdef SINGLE
 #define EACH_ROW(WIDTH) \
@@ -156,7 +168,8 @@ static inline bool meets(const place padded, const place o, const int d, const w
 }
 // Max pooling, with the position of each maximum in its plane: -1 if the window has no element inside.
 __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
-                          const window g) {
+                          const window GIVEN) {
+    GEOMETRY
     const span inside = windows_inside(&g);
     EACH_ROW(g.out[2]) {
         ROW_PLACE(g.out);
@@ -179,9 +192,9 @@ __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STO
                 best[i] = any ? LOAD(image, start + i * STEP) : (REAL)0;
                 at[i] = any ? (int)(start + i * STEP) : -1;
             }
-            for (place kz = sz.first; kz < sz.last; kz++)
-                for (place ky = sy.first; ky < sy.last; ky++)
-                    for (place kx = sx.first; kx < sx.last; kx++) {
+            EACH_TAP(kz, sz, 0)
+                EACH_TAP(ky, sy, 1)
+                    EACH_TAP(kx, sx, 2) {
                         const place offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
                         for (place i = 0; i < lanes; i++) {
                             const REAL v = LOAD(image, offset + i * STEP);

@@ -280,10 +280,13 @@ class Bucket:
     ) -> None:
         """Updates the parameters and their states in place, one multi-tensor apply per combination of dtypes."""
         by_kernel: dict[tuple[Rule, str, str], list[list[Tensor]]] = {}
+        rules: dict[int, Rule] = {}  # by rank
         for p in self.members:
-            assert p.grad is not None
-            key = (rule.for_rank(p.ndim), p.dtype, p.grad.dtype)
-            by_kernel.setdefault(key, []).append([p, p.grad, *states_of(p)])
+            grad, rank = p.grad, len(p.shape)
+            assert grad is not None
+            if rank not in rules:
+                rules[rank] = rule.for_rank(rank)
+            by_kernel.setdefault((rules[rank], p.dtype, grad.dtype), []).append([p, grad, *states_of(p)])
         for (one, *dtypes), inputs in by_kernel.items():
             kernel = update_kernel(
                 one, self.names, *dtypes, tuple((name, tensor.dtype) for name, tensor in step_scalars.items())

@@ -315,7 +315,7 @@ class Optimizer:
 
     def _states_of(self, p: Tensor, rule: Rule, group: Mapping[str, Any]) -> list[Tensor]:
         states = self._states.setdefault(id(p), {})
-        rule = rule.for_rank(p.ndim)
+        rule = rule.for_rank(len(p.shape))
         names = states_of(rule, p.dtype)
         for name in names:
             if name not in states:

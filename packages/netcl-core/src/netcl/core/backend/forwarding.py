@@ -144,6 +144,7 @@ class ForwardedCalls:
     sparse_pairs = forwarded(DeviceBackend.sparse_pairs, "sparse")
     random = forwarded(DeviceBackend.random, "random")
     copy = forwarded(DeviceBackend.copy, "copy")
+    scatter_block = forwarded(DeviceBackend.scatter_block, "copy")
     host_call = forwarded(DeviceBackend.host_call, "host_call")
 
     def kernel(self, name: str) -> Callable[..., Any]:

@@ -268,10 +268,10 @@ class DeviceBackend(Protocol):
         ...
 
     def resample(
-        self, kind: str, x: TensorT, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+        self, kind: str, x: TensorT, *, sizes: Sequence[int], taps: int, places: Sequence[tuple[int, int, int]]
     ) -> TensorT:
-        """Interpolation along one axis: ``forward`` to ``size`` outputs at (step * o + start) / unit, ``gradient``
-        back.
+        """Interpolation of the last axes: ``forward`` to ``sizes`` outputs, at (step * o + start) / unit of each axis,
+        ``gradient`` back.
         """
         ...
 
@@ -420,6 +420,12 @@ class DeviceBackend(Protocol):
         out_offset: int,
     ) -> None:
         """Strided copy of a block of ``shape``; strides and offsets in elements, strides may be 0 or negative."""
+        ...
+
+    def scatter_block(
+        self, x: TensorT, *, shape: Sequence[int], starts: Sequence[int], steps: Sequence[int], value: float
+    ) -> TensorT:
+        """A tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps."""
         ...
 
     def kernel(self, name: str) -> Callable[..., Any]:

@@ -223,7 +223,9 @@ class _Writer(LoopWriter):
         )
         if layout.columns:
             axis_sets = {node.axes for node in self.nodes if isinstance(node, Reduce)}
-            if layout.cpu and self.width > 1 and len(axis_sets) == 1:
+            if layout.flat:
+                self.stretch(rows, "low", "high", self.place_outputs)
+            elif layout.cpu and self.width > 1 and len(axis_sets) == 1:
                 self.strips(rows, "start", "stop", self.place_outputs)
             else:
                 self.stretch(rows, "start", "stop", self.place_outputs, shared=False)
@@ -233,12 +235,16 @@ class _Writer(LoopWriter):
         outer = [axis for axis in layout.grid if not (layout.columns and axis == self.last)]
         head = self.row_head(outer)
         item = "item" if layout.columns or layout.group == 1 else layout.group_item
-        if layout.group > 1 and not layout.columns:
+        if layout.group > 1 and (layout.flat or not layout.columns):
             before.insert(0, "uint lid = get_local_id(0);")
         for name in sorted(self.scratch):
             before.insert(0, f"__local {name.partition('_')[2]} {name}[{layout.group}];")
         if layout.narrow:
             before[:0] = [f"const uint {name} = (uint){name}_;" for name in self.numbers()]
+        if layout.flat:
+            lines.append(f"{self.place} low = {layout.group_item} * chunk;")
+            lines.append(f"{self.place} high = min(low + chunk, n0);")
+            return before, number, [*lines, *rows.lines()]
         if item == "item":
             number = f"{self.place} item = {layout.item};"
         if layout.columns:
@@ -280,7 +286,7 @@ class _Writer(LoopWriter):
             if walked:
                 self.loops(rows, walked, partial(self.stores, which=which))
                 continue
-            if self.layout.group > 1:
+            if self.layout.group > 1 and not self.layout.columns:
                 single = Scope(rows, frozenset())
                 self.stores(single, which)
                 rows.block("if (lid == 0)", single)
@@ -307,6 +313,8 @@ class _Writer(LoopWriter):
 
     def numbers(self) -> list[str]:
         """The names of sizes and counts, in the order of the kernel's parameters."""
+        if self.layout.flat:
+            return ["n0", "chunk"]
         names = [*(f"n{axis}" for axis in range(self.layout.rank)), "rows", "rows_each"]
         if self.layout.columns:
             names += ["chunk", "chunks"]

@@ -18,6 +18,7 @@ from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.expr.scopes import Axes, Layout, Scope, vectorizable
 
 BLOCK = 64  # steps of a loop that a float sum adds up without keeping what is rounded off
+TREES = 4  # reductions of a group's work-items that share barriers, and take local memory at once
 STRIP = 2048  # most elements along the last axis that a CPU's work-item carries through a reduction of other axes
 
 
@@ -48,6 +49,7 @@ class LoopWriter(ABC):
         self.layout: Layout = layout
         self.last: int = layout.rank - 1
         self.width: int = layout.width if vectorizable(outputs, layout) else 1
+        self.exact: bool = layout.exact and self.width > 1
         self.present: dict[int, frozenset[int]] = {slot: frozenset(axes) for slot, axes in layout.loads.items()}
         self.varies: dict[Expr, frozenset[int]] = {}
         self.nodes: list[Expr] = walk(outputs)
@@ -111,7 +113,7 @@ class LoopWriter(ABC):
             kept = scope.vector and self.last in self.free(member)
             if kept or (across and self.width > 1):
                 wide.append(self.begin(scope, member, True))
-            if not kept:
+            if not kept and not (across and self.exact):
                 single.append(self.begin(scope, member, False))
 
         def accumulate(inner: Scope) -> None:
@@ -134,10 +136,18 @@ class LoopWriter(ABC):
 
         either = wide or single
         self.loops(scope, node.axes, accumulate, (wide, single) if across else (either, either))
-        for number, member in enumerate(group):
-            scope.values[member] = self.finish(
-                scope, member, wide[number] if wide else None, single[number] if single else None, across
-            )
+        results = [
+            self.finish(scope, member, wide[number] if wide else None, single[number] if single else None, across)
+            for number, member in enumerate(group)
+        ]
+        if across and self.layout.group > 1:
+            for start in range(0, len(group), TREES):
+                stop = start + TREES
+                results[start:stop] = self.fold_group(scope, group[start:stop], results[start:stop])
+        for member, (name, error, vector) in zip(group, results):
+            if error:
+                name, vector = self.declare(scope, member.dtype, c.rounded_sum(name, error), vector)
+            scope.values[member] = name, vector
 
     def begin(self, scope: Scope, member: Reduce, vector: bool) -> _Sum:
         """The variables of a reduction, with what they start from."""
@@ -152,8 +162,10 @@ class LoopWriter(ABC):
 
     def finish(
         self, scope: Scope, member: Reduce, wide: _Sum | None, single: _Sum | None, across: bool
-    ) -> tuple[str, bool]:
-        """The value of a reduction after its loops, and whether it is a vector."""
+    ) -> tuple[str, str, bool]:
+        """The value that one work-item has after the loops of a reduction, its error ("": none), and whether they are
+        vectors.
+        """
         for sum_ in (wide, single):
             if sum_ is not None and sum_.nan:
                 none = c.broadcast("NAN", member.dtype, self.width) if sum_.vector else "NAN"
@@ -161,22 +173,21 @@ class LoopWriter(ABC):
         if not across:
             kept = wide or single
             assert kept is not None
-            if not kept.careful:
-                return kept.term, kept.vector
-            return self.declare(scope, member.dtype, c.rounded_sum(kept.total, kept.error), kept.vector)
-        assert single is not None
-        name, error = (single.total, single.error) if single.careful else (single.term, "")
+            return (kept.total, kept.error, kept.vector) if kept.careful else (kept.term, "", kept.vector)
+        name, error = "", ""
+        if single is not None:
+            name, error = (single.total, single.error) if single.careful else (single.term, "")
         if wide is not None:
             name, error = self.fold(scope, wide, name, error)
-        if self.layout.group > 1:
-            return self.fold_group(scope, member, name, error), False
-        return self.declare(scope, member.dtype, c.rounded_sum(name, error), False) if error else (name, False)
+        return name, error, False
 
     def fold(self, scope: Scope, wide: _Sum, rest: str, rest_error: str) -> tuple[str, str]:
-        """The lanes of an accumulator and the rest's accumulator as one value (and error), in a fixed order."""
+        """The lanes of an accumulator and the rest's accumulator, if there is one, as one value (and error), in a
+        fixed order.
+        """
         member, width = wide.member, self.width
         name, error = (wide.total, wide.error) if wide.careful else (wide.term, "")
-        while width >= 1:
+        while width > (0 if rest else 1):
             width //= 2
             kind = c.value_type(member.dtype, max(width, 1))
             a, b = (f"{name}.lo", f"{name}.hi") if width else (name, rest)
@@ -193,34 +204,45 @@ class LoopWriter(ABC):
             name = both
         return name, error
 
-    def fold_group(self, scope: Scope, member: Reduce, name: str, error: str) -> str:
-        """The values of all work-items of the group as one, by a tree in local memory."""
-        kind = c.value_type(member.dtype)
-        scratch = f"scratch_{kind}"
-        places = [f"{scratch}[lid]", f"{scratch}[lid + step]"]
-        self.scratch.add(scratch)
-        before, after = [f"{places[0]} = {name};"], f"{scratch}[0]"
-        step = f"{places[0]} = {c.combine(member.kind, member.dtype, *places)};"
-        if error:
-            self.scratch.add(f"errors_{kind}")
-            before.append(f"errors_{kind}[lid] = {error};")
-            step = f"errors_{kind}[lid] += errors_{kind}[lid + step]; " + c.exact_sum(
-                member.dtype, 1, places[0], f"errors_{kind}[lid]", places[1]
-            )
-            after = c.rounded_sum(after, f"errors_{kind}[0]")
-        total = self.name()
+    def fold_group(
+        self, scope: Scope, members: Sequence[Reduce], items: Sequence[tuple[str, str, bool]]
+    ) -> list[tuple[str, str, bool]]:
+        """The values of all work-items of the group as one for each reduction, by trees in local memory that share
+        their barriers.
+        """
+        before, steps, totals, after = [], [], list[tuple[str, str, bool]](), []
+        for number, (member, (name, error, _)) in enumerate(zip(members, items)):
+            kind = c.value_type(member.dtype)
+            scratch, errors = f"scratch{number}_{kind}", f"errors{number}_{kind}"
+            here, there, total = f"{scratch}[lid]", f"{scratch}[lid + step]", self.name()
+            self.scratch.add(scratch)
+            before.append(f"{here} = {name};")
+            after.append(f"{kind} {total} = {scratch}[0];")
+            if not error:
+                steps.append(f"{here} = {c.combine(member.kind, member.dtype, here, there)};")
+                totals.append((total, "", False))
+                continue
+            self.scratch.add(errors)
+            before.append(f"{errors}[lid] = {error};")
+            steps.append(f"{errors}[lid] += {errors}[lid + step];")
+            steps.append(c.exact_sum(member.dtype, 1, here, f"{errors}[lid]", there))
+            left = self.name("error")
+            after.append(f"{kind} {left} = {errors}[0];")
+            totals.append((total, left, False))
         scope.add(
             *before,
             "barrier(CLK_LOCAL_MEM_FENCE);",
             f"for (uint step = {self.layout.group // 2}; step > 0; step >>= 1) {{",
-            f"  if (lid < step) {{ {step} }}",
+            "  if (lid < step) {",
+            *(f"    {step}" for step in steps),
+            "  }",
             "  barrier(CLK_LOCAL_MEM_FENCE);",
             "}",
-            f"{kind} {total} = {after};",
+            *after,
             "barrier(CLK_LOCAL_MEM_FENCE);",
             each=False,
         )
-        return total
+        return totals
 
     # -- loops ---------------------------------------------------------------------------------------------------------
 
@@ -304,7 +326,7 @@ class LoopWriter(ABC):
         sums: tuple[Sequence[_Sum], Sequence[_Sum]] = ((), ()),
         shared: bool = True,
     ) -> None:
-        """Walks the last axis: whole vectors, then single places; a group takes turns where ``shared``."""
+        """Walks the last axis: whole vectors, then single places if any are left; a group takes turns if ``shared``."""
         axis, width, turns = f"i{self.last}", self.width, self.layout.turns if shared else 1
         bind = frozenset((self.last,))
         start = low
@@ -312,10 +334,12 @@ class LoopWriter(ABC):
         if turns < self.layout.group and item:
             item = f"lid % {turns}"
         if width > 1:
-            end = self.whole(scope, low, high)
+            end = high if self.exact else self.whole(scope, low, high)
             lane = item and f"{item} * {width}"
             self.walk(scope, Scope(None, bind, True), body, axis, low, end, width * turns, sums[0], lane)
             start = end
+        if self.exact:
+            return
         self.walk(scope, Scope(None, bind), body, axis, start, high, turns, sums[1], item, short=width > 1)
 
     def whole(self, scope: Scope, low: str, high: str) -> str:

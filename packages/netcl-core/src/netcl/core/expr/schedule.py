@@ -30,14 +30,19 @@ LONG_ITEM = 1 << 15  # elements of a CPU's work-item if there are many: balances
 STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with what they are made of
 PIECE = 1 << 14  # least elements of a piece of a large reduction, on devices with many cores an eighth
 WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
+FLAT_GROUP = (
+    128  # work-items of a group that shares nothing; a GPU starts smaller ones too slowly to fill its memory bus
+)
+LEAST_GROUP = 32  # work-items that share a row at least
+TRIPS = 3  # vectors of a row that are worth a work-item of a larger group
 TURNS = (4, 16)  # work-items that may take turns along a short axis of which a row has several
 WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space whose positions need 64 bits; a step past the end fits
 
 
 @dataclass(frozen=True)
 class Target:
-    """The device class a plan is made for: lanes of a vector, work-items of a group, compute units, and whether it is
-    a CPU. ``streams``: large outputs may go past the caches of a CPU.
+    """The device class a plan is made for: lanes of a vector, most work-items that share a row, compute units, and
+    whether it is a CPU. ``streams``: large outputs may go past the caches of a CPU.
     """
 
     width: int
@@ -326,17 +331,21 @@ class _Planner:
         cpu = self.target.is_cpu
         written_bytes = sum(math.prod(shape) * itemsize(node.dtype) for node, shape in zip(outputs, stage.shapes))
         in_vectors = bool(sizes) and (len(sizes) == 1 or sizes[-1] % self.target.width == 0)
+        shares = bool(reduced) and not (cpu or columns)
+        flat = len(groups) == 1 and not (reduced or cpu)
+        group = self.sharing(sizes, reduced, split) if shares else min(FLAT_GROUP, self.target.group) if flat else 1
         layout = Layout(
             rank=len(groups),
             loads={order[slot]: axes_present(self.shapes[slot]) for slot in used},
             outputs=tuple(axes_present(shape) for shape in stage.shapes),
             reduced=reduced,
             width=self.target.width,
-            group=1 if cpu or columns or not reduced else self.target.group,
-            across=self.across(sizes, reduced) if len(sets) == 1 and not (cpu or columns) else 0,
+            group=group,
+            across=self.across(sizes, reduced, group) if len(sets) == 1 and shares else 0,
             split=None if split is None or split[0] not in position else position[split[0]],
             cpu=cpu,
             aligned=in_vectors,
+            exact=in_vectors and not cpu and len(sizes) > 1,
             narrow=not cpu and math.prod(self.space) < WIDE,
             streams=cpu and in_vectors and self.target.streams and written_bytes >= STREAMED,
         )
@@ -351,20 +360,31 @@ class _Planner:
                 numbers=(*sizes, *numbers),
                 scalars=tuple((s.name, s.dtype) for s in scalars_of(written)),
                 items=items,
-                group=layout.group if cpu or layout.group > 1 else 64,
+                group=group if cpu or shares else min(FLAT_GROUP, self.target.group),
             )
         )
 
-    def across(self, sizes: Sequence[int], reduced: Sequence[int]) -> int:
+    def sharing(self, sizes: Sequence[int], reduced: Sequence[int], split: tuple[int, int, int] | None) -> int:
+        """The work-items that share a row: a power of two, each with some vectors of it."""
+        walked = math.prod(sizes[axis] for axis in reduced)
+        if split is not None:
+            walked = _ceil(walked, split[1])
+        wanted = max(1, walked // (self.target.width * TRIPS))
+        return min(max(LEAST_GROUP, 1 << (wanted.bit_length() - 1)), self.target.group)
+
+    def across(self, sizes: Sequence[int], reduced: Sequence[int], group: int) -> int:
         """The work-items of a group that take turns along a short last axis; 0: all of them."""
         if len(reduced) < 2:
             return 0
         vectors = _ceil(sizes[-1], self.target.width)
-        return next((turns for turns in TURNS if vectors <= turns and turns * 2 <= self.target.group), 0)
+        return next((turns for turns in TURNS if vectors <= turns and turns * 2 <= group), 0)
 
     def grid(self, layout: Layout, sizes: Sequence[int], split: tuple[int, int, int] | None) -> tuple[list[int], int]:
         """The numbers after the sizes in the kernel's parameters (rows, rows_each, chunk ...), and the global size."""
         pieces = split[1] if split is not None and layout.split is not None else 1
+        if layout.flat:
+            chunk = layout.group * layout.width
+            return [chunk], _ceil(sizes[0], chunk) * layout.group
         outer = [axis for axis in layout.grid if not (layout.columns and axis == layout.rank - 1)]
         rows = math.prod(sizes[axis] for axis in outer) * pieces
         total = math.prod(sizes)

@@ -16,14 +16,15 @@ Axes = tuple[int, ...]
 class Layout:
     """The parameters of a kernel's text besides its expressions; not the sizes, which are launch arguments.
 
-    ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes
-    of a vector, ``group`` the number of work-items that walk a row together, ``across`` how many of them take turns
-    along the last axis (0: all), while the outermost reduced axis is shared among the others, ``split`` a reduced axis
-    of which each work-item takes one of ``parts`` pieces. On a CPU (``cpu``) vectors are read and written by plain
-    accesses at any address, and functions are computed in vectors also for single values; elsewhere plain accesses need
-    vectors that are ``aligned``. ``narrow`` positions have 32 bits. ``streams``: vectors of the outputs, which are
-    aligned, go past the caches of a CPU. ``item`` and ``group_item`` are the expressions for the number of the
-    work-item and of its group.
+    ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes of
+    a vector, ``group`` the number of work-items that walk a row, or on a GPU a piece of the only axis, together,
+    ``across`` how many of them take turns along the last axis (0: all), while the outermost reduced axis is shared
+    among the others, ``split`` a reduced axis of which each work-item takes one of ``parts`` pieces. On a CPU
+    (``cpu``) vectors are read and written by plain accesses at any address, and functions are computed in vectors also
+    for single values; elsewhere plain accesses need vectors that are ``aligned``. ``exact``: the last axis is whole
+    vectors, so that no single values are left. ``narrow`` positions have 32 bits. ``streams``: vectors of the outputs,
+    which are aligned, go past the caches of a CPU. ``item`` and ``group_item`` are the expressions for the number of
+    the work-item and of its group.
     """
 
     rank: int
@@ -36,6 +37,7 @@ class Layout:
     split: int | None = None
     cpu: bool = False
     aligned: bool = False
+    exact: bool = False
     narrow: bool = False
     streams: bool = False
     item: str = "get_global_id(0)"
@@ -50,6 +52,11 @@ class Layout:
     def turns(self) -> int:
         """The work-items that take turns along the last axis."""
         return self.across or self.group
+
+    @property
+    def flat(self) -> bool:
+        """True if the work-items of a group take turns along the only axis, of which each group has a piece."""
+        return self.rank == 1 and not self.reduced and not self.cpu
 
     @property
     def columns(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array
+from netcl.core.layout import contiguous_strides
 from netcl.core.tensor.host import to_storage
 
 if TYPE_CHECKING:
@@ -43,6 +44,19 @@ def copy(
         return
     target = _view(out.array, shape, out_strides, out_offset)
     engine.launch(_copy, target, _view(source.array, shape, source_strides, source_offset))
+
+
+def scatter_block(
+    engine: Any, x: TensorData, *, shape: Sequence[int], starts: Sequence[int], steps: Sequence[int], value: float
+) -> TensorData:
+    """A tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps."""
+    out: TensorData = engine.empty(tuple(shape), x.dtype)
+    fill(engine, out, value)
+    if x.size:
+        strides = contiguous_strides(out.shape)
+        steps, offset = [step * n for step, n in zip(steps, strides)], sum(low * n for low, n in zip(starts, strides))
+        engine.launch(_copy, _view(out.array, x.shape, steps, offset), x.array)
+    return out
 
 
 def fill(engine: Any, tensor: TensorData, value: float) -> None:

@@ -1,7 +1,8 @@
-"""Resizing along one axis with NumPy, and its gradient."""
+"""Resizing with NumPy, axis by axis, and its gradient."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,17 +57,22 @@ def _gradient(grad: Array, out: Array, axis: int, taps: int, places: tuple[int, 
 
 
 def resample(
-    engine: Any, kind: str, x: TensorData, *, axis: int, size: int, taps: int, places: tuple[int, int, int]
+    engine: Any, kind: str, x: TensorData, *, sizes: Sequence[int], taps: int, places: Sequence[tuple[int, int, int]]
 ) -> TensorData:
-    """``forward`` resizes ``axis`` to ``size`` outputs, each a sum of ``taps`` neighbors: 1, 2 or 4 with the weights of
-    nearest, linear or cubic interpolation.
+    """``forward`` resizes the last axes to ``sizes``, each output a sum of ``taps`` neighbors along each: 1, 2 or 4
+    with the weights of nearest, linear or cubic interpolation.
 
-    With places = (step, start, unit), output o is at (step * o + start) / unit; neighbors outside take the border's
-    value. ``gradient`` maps the gradient of such a result back to ``size`` inputs; it computes on float32 and float64,
-    and so does ``forward`` with more than one tap.
+    With places = (step, start, unit) of an axis, its output o is at (step * o + start) / unit; neighbors outside take
+    the border's value. ``gradient`` maps the gradient of such a result back to ``sizes`` inputs; it computes on float32
+    and float64, and so does ``forward`` with more than one tap.
     """
-    out: TensorData = engine.empty((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
-    if out.size:
-        function = _forward if kind == "forward" else _gradient
-        engine.launch(function, x.array, out.array, axis, taps, places)
-    return out
+    first = x.ndim - len(sizes)
+    axes = range(first, x.ndim)
+    function = _forward if kind == "forward" else _gradient
+    for axis in reversed(axes) if kind == "forward" else axes:
+        shape = (*x.shape[:axis], int(sizes[axis - first]), *x.shape[axis + 1 :])
+        out: TensorData = engine.empty(shape, x.dtype)
+        if out.size:
+            engine.launch(function, x.array, out.array, axis, taps, tuple(places[axis - first]))
+        x = out
+    return x

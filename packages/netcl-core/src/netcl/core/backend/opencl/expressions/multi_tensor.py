@@ -27,7 +27,7 @@ from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
 from netcl.core.expr.rewrite import slots, walk
-from netcl.core.expr.schedule import LONG_ITEM, MIN_ITEM, PIECE, WIDE
+from netcl.core.expr.schedule import FLAT_GROUP, LONG_ITEM, MIN_ITEM, PIECE, WIDE
 from netcl.core.expr.scopes import Layout
 from netcl.core.layout import broadcast_shapes
 
@@ -40,6 +40,8 @@ Shape = tuple[int, ...]
 
 _SPARE_BYTES = 128  # of the largest size of a kernel's arguments
 _ROW = 3  # numbers of a row of the table: set, part, length
+_MOST_SETS = 64  # of a launch: its arguments are set while the device computes the launch before
+_VECTORS = 4  # vectors of each work-item of a GPU: sets and pointers are looked up once for each group
 _PARTS_EACH = 8  # parts that a compute unit of a CPU finds, so that one that falls behind leaves some to others
 
 
@@ -185,11 +187,6 @@ def _flat(
     return spaces, {slot: (0,) if slot < width and varies[slot] else () for slot in slots(outputs)}
 
 
-def _item(group: int) -> str:
-    """The number of a work-item within its set, of which the row of its group says the part."""
-    return f"row_[1] * {group} + get_local_id(0)"
-
-
 def _elementwise(
     engine: QueueContext,
     outputs: tuple[Expr, ...],
@@ -203,32 +200,35 @@ def _elementwise(
         return None
     spaces, loads = flat
     target, lengths = engine.target, [prod(space) for space in spaces]
+    group = 1 if target.is_cpu else min(FLAT_GROUP, target.group)
     layout = Layout(
         rank=1,
         loads=loads,
         outputs=((0,),) * len(outputs),
         reduced=(),
         width=target.width,
+        group=group,
         cpu=target.is_cpu,
         aligned=True,
         narrow=not target.is_cpu and max(lengths) < WIDE,
-        item=_item(target.group),
+        item="row_[1]",
+        group_item="row_[1]",
     )
     width = len(inputs[0])
     columns = {f"in{slot}": slot for slot in loads if slot < width}
     for k in range(len(outputs)):
         place = in_place[k] if in_place else None
         columns[f"out{k}"] = width + k if place is None else place
-    chunk = target.width
     if target.is_cpu:
         fair = sum(lengths) // (_PARTS_EACH * target.units)
-        chunk = -(-max(MIN_ITEM, min(LONG_ITEM, fair)) // chunk) * chunk
-    group = target.group
-    numbers = {"n0": "row_[2]", "rows": "1", "rows_each": "1"}
-    each = f"(each_ / {group})"
-    numbers |= {"chunk": each, "chunks": f"(row_[2] + {each} - 1) / {each}"}
+        each = -(-max(MIN_ITEM, min(LONG_ITEM, fair)) // target.width) * target.width
+        chunks = "(row_[2] + each_ - 1) / each_"
+        numbers = {"n0": "row_[2]", "rows": "1", "rows_each": "1", "chunk": "each_", "chunks": chunks}
+    else:
+        each = group * target.width * _VECTORS
+        numbers = {"n0": "row_[2]", "chunk": "each_"}
     text = _Text(render(outputs, layout), columns, tuple(slot for slot in loads if slot >= width), numbers, group)
-    return _ready(engine, text, spaces, chunk * group, width, scalars_of(outputs), scalars)
+    return _ready(engine, text, spaces, each, width, scalars_of(outputs), scalars)
 
 
 def _reduction(
@@ -251,7 +251,7 @@ def _reduction(
         cpu=target.is_cpu,
         aligned=True,
         narrow=not target.is_cpu and max(prod(space) for space in spaces) < WIDE,
-        item=_item(target.group),
+        item="row_[1]",
         group_item="row_[1]",
     )
     columns = {f"in{slot}": slot for slot in loads if slot < width}
@@ -278,7 +278,7 @@ def _ready(
     if not members or not text.columns:
         return None
     room = int(engine.launcher.device.max_parameter_size) - _SPARE_BYTES
-    most = (room - 8 * (4 + len(text.shared) + len(wanted))) // (8 * len(text.distinct))
+    most = min(_MOST_SETS, (room - 8 * (4 + len(text.shared) + len(wanted))) // (8 * len(text.distinct)))
     if most < 2:
         return None
     values = [SCALAR_TYPES[compute_type(s.dtype)]((scalars or {})[s.name]) for s in wanted]

@@ -188,9 +188,9 @@ def _apart(
     return tuple(target if target is not None else result for result, target in zip(fresh, out))
 
 
-def target_of(is_cpu: bool, vector: int, units: int, group: int = 128) -> Target:
+def target_of(is_cpu: bool, vector: int, units: int, group: int = 256) -> Target:
     """The schedule's view of a device; ``vector`` lanes of float on a CPU, four on others, where a group shares each
-    row: of 128 work-items, or of the largest power of two that a ``group`` may have.
+    row: of up to 256 work-items, or of the largest power of two that a ``group`` may have.
     """
-    largest = 1 << (max(1, min(128, group)).bit_length() - 1)
+    largest = 1 << (max(1, min(256, group)).bit_length() - 1)
     return Target(width=vector if is_cpu else 4, group=1 if is_cpu else largest, units=max(1, units), is_cpu=is_cpu)

@@ -50,14 +50,15 @@ _COPIED_FIRST = 1 << 20  # bytes up to which a private copy is cheaper than wait
 _STAGE = 16 << 20
 _COPIES_IN_FLIGHT = 256
 _BYTES_IN_FLIGHT = 64 << 20
-_LINE = 64  # bytes written by one store of the fill kernel
+_LINE = 64  # bytes that buffers are aligned to
+_RUN, _CPU_RUN = 16, 64  # bytes written by one store of the fill kernel
 _CPU_FILL_ITEMS = 64
 
 FILL_SOURCE = """\
-// fill: a work-item stores per_item runs of 64 bytes. fill_tail: one byte each, from start. The value is eight bytes,
-// repeated; out is aligned to 64 bytes.
-__kernel void fill(__global ulong8* out, const ulong value, const ulong count, const ulong per_item) {
-    const ulong8 run = (ulong8)(value);
+// fill: a work-item stores per_item runs, each a vector. fill_tail: one byte each, from start. The value has eight
+// bytes and is repeated; out is aligned to 64 bytes.
+__kernel void fill(__global RUN* out, const ulong value, const ulong count, const ulong per_item) {
+    const RUN run = (RUN)(value);
     const size_t first = get_global_id(0) * (size_t)per_item;
     const size_t last = min(first + (size_t)per_item, (size_t)count);
     for (size_t i = first; i < last; i++) out[i] = run;
@@ -210,15 +211,18 @@ class Transfer:
         local = (1,) if self._is_cpu else None  # PoCL compiles a kernel again for each size that it chooses
         raw = np.asarray(value).tobytes()
         word = np.frombuffer(raw * (8 // len(raw)), np.uint64)[0]
-        runs = -(-nbytes // _LINE) if capacity >= -(-nbytes // _LINE) * _LINE else nbytes // _LINE
+        # Work-items of a GPU write neighbouring vectors of 16 bytes together, those of a CPU whole lines.
+        each = _CPU_RUN if self._is_cpu else _RUN
+        source = f"#define RUN ulong{each // 8}\n{FILL_SOURCE}"
+        runs = -(-nbytes // each) if capacity >= -(-nbytes // each) * each else nbytes // each
         if runs:
             items = min(runs, _CPU_FILL_ITEMS) if self._is_cpu else runs
             sizes = np.uint64(runs), np.uint64(-(-runs // items))
-            self.launcher.launch(FILL_SOURCE, "fill", (items,), local, (target, word, *sizes))
-        start = runs * _LINE
+            self.launcher.launch(source, "fill", (items,), local, (target, word, *sizes))
+        start = runs * each
         if start < nbytes:
             args = (target, word, np.uint64(start))
-            self.launcher.launch(FILL_SOURCE, "fill_tail", (nbytes - start,), local, args)
+            self.launcher.launch(source, "fill_tail", (nbytes - start,), local, args)
 
     @property
     def _alignment(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import dropwhile, product
 from math import gcd, prod
@@ -15,6 +15,7 @@ from netcl.core.backend.opencl.templates import Traits, per_work_item, struct, t
 from netcl.core.dtypes import itemsize
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
+from netcl.core.layout import contiguous_strides
 from netcl.core.tensor.host import to_storage
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _LINES = (256, 16)  # the same where sixteen elements of the result are a cache 
 _LINE = 64
 _SHARED = 32  # the same in local memory, where a group of _GROUP work-items copies it
 _GROUP = 128
+_EACH = 4  # elements of a work-item where each is found by itself
 _WIDEST = 16  # bytes that a work-item moves at most
 
 Dim = tuple[int, int, int]  # extent, stride in the source, stride in the result
@@ -48,11 +50,10 @@ def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Se
 @lru_cache(maxsize=32)
 def _program(kernel: str, size: int, dims: int) -> str:
     """The text of a kernel for elements of ``size`` bytes; of ``dims`` dimensions if that matters."""
-    own: dict[str, tuple[tuple[str, object], ...]] = {
-        "copy_tiles": (("TILE", _SHARED),),
-        "copy_elements": (("DIMS", dims),),
-    }
-    text = templates.source(("elements", "copy_block", kernel), (("BYTES", size), *own.get(kernel, ())))
+    if dims:
+        return templates.source(("elements", "division", kernel), (("BYTES", size), ("DIMS", dims), ("EACH", _EACH)))
+    own = (("TILE", _SHARED),) if kernel == "copy_tiles" else ()
+    text = templates.source(("elements", "copy_block", kernel), (("BYTES", size), *own))
     return f"{STREAM}\n{text}" if kernel == "copy" else text
 
 
@@ -111,19 +112,22 @@ def _arguments(
 ) -> list[Any]:
     """The argument of each launch: one for each position in the dimensions ``outer``."""
     extents, steps, out_steps = zip(*inner)
-    found = []
+    return [struct(*head, *starts, *tiling, extents, steps, out_steps) for starts in _starts(outer, offsets)]
+
+
+def _starts(outer: list[Dim], offsets: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """The offsets in the source and in the result of each launch: one for each position in the dimensions ``outer``."""
     for position in product(*(range(dim[0]) for dim in outer)):
-        start, target = (
+        source, out = (
             offset + sum(i * dim[k] for i, dim in zip(position, outer)) for k, offset in enumerate(offsets, 1)
         )
-        found.append(struct(*head, start, target, *tiling, extents, steps, out_steps))
-    return found
+        yield source, out
 
 
 def _by_elements(
     inner: list[Dim], outer: list[Dim], offsets: tuple[int, int], size: int, device: Traits
 ) -> tuple[str, str, int | None, tuple[tuple[int, Any], ...]] | None:
-    """Launches with a work-item for each element; adjacent elements with which all rows begin move as one of up to 16
+    """Launches with a work-item for a few elements; adjacent elements with which all rows begin move as one of up to 16
     bytes. None if there are too many for positions of 32 bits.
     """
     whole, last = 1, inner[-1]
@@ -133,15 +137,26 @@ def _by_elements(
         inner, outer = ([(n, s // whole, o // whole) for n, s, o in dims] for dims in (inner, outer))
         inner[-1] = (last[0] // whole, 1, 1)
         offsets = offsets[0] // whole, offsets[1] // whole
+    while prod(dim[0] for dim in inner) >= 1 << 31 and len(inner) > 1:
+        outer, inner = [*outer, inner[0]], inner[1:]
     count = prod(dim[0] for dim in inner)
-    if count >= 1 << 32:
+    if count >= 1 << 31:
         return None
     dims = max(1, sum(1 for _ in dropwhile(lambda dim: dim[0] == 1, inner)))
+    inner = [(1, 0, 0)] * (_DIMS - len(inner)) + inner
     group = min(_GROUP, device.group)
-    items = -(-count // group) * group
-    arguments = _arguments(inner, outer, offsets, (count, 1, 0, 0), ((1, 1), (1, 1)))
+    items = -(-count // (group * _EACH)) * group
+    extents, *strides = zip(*inner)
+    numbers = (extents, *zip(*map(_magic, extents)), *strides)
     name = "copy_elements"
-    return _program(name, size * whole, dims), name, group, tuple((items, argument) for argument in arguments)
+    text = _program(name, size * whole, dims)
+    return text, name, group, tuple((items, struct(count, *starts, *numbers)) for starts in _starts(outer, offsets))
+
+
+def _magic(divisor: int) -> tuple[int, int]:
+    """The magic number and the shift of division.cl."""
+    shift = (divisor - 1).bit_length()
+    return ((1 << 32) * ((1 << shift) - divisor)) // divisor + 1, shift
 
 
 def copy(
@@ -168,6 +183,72 @@ def copy(
     )
     for items, argument in launches:
         engine.launch(text, name, (items,), None if group is None else (group,), [source, out, argument])
+
+
+def scatter_block(
+    engine: Any, x: TensorData, *, shape: Sequence[int], starts: Sequence[int], steps: Sequence[int], value: float
+) -> TensorData:
+    """A tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps."""
+    out: TensorData = engine.empty(tuple(shape), x.dtype)
+    if out.size == 0:
+        return out
+    launch = None
+    if x.size and not traits(engine).is_cpu:
+        size = itemsize(x.dtype)
+        bits = int(np.frombuffer(to_storage(value, x.dtype)[0].tobytes() * (8 // size), np.int64)[0])
+        launch = _scattered(x.shape, tuple(shape), tuple(starts), tuple(steps), bits, size, traits(engine))
+    if launch is not None:
+        text, group, items, argument = launch
+        engine.launch(text, "scatter_elements", (items,), (group,), [x, out, argument])
+        return out
+    fill(engine, out, value)
+    if x.size:
+        strides = contiguous_strides(out.shape)
+        copy(
+            engine, x, out, shape=x.shape, source_strides=contiguous_strides(x.shape), source_offset=0,
+            out_strides=tuple(step * stride for step, stride in zip(steps, strides)),
+            out_offset=sum(start * stride for start, stride in zip(starts, strides)),
+        )  # fmt: skip
+    return out
+
+
+@lru_cache(maxsize=32)
+def _scattered_program(size: int, dims: int, stepped: int) -> str:
+    defines = (("BYTES", size), ("DIMS", dims), ("EACH", _EACH), ("STEPPED", stepped))
+    return templates.source(("elements", "division", "scatter_elements"), defines)
+
+
+@lru_cache(maxsize=1024)
+def _scattered(
+    x: tuple[int, ...], shape: tuple[int, ...], starts: tuple[int, ...], steps: tuple[int, ...], bits: int,
+    size: int, device: Traits,
+) -> tuple[str, int, int, Any] | None:  # fmt: skip
+    """The text, the work-items of a group and of all, and the argument of one launch, for elements of ``size`` bytes;
+    None if it has too many dimensions or elements, or a step back. ``bits``: eight bytes of repeated values.
+    """
+    dims = list[list[int]]()  # extent, size of the block, start and step
+    for dim in zip(shape, x, starts, steps):
+        extent, block, start, step = dim
+        if dims and dims[-1][3] == 1 and (block, start, step) == (extent, 0, 1):
+            dims[-1] = [extent * part for part in dims[-1][:3]] + [1]
+        else:
+            dims.append([*dim])
+    whole = 1
+    if dims and dims[-1][3] == 1:
+        whole = gcd(_WIDEST // size, *dims[-1][:3])
+        dims[-1][:3] = [part // whole for part in dims[-1][:3]]
+    count = prod(shape) // whole
+    if not 0 < len(dims) <= _DIMS or count >= 1 << 31 or min(steps) < 1:
+        return None
+    stepped = int(any(dim[3] != 1 for dim in dims))
+    rank = len(dims)
+    dims[:0] = [[1, 1, 0, 1]] * (_DIMS - rank)
+    extents, blocks, begins, each = zip(*dims)
+    strides = contiguous_strides(blocks)
+    argument = struct(count, bits, extents, *zip(*map(_magic, extents)), blocks, begins, each, strides)
+    group = min(_GROUP, device.group)
+    text = _scattered_program(size * whole, rank, stepped)
+    return text, group, -(-count // (group * _EACH)) * group, argument
 
 
 def fill(engine: Any, tensor: TensorData, value: float) -> None:

@@ -1,15 +1,32 @@
-// Strided copy of a block for devices with many cores: a work-item copies one element (of up to 16 bytes, which are several
-// adjacent elements of the tensors), and finds its position in the last DIMS dimensions by divisions of 32 bits.
-__kernel void copy_elements(__global const element* restrict source, __global element* restrict out, const copying g) {
-    uint rest = get_global_id(0);
-    if (rest >= (uint)g.tiles) return;
-    long from = g.source_offset, to = g.out_offset;
+// Strided copy of a block for devices with many cores: a work-item copies EACH elements (of up to 16 bytes, which are several
+// adjacent elements of the tensors), spaced by the width of a group, so that many loads are under way, and finds their positions in the
+// last DIMS of six dimensions.
+
+typedef struct {
+    long count, source_offset, out_offset;
+    long extent[6], magic[6], shift[6], source_stride[6], out_stride[6];
+} copying_elements;
+
+__kernel void copy_elements(__global const element* restrict source, __global element* restrict out, const copying_elements g) {
+    const uint width = get_local_size(0), begin = get_group_id(0) * width * EACH + get_local_id(0);
+    element values[EACH];
+    long places[EACH];
 #pragma unroll
-    for (int d = 5; d > 6 - DIMS; d--) {
-        const uint extent = g.extent[d], quotient = rest / extent, i = rest - quotient * extent;
-        from += i * g.source_stride[d];
-        to += i * g.out_stride[d];
-        rest = quotient;
+    for (uint k = 0; k < EACH; k++) {
+        uint rest = begin + k * width;
+        if (rest >= (uint)g.count) break;
+        long from = g.source_offset, to = g.out_offset;
+#pragma unroll
+        for (int d = 5; d > 6 - DIMS; d--) {
+            const uint quotient = quotient_by(rest, g.magic[d], g.shift[d]), i = rest - quotient * (uint)g.extent[d];
+            from += i * g.source_stride[d];
+            to += i * g.out_stride[d];
+            rest = quotient;
+        }
+        values[k] = source[from + rest * g.source_stride[6 - DIMS]];
+        places[k] = to + rest * g.out_stride[6 - DIMS];
     }
-    out[to + rest * g.out_stride[6 - DIMS]] = source[from + rest * g.source_stride[6 - DIMS]];
+#pragma unroll
+    for (uint k = 0; k < EACH; k++)
+        if (begin + k * width < (uint)g.count) out[places[k]] = values[k];
 }

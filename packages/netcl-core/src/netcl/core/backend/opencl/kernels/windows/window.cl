@@ -84,6 +84,18 @@ static inline place counted(const place o, const int d, const window* g) {
     return max(s.last - s.first, (place)0);
 }
 
+// Programs of GPUs know the taps, the strides, the dilation and the padding (FIXED sets them), so that loops over taps are
+// unrolled and divisions by these numbers are multiplications.
+#ifdef FIXED
+#define GIVEN given
+#define GEOMETRY window g = given; FIXED
+#define EACH_TAP(K, SPAN, D) for (place K = 0; K < g.taps[D]; K++) if (K >= (SPAN).first && K < (SPAN).last)
+#else
+#define GIVEN g
+#define GEOMETRY
+#define EACH_TAP(K, SPAN, D) for (place K = (SPAN).first; K < (SPAN).last; K++)
+#endif
+
 // Rows, and of each the positions `begin` to `end`.
 #ifdef SINGLE
 #define EACH_ROW(WIDTH) \

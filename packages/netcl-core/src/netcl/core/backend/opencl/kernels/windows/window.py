@@ -22,6 +22,7 @@ class _Launch(NamedTuple):
     items: int
     argument: Any
     narrow: bool  # all positions fit in 32 bits
+    fixed: str  # statements that set what a program of a GPU knows, or none
 
 
 def _triple(values: Sequence[int], fill: int) -> tuple[int, ...]:
@@ -69,12 +70,17 @@ def _launch_of(
     # Sections multiply positions by extents.
     most = max(prod(image), prod(shape), *(size * count for size, count in zip(extent, out)))
     narrow = not device.is_cpu and most + _GROUP < 1 << 31
-    argument = struct(
-        rows, block, image[1] if len(image) > rank + 1 else 1, int(include), divisor,
-        _triple(extent, 1), _triple(out, 1), _triple(kernel, 1), _triple(stride, 1), _triple(dilation, 1),
-        _triple([low for low, _ in padding], 0), _triple([high for _, high in padding], 0), narrow=narrow,
-    )  # fmt: skip
-    return _Launch(shape, items, argument, narrow)
+    known = {
+        "taps": _triple(kernel, 1), "stride": _triple(stride, 1), "dilation": _triple(dilation, 1),
+        "low": _triple([low for low, _ in padding], 0), "high": _triple([high for _, high in padding], 0),
+    }  # fmt: skip
+    channels = image[1] if len(image) > rank + 1 else 1
+    head = (rows, block, channels, int(include), divisor)
+    argument = struct(*head, _triple(extent, 1), _triple(out, 1), *known.values(), narrow=narrow)
+    fixed = ""
+    if not device.is_cpu and 0 not in stride:
+        fixed = " ".join(f"g.{name}[{d}] = {n};" for name, values in known.items() for d, n in enumerate(values))
+    return _Launch(shape, items, argument, narrow, fixed)
 
 
 # The file and the kernel of each kind.
@@ -89,14 +95,16 @@ _KERNELS = {
 
 
 @lru_cache(maxsize=256)
-def _program(kind: str, dtype: str, step: int, single: bool, narrow: bool) -> str:
+def _program(kind: str, dtype: str, step: int, single: bool, narrow: bool, fixed: str) -> str:
     """The text for windows at a distance of ``step`` along the last dimension; ``single``: with an element for each
-    work-item.
+    work-item; ``fixed``: statements that set what is known of the windows.
     """
     place = "int" if narrow else "long"
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("PLACE", place), ("DIVIDED", f"u{place}")]
     if single:
         defines.append(("SINGLE", 1))
+    if fixed:
+        defines.append(("FIXED", fixed))
     if kind in ("max", "avg"):
         defines.append(("STEP", step if step in _OWN_STEPS and not single else "g.stride[2]"))
     return source(("storage", "window", _KERNELS[kind][0]), tuple(defines))
@@ -136,7 +144,7 @@ def window(
     elif kind == "max_grad":
         args = [x, indices, out]
     if out.size:
-        text = _program(kind, x.dtype, stride[-1], not device.is_cpu, launch.narrow)
+        text = _program(kind, x.dtype, stride[-1], not device.is_cpu, launch.narrow, launch.fixed)
         local = (1,) if device.is_cpu else (_GROUP,) if device.group >= _GROUP else None
         engine.launch(text, _KERNELS[kind][1], (launch.items,), local, [*args, launch.argument])
     return (out, args[2]) if kind == "max" else out

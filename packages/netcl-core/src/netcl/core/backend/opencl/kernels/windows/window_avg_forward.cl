@@ -1,5 +1,6 @@
 // Average pooling.
-__kernel LOOPS void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window g) {
+__kernel LOOPS void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window GIVEN) {
+    GEOMETRY
     const span inside = windows_inside(&g);
     EACH_ROW(g.out[2]) {
         ROW_PLACE(g.out);
@@ -15,9 +16,9 @@ __kernel LOOPS void avg_forward(__global const STORAGE* restrict x, __global STO
             const span sx = taps_of(px, 2, &g);
             REAL sum[LANES];
             for (place i = 0; i < lanes; i++) sum[i] = 0;
-            for (place kz = sz.first; kz < sz.last; kz++)
-                for (place ky = sy.first; ky < sy.last; ky++)
-                    for (place kx = sx.first; kx < sx.last; kx++) {
+            EACH_TAP(kz, sz, 0)
+                EACH_TAP(ky, sy, 1)
+                    EACH_TAP(kx, sx, 2) {
                         const place offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
                         for (place i = 0; i < lanes; i++) sum[i] += LOAD(image, offset + i * STEP);
                     }

@@ -1,5 +1,6 @@
 // The gradient of average pooling.
-__kernel LOOPS void avg_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const window g) {
+__kernel LOOPS void avg_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const window GIVEN) {
+    GEOMETRY
     EACH_ROW(g.extent[2]) {
         ROW_PLACE(g.extent);
         const place z0 = pz + g.low[0], y0 = py + g.low[1];

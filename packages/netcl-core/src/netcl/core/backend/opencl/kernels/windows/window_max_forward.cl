@@ -1,6 +1,7 @@
 // Max pooling, with the position of each maximum in its plane: -1 if the window has no element inside.
 __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
-                          const window g) {
+                          const window GIVEN) {
+    GEOMETRY
     const span inside = windows_inside(&g);
     EACH_ROW(g.out[2]) {
         ROW_PLACE(g.out);
@@ -23,9 +24,9 @@ __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STO
                 best[i] = any ? LOAD(image, start + i * STEP) : (REAL)0;
                 at[i] = any ? (int)(start + i * STEP) : -1;
             }
-            for (place kz = sz.first; kz < sz.last; kz++)
-                for (place ky = sy.first; ky < sy.last; ky++)
-                    for (place kx = sx.first; kx < sx.last; kx++) {
+            EACH_TAP(kz, sz, 0)
+                EACH_TAP(ky, sy, 1)
+                    EACH_TAP(kx, sx, 2) {
                         const place offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
                         for (place i = 0; i < lanes; i++) {
                             const REAL v = LOAD(image, offset + i * STEP);

@@ -1,6 +1,7 @@
 // The gradient of max pooling, from the positions of the maxima.
 __kernel LOOPS void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
-                           __global STORAGE* restrict out, const window g) {
+                           __global STORAGE* restrict out, const window GIVEN) {
+    GEOMETRY
     EACH_ROW(g.extent[2]) {
         ROW_PLACE(g.extent);
         const span oz = windows_holding(pz + g.low[0], 0, &g), oy = windows_holding(py + g.low[1], 1, &g);
