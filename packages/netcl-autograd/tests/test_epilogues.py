@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ import pytest
 import netcl.autograd as ag
 from netcl import ops
 from netcl.core import Tensor
+from netcl.core.device import device
 from netcl.core.device.health import launch_log
 from netcl.core.errors import KernelBuildError
 from netcl.core.lazy.deferred_gemm import DeferredContraction
 from netcl.core.testing import masked
+from netcl.profiling import profile
 
 pytestmark = pytest.mark.level("tracing")
 
@@ -182,3 +185,17 @@ def test_nothing_is_left_for_the_garbage_collector(handle):
         assert sum(type(one) is Tensor for one in gc.get_objects()) == before
     finally:
         gc.enable()
+
+
+def test_the_gradients_of_batch_norm_share_their_sums(handle: Any) -> None:
+    """Those by weight and bias are the reductions in that by x, so that one program returns all three."""
+    if handle.backend == "cpu":
+        pytest.skip("needs an OpenCL device: NumPy has no launches")
+    with masked(handle, is_cpu=False, compute_units=1) as gpu, device(gpu):
+        x = Tensor.ones((8, 3, 4, 4), requires_grad=True)
+        weight, bias = (Tensor.ones((3,), requires_grad=True) for _ in range(2))
+        y = ag.batch_norm(x, None, None, weight, bias, training=True)
+        with profile(gpu.queue) as seen:
+            y.backward(Tensor.ones(y.shape))
+        assert [one.name[:4] for one in seen.launches if one.kind == "kernel"][-1:] == ["rows"]
+        assert sum(one.name.startswith(("rows", "reduce")) for one in seen.launches) == 1

@@ -66,7 +66,7 @@ __kernel __attribute__((vec_type_hint(float16))) void rows_8cf059795a(
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel __attribute__((vec_type_hint(float16))) void reduce_cf482bd4ca(
+__kernel __attribute__((vec_type_hint(float16))) void reduce_36a5cdee86(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -79,8 +79,8 @@ __kernel __attribute__((vec_type_hint(float16))) void reduce_cf482bd4ca(
     float total5 = 0.0f;
     float error6 = 0.0f;
     size_t end7 = n0 / 8 * 8;
-    for (size_t block9 = 0; block9 < end7; block9 += 512) {
-      size_t stop10 = min(block9 + 512, end7);
+    for (size_t block9 = 0; block9 < end7; block9 += 8) {
+      size_t stop10 = min(block9 + 8, end7);
       acc1 = 0.0f;
       for (size_t i0 = block9; i0 < stop10; i0 += 8) {
         float8 t8 = *(__global const float8_packed *)(in0 + i0);

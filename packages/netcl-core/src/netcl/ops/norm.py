@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -160,20 +161,25 @@ def _move(statistics: Sequence[tuple[Tensor | None, Tensor, float]], momentum: f
     """running = (1 - momentum) * running + momentum * factor * batch, in place and in one launch, for each (running,
     batch, factor).
     """
-    moved: list[Expr] = []
     operands: list[Tensor] = []
     scalars: dict[str, float] = {}
-    for running, batch, factor in statistics:
-        if running is None:
-            continue
-        slot, keep, take = len(operands), f"keep{len(moved)}", f"take{len(moved)}"
-        old, new = Load(slot, running.dtype), Load(slot + 1, batch.dtype)
-        value = old * Scalar(keep, running.dtype) + new * Scalar(take, batch.dtype)
-        moved.append(cast(value, running.dtype))
+    for number, (running, batch, factor) in enumerate(one for one in statistics if one[0] is not None):
+        assert running is not None
         operands += [running, batch._alias(running.shape)]
-        scalars |= {keep: 1.0 - momentum, take: momentum * factor}
-    if moved:
-        evaluate(tuple(moved), tuple(operands), scalars, out=tuple(operands[::2]))
+        scalars |= {f"keep{number}": 1.0 - momentum, f"take{number}": momentum * factor}
+    if operands:
+        evaluate(_moved(tuple([x.dtype for x in operands])), tuple(operands), scalars, out=tuple(operands[::2]))
+
+
+@lru_cache(maxsize=64)
+def _moved(dtypes: tuple[str, ...]) -> tuple[Expr, ...]:
+    """The expressions of ``_move`` for the dtypes of its operands, which are made once."""
+    moved = []
+    for slot in range(0, len(dtypes), 2):
+        running, batch = dtypes[slot : slot + 2]
+        keep, take = Scalar(f"keep{slot // 2}", running), Scalar(f"take{slot // 2}", batch)
+        moved.append(cast(Load(slot, running) * keep + Load(slot + 1, batch) * take, running))
+    return tuple(moved)
 
 
 # -- layer, group, instance, RMS

@@ -66,3 +66,23 @@ def test_softmax_of_one_long_row_is_cut(on_opencl: Any) -> None:
     with profile(on_opencl.queue) as seen:
         ops.softmax(x.reshape(3000, 100), axis=-1)
     assert sum(one.kind == "kernel" for one in seen.launches) == 1
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("width", [2048, 2049])  # of which pieces are equally long, and not
+def test_a_mean_and_a_variance_are_as_exact_as_one_rounding(on_opencl: Any, offset: float, width: int) -> None:
+    values = (np.random.default_rng(0).standard_normal((61, 3, width)) + offset).astype(np.float32)
+    exact = values.astype(np.float64)
+    with masked(on_opencl, is_cpu=False, compute_units=64) as many, device(many):
+        variance, mean = nc.var_mean(Tensor.from_host(values), dim=(0, 2), correction=0)
+        with profile(many.queue) as seen:
+            y = ops.batch_norm(Tensor.from_host(values), None, None, training=True)
+    np.testing.assert_allclose(mean.numpy(), exact.mean((0, 2)), 1e-7, 1e-9)
+    # Around a mean that is rounded to a float.
+    np.testing.assert_allclose(variance.numpy(), exact.var((0, 2)), 1e-6 if offset else 3e-7)
+    scale = np.sqrt(exact.var((0, 2), keepdims=True) + 1e-5)
+    np.testing.assert_allclose(
+        y.numpy(), (exact - exact.mean((0, 2), keepdims=True)) / scale, 0, 1e-3 if offset else 1e-6
+    )
+    kernels = [one.name for one in seen.launches if one.kind == "kernel"]
+    assert len(kernels) == (3 if width == 2048 else 5), kernels  # pieces of both in one launch, if these are equal

@@ -86,15 +86,33 @@ def test_the_kth_is_that_of_a_stable_sort(gpu: Any, extent: int) -> None:
 
 
 def test_rows_are_selected_from_so_if_it_pays() -> None:
-    from netcl.core.backend.opencl.kernels.selections.select import selects_rows
+    from netcl.core.backend.opencl.kernels.selections.select import selects_rows, selects_whole_rows
 
     gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024, units=10)
-    for rows, extent, wanted, seen, expected in (
-        (1, 257, 64, gpu, True), (1, 257, 65, gpu, False), (1, 256, 1, gpu, False), (99, 9999, 257, gpu, False),
-        (9, 1 << 17, 256, gpu, True), (9, (1 << 17) + 1, 256, gpu, False), (10, 1 << 20, 1, gpu, True),
-        (99, 999, 9, gpu._replace(group=128), False), (99, 999, 9, gpu._replace(is_cpu=True), False),
+    for extent, wanted, seen, expected in (
+        (257, 64, gpu, True), (257, 65, gpu, False), (256, 1, gpu, False), (9999, 257, gpu, False),
+        (1 << 20, 256, gpu, True), (999, 9, gpu._replace(group=128), False), (999, 9, gpu._replace(is_cpu=True), False),
     ):  # fmt: skip
-        assert selects_rows(rows, extent, wanted, seen) == expected, (rows, extent, wanted)
+        assert selects_rows(extent, wanted, seen) == expected, (extent, wanted)
+    for rows, extent, expected in ((9, 1 << 17, True), (9, (1 << 17) + 1, False), (10, 1 << 20, True)):
+        assert selects_whole_rows(rows, extent, gpu) == expected, (rows, extent)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(
+    ("rows", "extent", "wanted"), [(1, 100_000, 50), (3, 70_001, 7), (2, 9_000, 250), (1, 5_000, 1)]
+)
+def test_few_long_rows_are_selected_from_in_chunks(
+    engine: Any, rows: int, extent: int, wanted: int, largest: bool
+) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no work-groups")
+    x = np.random.default_rng(0).integers(-500, 500, (rows, extent)).astype(np.float32)  # many are equal
+    order = np.argsort(-x if largest else x, axis=-1, kind="stable")[:, :wanted]
+    with masked(engine.handle, is_cpu=False, compute_units=20) as handle, device(handle):
+        values, positions = ops.topk(engine_for(handle).tensor(x, "float32"), wanted, largest=largest)
+        assert np.array_equal(positions.numpy(), order)
+        assert np.array_equal(values.numpy(), np.take_along_axis(x, order, -1))
 
 
 @pytest.mark.parametrize("size", [1, 255, 4096, 4097, 100_003])

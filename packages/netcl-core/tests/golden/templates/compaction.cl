@@ -30,8 +30,8 @@
         barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
-// Stream compaction: lists the elements for which HOLDS(i) is true, which the text before this defines, in order, in two steps. `count_true` counts those of each chunk
-// of `length` elements, and `list_true`, told how many come before each chunk, lists them.
+// Stream compaction: lists the elements for which HOLDS(i) is true, which the text before this defines, in order, in two steps.
+// `count_true` counts those of each chunk of `length` elements, and `list_true` lists them after those of all chunks before.
 
 #define SIZES const long size, const long length
 #ifdef ALONE
@@ -43,9 +43,10 @@ __kernel void count_true(SOURCE, __global long* restrict counts, SIZES) {
     counts[get_global_id(0)] = count;
 }
 
-__kernel void list_true(SOURCE, __global const long* restrict before, TARGET, SIZES) {
+__kernel void list_true(SOURCE, __global const long* restrict counts, TARGET, SIZES) {
     const long first = get_global_id(0) * length, last = min(size, first + length);
-    long at = before[get_global_id(0)];
+    long at = 0;
+    for (size_t chunk = 0; chunk < get_global_id(0); chunk++) at += counts[chunk];
     for (long i = first; i < last; i++)
         if (HOLDS(i)) {
             LIST(i, at)
@@ -56,6 +57,7 @@ __kernel void list_true(SOURCE, __global const long* restrict before, TARGET, SI
 #else
 
 #define EACH 16  // elements of a work-item in a block
+#define HELD(i) (HOLDS(min(i, tail - 1)) & ((i) < tail))  // without a branch, so that all loads of a block are under way
 #define CHUNK \
     const uint item = get_local_id(0); \
     const long head = get_group_id(0) * length, tail = min(size, head + length)
@@ -67,21 +69,33 @@ void count_true(SOURCE, __global long* restrict counts, SIZES) {
     if (item == 0) sum = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     uint own = 0;
-    for (long i = head + item; i < tail; i += GROUP) own += HOLDS(i);
+    for (long begin = head + item; begin < tail; begin += GROUP * EACH)
+        for (uint k = 0; k < EACH; k++) own += HELD(begin + k * GROUP);
     atomic_add(&sum, own);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item == 0) counts[get_group_id(0)] = sum;
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void list_true(SOURCE, __global const long* restrict before, TARGET, SIZES) {
+void list_true(SOURCE, __global const long* restrict counts, TARGET, SIZES) {
+    __local long before[GROUP];
     __local uchar flags[GROUP * EACH] __attribute__((aligned(16)));
     __local ushort places[GROUP * EACH];  // in the block, of the elements listed
     __local uint sums[2 * GROUP];
     CHUNK;
-    long at = before[get_group_id(0)];
+    long earlier = 0;
+    for (size_t chunk = item; chunk < get_group_id(0); chunk += GROUP) earlier += counts[chunk];
+    before[item] = earlier;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint step = GROUP / 2; step > 0; step /= 2) {
+        if (item < step) before[item] += before[item + step];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    long at = before[0];
     for (long begin = head; begin < tail; begin += GROUP * EACH) {
-        for (uint i = item; i < GROUP * EACH; i += GROUP) flags[i] = begin + i < tail ? HOLDS(begin + i) : 0;
+        uchar held[EACH];
+        for (uint k = 0; k < EACH; k++) held[k] = HELD(begin + item + k * GROUP);
+        for (uint k = 0; k < EACH; k++) flags[item + k * GROUP] = held[k];
         barrier(CLK_LOCAL_MEM_FENCE);
         const uchar16 own = ((__local const uchar16*)flags)[item];
         const uint listed = own.s0 + own.s1 + own.s2 + own.s3 + own.s4 + own.s5 + own.s6 + own.s7

@@ -13,7 +13,7 @@ from netcl.autograd.derive.problem import GradientProblem, Gradients, derived, t
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, substitute_all, walk
-from netcl.core.expr.statistics import standardized
+from netcl.core.expr.statistics import standardized, widened
 
 ClosedForm = Callable[[GradientProblem], Gradients]
 FromOutput = Callable[[Expr, Expr, Expr], Expr]
@@ -170,7 +170,8 @@ def attention_weights(problem: GradientProblem) -> Gradients:
 @closed_form("standardize", "batch_norm_training")
 def standardize(problem: GradientProblem) -> Gradients:
     """Input 0 is standardized: y = (x - mean) / sqrt(var + eps) has dx = (dy - mean(dy) - y mean(dy y)) / sqrt(var +
-    eps) (Ioffe and Szegedy 2015), two independent reductions instead of three dependent ones.
+    eps) (Ioffe and Szegedy 2015), two independent reductions instead of three dependent ones. If there is a weight for
+    each mean, as in batch normalization, these are the reductions of the gradients by weight and bias, too.
     """
     if 0 not in problem.wanted:
         return derived(problem)
@@ -179,15 +180,25 @@ def standardize(problem: GradientProblem) -> Gradients:
     eps = next(node for node in nodes if isinstance(node, Scalar) and node.name == "eps")
     (axes,) = {node.axes for node in nodes if isinstance(node, Reduce)}
     core = standardized(x, axes, eps)  # interned: the same object as in the outputs
-    fresh = Load(problem.end, core.value.dtype)
-    present = {**problem.present, fresh.slot: axes_of(core.value, problem.present, {})}
-    opened = substitute_all(outputs, {core.value: fresh})
-    by_core, *others = vjp(opened, problem.grads, (fresh.slot, *problem.wanted), present)
+    space = axes_of(core.value, problem.present, {})
+    inner, factor, weight = core.value, core.scale, None
+    for node in nodes:
+        if isinstance(node, Load) and node.slot == 1 and axes_of(node, problem.present, {}) == space - set(axes):
+            scaled = core.value * widened(node)
+            if scaled in nodes:
+                inner, factor, weight = scaled, widened(node) * core.scale, node
+    fresh = Load(problem.end, inner.dtype)
+    opened = substitute_all(outputs, {inner: fresh})
+    by_inner, *others = vjp(
+        opened, problem.grads, (fresh.slot, *problem.wanted), {**problem.present, fresh.slot: space}
+    )
     found: dict[int, Any] = dict(zip(problem.wanted, others))
-    if by_core is not None:
-        inner = by_core - mean(by_core, axes) - core.value * mean(by_core * core.value, axes)
-        by_input = cast(inner * core.scale, x.dtype)
+    if by_inner is not None:
+        centred = by_inner - mean(by_inner, axes) - core.value * mean(by_inner * core.value, axes)
+        by_input = cast(centred * factor, x.dtype)
         found[0] = by_input if found[0] is None else by_input + found[0]
+        if weight is not None and 1 in found:
+            found[1] = cast(reduce("sum", by_inner * core.value, axes), weight.dtype)
     known = [slot for slot, gradient in found.items() if gradient is not None]
-    found.update(zip(known, substitute_all([found[slot] for slot in known], {fresh: core.value})))
+    found.update(zip(known, substitute_all([found[slot] for slot in known], {fresh: inner})))
     return through_outputs(problem, found)

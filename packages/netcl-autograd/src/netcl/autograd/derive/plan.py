@@ -55,12 +55,11 @@ def refused_plan(problem: GradientProblem, refusal: UnsupportedError) -> Gradien
 
 @dataclass(frozen=True)
 class _Draft:
-    """A gradient program before slots are numbered: gradients of one shape by input slot, and ``shared`` values with
-    their shapes by the slot from which later programs load them; ``sources`` are the slots that it loads.
+    """A gradient program before slots are numbered: gradients with their shapes by input slot, and ``shared`` values
+    with their shapes by the slot from which later programs load them; ``sources`` are the slots that it loads.
     """
 
-    shape: Shape
-    gradients: Mapping[int, Expr]
+    gradients: Mapping[int, tuple[Expr, Shape]]
     shared: Mapping[int, tuple[Expr, Shape]]
     sources: Sequence[int]
 
@@ -68,7 +67,8 @@ class _Draft:
 def gradient_plan(
     problem: GradientProblem, found: Gradients, entire: GradientPlan | None = None, eliminate: bool = False
 ) -> GradientPlan | None:
-    """The plan that computes the gradients ``found``, one program for each shape of inputs.
+    """The plan that computes the gradients ``found``: one program for each shape of inputs, and none for gradients
+    that are sums in another program, which returns them.
 
     With ``entire`` the plan uses only what that plan saved, or is None if this is not enough. With ``eliminate``
     programs share values that contain transcendental functions.
@@ -129,16 +129,25 @@ def _drafts(
         for slot, expression in values.items():
             present[slot] = axes_of(expression, present, {})
             wide[slot] = tuple(size if axis in present[slot] else 1 for axis, size in enumerate(space))
-    drafts = [
-        _Draft(
-            shape,
-            gradients,
-            {slot: (expression, wide[slot]) for slot, expression in values.items()},
-            _sources(problem, (*gradients.values(), *values.values()), wide),
-        )
-        for (shape, gradients), values in zip(parts, stored)
-    ]
+    drafts: list[_Draft] = []
+    for (shape, gradients), values in zip(parts, stored):
+        results = {slot: (expression, shape) for slot, expression in gradients.items()}
+        kept = {slot: (expression, wide[slot]) for slot, expression in values.items()}
+        larger = next((draft for draft in drafts if not kept and _holds(draft, gradients.values())), None)
+        if larger is not None:
+            drafts.remove(larger)
+            results, kept = {**larger.gradients, **results}, dict(larger.shared)
+        loaded = (*(expression for expression, _ in (*results.values(), *kept.values())),)
+        drafts.append(_Draft(results, kept, _sources(problem, loaded, wide)))
     return drafts, present
+
+
+def _holds(draft: _Draft, gradients: Iterable[Expr]) -> bool:
+    """True if all of ``gradients`` are reductions in the program of ``draft``."""
+    inside = {
+        node for node in walk([expression for expression, _ in draft.gradients.values()]) if isinstance(node, Reduce)
+    }
+    return inside.issuperset(gradients)
 
 
 def _needed_axes(expressions: Iterable[Expr]) -> set[int]:
@@ -177,16 +186,17 @@ def _program(
 ) -> GradientProgram:
     """A draft as a program whose slots are numbered from 0."""
     numbers = {slot: number for number, slot in enumerate(draft.sources)}
-    results = (*draft.gradients.values(), *(expression for expression, _ in draft.shared.values()))
+    made = (*draft.gradients.values(), *draft.shared.values())
+    results = tuple(expression for expression, _ in made)
     loads: dict[Expr, Expr] = {
         node: Load(numbers[node.slot], node.dtype) for node in walk(results) if isinstance(node, Load)
     }
-    stored = tuple(shape for _, shape in draft.shared.values())
+    rank = len(program.shapes[0])
     derived = Program(
         name=f"{program.name}_grad",
         outputs=substitute_all(results, loads),
-        shapes=(aligned(draft.shape, len(program.shapes[0])),) * len(draft.gradients) + stored,
-        finals=(draft.shape,) * len(draft.gradients) + stored,
+        shapes=tuple(aligned(shape, rank) for _, shape in made),
+        finals=tuple(shape for _, shape in made),
         present={number: present[slot] for slot, number in numbers.items()},
         single=len(results) == 1,
         relaxed=program.relaxed,

@@ -1,8 +1,8 @@
 """Loops of a kernel: how the axes are walked, and how reductions add up inside.
 
-Float sums are right to about one rounding, whatever their length: ``BLOCK`` steps are added as they come, then the
-block goes to a total that keeps what each addition rounds off (``c_types.exact_sum``), as do the lanes of a vector and
-the work-items of a group when they are put together, in a fixed order.
+Float sums are right to about one rounding, whatever their length: some steps (``Layout.block``) are added as they
+come, then the block goes to a total that keeps what each addition rounds off (``c_types.exact_sum``), as do the lanes
+of a vector and the work-items of a group when they are put together, in a fixed order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from netcl.core.expr.nodes import Expr, Reduce
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.expr.scopes import Axes, Layout, Scope, vectorizable
 
-BLOCK = 64  # steps of a loop that a float sum adds up without keeping what is rounded off
 TREES = 4  # reductions of a group's work-items that share barriers, and take local memory at once
 STRIP = 2048  # most elements along the last axis that a CPU's work-item carries through a reduction of other axes
 
@@ -300,7 +299,7 @@ class LoopWriter(ABC):
         start, stop = low, high
         if careful and not short:
             start, stop = self.name("block"), self.name("stop")
-            blocks.add(f"{self.place} {stop} = min({start} + {BLOCK * step}, {high});", each=False)
+            blocks.add(f"{self.place} {stop} = min({start} + {self.layout.block * step}, {high});", each=False)
         head = f"for ({self.place} {index} = {_plus(start, lane)}; {index} < {stop}; {_advance(index, step)})"
         for sum_ in careful:
             blocks.add(f"{sum_.term} = 0.0f;", each=sum_.vector)
@@ -314,7 +313,10 @@ class LoopWriter(ABC):
             text = c.exact_sum(sum_.member.dtype, width, sum_.total, sum_.error, sum_.term)
             blocks.add(text, each=sum_.vector)
         scope.block(
-            "" if short else f"for ({self.place} {start} = {low}; {start} < {high}; {start} += {BLOCK * step})", blocks
+            ""
+            if short
+            else f"for ({self.place} {start} = {low}; {start} < {high}; {start} += {self.layout.block * step})",
+            blocks,
         )
 
     def stretch(

@@ -14,12 +14,12 @@ from functools import cached_property
 
 from netcl.core.dtypes import itemsize
 from netcl.core.expr.kernel_source import KernelSource
-from netcl.core.expr.nodes import Const, Expr, Index, Load, Reduce, Scalar, cast
+from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar, cast, reduce
 from netcl.core.expr.numpy_eval import scalar_value
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
-from netcl.core.expr.opencl_loops import BLOCK, STRIP
+from netcl.core.expr.opencl_loops import STRIP
 from netcl.core.expr.rewrite import axes_of, rebuild, slots, substitute_all, walk
-from netcl.core.expr.scopes import Layout
+from netcl.core.expr.scopes import BLOCK, Layout
 from netcl.core.layout import aligned, collapse
 
 Shape = tuple[int, ...]
@@ -28,7 +28,8 @@ NESTED = 1 << 15  # steps of a reduction inside a reduction that one work-item m
 MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
 LONG_ITEM = 1 << 15  # elements of a CPU's work-item if there are many: balances the load of the cores
 STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with what they are made of
-PIECE = 1 << 14  # least elements of a piece of a large reduction, on devices with many cores an eighth
+PIECE = 1 << 14  # least elements of a piece of a large reduction, on devices with many cores half as many
+LONG_ROW = 1 << 16  # elements of a row that is worth a second launch if all rows are too few to fill a GPU
 WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
 FLAT_GROUP = (
     128  # work-items of a group that shares nothing; a GPU starts smaller ones too slowly to fill its memory bus
@@ -95,6 +96,11 @@ class _Stage:
     shapes: list[Shape]
     slots: list[int]
 
+    def append(self, output: Expr, shape: Shape, slot: int) -> None:
+        self.outputs.append(output)
+        self.shapes.append(shape)
+        self.slots.append(slot)
+
 
 class _Planner:
     def __init__(
@@ -149,7 +155,7 @@ class _Planner:
 
     def spread(self, stage: _Stage) -> _Stage | None:
         """On many cores, replaces reductions inside of few long rows, such as those of batch norm, by temporaries;
-        returns the stage that makes them, in pieces.
+        returns the stage that makes them, and outputs that need nothing else, in pieces.
 
         None if the stage is only reductions, which ``pieces`` cuts, or has rows enough.
         """
@@ -163,16 +169,41 @@ class _Planner:
             tuple(size if axis in axes_of(node, present, memo) else 1 for axis, size in enumerate(self.space))
             for node in nodes
         ]
+        squares = self.squares(stage, kept)
+        inner = [node for node in walk(stage.outputs) if isinstance(node, Reduce) and node not in squares]
         spans = any(set(axes) & {a for a, n in enumerate(shape) if n != 1} for shape in stage.shapes)
-        inside = any(_axis_sets(node.arg) for node in walk(stage.outputs) if isinstance(node, Reduce))
+        inside = any(_axis_sets(node.arg) for node in inner)
         if not (spans or inside) or any(node.axes != axes for node in nodes) or shapes != [kept] * len(nodes):
             return None
-        if self.parts(math.prod(self.space[axis] for axis in axes), kept) < 2:
+        if self.cut_of(axes, kept) is None:
             return None
-        first = _Stage(list(nodes), shapes, [self.temporary(shape, node.dtype) for shape, node in zip(shapes, nodes)])
-        replaced: dict[Expr, Expr] = {node: Load(slot, node.dtype) for node, slot in zip(nodes, first.slots)}
-        stage.outputs = list(substitute_all(stage.outputs, replaced))
+        first, rest, ready = _Stage([], [], []), _Stage([], [], []), {*nodes, *squares}
+        replaced: dict[Expr, Expr] = {}
+        for output, shape, slot in zip(stage.outputs, stage.shapes, stage.slots):
+            done = shape == kept and ready.issuperset(node for node in walk((output,)) if isinstance(node, Reduce))
+            (first if done else rest).append(output, shape, slot)
+            if done and output in ready:
+                self.shapes[slot] = shape
+                replaced[output] = Load(slot, output.dtype)
+        used = walk(rest.outputs)
+        for node in ready:
+            if node not in replaced and node in used:
+                slot = self.temporary(kept, node.dtype)
+                first.append(node, kept, slot)
+                replaced[node] = Load(slot, node.dtype)
+        stage.outputs, stage.shapes, stage.slots = list(substitute_all(rest.outputs, replaced)), rest.shapes, rest.slots
         return first
+
+    def squares(self, stage: _Stage, kept: Shape) -> dict[Reduce, Reduce]:
+        """The sums of squared deviations from means in ``stage``, with the sum of each mean, which ``pieces`` makes
+        along with them; none if rows cannot be cut evenly.
+        """
+        found = dict[Reduce, Reduce]()
+        for node in walk(stage.outputs):
+            of = _deviates_from(node)
+            if of is not None and isinstance(node, Reduce) and not _axis_sets(of.arg):
+                found[node] = of
+        return found if found and self.cut_of(next(iter(found)).axes, kept, even=True) is not None else {}
 
     def cut(self, stage: _Stage) -> _Stage | None:
         """Replaces, in outputs that reduce over different axes, inner results by temporaries; returns the stage that
@@ -240,35 +271,69 @@ class _Planner:
         return [node for node in pure if node not in covered or node in used_outside]
 
     def pieces(self, stage: _Stage) -> bool:
-        """Plans a large reduction to few values as pieces and a second reduction; False where the stage is none."""
+        """Plans a large reduction to few values as pieces and a second reduction; False where the stage is none.
+
+        Squared deviations from a mean m are summed around the mean p of each piece, then around m: the sum over pieces
+        of what each has, s, with the sum r of its deviations and its length n, is of s + (p - m) (2 r + n (p - m))
+        (Chan et al. 1983, with r for what the rounding of p leaves).
+        """
         nodes = [node for node in walk(stage.outputs) if isinstance(node, Reduce)]
-        if not nodes or any(len(_axis_sets(node.arg)) for node in nodes):
+        if not nodes:
             return False
         axes = nodes[0].axes
+        kept = tuple(1 if axis in axes else size for axis, size in enumerate(stage.shapes[0]))
+        squares = self.squares(stage, kept)
+        if any(_axis_sets(node.arg) for node in nodes if node not in squares):
+            return False
         if any(set(axes) & {a for a, n in enumerate(shape) if n != 1} for shape in stage.shapes):
             return False
-        walked = math.prod(self.space[axis] for axis in axes)
-        split = max(axes, key=lambda axis: self.space[axis])
-        parts = min(self.parts(walked, stage.shapes[0]), self.space[split])
-        if parts < 2:
+        cut = self.cut_of(axes, kept, even=bool(squares))
+        if cut is None:
             return False
-        whole = 16 if split == self.rank - 1 else 1
-        size = _ceil(self.space[split], parts)
-        size = _ceil(size, whole) * whole
-        parts = _ceil(self.space[split], size)
-        shape = tuple(parts if axis == split else n for axis, n in enumerate(stage.shapes[0]))
-        first = _Stage(list(nodes), [shape] * len(nodes), [self.temporary(shape, node.dtype) for node in nodes])
-        self.kernel(first, split=(split, parts, size))
+        split, parts, size = cut
+        shape = tuple(parts if axis == split else n for axis, n in enumerate(kept))
+        slots: dict[Expr, int] = {node: self.temporary(shape, node.dtype) for node in nodes}
+        pieces: dict[Expr, Expr] = {node: node for node in nodes}
         second: dict[Expr, Expr] = {
-            node: Reduce(node.kind, Load(slot, node.dtype), (split,)) for node, slot in zip(nodes, first.slots)
+            node: Reduce(node.kind, Load(slots[node], node.dtype), (split,)) for node in nodes if node not in squares
         }
+        for node, of in squares.items():
+            name = f"piece{len(self.plan.sizes)}"
+            self.plan.sizes[name] = size * math.prod(self.space[axis] for axis in axes if axis != split)
+            length, deviation, mean = Scalar(name, node.dtype), *_deviation(node)
+            own = substitute_all((deviation,), {mean: of / length})[0]
+            pieces[node], rest = reduce("sum", own * own, axes), reduce("sum", own, axes)
+            pieces[rest], slots[rest] = rest, self.temporary(shape, rest.dtype)
+            left, away = Load(slots[rest], rest.dtype), Load(slots[of], of.dtype) / length
+            away = away - substitute_all((mean,), {of: second[of]})[0]
+            term = Load(slots[node], node.dtype) + away * (left + left + length * away)
+            second[node] = reduce("sum", term, (split,))
+        stage_of_pieces = _Stage(list(pieces.values()), [shape] * len(pieces), list(slots.values()))
+        self.kernel(stage_of_pieces, split=cut)
         outer, self.space = (
             self.space,
             tuple(parts if a == split else 1 if a in axes else n for a, n in enumerate(self.space)),
         )
-        self.kernel(_Stage(list(substitute_all(stage.outputs, second)), stage.shapes, stage.slots))
+        # Without plain additions of blocks: sums of pieces are large, and few.
+        self.kernel(_Stage(list(substitute_all(stage.outputs, second)), stage.shapes, stage.slots), block=1)
         self.space = outer
         return True
+
+    def cut_of(self, axes: Sequence[int], kept: Shape, even: bool = False) -> tuple[int, int, int] | None:
+        """The axis along which a reduction to ``kept`` is best cut, the number of pieces and their length along it, of
+        which the last may be shorter unless they are ``even``; None if it is best left whole.
+        """
+        split = max(axes, key=lambda axis: self.space[axis])
+        extent, whole = self.space[split], 16 if split == self.rank - 1 else 1
+        parts = min(self.parts(math.prod(self.space[axis] for axis in axes), kept), extent)
+        if parts < 2:
+            return None
+        if not even:
+            size = _ceil(_ceil(extent, parts), whole) * whole
+            return split, _ceil(extent, size), size
+        wanted = (*range(parts, 2 * parts + 1), *range(parts - 1, max(1, parts // 2), -1))
+        fitting = next((n for n in wanted if extent % (n * whole) == 0), None)
+        return None if fitting is None else (split, fitting, extent // fitting)
 
     def parts(self, walked: int, results: Shape) -> int:
         """Into how many pieces a reduction of ``walked`` elements to each of ``results`` is best cut."""
@@ -276,7 +341,7 @@ class _Planner:
         if last == 1:  # a work-item, or a group, walks along a row
             there, wanted, least = count, 4 * target.units, PIECE
             if not target.is_cpu:
-                wanted, least = 8 * target.units, PIECE // 8
+                wanted, least = (8 if walked >= LONG_ROW else 2) * target.units, PIECE // 2
         elif target.is_cpu:  # a work-item walks along columns, many at a time
             there, wanted, least = count // last * _ceil(last, STRIP), 4 * target.units, max(BLOCK, PIECE // last)
         else:
@@ -286,7 +351,7 @@ class _Planner:
 
     # -- one kernel ----------------------------------------------------------------------------------------------------
 
-    def kernel(self, stage: _Stage, split: tuple[int, int, int] | None = None) -> None:
+    def kernel(self, stage: _Stage, split: tuple[int, int, int] | None = None, block: int = BLOCK) -> None:
         """Plans one launch: collapses the axes, renders the text, and sizes the grid."""
         outputs = stage.outputs
         used = slots(outputs)
@@ -343,6 +408,7 @@ class _Planner:
             group=group,
             across=self.across(sizes, reduced, group) if len(sets) == 1 and shares else 0,
             split=None if split is None or split[0] not in position else position[split[0]],
+            block=block,
             cpu=cpu,
             aligned=in_vectors,
             exact=in_vectors and not cpu and len(sizes) > 1,
@@ -419,6 +485,29 @@ def _ceil(a: int, b: int) -> int:
 
 def _axis_sets(root: Expr) -> set[tuple[int, ...]]:
     return {node.axes for node in walk((root,)) if isinstance(node, Reduce)}
+
+
+def _deviation(node: Reduce) -> tuple[Expr, Expr]:
+    """The deviation in a sum of squared ones, and the mean from which it is."""
+    deviation = node.arg.children[0]
+    return deviation, deviation.children[1]
+
+
+def _deviates_from(node: Expr) -> Reduce | None:
+    """The sum of the mean from which ``node`` adds up squared deviations; None if ``node`` is something else."""
+    if not (isinstance(node, Reduce) and node.kind == "sum" and _is(node.arg, "mul")):
+        return None
+    deviation, other = node.arg.children
+    if deviation is not other or not _is(deviation, "sub"):
+        return None
+    value, mean = deviation.children
+    total, count = mean.children if _is(mean, "div") else (None, None)
+    same = isinstance(total, Reduce) and total.kind == "sum" and total.arg is value and total.axes == node.axes
+    return total if same and isinstance(count, Scalar) else None  # type: ignore[return-value]
+
+
+def _is(node: Expr, name: str) -> bool:
+    return isinstance(node, Apply) and node.prim.name == name
 
 
 def _outside(node: Expr, pure: Sequence[Expr]) -> list[Expr]:

@@ -11,6 +11,8 @@ from netcl.core.expr.rewrite import axes_of, walk
 
 Axes = tuple[int, ...]
 
+BLOCK = 64  # steps of a loop that a float sum adds up without keeping what is rounded off
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -19,12 +21,12 @@ class Layout:
     ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes of
     a vector, ``group`` the number of work-items that walk a row, or on a GPU a piece of the only axis, together,
     ``across`` how many of them take turns along the last axis (0: all), while the outermost reduced axis is shared
-    among the others, ``split`` a reduced axis of which each work-item takes one of ``parts`` pieces. On a CPU
-    (``cpu``) vectors are read and written by plain accesses at any address, and functions are computed in vectors also
-    for single values; elsewhere plain accesses need vectors that are ``aligned``. ``exact``: the last axis is whole
-    vectors, so that no single values are left. ``narrow`` positions have 32 bits. ``streams``: vectors of the outputs,
-    which are aligned, go past the caches of a CPU. ``item`` and ``group_item`` are the expressions for the number of
-    the work-item and of its group.
+    among the others, ``split`` a reduced axis of which each work-item takes one of ``parts`` pieces, ``block`` the
+    steps that a float sum adds up plainly. On a CPU (``cpu``) vectors are read and written by plain accesses at any
+    address, and functions are computed in vectors also for single values; elsewhere plain accesses need vectors that
+    are ``aligned``. ``exact``: the last axis is whole vectors, so that no single values are left. ``narrow`` positions
+    have 32 bits. ``streams``: vectors of the outputs, which are aligned, go past the caches of a CPU. ``item`` and
+    ``group_item`` are the expressions for the number of the work-item and of its group.
     """
 
     rank: int
@@ -35,6 +37,7 @@ class Layout:
     group: int = 1
     across: int = 0
     split: int | None = None
+    block: int = BLOCK
     cpu: bool = False
     aligned: bool = False
     exact: bool = False

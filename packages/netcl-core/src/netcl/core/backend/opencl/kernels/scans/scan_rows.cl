@@ -14,22 +14,26 @@
     }
 
 #define CHUNK \
-    const size_t item = get_local_id(0), first = item * STRETCH; \
+    const uint item = get_local_id(0), first = item * STRETCH; \
     const size_t row = get_group_id(0) / g.chunks, chunk = get_group_id(0) % g.chunks; \
     const size_t head = chunk * g.length, tail = min((size_t)g.extent, head + (size_t)g.length); \
     const long step = g.reverse ? -1 : 1;
 
-// A block of `count` elements from `begin` on: staged, and `own`, the state of a work-item's.
+// A block of `count` elements from `begin` on: staged, after all its loads are under way, and `own`, the state of a work-item's.
 #define BLOCK \
-    const size_t count = min((size_t)(GROUP * STRETCH), tail - begin), last = min(count, first + STRETCH); \
+    const uint count = min((size_t)(GROUP * STRETCH), tail - begin), last = min(count, first + STRETCH); \
     const long origin = row * g.extent + (g.reverse ? g.extent - 1 - (long)begin : (long)begin); \
-    for (size_t i = item; i < count; i += GROUP) shared[STAGE(i)] = LOAD(x, (size_t)(origin + (long)i * step)); \
+    REAL loaded[STRETCH]; \
+    for (uint k = 0; k < STRETCH; k++) \
+        loaded[k] = LOAD(x, (size_t)(origin + (long)min(item + k * GROUP, count - 1) * step)); \
+    for (uint k = 0; k < STRETCH; k++) \
+        if (item + k * GROUP < count) shared[STAGE(item + k * GROUP)] = loaded[k]; \
     barrier(CLK_LOCAL_MEM_FENCE); \
     state own = {0, 0}; \
     if (first < count) { \
         REAL a = shared[STAGE(first)]; \
         SECOND b = SECOND_OF(0, (long)(begin + first)); \
-        for (size_t i = first + 1; i < last; i++) APPEND(a, b, shared[STAGE(i)], SECOND_OF(0, (long)(begin + i))) \
+        for (uint i = first + 1; i < last; i++) APPEND(a, b, shared[STAGE(i)], SECOND_OF(0, (long)(begin + i))) \
         own = (state){a, b}; \
     } \
     states[item] = own; \
@@ -37,7 +41,7 @@
 
 // Combines the first `n` states into the first one.
 #define COMBINE(n) \
-    for (size_t far = 1; far < (n); far *= 2) { \
+    for (uint far = 1; far < (n); far *= 2) { \
         if (item % (2 * far) == 0 && item + far < (n)) { \
             state behind = states[item + far]; \
             BEHIND(states[item], behind) \
@@ -54,7 +58,7 @@ void row_totals(OPERANDS, __global state* restrict totals, const walk g) {
     state carry;
     for (size_t begin = head; begin < tail; begin += GROUP * STRETCH) {
         BLOCK;
-        const size_t n = (count + STRETCH - 1) / STRETCH;
+        const uint n = (count + STRETCH - 1) / STRETCH;
         COMBINE(n)
         state all = states[0];
         if (begin > head) BEHIND(carry, all)
@@ -90,8 +94,8 @@ void row_scan(OPERANDS, __global const state* restrict totals, __global STORAGE*
     }
     for (size_t begin = head; begin < tail; begin += GROUP * STRETCH) {
         BLOCK;
-        size_t now = 0;  // of the two sets of states
-        for (size_t far = 1; far < GROUP; far *= 2) {
+        uint now = 0;  // of the two sets of states
+        for (uint far = 1; far < GROUP; far *= 2) {
             if (item >= far && first < count) BEHIND(states[now + item - far], own)
             now = GROUP - now;
             states[now + item] = own;
@@ -103,7 +107,7 @@ void row_scan(OPERANDS, __global const state* restrict totals, __global STORAGE*
             if (begin) BEHIND(carry, s)
             REAL a = s.first;
             SECOND b = s.second;
-            for (size_t i = first;;) {
+            for (uint i = first;;) {
                 shared[STAGE(i)] = RESULT(a, b);
                 $place
                 if (++i >= last) break;
@@ -114,7 +118,7 @@ void row_scan(OPERANDS, __global const state* restrict totals, __global STORAGE*
         if (begin) BEHIND(carry, all)
         carry = all;
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (size_t i = item; i < count; i += GROUP) {
+        for (uint i = item; i < count; i += GROUP) {
             STORE(shared[STAGE(i)], out, (size_t)(origin + (long)i * step));
             $index_of_place
         }

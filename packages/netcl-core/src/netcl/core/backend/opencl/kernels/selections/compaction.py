@@ -18,7 +18,7 @@ __all__ = ["nonzero", "runs"]
 
 _GROUP = 256  # work-items at most that list a chunk together, unless the device is a CPU
 _EACH = 16  # elements of each at a time
-_CHUNKS_OF_UNIT = 16  # chunks for each compute unit
+_CHUNKS_OF_UNIT = 8  # chunks for each compute unit
 
 
 class _Chunks(NamedTuple):
@@ -53,11 +53,10 @@ def _listed(engine: Any, name: str, x: TensorData, *dtypes: str) -> list[TensorD
     size, local = (chunks.number * chunks.group,), (chunks.group,)
     counts = engine.empty((chunks.number,), "int64")
     engine.launch(text, "count_true", size, local, [x, counts, *sizes])
-    ends = np.cumsum(engine.read(counts))
-    found = [engine.empty((int(ends[-1]),), dtype) for dtype in dtypes]
-    if ends[-1]:
-        starts = engine.tensor(np.concatenate(([0], ends[:-1])), "int64")
-        engine.launch(text, "list_true", size, local, [x, starts, *found, *sizes])
+    count = int(engine.read(counts).sum())
+    found = [engine.empty((count,), dtype) for dtype in dtypes]
+    if count:
+        engine.launch(text, "list_true", size, local, [x, counts, *found, *sizes])
     return found
 
 

@@ -4,7 +4,8 @@
 $keys
 
 #define SOURCE __global const STORAGE* restrict x
-#define HOLDS(i) ((i) == 0 || key_of(LOAD(x, i)) != key_of(LOAD(x, (i) - 1)) || LOAD(x, i) != LOAD(x, i))
+#define HOLDS(i) \
+    (((i) == 0) | (key_of(LOAD(x, i)) != key_of(LOAD(x, max((long)(i) - 1, 0L)))) | (LOAD(x, i) != LOAD(x, i)))
 #define TARGET __global STORAGE* restrict values, __global long* restrict starts
 #define LIST(i, at) STORE(LOAD(x, i), values, at); starts[at] = (i);
 

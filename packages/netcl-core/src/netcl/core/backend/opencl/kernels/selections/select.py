@@ -23,7 +23,9 @@ _SHORTEST = 256  # elements that are worth a chunk
 _DIGITS = 256  # and work-items that select from a row together elsewhere
 _LARGE_GROUP, _FOR_LARGE_GROUP = 1024, 1 << 14  # those of a row with so many elements
 _LEAST_ROW = 257  # elements of a row from which on they do
-_LONGEST_ROW = 1 << 17  # elements of few rows up to which they do
+_LONGEST_ROW = 1 << 17  # elements of few rows up to which they do for one position
+_WORTH_CHUNKS = 1 << 14  # elements of a row that is worth several groups, if rows are few
+_CHUNK, _CHUNKS_EACH = 1 << 12, 2  # elements of a group at least then, and groups for each compute unit
 _INDEXED = (1 << 32) - 1 - _DIGITS  # elements of any row
 _WORTH = 1 << 11  # the length of rows from which on this is faster than sorting them
 _FEW = 16  # elements that a work-item of a CPU keeps in order while it goes along a row
@@ -54,35 +56,56 @@ def are_short(rows: int, extent: int, device: Traits) -> bool:
     return device.is_cpu and extent <= _LONGEST and rows >= _UNITS
 
 
-def selects_rows(rows: int, extent: int, wanted: int, device: Traits) -> bool:
-    """True if a work-group for each row is faster than the alternatives."""
+def selects_rows(extent: int, wanted: int, device: Traits) -> bool:
+    """True if work-groups for rows, or for chunks of them, are faster than the alternatives."""
     if device.is_cpu or device.group < _DIGITS or wanted > min(_DIGITS, extent // 4):
         return False
-    return _LEAST_ROW <= extent <= (_LONGEST_ROW if rows < device.units else _INDEXED)
+    return _LEAST_ROW <= extent <= _INDEXED
+
+
+def selects_whole_rows(rows: int, extent: int, device: Traits) -> bool:
+    """True if a work-group for each row is faster than the alternatives for one position."""
+    return selects_rows(extent, 1, device) and (extent <= _LONGEST_ROW or rows >= device.units)
 
 
 def first_of_rows(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
-    """The same as ``few``, by a work-group for each row."""
-    shape = (*x.shape[:-1], wanted)
+    """The same as ``few``, by a work-group for each row; few long rows are cut in chunks, among whose first elements
+    those of the row are selected.
+    """
+    rows, extent = prod(x.shape[:-1]), x.shape[-1]
+    groups = -(-_CHUNKS_EACH * traits(engine).units // rows)
+    chunks = 1 if extent < _WORTH_CHUNKS else max(1, min(groups, extent // max(_CHUNK, 32 * wanted)))
+    values, indices = _first_of_chunks(engine, x, (), chunks, wanted, descending)
+    return _first_of_chunks(engine, values, (indices,), 1, wanted, descending) if chunks > 1 else (values, indices)
+
+
+def _first_of_chunks(
+    engine: Any, x: TensorData, names: tuple[TensorData, ...], chunks: int, wanted: int, descending: bool
+) -> tuple[TensorData, TensorData]:
+    """The first ``wanted`` of each of ``chunks`` of a row, and their positions in the row, or the ``names`` there."""
+    shape = (*x.shape[:-1], chunks * wanted)
     values, indices = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
-    _group_by_row(engine, "first_of_rows", x, wanted, descending, values, indices)
+    _group_by_row(engine, "first_of_rows", x, chunks, wanted, descending, *names, values, indices)
     return values, indices
 
 
 def kth_of_rows(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     """The same as ``kth``, by a work-group for each row."""
     indices: TensorData = engine.empty(positions.shape, "int64")
-    _group_by_row(engine, "kth_of_rows", x, 1, False, positions, indices)
+    _group_by_row(engine, "kth_of_rows", x, 1, 1, False, positions, indices)
     return indices
 
 
-def _group_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending: bool, *buffers: TensorData) -> None:
-    rows, extent = prod(x.shape[:-1]), x.shape[-1]
+def _group_by_row(
+    engine: Any, kernel: str, x: TensorData, chunks: int, wanted: int, descending: bool, *buffers: TensorData
+) -> None:
+    groups, extent = prod(x.shape[:-1]) * chunks, -(-x.shape[-1] // chunks)
     group = _LARGE_GROUP if extent >= _FOR_LARGE_GROUP and traits(engine).group >= _LARGE_GROUP else _DIGITS
-    argument = struct(extent, wanted, -1 if descending else 0)
+    argument = struct(x.shape[-1], chunks, wanted, -1 if descending else 0)
     each = 8 if extent >= 8 * group else 1
-    text = _program(x.dtype, ("group_sums", "select_rows"), ("GROUP", group), ("EACH", each))
-    engine.launch(text, kernel, (rows * group,), (group,), [x, *buffers, argument])
+    defines = (("GROUP", group), ("EACH", each), *((("NAMED", 1),) if len(buffers) == 3 else ()))
+    text = _program(x.dtype, ("group_sums", "select_rows"), *defines)
+    engine.launch(text, kernel, (groups * group,), (group,), [x, *buffers, argument])
 
 
 def kth_of_row(engine: Any, x: TensorData, positions: TensorData) -> TensorData:

@@ -2,14 +2,24 @@
 // keys, sorted (`first_of_rows`), or the position of the one at a given place of that order (`kth_of_rows`).
 //
 // Of equal keys the first positions are wanted: where not all of them are, the digits of positions are selected like those of keys.
+// A long row may be cut in `chunks`, of which each gives its first elements, and positions in the row. With NAMED elements their
+// names are given in place of positions.
 // The chosen are collected in any order, as a place is the number of chosen elements before it.
 
 $keys
 
 typedef struct {
-    long extent, wanted;
+    long extent, chunks, wanted;
     ulong flip;
 } row_selecting;
+
+#ifdef NAMED
+#define NAMES __global const long* restrict names,
+#define NAME(at, place) names[at]
+#else
+#define NAMES
+#define NAME(at, place) (place)
+#endif
 
 #define DIGITS 256  // of eight bits; GROUP is as large or larger
 #define KEY_AT(i) ((key_of(LOAD(x, row + (i))) ^ g.flip) & KEY_MASK)
@@ -43,8 +53,9 @@ typedef struct {
 // Selects `last_key`, and the position `last` of the last of its equals that is wanted. In two steps, as a shift by 64 is none.
 #define SELECT(ALL_EQUALS_DO) \
     __local uint found[2 * GROUP], chosen_digit[3]; \
-    const uint item = get_local_id(0), extent = g.extent; \
-    const long row = get_group_id(0) * g.extent; \
+    const uint item = get_local_id(0), chunk = get_group_id(0) % g.chunks, start = chunk * g.extent / g.chunks; \
+    const uint extent = (chunk + 1) * g.extent / g.chunks - start; \
+    const long row = get_group_id(0) / g.chunks * g.extent + start; \
     ulong last_key = 0; \
     uint last = 0, equal = 0; \
     int shift = KEY_MASK > 0xffffffffUL ? 56 : 24; \
@@ -74,7 +85,7 @@ void kth_of_rows(__global const STORAGE* restrict x, __global const long* restri
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void first_of_rows(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
+void first_of_rows(__global const STORAGE* restrict x, NAMES __global STORAGE* restrict values, __global long* restrict indices,
                    const row_selecting g) {
     __local ulong keys[DIGITS];
     __local uint places[DIGITS], taken;
@@ -98,5 +109,5 @@ void first_of_rows(__global const STORAGE* restrict x, __global STORAGE* restric
     for (uint j = 0; j < (uint)g.wanted; j++) before += keys[j] < key || (keys[j] == key && places[j] < place);
     const long to = get_group_id(0) * g.wanted + before;
     STORE(LOAD(x, row + place), values, to);
-    indices[to] = place;
+    indices[to] = NAME(row + place, start + place);
 }

@@ -21,6 +21,7 @@ from netcl.core.backend.opencl.kernels.selections.select import (
     kth_of_row,
     kth_of_rows,
     selects_rows,
+    selects_whole_rows,
     worth,
 )
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
@@ -93,7 +94,7 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
     device = traits(engine)
     if are_few(prod(lead), extent, kept, device):
         return few(engine, x, kept, descending)
-    if selects_rows(prod(lead), extent, kept, device):
+    if selects_rows(extent, kept, device):
         return first_of_rows(engine, x, kept, descending)
     if kept == extent and _on_host(engine, x, device):
         ordered, positions_of = sorted_rows(engine.read(x), x.dtype, descending)
@@ -207,7 +208,7 @@ def _unstable(engine: Any, x: TensorData) -> TensorData:
 def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     if are_short(positions.size, x.shape[-1], traits(engine)):
         return kth_of_row(engine, x, positions)
-    if selects_rows(positions.size, x.shape[-1], 1, traits(engine)) and positions.size:
+    if positions.size and selects_whole_rows(positions.size, x.shape[-1], traits(engine)):
         return kth_of_rows(engine, x, positions)
     if worth(x.shape[-1], 0) and positions.size:
         return kth(engine, x, positions)
