@@ -17,6 +17,7 @@ from netcl.core.backend.opencl.queue import event_free
 from netcl.core.device import manager
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, UnsupportedError
 from netcl.core.ops_table import dispatch
+from netcl.ops.norm import batch_norm_training
 from netcl.runtime.capture import capture
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
@@ -214,3 +215,26 @@ def eight_threads(queue, launches):
 
 def test_eight_threads_launch_one_op_a_hundred_thousand_times(queue):
     assert not eight_threads(queue, 100_000)
+
+
+def test_several_results_are_warm(queue):
+    x = Tensor.from_host(queue, np.arange(48, dtype=np.float32).reshape(4, 3, 4))
+    runs = [[result.to_host() for result in batch_norm_training(x, None, None, eps=1e-3)] for _ in range(3)]
+    assert warm_calls(batch_norm_training.row)
+    for again in runs[1:]:
+        assert all(one.tobytes() == other.tobytes() for one, other in zip(runs[0], again))
+    assert [result.shape for result in runs[2]] == [(4, 3, 4), (1, 3, 1), (1, 3, 1)]
+
+
+def test_attributes_are_keys_by_value_from_the_second_time_on(x):
+    square = ops.reshape(x, (4, 4))
+    for _ in range(3):
+        assert np.array_equal(ops.sum(square, (0, 1), keepdims=True).to_host(), [[136.0]])
+    before = len(warm_calls(ops.leaky_relu.row))
+    for slope in (0.0, -0.0, math.nan, 0.0625):
+        ops.leaky_relu(x, slope)
+    assert len(warm_calls(ops.leaky_relu.row)) == before + 3  # seen once: NaN is no key, the zeros are two
+    negative = ops.neg(x)
+    for _ in range(3):
+        signs = [np.signbit(ops.leaky_relu(negative, slope).to_host()).any() for slope in (0.0, -0.0)]
+        assert signs == [True, False]

@@ -11,7 +11,7 @@ from netcl.autograd.levels import LEVELS
 from netcl.autograd.mode import state
 from netcl.autograd.rules import record_call
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, execute
+from netcl.core.dispatch import OpRow
 from netcl.core.tensor.gradients import mark_recorded
 
 if TYPE_CHECKING or "programs" in LEVELS:
@@ -84,11 +84,8 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
         return type(result)(*outputs) if hasattr(result, "_fields") else outputs
     ready = bound(row, args, kwargs)
     single = ready.program.single
-    if next is execute and len(ready.program.outputs) > 1:
-        results = ready.run()  # without binding again: there is no warm call
-    else:
-        result = next(row, args, kwargs)
-        results = (result,) if single else result
+    result = next(row, args, kwargs)
+    results = (result,) if single else result
     return _outputs(step_of(ready, results), results, not single)
 
 

@@ -105,7 +105,7 @@ class Fused(Program):
         if self.warm and self.warm[0] is not None:
             result = self.warm[0](self._arguments(inputs, scalars))
             if result is not None:
-                return (result,)
+                return result if isinstance(result, tuple) else (result,)
         results = Bound(self, inputs, dict(scalars)).run()
         if not self.warm:
             make = None if self.relaxed else getattr(inputs[0].engine, "warm_call", None)

@@ -18,10 +18,11 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, OutOfMemoryError, shorten_traceback
 from netcl.core.grad_mode import state
+from netcl.core.ops_table.call_key import call_key
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
-from netcl.core.ops_table.products import PRODUCTS, STATIC, product_key, warm_product
+from netcl.core.ops_table.products import PRODUCTS, product_key, warm_product
 from netcl.core.ops_table.program import (
     Bound,
     Program,
@@ -304,8 +305,8 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     except (DTypeError, OutOfMemoryError) as error:
         _say_where(error, row, args, kwargs)
         raise
-    if key is not None and again is None:
-        keep_warm_call(key, row, ready, args)
+    if key is not None and (again is None or again is _once):
+        keep_warm_call(key, row, ready, args, again)
     return results[0] if ready.program.single else results
 
 
@@ -331,43 +332,23 @@ def _execute_computed(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any])
     return result
 
 
-def call_key(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The key of a call in ``warm_calls``: all that its program depends on. None if a call cannot be looked up."""
-    if len(args) == 2 and not kwargs:
-        a, b = args
-        if isinstance(a, TensorData) and isinstance(b, TensorData):
-            return row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype
-    count = len(row.operands)
-    if len(args) < count:
-        return None
-    key: list[Any] = [row]
-    for value in args[:count]:
-        if isinstance(value, TensorData):
-            key += (value.engine, value.shape, value.dtype)
-        elif type(value) is float or type(value) is int:
-            key.append(type(value))
-        else:
-            return None
-    # Attributes: floats are launch scalars, and True and 1 are the same key.
-    for value in args[count:]:
-        if type(value) not in STATIC:
-            return None
-        key += (type(value), value)
-    for name, value in kwargs.items():
-        if type(value) not in STATIC:
-            return None
-        key += (name, type(value), value)
-    return tuple(key)
-
-
-def keep_warm_call(key: Any, row: OpRow, ready: Bound, args: tuple[Any, ...]) -> None:
-    """Keeps the warm call of what ``ready`` has just computed, if its engine has a method ``warm_call``."""
+def keep_warm_call(key: Any, row: OpRow, ready: Bound, args: tuple[Any, ...], again: Any) -> None:
+    """Keeps the warm call of what ``ready`` has just computed for the second time, if its engine has a method
+    ``warm_call``: attributes may differ from call to call.
+    """
     if row.name not in TABLE or not row.leading:  # a program of its own is not called again
         return
     if len(warm_calls) >= _MOST_WARM_CALLS:
         warm_calls.clear()
+    if again is None:
+        warm_calls[key] = _once
+        return
     make = getattr(ready.inputs[0].engine, "warm_call", None)
     warm_calls[key] = (make and make(ready.program, args[: len(row.operands)], ready.scalars)) or _never
+
+
+def _once(args: tuple[Any, ...]) -> None:
+    """The warm call of what has been computed once."""
 
 
 def _never(args: tuple[Any, ...]) -> None:

@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from netcl.core.ops_table.call_key import key_of_values
 from netcl.core.ops_table.table import OpRow
 from netcl.core.tensor.data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.backend.product import Product
 
-__all__ = ["PRODUCTS", "STATIC", "product_key", "warm_product"]
+__all__ = ["PRODUCTS", "product_key", "warm_product"]
 
 # By row, the function that describes the product that a call is; it returns None for a call that is none.
 PRODUCTS: dict[OpRow, Callable[..., Product | None]] = {}
-
-STATIC = frozenset((int, bool, str, type(None)))  # types of attributes that are part of a key by value
 
 
 def product_key(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The key of a call of a row of ``PRODUCTS``; None if it cannot be looked up."""
     key: list[Any] = [row]
-    for value in args:
-        if isinstance(value, TensorData):
-            key += (value.engine, value.shape, value.dtype)
-        elif type(value) in STATIC:
-            key += (type(value), value)
-        else:
-            return None
-    for name, value in kwargs.items():
-        if type(value) not in STATIC:
-            return None
-        key += (name, type(value), value)
-    return tuple(key)
+    tensors = next((count for count, value in enumerate(args) if not isinstance(value, TensorData)), len(args))
+    for value in args[:tensors]:
+        key += (value.engine, value.shape, value.dtype)
+    return key_of_values(key, args[tensors:], kwargs)
 
 
 def warm_product(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], result: TensorData) -> Any:

@@ -15,6 +15,7 @@ from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes, reduced_axes
+from netcl.core.ops_table.call_key import call_key
 from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.tensor import size
@@ -92,10 +93,28 @@ def set_shape(tensor: Any, shape: Shape) -> None:
 
 _programs: dict[Any, Program] = {}
 _PROGRAMS_MAX = 8192
+# By key of a call without numbers among the operands: its program, the places of its tensors, and its scalars.
+_bindings: dict[Any, tuple[Program, tuple[int, ...], dict[str, float | int]]] = {}
 
 
 def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
     """The program of an expression row for these arguments, with its tensors and scalars; checks shapes and places."""
+    key = call_key(row, args, kwargs) if row.leading else None
+    known = _bindings.get(key)
+    if known is not None:
+        program, places, scalars = known
+        return Bound(program, tuple([args[place] for place in places]), scalars)
+    ready = _bind(row, args, kwargs)
+    places = tuple(place for place, value in enumerate(args) if isinstance(value, TensorData))
+    numbers = any(type(value) in _NUMBERS for value in args[: len(row.operands)])
+    if key is not None and not numbers:
+        if len(_bindings) >= _PROGRAMS_MAX:
+            _bindings.clear()
+        _bindings[key] = ready.program, places, ready.scalars
+    return ready
+
+
+def _bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
     operands, attributes = _arguments(row, args, kwargs)
     for position, value in enumerate(operands):
         if not (isinstance(value, TensorData) or value is None or type(value) in _NUMBERS):

@@ -1,8 +1,8 @@
-"""The warm call of an op: one kernel into one fresh output, in as few steps as Python allows.
+"""The warm call of an op: one kernel into one fresh output, in as few steps as Python allows, or several.
 
 An op's first run finds its program, its plan and its launch; ``warm_call`` keeps what came of it, so that a later run
-on tensors of the same shapes and dtypes takes an output from the pool, sets the buffers and enqueues. Ops that take
-more than one launch, or raise a flag, have no warm call.
+on tensors of the same shapes and dtypes takes an output from the pool, sets the buffers and enqueues. Ops that raise a
+flag have no warm call.
 
 On 16 elements (Intel's CPU runtime, two cores of a Zen 4 EPYC) a call takes 3.5 microseconds, of which the enqueue is
 1.4, and took 11 without this file: ``benchmarks/core.py`` measures it. That is why the warm call is one function that
@@ -64,12 +64,16 @@ def warm_call(
     places = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
     key = (program.outputs, tuple([args[position].shape for position in places]), program.shapes)
     ready = engine.plans.get(key)
-    if ready is None or len(ready.launches) != 1 or len(program.outputs) != 1 or ready.plan.temporaries:
-        return None
-    launch: Launch = ready.launches[0].launch
-    if launch.flag or len(launch.outputs) != 1:
+    if ready is None or ready.empty or any(one.launch.flag for one in ready.launches):
         return None
     given = {f"v{position}": position for position, value in enumerate(args) if position not in places}
+    if len(ready.launches) != 1 or len(program.outputs) != 1:
+        return (
+            None
+            if any(args[position] is not None for position in given.values())
+            else _several(engine, program, ready, places, scalars)
+        )
+    launch: Launch = ready.launches[0].launch
     first = len(launch.inputs) + 1 + len(launch.numbers)
     numbers = [
         (index, given[name], _pack(dtype)) for index, (name, dtype) in enumerate(launch.scalars, first) if name in given
@@ -78,6 +82,41 @@ def warm_call(
     tensors = [(index, places[slot]) for index, slot in enumerate(launch.inputs)]
     shape, dtype = program.finals[0], program.outputs[0].dtype
     return one_launch(engine, prepared, shape, dtype, tensors, len(launch.inputs), numbers)
+
+
+def _several(
+    engine: QueueContext, program: Program, ready: Any, places: Sequence[int], scalars: Mapping[str, float | int]
+) -> Callable[[Sequence[Any]], Any]:
+    """The warm call of what takes several launches or has several results, over tensors at ``places``."""
+    launcher, state, override_pools, empty = engine.launcher, engine.launcher.state, engine.override_pools, engine.empty
+    launches = [(one.prepare(scalars), (*one.launch.inputs, *one.launch.outputs)) for one in ready.launches]
+    made = [(shape, output.dtype) for shape, output in zip(program.finals, program.outputs)]
+    temporaries = ready.plan.temporaries
+    single = len(made) == 1
+
+    def warm(args: Sequence[Any]) -> Any:
+        """The result for ``args``, or a tuple of several; None during capture and profiling, and with an overriding
+        pool.
+        """
+        if health.closed or state.lost is not None:
+            launcher.check()
+        recording = launcher.recording
+        if recording is not None and recording.thread == get_ident():
+            return None
+        if launcher.sink is not None or override_pools:
+            return None
+        try:
+            results = [empty(shape, dtype) for shape, dtype in made]
+            tensors = [args[place] for place in places]
+            tensors += results
+            tensors += [empty(shape, dtype) for shape, dtype in temporaries]
+        except OutOfMemoryError:  # the long way says of which op
+            return None
+        for prepared, slots in launches:
+            prepared(*[tensors[slot] for slot in slots])
+        return results[0] if single else tuple(results)
+
+    return warm
 
 
 _new_tensor = Tensor.__new__
