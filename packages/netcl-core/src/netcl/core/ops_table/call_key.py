@@ -1,4 +1,4 @@
-"""The keys under which calls of op rows are looked up: equal for calls that one program, and one launch, serve."""
+"""The keys under which calls of rows are looked up: equal for calls that one program, and one launch, serve."""
 
 from __future__ import annotations
 
@@ -34,6 +34,18 @@ def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
         else:
             return None
     return key_of_values(key, args[count:], kwargs)
+
+
+def program_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The same for a call of a row of ``program_row``: tensors and the values of its launch scalars."""
+    if kwargs.keys() != {"scalars"}:
+        return None
+    key: list[Any] = [row]
+    for value in args:
+        if not isinstance(value, TensorData):
+            return None
+        key += (value.engine, value.shape, value.dtype)
+    return key_of_values(key, tuple(kwargs["scalars"].values()), {})
 
 
 def key_of_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, OutOfMemoryError, shorten_traceback
 from netcl.core.grad_mode import state
-from netcl.core.ops_table.call_key import call_key
+from netcl.core.ops_table.call_key import call_key, program_key
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
@@ -290,7 +290,9 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The innermost of the stack: computes the op, on plain tensors, and records nothing."""
     if row.expression is None:
         return _execute_computed(row, args, kwargs)
-    key = None if _pooled else call_key(row, args, kwargs)
+    key = None
+    if not _pooled:
+        key = call_key(row, args, kwargs) if row.name in TABLE else program_key(row, args, kwargs)
     again = warm_calls.get(key)
     if again is not None:
         result = again(args)
@@ -336,7 +338,7 @@ def keep_warm_call(key: Any, row: OpRow, ready: Bound, args: tuple[Any, ...], ag
     """Keeps the warm call of what ``ready`` has just computed for the second time, if its engine has a method
     ``warm_call``: attributes may differ from call to call.
     """
-    if row.name not in TABLE or not row.leading:  # a program of its own is not called again
+    if not row.leading or ready.program.relaxed:
         return
     if len(warm_calls) >= _MOST_WARM_CALLS:
         warm_calls.clear()
@@ -344,7 +346,8 @@ def keep_warm_call(key: Any, row: OpRow, ready: Bound, args: tuple[Any, ...], ag
         warm_calls[key] = _once
         return
     make = getattr(ready.inputs[0].engine, "warm_call", None)
-    warm_calls[key] = (make and make(ready.program, args[: len(row.operands)], ready.scalars)) or _never
+    operands = args[: len(row.operands)] if row.name in TABLE else args
+    warm_calls[key] = (make and make(ready.program, operands, ready.scalars)) or _never
 
 
 def _once(args: tuple[Any, ...]) -> None:

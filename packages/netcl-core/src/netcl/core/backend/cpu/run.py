@@ -93,7 +93,8 @@ def warm_call(
         return None
     positions = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
     ready = prepared(program.outputs, tuple([args[position].shape for position in positions]), program.shapes)
-    given = [(f"v{position}", position) for position in range(len(args)) if f"v{position}" in scalars]
+    numbers_at = (position for position in range(len(args)) if position not in positions)
+    given = [(f"v{position}", position) for position in numbers_at if f"v{position}" in scalars]
     fixed = {name: value for name, value in scalars.items() if name not in dict(given)}
     ((shape, dtype),) = ready.results
     evaluate, space, final, stored, failed = (
