@@ -209,7 +209,7 @@ def _moves() -> Instances:
     for dtype in ("uint8", "float16", "float32", "float64"):
         for size in (1, 2, 4, 8):
             for kernel in ("copy", "copy_tiles"):
-                yield f"copy/{kernel}_{size}", partial(copy._program, kernel, size, 0)
+                yield f"copy/{kernel}_{size}", partial(copy._program, kernel, size, group=128)
             for dims in range(1, 7):
                 yield f"copy/copy_elements_{2 * size}_{dims}", partial(copy._program, "copy_elements", 2 * size, dims)
                 yield (

@@ -32,6 +32,8 @@ static inline element pixel_or_zero(__global const element* other, const int cha
 }
 #endif
 
+#define LOADS (PIXELS * CHANNELS / ITEMS)  // of a work-item
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void unit_operands(__global const element* restrict source, __global const element* restrict other, __global element* restrict out,
                    const int images, const int channels, const int high, const int wide, const int rows, const int columns,
@@ -46,8 +48,9 @@ void unit_operands(__global const element* restrict source, __global const eleme
         const bool inside = pixel < count && y >= 0 && x >= 0 && y % spread == 0 && x % spread == 0 && y / spread < high && x / spread < wide;
         const long plane = (long)high * wide;
         __global const element* from = source + (n * channels + channel) * plane + (inside ? y / spread * wide + x / spread : 0);
-        for (int c = item / PIXELS; c < CHANNELS; c += ITEMS / PIXELS)
-            square[item % PIXELS][c] = inside && channel + c < channels ? from[c * plane] : (element)0;
+        element loaded[LOADS];  // all under way before the first is stored
+        for (int k = 0; k < LOADS; k++) loaded[k] = from[min(item / PIXELS + k * (ITEMS / PIXELS), channels - 1 - channel) * plane];
+        for (int k = 0; k < LOADS; k++) square[item % PIXELS][item / PIXELS + k * (ITEMS / PIXELS)] = inside ? loaded[k] : (element)0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (past < 0) {
@@ -59,6 +62,9 @@ void unit_operands(__global const element* restrict source, __global const eleme
     } else {
         const int parts = (length + ITEMS * EACH - 1) / (ITEMS * EACH), row = past / parts, start = past % parts * (ITEMS * EACH) + item;
         __global element* to = out + begin + (long)row * length;
-        for (int at = start; at < min(length, start + ITEMS * EACH); at += ITEMS) to[at] = OTHER_ELEMENT(row, at);
+        element loaded[EACH];
+        for (int k = 0; k < EACH; k++) loaded[k] = OTHER_ELEMENT(row, min(start + k * ITEMS, length - 1));
+        for (int k = 0; k < EACH; k++)
+            if (start + k * ITEMS < length) to[start + k * ITEMS] = loaded[k];
     }
 }

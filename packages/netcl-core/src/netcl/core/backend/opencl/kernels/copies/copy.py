@@ -48,11 +48,13 @@ def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Se
 
 
 @lru_cache(maxsize=32)
-def _program(kernel: str, size: int, dims: int) -> str:
-    """The text of a kernel for elements of ``size`` bytes; of ``dims`` dimensions if that matters."""
+def _program(kernel: str, size: int, dims: int = 0, group: int = 0) -> str:
+    """The text of a kernel for elements of ``size`` bytes; for ``dims`` dimensions, and groups of ``group`` work-items,
+    if that matters.
+    """
     if dims:
         return templates.source(("elements", "division", kernel), (("BYTES", size), ("DIMS", dims), ("EACH", _EACH)))
-    own = (("TILE", _SHARED),) if kernel == "copy_tiles" else ()
+    own = (("TILE", _SHARED), ("GROUP", group)) if kernel == "copy_tiles" else ()
     text = templates.source(("elements", "copy_block", kernel), (("BYTES", size), *own))
     return f"{STREAM}\n{text}" if kernel == "copy" else text
 
@@ -102,9 +104,9 @@ def _launches(
     if shared:
         group = min(_GROUP, device.group)
         sizes = tuple((tiles * group, argument) for argument in arguments)
-        return _program("copy_tiles", size, 0), "copy_tiles", group, sizes
+        return _program("copy_tiles", size, group=group), "copy_tiles", group, sizes
     alone = 1 if device.is_cpu else None
-    return _program("copy", size, 0), "copy", alone, tuple((-(-tiles // block), argument) for argument in arguments)
+    return _program("copy", size), "copy", alone, tuple((-(-tiles // block), argument) for argument in arguments)
 
 
 def _arguments(

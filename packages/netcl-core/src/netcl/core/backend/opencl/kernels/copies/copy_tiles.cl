@@ -1,5 +1,8 @@
 // Transposing copy of a block for groups with local memory: a group copies one tile of TILE x TILE whose rows in the result are
-// along the columns of the source, reading along the one and writing along the other.
+// along the columns of the source, reading along the one and writing along the other. All loads of a work-item are under way before
+// the first is stored.
+#define EACH ((TILE * TILE + GROUP - 1) / GROUP)
+
 __kernel void copy_tiles(__global const element* restrict source, __global element* restrict out, const copying g) {
     __local element square[TILE][TILE + 1];  // a column more, so that neighbours of a column are in different banks
     const uint tile = get_group_id(0), across = g.counts[1], down = g.counts[0], band = tile / across;
@@ -18,13 +21,19 @@ __kernel void copy_tiles(__global const element* restrict source, __global eleme
     out += to;
     const long row_step = g.source_stride[4], column_step = g.source_stride[5];
     const long out_row_step = g.out_stride[4], out_column_step = g.out_stride[5];
-    for (int k = get_local_id(0); k < TILE * TILE; k += get_local_size(0)) {
-        const int r = k % TILE, c = k / TILE;
-        if (r < rows && c < columns) square[c][r] = source[r * row_step + c * column_step];
+    const int item = get_local_id(0);
+    element loaded[EACH];
+    for (int k = 0; k < EACH; k++) {
+        const int r = (item + k * GROUP) % TILE, c = (item + k * GROUP) / TILE;
+        loaded[k] = source[min(r, rows - 1) * row_step + min(c, columns - 1) * column_step];
+    }
+    for (int k = 0; k < EACH; k++) {
+        const int r = (item + k * GROUP) % TILE, c = (item + k * GROUP) / TILE;
+        if (TILE * TILE % GROUP == 0 || c < TILE) square[c][r] = loaded[k];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = get_local_id(0); k < TILE * TILE; k += get_local_size(0)) {
-        const int r = k / TILE, c = k % TILE;
+    for (int k = 0; k < EACH; k++) {
+        const int r = (item + k * GROUP) / TILE, c = (item + k * GROUP) % TILE;
         if (r < rows && c < columns) out[r * out_row_step + c * out_column_step] = square[c][r];
     }
 }

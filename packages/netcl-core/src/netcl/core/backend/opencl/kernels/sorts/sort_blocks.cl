@@ -34,9 +34,16 @@ void chunk_counts(SOURCE, __global int* restrict counts, const digits g) {
     CHUNK;
     for (uint d = item; d < RADIX; d += GROUP) found[d] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (long i = head + item; i < tail; i += GROUP) {
-        const element e = TAKEN(i);
-        atomic_inc(&found[DIGIT(e)]);
+    for (long begin = head + item; begin < tail; begin += ALL) {
+        uint digit[EIGHT];
+        $unroll
+        for (uint k = 0; k < EIGHT; k++) {
+            const element e = TAKEN(min(begin + k * GROUP, tail - 1));
+            digit[k] = DIGIT(e);
+        }
+        $unroll
+        for (uint k = 0; k < EIGHT; k++)
+            if (begin + k * GROUP < tail) atomic_inc(&found[digit[k]]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint d = item; d < RADIX; d += GROUP) counts[COUNT_OF(d)] = found[d];
@@ -68,7 +75,15 @@ void chunk_scatter(SOURCE, __global const int* restrict counts, __global const i
     for (uint d = item; d < RADIX; d += GROUP) base[d] = sums_of_counts[COUNT_OF(d)] - counts[COUNT_OF(d)];
     for (long begin = head; begin < tail; begin += ALL) {
         const uint count = min((long)ALL, tail - begin);
-        for (uint i = item; i < ALL; i += GROUP) shared[STAGE(i)] = i < count ? TAKEN(begin + i) : LAST;
+        element loaded[EIGHT];  // all under way before the first is stored
+        $unroll
+        for (uint k = 0; k < EIGHT; k++) loaded[k] = TAKEN(begin + min(item + k * GROUP, count - 1));
+        $unroll
+        for (uint k = 0; k < EIGHT; k++) {
+            const uint i = item + k * GROUP;
+            if (i < count) shared[STAGE(i)] = loaded[k];
+            else shared[STAGE(i)] = LAST;
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
         uint word[EIGHT], nibble[EIGHT];
         uchar before[EIGHT];
