@@ -13,6 +13,8 @@ from netcl.core.errors import CaptureError
 from netcl.core.ops_table import modes
 from netcl.runtime.capture import capture
 
+pytestmark = pytest.mark.level("capture")
+
 
 def test_a_step_without_gradients_is_another_one(handle: Any) -> None:
     x = Tensor.from_host(handle, np.ones(3, np.float32))

@@ -16,7 +16,6 @@ from netcl.core.device.health import launch_log
 from netcl.core.errors import KernelBuildError
 from netcl.core.lazy.deferred_gemm import DeferredContraction
 from netcl.core.testing import masked
-from netcl.profiling import profile
 
 pytestmark = pytest.mark.level("tracing")
 
@@ -187,10 +186,13 @@ def test_nothing_is_left_for_the_garbage_collector(handle):
         gc.enable()
 
 
+@pytest.mark.level("profiling")
 def test_the_gradients_of_batch_norm_share_their_sums(handle: Any) -> None:
     """Those by weight and bias are the reductions in that by x, so that one program returns all three."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy has no launches")
+    from netcl.profiling import profile
+
     with masked(handle, is_cpu=False, compute_units=1) as gpu, device(gpu):
         x = Tensor.ones((8, 3, 4, 4), requires_grad=True)
         weight, bias = (Tensor.ones((3,), requires_grad=True) for _ in range(2))

@@ -13,7 +13,6 @@ import netcl.autograd as ag
 from netcl import nn
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError, ShapeError
-from netcl.runtime.capture import capture
 
 
 class Block(nn.Module):
@@ -356,7 +355,10 @@ def test_activations_take_inplace_by_position() -> None:
     assert x.tolist() == [0.0, 2.0]
 
 
+@pytest.mark.level("capture")
 def test_walks_are_those_by_name_and_replays_see_each_change() -> None:
+    from netcl.runtime.capture import capture
+
     block = Block()
     block.again = block.body  # shared: counts once
     assert [id(m) for m in block.modules()] == [id(m) for _, m in block.named_modules()]
