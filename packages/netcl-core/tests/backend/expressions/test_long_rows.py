@@ -86,3 +86,14 @@ def test_a_mean_and_a_variance_are_as_exact_as_one_rounding(on_opencl: Any, offs
     )
     kernels = [one.name for one in seen.launches if one.kind == "kernel"]
     assert len(kernels) == (3 if width == 2048 else 5), kernels  # pieces of both in one launch, if these are equal
+
+
+def test_sums_of_long_columns_are_reduced_in_steps(on_opencl: Any) -> None:
+    values = (np.random.default_rng(0).standard_normal((70_000, 12)) + 3).astype(np.float32)
+    with masked(on_opencl, is_cpu=False, compute_units=64) as many, device(many):
+        x = Tensor.from_host(values)
+        with profile(many.queue) as seen:
+            found, largest = x.sum(0), x.amax(0)
+    assert [one.kind for one in seen.launches].count("kernel") == 6  # pieces, pieces of these, and the rest
+    np.testing.assert_allclose(found.numpy(), values.astype(np.float64).sum(0), 1e-7)
+    assert np.array_equal(largest.numpy(), values.max(0))

@@ -29,6 +29,7 @@ MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
 LONG_ITEM = 1 << 15  # elements of a CPU's work-item if there are many: balances the load of the cores
 STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with what they are made of
 PIECE = 1 << 14  # least elements of a piece of a large reduction, on devices with many cores half as many
+MANY_PIECES = 64  # pieces that are reduced in two launches where each work-item of a GPU walks along them
 LONG_ROW = 1 << 16  # elements of a row that is worth a second launch if all rows are too few to fill a GPU
 WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
 FLAT_GROUP = (
@@ -270,8 +271,9 @@ class _Planner:
         }
         return [node for node in pure if node not in covered or node in used_outside]
 
-    def pieces(self, stage: _Stage) -> bool:
-        """Plans a large reduction to few values as pieces and a second reduction; False where the stage is none.
+    def pieces(self, stage: _Stage, again: bool = False) -> bool:
+        """Plans a large reduction to few values as pieces and a second reduction, or on many cores ``again`` pieces, if
+        they are many; False where the stage is none.
 
         Squared deviations from a mean m are summed around the mean p of each piece, then around m: the sum over pieces
         of what each has, s, with the sum r of its deviations and its length n, is of s + (p - m) (2 r + n (p - m))
@@ -287,10 +289,11 @@ class _Planner:
             return False
         if any(set(axes) & {a for a, n in enumerate(shape) if n != 1} for shape in stage.shapes):
             return False
-        cut = self.cut_of(axes, kept, even=bool(squares))
+        cut = self.cut_again(axes, kept) if again else self.cut_of(axes, kept, even=bool(squares))
         if cut is None:
             return False
         split, parts, size = cut
+        block = 1 if again else BLOCK
         shape = tuple(parts if axis == split else n for axis, n in enumerate(kept))
         slots: dict[Expr, int] = {node: self.temporary(shape, node.dtype) for node in nodes}
         pieces: dict[Expr, Expr] = {node: node for node in nodes}
@@ -309,13 +312,14 @@ class _Planner:
             term = Load(slots[node], node.dtype) + away * (left + left + length * away)
             second[node] = reduce("sum", term, (split,))
         stage_of_pieces = _Stage(list(pieces.values()), [shape] * len(pieces), list(slots.values()))
-        self.kernel(stage_of_pieces, split=cut)
+        self.kernel(stage_of_pieces, cut, block)
         outer, self.space = (
             self.space,
             tuple(parts if a == split else 1 if a in axes else n for a, n in enumerate(self.space)),
         )
-        # Without plain additions of blocks: sums of pieces are large, and few.
-        self.kernel(_Stage(list(substitute_all(stage.outputs, second)), stage.shapes, stage.slots), block=1)
+        whole = _Stage(list(substitute_all(stage.outputs, second)), stage.shapes, stage.slots)
+        if not self.pieces(whole, again=True):
+            self.kernel(whole, block=1)  # without plain additions of blocks: sums of pieces are large, and few
         self.space = outer
         return True
 
@@ -335,6 +339,15 @@ class _Planner:
         fitting = next((n for n in wanted if extent % (n * whole) == 0), None)
         return None if fitting is None else (split, fitting, extent // fitting)
 
+    def cut_again(self, axes: Sequence[int], kept: Shape) -> tuple[int, int, int] | None:
+        """The same for the pieces themselves: None unless work-items of a GPU would walk many of them."""
+        (split,) = axes
+        extent = self.space[split]
+        if self.target.is_cpu or kept[-1] == 1 or extent < MANY_PIECES:
+            return None
+        size = math.isqrt(extent)
+        return split, _ceil(extent, size), size
+
     def parts(self, walked: int, results: Shape) -> int:
         """Into how many pieces a reduction of ``walked`` elements to each of ``results`` is best cut."""
         target, count, last = self.target, math.prod(results), results[-1] if results else 1
@@ -345,7 +358,7 @@ class _Planner:
         elif target.is_cpu:  # a work-item walks along columns, many at a time
             there, wanted, least = count // last * _ceil(last, STRIP), 4 * target.units, max(BLOCK, PIECE // last)
         else:
-            there, wanted, least = _ceil(count, target.width), 512 * target.units, BLOCK
+            there, wanted, least = _ceil(count, target.width), 1024 * target.units, BLOCK
         parts = min(_ceil(wanted, there), walked // least) if there < wanted else 1
         return max(parts, _ceil(walked, WHOLE))
 
