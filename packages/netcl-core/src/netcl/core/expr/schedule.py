@@ -178,10 +178,11 @@ class _Planner:
             return None
         if self.cut_of(axes, kept) is None:
             return None
-        first, rest, ready = _Stage([], [], []), _Stage([], [], []), {*nodes, *squares}
+        first, rest = _Stage([], [], []), _Stage([], [], [])
+        ready = dict.fromkeys((*nodes, *squares))  # in an order that a kernel's text may depend on
         replaced: dict[Expr, Expr] = {}
         for output, shape, slot in zip(stage.outputs, stage.shapes, stage.slots):
-            done = shape == kept and ready.issuperset(node for node in walk((output,)) if isinstance(node, Reduce))
+            done = shape == kept and all(node in ready for node in walk((output,)) if isinstance(node, Reduce))
             (first if done else rest).append(output, shape, slot)
             if done and output in ready:
                 self.shapes[slot] = shape
