@@ -13,7 +13,7 @@ from netcl.autograd.derive.problem import GradientProblem, Gradients, derived, t
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, substitute_all, walk
-from netcl.core.expr.statistics import standardized, widened
+from netcl.core.expr.statistics import standardized
 
 ClosedForm = Callable[[GradientProblem], Gradients]
 FromOutput = Callable[[Expr, Expr, Expr], Expr]
@@ -184,9 +184,9 @@ def standardize(problem: GradientProblem) -> Gradients:
     inner, factor, weight = core.value, core.scale, None
     for node in nodes:
         if isinstance(node, Load) and node.slot == 1 and axes_of(node, problem.present, {}) == space - set(axes):
-            scaled = core.value * widened(node)
-            if scaled in nodes:
-                inner, factor, weight = scaled, widened(node) * core.scale, node
+            wide = node if node.dtype in ("float32", "float64") else cast(node, "float32")
+            if (scaled := core.value * wide) in nodes:
+                inner, factor, weight = scaled, wide * core.scale, node
     fresh = Load(problem.end, inner.dtype)
     opened = substitute_all(outputs, {inner: fresh})
     by_inner, *others = vjp(
