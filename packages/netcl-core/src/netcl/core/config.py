@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import math
 import os
@@ -195,6 +194,8 @@ def _parse(variable: Variable, raw: str | None) -> Any:
 def _variable(name: str) -> Variable:
     variable = VARIABLES.get(name)
     if variable is None:
+        import difflib  # a misspelled name is rare
+
         close = difflib.get_close_matches(name.removeprefix("NETCL_"), VARIABLES, n=1, cutoff=0.0)
         raise ConfigError(f"netcl has no variable {name!r}; did you mean {close[0]!r}?", parameter=name)
     return variable

@@ -7,7 +7,6 @@ interceptors at work, and calls the kernel module itself if there are none.
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import threading
 from collections.abc import Callable, Sequence
@@ -63,15 +62,16 @@ class KernelModules:
 def forwarded(call: F, module: str) -> F:
     """The method of an engine for a call of the protocol: the function of its name in the kernel module ``module``."""
     name = call.__name__
-    signature = inspect.signature(call)
-    given = list(signature.parameters.values())[1:]
-    positional = [one.name for one in given if one.kind is one.POSITIONAL_OR_KEYWORD]
-    keyword = [one.name for one in given if one.kind is one.KEYWORD_ONLY]
-    plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    code = call.__code__  # inspect.signature takes a tenth of the time in which the first tensor is there
+    count = code.co_argcount
+    positional, keyword = code.co_varnames[1:count], code.co_varnames[count : count + code.co_kwonlyargcount]
+    defaults = dict(zip(reversed(positional), reversed(call.__defaults__ or ()))) | (call.__kwdefaults__ or {})
+    given = [*positional, *(["*"] if keyword else []), *keyword]
+    parameters = [f"{one}={defaults[one]!r}" if one in defaults else one for one in given]
     text = _TEXT.format(
         name=name,
         module=module,
-        parameters=str(inspect.Signature(plain))[1:-1],
+        parameters=", ".join(("self", *parameters)),
         args="".join(f"{one}, " for one in positional),
         kwargs="".join(f"{one}={one}, " for one in keyword),
         named="".join(f"{one!r}: {one}, " for one in keyword),

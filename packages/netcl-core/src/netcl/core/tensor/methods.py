@@ -1531,9 +1531,9 @@ def _as_function(method: _Method) -> _Method:
     def call(*args: Any, **kwargs: Any) -> Any:
         return method(kwargs.pop("input"), **kwargs) if not args and "input" in kwargs else method(*args, **kwargs)
 
-    first, *more = inspect.signature(method).parameters.values()
-    signature = inspect.signature(method).replace(parameters=[first.replace(name="input"), *more])
-    call.__signature__ = signature  # type: ignore[attr-defined]
+    signature = inspect.signature(method)
+    first, *more = signature.parameters.values()
+    call.__signature__ = signature.replace(parameters=[first.replace(name="input"), *more])  # type: ignore[attr-defined]
     return call
 
 
