@@ -68,6 +68,13 @@ def contiguous_strides(shape: Sequence[int]) -> Shape:
     return tuple(strides)
 
 
+def block_of(shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) -> tuple[Shape, int]:
+    """Returns the strides and the offset, in elements, of the block at starts + i * steps of a C-contiguous array."""
+    strides = contiguous_strides(shape)
+    offset = sum(start * stride for start, stride in zip(starts, strides))
+    return tuple(step * stride for step, stride in zip(steps, strides)), offset
+
+
 def collapse(space: Sequence[int], parts: Sequence[Sequence[bool]]) -> list[tuple[int, ...]]:
     """Groups adjacent axes that can be iterated as one: ``parts[axis]`` says what part an axis plays in each operand.
 

@@ -13,7 +13,7 @@ import numpy as np
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError
-from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
+from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor, views
 from netcl.core.tensor.views import Geometry, ViewStorage
@@ -275,15 +275,15 @@ def strided_scatter(
 def write_slice(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequence[int]) -> None:
     """Writes ``x`` into ``target`` at starts + i * steps; it is not an op of the table."""
     if x.size:
-        strides = contiguous_strides(target.shape)
+        strides, offset = block_of(target.shape, starts, steps)
         x.engine.copy(
             x,
             target,
             shape=x.shape,
             source_strides=contiguous_strides(x.shape),
             source_offset=0,
-            out_strides=tuple(step * stride for step, stride in zip(steps, strides)),
-            out_offset=builtins.sum(start * stride for start, stride in zip(starts, strides)),
+            out_strides=strides,
+            out_offset=offset,
         )
 
 

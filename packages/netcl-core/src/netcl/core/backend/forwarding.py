@@ -62,7 +62,7 @@ class KernelModules:
 def forwarded(call: F, module: str) -> F:
     """The method of an engine for a call of the protocol: the function of its name in the kernel module ``module``."""
     name = call.__name__
-    code = call.__code__  # inspect.signature takes a tenth of the time in which the first tensor is there
+    code = call.__code__  # read directly: this runs at import for each call, and inspect.signature is slow
     count = code.co_argcount
     positional, keyword = code.co_varnames[1:count], code.co_varnames[count : count + code.co_kwonlyargcount]
     defaults = dict(zip(reversed(positional), reversed(call.__defaults__ or ()))) | (call.__kwdefaults__ or {})

@@ -53,6 +53,11 @@ class Target:
     is_cpu: bool
     streams: bool = True
 
+    @property
+    def flat_group(self) -> int:
+        """The work-items of a group that shares nothing."""
+        return 1 if self.is_cpu else min(FLAT_GROUP, self.group)
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -412,7 +417,7 @@ class _Planner:
         in_vectors = bool(sizes) and (len(sizes) == 1 or sizes[-1] % self.target.width == 0)
         shares = bool(reduced) and not (cpu or columns)
         flat = len(groups) == 1 and not (reduced or cpu)
-        group = self.sharing(sizes, reduced, split) if shares else min(FLAT_GROUP, self.target.group) if flat else 1
+        group = self.sharing(sizes, reduced, split) if shares else self.target.flat_group if flat else 1
         layout = Layout(
             rank=len(groups),
             loads={order[slot]: axes_present(self.shapes[slot]) for slot in used},
@@ -440,7 +445,7 @@ class _Planner:
                 numbers=(*sizes, *numbers),
                 scalars=tuple((s.name, s.dtype) for s in scalars_of(written)),
                 items=items,
-                group=group if cpu or shares else min(FLAT_GROUP, self.target.group),
+                group=group if shares else self.target.flat_group,
             )
         )
 

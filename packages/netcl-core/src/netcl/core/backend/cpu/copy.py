@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array
-from netcl.core.layout import contiguous_strides
+from netcl.core.layout import block_of
 from netcl.core.tensor.host import to_storage
 
 if TYPE_CHECKING:
@@ -53,9 +53,8 @@ def scatter_block(
     out: TensorData = engine.empty(tuple(shape), x.dtype)
     fill(engine, out, value)
     if x.size:
-        strides = contiguous_strides(out.shape)
-        steps, offset = [step * n for step, n in zip(steps, strides)], sum(low * n for low, n in zip(starts, strides))
-        engine.launch(_copy, _view(out.array, x.shape, steps, offset), x.array)
+        strides, offset = block_of(out.shape, starts, steps)
+        engine.launch(_copy, _view(out.array, x.shape, strides, offset), x.array)
     return out
 
 

@@ -68,11 +68,9 @@ def warm_call(
         return None
     given = {f"v{position}": position for position, value in enumerate(args) if position not in places}
     if len(ready.launches) != 1 or len(program.outputs) != 1:
-        return (
-            None
-            if any(args[position] is not None for position in given.values())
-            else _several(engine, program, ready, places, scalars)
-        )
+        if any(args[position] is not None for position in given.values()):  # numbers, which differ from call to call
+            return None
+        return _several(engine, program, ready, places, scalars)
     launch: Launch = ready.launches[0].launch
     first = len(launch.inputs) + 1 + len(launch.numbers)
     numbers = [

@@ -27,7 +27,7 @@ from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
 from netcl.core.expr.rewrite import slots, walk
-from netcl.core.expr.schedule import FLAT_GROUP, LONG_ITEM, MIN_ITEM, PIECE, WIDE
+from netcl.core.expr.schedule import LONG_ITEM, MIN_ITEM, PIECE, WIDE
 from netcl.core.expr.scopes import Layout
 from netcl.core.layout import broadcast_shapes
 
@@ -200,7 +200,7 @@ def _elementwise(
         return None
     spaces, loads = flat
     target, lengths = engine.target, [prod(space) for space in spaces]
-    group = 1 if target.is_cpu else min(FLAT_GROUP, target.group)
+    group = target.flat_group
     layout = Layout(
         rank=1,
         loads=loads,

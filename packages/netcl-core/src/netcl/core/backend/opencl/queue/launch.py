@@ -334,12 +334,7 @@ class PreparedLaunch:
         kernel, set_arg, event_free = taken
         for position, buffer in zip(self._positions, buffers):
             if type(buffer) is not _Buffer:
-                storage = buffer._storage  # what follows repeats _buffer_of: an optimizer's launch has hundreds
-                allocation = storage.allocation
-                if storage.deferred is None and (allocation is None or allocation.buffer is not None):
-                    buffer = storage.buffer
-                else:
-                    buffer = _buffer_of(buffer, self.name, position)
+                buffer = _buffer_of(buffer, self.name, position)
             set_arg(position, buffer)
         launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers, event_free)
         self.kernels.append(taken)

@@ -15,7 +15,7 @@ from netcl.core.backend.opencl.templates import Traits, per_work_item, struct, t
 from netcl.core.dtypes import itemsize
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
-from netcl.core.layout import contiguous_strides
+from netcl.core.layout import block_of, contiguous_strides
 from netcl.core.tensor.host import to_storage
 
 if TYPE_CHECKING:
@@ -205,11 +205,10 @@ def scatter_block(
         return out
     fill(engine, out, value)
     if x.size:
-        strides = contiguous_strides(out.shape)
+        strides, offset = block_of(out.shape, starts, steps)
         copy(
             engine, x, out, shape=x.shape, source_strides=contiguous_strides(x.shape), source_offset=0,
-            out_strides=tuple(step * stride for step, stride in zip(steps, strides)),
-            out_offset=sum(start * stride for start, stride in zip(starts, strides)),
+            out_strides=strides, out_offset=offset,
         )  # fmt: skip
     return out
 
