@@ -150,6 +150,25 @@ def test_half_precision_is_rounded_where_the_call_rounds(handle: DeviceHandle) -
     np.testing.assert_array_equal(capture(step, x).replay(x).numpy(), step(x).numpy())
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_calls_in_half_precision_are_fused_with_the_bits_of_the_calls(handle: DeviceHandle, dtype: str) -> None:
+    """Elementwise calls, sums of rows and the epilogue of a product, each of which reads what the one before rounds."""
+    rng = np.random.default_rng(3)
+    x, w = (Tensor.from_host(rng.standard_normal(shape).astype(np.float32)) for shape in ((33, 40), (40, 24)))
+
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        product = ops.matmul(x.astype(dtype), w.astype(dtype))
+        scaled = ops.relu(ops.add(ops.mul(product, 1.3), 0.7))
+        shifted = ops.sub(ops.mul(scaled, scaled), 0.1)
+        return shifted, ops.sum(ops.mul(shifted.astype("float32"), 1.1), axis=-1)
+
+    captured = capture(step, x)
+    for got, want in zip(captured.replay(x), step(x)):
+        np.testing.assert_array_equal(got.astype("float32").numpy(), want.astype("float32").numpy())
+    # Two casts, which are one launch, the packing of rows, the product with the first calls, and the sums.
+    assert handle.backend == "cpu" or len(captured) <= 5
+
+
 def test_an_intermediate_value_that_is_kept_is_the_newest(handle: DeviceHandle) -> None:
     kept: list[Tensor] = []
 

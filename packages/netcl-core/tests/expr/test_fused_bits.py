@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from netcl.core import Tensor
 from netcl.core.expr import Expr, Load, apply, cast, evaluate, reduce, schedule
+from netcl.core.expr.nodes import rounded_to_dtype, stored
 from netcl.core.expr.prims import ULP
 
 UNIT = 2.0**-23  # an upper bound of one unit in the last place, relative to the value
@@ -140,3 +141,40 @@ def test_outputs_that_no_cache_holds(monkeypatch: pytest.MonkeyPatch, engine: An
             streamed = [engine.read(result) for result in engine.run(outputs, (a, b))]
         engine.plans.clear()
         assert all(np.array_equal(one, other) for one, other in zip(kept, streamed))
+
+
+def _floats() -> Any:
+    """Floats of all exponents, next to the numbers that half types have and between two of them, and special ones."""
+    rng = np.random.default_rng(1)
+    special = [0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.996, 65520, 6.1e-5, 2**-24, 2**-25, 2**-25 * 1.01]
+    with np.errstate(all="ignore"):
+        halves = np.arange(0, 1 << 16, 7, dtype=np.uint16).view(np.float16).astype(np.float32)
+        wide = (np.exp2(rng.uniform(-150, 128, 20001)) * rng.choice([-1, 1], 20001)).astype(np.float32)
+        between, above = (halves[:-1] + halves[1:]) / 2, np.nextafter(halves, np.float32(1))
+    cut = wide.view(np.uint32) & np.uint32(0xFFFF0000)
+    tie = cut | np.uint32(0x8000)
+    return np.concatenate(
+        [np.float32(special), halves, between, above, wide, *(x.view(np.float32) for x in (cut, tie))]
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_value_inside_of_a_kernel_is_rounded_as_by_a_store(engine: Any, dtype: str) -> None:
+    """In vectors and one by one, among numbers of any size; the sign of a NaN stays open."""
+    x = Tensor.from_host(_floats())
+    for length in (x.size, 3):
+        part = Tensor.from_host(x.numpy()[:length])
+        (inside,) = engine.run((cast(rounded_to_dtype(cast(Load(0, "float32"), dtype)), "float32"),), (part,))
+        outside = part.astype(dtype).astype("float32").numpy()
+        np.testing.assert_array_equal(inside.numpy(), outside)
+        known = ~np.isnan(outside)
+        assert (np.signbit(inside.numpy()) == np.signbit(outside))[known].all()
+
+
+def test_values_that_a_half_type_holds_are_not_rounded_again() -> None:
+    x = Load(0, "bfloat16")
+    for held in (x, -x, apply("maximum", x, 0.0), apply("where", x > 0.0, x, 0.0), stored(x * 2.0)):
+        assert stored(held) is held
+    for open_ in (x + x, apply("maximum", x, x * 2.0), apply("maximum", x, 0.3), cast(Load(0, "float32"), "bfloat16")):
+        assert stored(open_) is not open_
+    assert stored(Load(0, "float32") + 1.0) is Load(0, "float32") + 1.0

@@ -19,6 +19,12 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+#define RAW float
+#define RAWV float8
+#define WIDEN(v) (v)
+#define NARROW(x) (x)
+#define RAW_LOAD(p, i) LOAD((p), (i))
+#define RAW_STORE(x, p, i) STORE((x), (p), (i))
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
 // OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
@@ -92,14 +98,14 @@ typedef struct {
 // A work-item takes every `items`-th vector of tiles of its plane. Contraction of a*b+c into one rounding is allowed here.
 
 #if VECTOR == 16
-#define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]), LOAD(p, from[4]), \
-    LOAD(p, from[5]), LOAD(p, from[6]), LOAD(p, from[7]), LOAD(p, from[8]), LOAD(p, from[9]), LOAD(p, from[10]), \
-    LOAD(p, from[11]), LOAD(p, from[12]), LOAD(p, from[13]), LOAD(p, from[14]), LOAD(p, from[15]))
+#define GATHER(p) WIDEN((RAWV)(RAW_LOAD(p, from[0]), RAW_LOAD(p, from[1]), RAW_LOAD(p, from[2]), RAW_LOAD(p, from[3]), RAW_LOAD(p, from[4]), \
+    RAW_LOAD(p, from[5]), RAW_LOAD(p, from[6]), RAW_LOAD(p, from[7]), RAW_LOAD(p, from[8]), RAW_LOAD(p, from[9]), RAW_LOAD(p, from[10]), \
+    RAW_LOAD(p, from[11]), RAW_LOAD(p, from[12]), RAW_LOAD(p, from[13]), RAW_LOAD(p, from[14]), RAW_LOAD(p, from[15])))
 #elif VECTOR == 8
-#define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]), LOAD(p, from[4]), \
-    LOAD(p, from[5]), LOAD(p, from[6]), LOAD(p, from[7]))
+#define GATHER(p) WIDEN((RAWV)(RAW_LOAD(p, from[0]), RAW_LOAD(p, from[1]), RAW_LOAD(p, from[2]), RAW_LOAD(p, from[3]), RAW_LOAD(p, from[4]), \
+    RAW_LOAD(p, from[5]), RAW_LOAD(p, from[6]), RAW_LOAD(p, from[7])))
 #else
-#define GATHER(p) (REALV)(LOAD(p, from[0]), LOAD(p, from[1]), LOAD(p, from[2]), LOAD(p, from[3]))
+#define GATHER(p) WIDEN((RAWV)(RAW_LOAD(p, from[0]), RAW_LOAD(p, from[1]), RAW_LOAD(p, from[2]), RAW_LOAD(p, from[3])))
 #endif
 
 typedef struct {
@@ -192,11 +198,12 @@ __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE*
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(at + (i * SIDE + j) * step);
         BOTH(OUTPUT, SIDE, TILE)
-        REAL lanes[TILE * TILE][VECTOR];
+        RAWV lanes[TILE * TILE];
+        const RAW* lane_of = (const RAW*)lanes;
         for (int i = 0; i < TILE; i++)
             for (int j = 0; j < TILE; j++) {
                 if (g.finished) three[i][j] = epilogue(three[i][j], (REALV)(LOAD(e1, plane * g.operands[0].row)));
-                RSTORE(three[i][j], lanes[i * TILE + j]);
+                lanes[i * TILE + j] = NARROW(three[i][j]);
             }
         const int count = min((size_t)VECTOR, (size_t)g.tiles - group * VECTOR);
         for (int lane = 0; lane < count; lane++) {
@@ -206,10 +213,10 @@ __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE*
             __global STORAGE* to = out + from[lane];
             if (rows == TILE && columns == TILE)
                 for (int i = 0; i < TILE; i++)
-                    for (int j = 0; j < TILE; j++) STORE(lanes[i * TILE + j][lane], to, i * g.row + j);
+                    for (int j = 0; j < TILE; j++) RAW_STORE(lane_of[(i * TILE + j) * VECTOR + lane], to, i * g.row + j);
             else
                 for (int i = 0; i < rows; i++)
-                    for (int j = 0; j < columns; j++) STORE(lanes[i * TILE + j][lane], to, i * g.row + j);
+                    for (int j = 0; j < columns; j++) RAW_STORE(lane_of[(i * TILE + j) * VECTOR + lane], to, i * g.row + j);
         }
     }
 }
@@ -220,11 +227,12 @@ __kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* 
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(sums + (i * SIDE + j) * size + first);
         BOTH(SUMS, SIDE, 3)
-        REAL lanes[9][VECTOR];
+        RAWV lanes[9];
+        const RAW* lane_of = (const RAW*)lanes;
         for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 3; j++) RSTORE(three[i][j], lanes[i * 3 + j]);
+            for (int j = 0; j < 3; j++) lanes[i * 3 + j] = NARROW(three[i][j]);
         const int count = min((size_t)VECTOR, (size_t)size - first);
         for (int lane = 0; lane < count; lane++)
-            for (int tap = 0; tap < 9; tap++) STORE(lanes[tap][lane], out, (first + lane) * 9 + tap);
+            for (int tap = 0; tap < 9; tap++) RAW_STORE(lane_of[tap * VECTOR + lane], out, (first + lane) * 9 + tap);
     }
 }

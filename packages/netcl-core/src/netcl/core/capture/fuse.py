@@ -3,8 +3,8 @@ program by the tracer's rules for regions.
 
 Calls keep the order of their data dependences. A call is fused into the group of an earlier call if no third one has to
 run between the two, and its expressions are put into the region of the group (``lazy/legality.py``): the same
-substitution as in a jitted function. A replay must have the bits of the calls one by one, so half precision is stored
-before it is read again, and inexact functions are fused only if the kernel walks the same elements.
+substitution as in a jitted function. A replay must have the bits of the calls one by one, so inexact functions are
+fused only if the kernel walks the same elements.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from netcl.core.lazy.legality import extend
 from netcl.core.lazy.region import LAST, Region, fuse
 from netcl.core.ops_table.program import Bound, Program
 
-_HALVES = ("float16", "bfloat16")
 _CANDIDATES = 4  # groups that are tried for a call
 
 
@@ -145,17 +144,15 @@ class _Fusion:
         return Bound(program, inputs, scalars)
 
     def _fits(self, group: _Group, call: LoggedCall, ready: Bound) -> bool:
-        """True if the call passes the checks that ``extend`` does not make: dtypes that round, shapes, and writes in
-        place.
-        """
+        """True if the call passes the checks that ``extend`` does not make: shapes, and writes in place."""
         region = group.region
         assert region is not None
         for ref in ready.inputs:
             value = group.values.get((ref.number, ref.version))
-            if value is not None and value not in region.inputs:
-                known = region.values[value]
-                if known.dtype in _HALVES or _wide(known.shape) != _wide(ref.shape):
-                    return False
+            if value is None or value in region.inputs:
+                continue
+            if _wide(region.values[value].shape) != _wide(ref.shape):
+                return False
         written = {number for number, _ in group.made} | call.writes
         placed = [ref for ref, there in group.made.values() if there] + [out for out in run_arguments(call)[4] if out]
         if not placed:

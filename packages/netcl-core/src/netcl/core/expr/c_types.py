@@ -205,12 +205,28 @@ def wrapped(text: str, dtype: str) -> str:
     return f"(({text} << {32 - bits}) >> {32 - bits})"
 
 
+def _stored(text: str, dtype: str, width: int) -> str:
+    """A float rounded to a number of the half type ``dtype``, to nearest even; ``text`` is a name. In float16, numbers
+    below 2^-14 have a step of 2^-24, that of floats from 0.5 to 1.
+    """
+    u, f = lanes("uint", width), lanes("float", width)
+    if dtype == "bfloat16":
+        bits = f"(as_{u}({text}) + 0x7fffu + ((as_{u}({text}) >> 16) & 1u)) & 0xffff0000u"
+        return f"(({text} != {text}) ? {text} : as_{f}({bits}))"
+    bits = f"(as_{u}(fabs({text})) + 0xfffu + ((as_{u}({text}) >> 13) & 1u)) & 0xffffe000u"
+    small, large = f"fabs({text}) < 6.1035156e-05f", f"fabs({text}) >= 65520.0f"
+    size = f"({small} ? (fabs({text}) + 0.5f) - 0.5f : {large} ? ({f})(INFINITY) : as_{f}({bits}))"
+    return f"(({text} != {text}) ? {text} : copysign({size}, {text}))"
+
+
 def applied(node: Apply, args: Sequence[str], width: int) -> str:
     """A scalar operation on the texts of its arguments, each of ``width`` lanes; of a template, ``{unsigned}`` and
     ``{signed}`` read bits of the integers that the operation computes in as unsigned ones, and as these integers.
     """
     if node.prim.name.startswith("to_"):
         return convert(args[0], node.args[0].dtype, node.dtype, width)
+    if node.prim.name == "stored":
+        return _stored(args[0], node.dtype, width)
     template, computed = node.prim.opencl, compute_type(node.args[0].dtype)
     if isinstance(template, dict):
         kind = "float" if is_floating(node.args[0].dtype) else "int"

@@ -273,6 +273,38 @@ def cast(value: Operand, dtype: str) -> Expr:
     return Apply(PRIMITIVES[f"to_{dtype}"], (value,), dtype)
 
 
+def stored(value: Expr) -> Expr:
+    """``value`` rounded as it is by a store in its dtype and a load: inside of a kernel half types are computed in
+    float32. The node itself if nothing changes.
+    """
+    return value if _is_stored(value) else rounded_to_dtype(value)
+
+
+def rounded_to_dtype(value: Expr) -> Expr:
+    """``stored``, of a value whose loads stand for numbers that are not stored, such as the sums of a contraction."""
+    half = value.dtype in ("float16", "bfloat16")
+    return Apply(PRIMITIVES["stored"], (value,), value.dtype) if half else value
+
+
+# Primitives that select one of their arguments, or change its sign.
+_SELECTIONS = ("neg", "abs", "maximum", "minimum", "where", "stop_gradient")
+
+
+def _is_stored(value: Expr) -> bool:
+    """True if ``value`` is one that its half dtype holds: loaded or stored, or selected from such values and zeros."""
+    seen, stack = set[Expr](), [value]
+    while stack:
+        node = stack.pop()
+        held = isinstance(node, Load) or (isinstance(node, Const) and node.value == 0)
+        if node in seen or held or (isinstance(node, Apply) and node.prim.name == "stored"):
+            continue
+        if not isinstance(node, Apply) or node.prim.name not in _SELECTIONS:
+            return False
+        seen.add(node)
+        stack.extend(arg for arg in node.args if arg.dtype != "bool")
+    return True
+
+
 def _common(args: Sequence[Operand], floating: bool) -> tuple[str, tuple[Expr, ...]]:
     """The promoted dtype of the arguments (numbers are weak) and the arguments cast to it."""
     strong = [arg.dtype for arg in args if isinstance(arg, Expr)]

@@ -194,7 +194,13 @@ def _function(node: Expr) -> tuple[Callable[..., Any], bool]:
         return _cast(node.args[0].dtype, node.dtype), False
     if node.prim.name == "require":
         return _require, True
+    if node.prim.name == "stored":
+        return partial(_stored, node.dtype, _store(node.dtype)), False
     return node.prim.numpy, False
+
+
+def _stored(dtype: str, store: Callable[[Any], Any], value: Any) -> Any:
+    return load(store(value), dtype)
 
 
 def _positions(axis: int, run: _Run) -> Any:

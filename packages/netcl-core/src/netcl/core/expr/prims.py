@@ -370,9 +370,11 @@ _exact(
     flops=0,
 )
 
-# Identity with a meaning: no gradient; a check on the device that raises the queue's flag with a code (see
-# engine.flag_code), the value that failed, its position in its operand, and a size that the message names.
+# Identity with a meaning: no gradient; the value that a store in the dtype and a load of it give; a check on the device
+# that raises the queue's flag with a code (see engine.flag_code), the value that failed, its position in its operand,
+# and a size that the message names.
 _exact("stop_gradient", 1, "{0}", lambda a: a, None, flops=0)
+_exact("stored", 1, "", lambda a: a, lambda g, out, a: (g,), cost=4, flops=0)  # its text depends on the dtype
 _exact(
     "require",
     4,

@@ -8,6 +8,7 @@ from typing import Any
 from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, Load, Reduce
 from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
+from netcl.core.expr.nodes import stored
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned
 from netcl.core.lazy.region import LAST, MAX_INPUTS, MAX_STAGES, Region, Shape, Stage, Transition, Value, substitute
@@ -55,7 +56,7 @@ def _wide(shape: Shape) -> Shape:
 
 
 def _results(
-    program: Program, axes: Sequence[int | None], exprs: Sequence[Expr], requires: bool, node: bool, is_cast: bool
+    program: Program, axes: Sequence[int | None], exprs: Sequence[Expr], requires: bool, node: bool
 ) -> list[Value] | None:
     made = []
     for expr, shape, final in zip(exprs, program.shapes, program.finals):
@@ -64,8 +65,7 @@ def _results(
         there = tuple(a for a, size in zip(axes, shape) if size != 1 and a is not None)
         if len(there) != len(_wide(shape)):  # an axis of the result alone, which no operand maps to the region's
             return None
-        rounded = is_cast and expr.dtype in ("float16", "bfloat16")
-        made.append(Value(expr, final, expr.dtype, there, requires and is_floating(expr.dtype), node, None, rounded))
+        made.append(Value(expr, final, expr.dtype, there, requires and is_floating(expr.dtype), node))
     return made
 
 
@@ -84,8 +84,6 @@ def extend(
     if rank > LAST // 2:
         return None
     values = list(region.values)
-    if any(values[ref].rounded for ref in refs if not isinstance(ref, tuple)):
-        return None
     known = [(shape, None if isinstance(ref, tuple) else values[ref]) for shape, ref in zip(shapes, refs)]
     mapped = _mapped(region, known, rank)
     if mapped is None:
@@ -106,7 +104,7 @@ def extend(
         operands.append(numbers[ref[0]])
     if len(inputs) > MAX_INPUTS:
         return None
-    loads = [values[index].expr for index in operands]
+    loads = [stored(values[index].expr) for index in operands]  # a half value is rounded, as it is between two calls
     # Named by their position after all inputs, where an engine's fast path finds numbers among arguments.
     names = {old: f"v{MAX_INPUTS + len(region.scalars) + k}" for k, old in enumerate(ready.scalars)}
     exprs = substitute(program.outputs, axes, loads, names)
@@ -119,7 +117,7 @@ def extend(
     if host and total > HOST_ELEMENTS:
         return None
     requires = recorded and any(values[index].requires_grad for index in operands)
-    made = _results(program, axes, exprs, requires, node, name == "cast")
+    made = _results(program, axes, exprs, requires, node)
     if made is None:
         return None
     first = len(values)
@@ -188,7 +186,7 @@ def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) ->
         return None
     requires = recorded and value.requires_grad
     number = len(region.values)
-    made = Value(value.expr, shape, value.dtype, value.axes, requires, node, ref, value.rounded)
+    made = Value(value.expr, shape, value.dtype, value.axes, requires, node, ref)
     stage = Stage("reshape", None, (ref,), (number,), (value.shape,), (), {}, requires)
     after = Region(
         (*region.values, made), region.inputs, (*region.stages, stage), region.sizes, region.reduced, region.scalars

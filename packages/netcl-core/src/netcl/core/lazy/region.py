@@ -30,8 +30,7 @@ _NO_INPUTS = (None,) * MAX_INPUTS
 class Value:
     """An input or a result in a region: ``axes`` of its dimensions other than one, ``node`` whether it was recorded.
 
-    ``alias`` is the value whose storage it shares: a reshape to the same dimensions other than one. ``rounded``: it was
-    converted to half on purpose, so it has to be stored before it is used.
+    ``alias`` is the value whose storage it shares: a reshape to the same dimensions other than one.
     """
 
     expr: Expr
@@ -41,7 +40,6 @@ class Value:
     requires_grad: bool
     node: bool = False
     alias: int | None = None
-    rounded: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from netcl.core.backend.epilogue import MAX_OPERANDS, Epilogue
+from netcl.core.dtypes import is_floating
 from netcl.core.expr import Const, Expr, Load, Scalar
+from netcl.core.expr.nodes import rounded_to_dtype
 from netcl.core.expr.rewrite import rebuild
 from netcl.core.layout import aligned
 from netcl.core.lazy.region import Region, Value
@@ -24,15 +26,16 @@ def epilogue_expression(
     home = region.values[region.inputs[own]]
     others = [at for at in range(len(region.inputs)) if at != own]
     count = len(before.operands)
-    if home.dtype not in ("float32", "float64") or region.reduced is not None or count + len(others) > MAX_OPERANDS:
+    if not is_floating(home.dtype) or region.reduced is not None or count + len(others) > MAX_OPERANDS:
         return None
     if not all(_broadcasts(region.values[region.inputs[at]], home) for at in others):
         return None
+    sums = rounded_to_dtype(before.expression)  # the region reads what the contraction would have stored
     places = {at: 1 + count + place for place, at in enumerate(others)}
 
     def change(node: Expr) -> Expr | None:
         if isinstance(node, Load):
-            return before.expression if node.slot == own else Load(places[node.slot], node.dtype)
+            return sums if node.slot == own else Load(places[node.slot], node.dtype)
         if isinstance(node, Scalar) and node.name in scalars:
             return Const(scalars[node.name], node.dtype)
         return None

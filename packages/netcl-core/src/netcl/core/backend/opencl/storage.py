@@ -5,7 +5,7 @@ from __future__ import annotations
 from netcl.core.dtypes import c_type, itemsize
 from netcl.core.expr import c_types as c
 
-__all__ = ["storage_text"]
+__all__ = ["gathered_text", "storage_text"]
 
 _WIDENED = ("float16", "bfloat16")  # are computed in float
 
@@ -52,9 +52,31 @@ def _vectors(dtype: str, real: str, lanes: int) -> list[str]:
     if dtype == "float16":
         load, store = f"vload_half{lanes}(0, (p))", f"vstore_half{lanes}((x), 0, (p))"
     elif dtype == "bfloat16":
-        lines.append(c.bfloat16_helper(lanes))
-        load = f"as_float{lanes}(convert_uint{lanes}(RLOAD(p)) << 16)"
-        store = f"RSTORE(to_bfloat16_{lanes}(x), (p))"
+        lines += [c.bfloat16_helper(lanes), f"typedef ushort{lanes} __attribute__((aligned(2))) PACKED_STORAGE;"]
+        load = f"as_float{lanes}(convert_uint{lanes}(*(__global const PACKED_STORAGE*)(p)) << 16)"
+        store = f"(*(__global PACKED_STORAGE*)(p) = to_bfloat16_{lanes}(x))"
     else:
         load, store = "GLOAD(p)", "GSTORE((x), (p))"
     return [*lines, f"#define VLOAD(p) {load}", f"#define VSTORE(x, p) {store}"]
+
+
+def gathered_text(dtype: str, lanes: int) -> str:
+    """Access to elements that are gathered or scattered one by one and converted together, after ``storage_text``.
+
+    RAW is the type that RAW_LOAD(p, i) and RAW_STORE(x, p, i) access, RAWV a vector of it: WIDEN makes a vector REALV
+    of that, NARROW does the reverse.
+    """
+    real = "float" if dtype in _WIDENED else c_type(dtype)
+    raw, widen, narrow, load, store = real, "(v)", "(x)", "LOAD((p), (i))", "STORE((x), (p), (i))"
+    if dtype == "bfloat16":
+        raw, load, store = "ushort", "((p)[i])", "((p)[i] = (x))"
+        widen, narrow = f"as_float{lanes}(convert_uint{lanes}(v) << 16)", f"to_bfloat16_{lanes}(x)"
+    lines = [
+        f"#define RAW {raw}",
+        f"#define RAWV {raw}{lanes}",
+        f"#define WIDEN(v) {widen}",
+        f"#define NARROW(x) {narrow}",
+        f"#define RAW_LOAD(p, i) {load}",
+        f"#define RAW_STORE(x, p, i) {store}",
+    ]
+    return "\n".join(lines) + "\n"

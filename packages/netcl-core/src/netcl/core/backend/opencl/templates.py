@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from textwrap import indent
@@ -17,8 +17,9 @@ from netcl.core.tuning.traits import Traits, traits_of
 
 __all__ = ["Traits", "filled", "largest_group", "per_work_item", "profile", "source", "struct", "traits"]
 
-from netcl.core.backend.opencl.storage import storage_text
+from netcl.core.backend.opencl.storage import gathered_text, storage_text
 
+_ACCESS: dict[str, Callable[[str, int], str]] = {"storage": storage_text, "gathered": gathered_text}
 _UNITS_ON_CPU = 64
 # The attribute of functions that PoCL compiles once, by themselves, instead of at each call: kernels of several long
 # loops take half the time to build. Their pointers into local memory have to come from arguments of the kernel: with
@@ -64,11 +65,12 @@ def _texts() -> dict[str, str]:
 
 
 def _text(name: str, defines: Mapping[str, object]) -> str:
-    """A ``.cl`` file, or for ``storage`` the access to elements of the dtype that is defined."""
-    if name != "storage":
+    """A ``.cl`` file, or for ``storage`` and ``gathered`` the access to elements of the dtype that is defined."""
+    write = _ACCESS.get(name)
+    if write is None:
         return _texts()[name]
     (dtype,) = (key.removeprefix("DTYPE_").lower() for key in defines if key.startswith("DTYPE_"))
-    return storage_text(dtype, int(str(defines.get("VECTOR", 1))))
+    return write(dtype, int(str(defines.get("VECTOR", 1))))
 
 
 @lru_cache(maxsize=256)

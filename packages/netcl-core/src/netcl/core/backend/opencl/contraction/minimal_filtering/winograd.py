@@ -47,7 +47,10 @@ def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands
     )  # fmt: skip
     parts = operand_parts(epilogue, operands, "REALV", "(REALV)(LOAD(e{k}, plane * g.operands[{i}].row))")
     return (
-        filled(source(("storage", "contract_operands", "winograd_matrices", "contract_winograd"), defines), parts)
+        filled(
+            source(("storage", "gathered", "contract_operands", "winograd_matrices", "contract_winograd"), defines),
+            parts,
+        )
         + epilogue
     )
 
