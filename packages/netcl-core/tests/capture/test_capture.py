@@ -15,8 +15,10 @@ from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.opencl.queue import command_buffer, event_free
 from netcl.core.backend.opencl.queue.program_cache import ProgramCache
+from netcl.core.capture.fuse import fused_steps
 from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.errors import CaptureError
+from netcl.runtime import capture as runtime_capture
 from netcl.runtime.capture import capture
 
 
@@ -138,6 +140,29 @@ def test_what_nobody_reads_is_left_out_and_neighbours_are_one_launch(handle: Dev
         np.testing.assert_array_equal(kept.numpy(), want)
         np.testing.assert_allclose(rows.numpy(), (want - x.numpy()).sum(-1), rtol=1e-5, atol=1e-5)
         assert (total.numpy() == count).all()
+
+
+@pytest.mark.parametrize(("side", "programs"), [(512, 2), (8, 1)])
+def test_a_large_value_that_is_computed_again_is_not_kept(handle: DeviceHandle, side: int, programs: int) -> None:
+    x = Tensor.from_host(np.random.default_rng(3).standard_normal((side, side)).astype(np.float32))
+    steps = []
+
+    def step(x: Tensor) -> Tensor:
+        product = ops.matmul(ops.tanh(x), x)
+        return ops.matmul(product, ops.tanh(x))  # type: ignore[no-any-return]
+
+    def counted(*args: Any) -> Any:
+        found = fused_steps(*args)
+        steps.extend(
+            one for together in found for one in together if one.program is not None or one.call.method == "run"
+        )
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime_capture, "fused_steps", counted)
+        captured = capture(step, x)
+    assert handle.backend == "cpu" or len(steps) == programs  # NumPy runs the calls as they were recorded
+    np.testing.assert_array_equal(captured.replay(x).numpy(), step(x).numpy())
 
 
 def test_half_precision_is_rounded_where_the_call_rounds(handle: DeviceHandle) -> None:

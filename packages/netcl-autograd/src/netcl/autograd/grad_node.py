@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Union
 from netcl.autograd import blocks
 from netcl.autograd.blocks import Partial
 from netcl.autograd.mode import state
+from netcl.autograd.recompute import Recipe, Recomputed, recomputed
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
@@ -88,8 +89,9 @@ class GradNode:
     """One recorded op. It does not reference its outputs, so an unused graph is freed by reference counts.
 
     ``edges``: per input (node or leaf, output index), None if the input takes no gradient. ``saved``: the tensors that
-    the gradient needs. ``backward(context, node, grads, wanted)`` returns one gradient or None per edge; ``static``
-    holds its other data. ``name`` is the name of the op; ``repr`` is PyTorch's, e.g. ``<MulBackward>``.
+    the gradient needs, or what computes them again. ``backward(context, node, grads, wanted)`` returns one gradient or
+    None per edge; ``static`` holds its other data. ``recipe`` computes its result again, None if that has to be kept.
+    ``name`` is the name of the op; ``repr`` is PyTorch's, e.g. ``<MulBackward>``.
     """
 
     __slots__ = (
@@ -101,6 +103,7 @@ class GradNode:
         "opaque",
         "order",
         "outputs",
+        "recipe",
         "retained",
         "saved",
         "static",
@@ -113,7 +116,7 @@ class GradNode:
         name: str,
         backward: Backward,
         edges: tuple[Edge | None, ...],
-        saved: tuple[Tensor, ...],
+        saved: tuple[Any, ...],
         outputs: int,
         static: Any = None,
         opaque: bool = False,
@@ -121,11 +124,12 @@ class GradNode:
         self.name: str = name
         self.backward: Backward = backward
         self.edges: tuple[Edge | None, ...] = edges
-        self.saved: tuple[Tensor, ...] | None = saved
+        self.saved: tuple[Any, ...] | None = saved
         self.versions: list[int] = [tensor.version for tensor in saved]
         self.outputs: int = outputs
         self.static: Any = static
         self.opaque: bool = opaque  # its gradient also reaches leaves that are not among its edges
+        self.recipe: Recipe | None = None
         self.hooks: dict[int, dict[int, Any]] | None = None
         # The outputs whose gradient is kept in ``grad``, by weak references, which make no cycle.
         self.retained: dict[int, weakref.ref[Tensor]] | None = None
@@ -140,13 +144,18 @@ class GradNode:
                 "first "
                 "backward, or call it on a Tape"
             )
+        again = False
         for tensor, version in zip(self.saved, self.versions):
+            if type(tensor) is Recomputed:
+                again = True
             if tensor.version != version:
                 raise RuntimeError(
                     f"{self.name}: a tensor of shape {tensor.shape} that its gradient needs was overwritten in place "
                     "after the op; "
                     "write into a clone() instead"
                 )
+        if again:
+            return tuple([one.tensor() if type(one) is Recomputed else one for one in self.saved])
         return self.saved
 
     def release(self) -> None:
@@ -207,6 +216,17 @@ def without_base(x: Tensor) -> Tensor:
     if alone is not x:
         take_history(alone, x)
     return alone
+
+
+def to_save(x: Tensor) -> Any:
+    """Returns what a node saves of ``x``: a Recomputed if ``x`` can be computed again, else ``x`` without its base."""
+    if x.requires_grad:
+        made: Any = x.grad_fn
+        if type(made) is GradNode:
+            found = recomputed(x, made)
+            if found is not None:
+                return found
+    return without_base(x)
 
 
 def belongs(tensor: Tensor, node: GradNode, index: int) -> Tensor:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from netcl.autograd import views
-from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of, without_base
+from netcl.autograd.grad_node import FLOATING, GradNode, belongs, edges_of, to_save
 from netcl.autograd.levels import LEVELS
 from netcl.autograd.mode import state
+from netcl.autograd.recompute import recipe_of
 from netcl.autograd.rules import record_call
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow
@@ -16,7 +17,7 @@ from netcl.core.tensor.gradients import mark_recorded
 
 if TYPE_CHECKING or "programs" in LEVELS:
     from netcl.autograd.derive.execute import run_plan
-    from netcl.autograd.derive.fused_plan import fused_plan
+    from netcl.autograd.derive.fused_plan import fused_plan, is_fused
     from netcl.core.dispatch import Bound, bound
 if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.core.lazy.tracer import NOT_TRACED
@@ -97,13 +98,16 @@ def step_of(ready: Bound, results: Sequence[Tensor]) -> GradNode | None:
     plan = fused_plan(program, shapes, needs)
     if plan is None:
         return None
-    saved = [without_base(inputs[slot]) for slot in plan.inputs]
+    saved = [to_save(inputs[slot]) for slot in plan.inputs]
     for position in plan.outputs:
         output = results[position].detach()
         output.shape = program.shapes[position]  # with the axes of length 1 that the result has lost
         saved.append(output)
     static = (plan, program, shapes, needs, ready.scalars)
-    return GradNode(program.name, run_plan, edges_of(inputs), tuple(saved), len(results), static)
+    node = GradNode(program.name, run_plan, edges_of(inputs), tuple(saved), len(results), static)
+    if not is_fused(program):
+        node.recipe = recipe_of(ready, needs, plan)
+    return node
 
 
 def _outputs(step: GradNode | None, results: Sequence[Any], several: bool, given: bool = False) -> Any:

@@ -16,7 +16,7 @@ from netcl.autograd.grad_node import (
     TensorMeta,
     belongs,
     edge_of,
-    without_base,
+    to_save,
 )
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow
@@ -149,7 +149,7 @@ def _keep(value: Any, needed: bool, saved: list[Tensor]) -> Any:
     if isinstance(value, Tensor):
         if not needed:
             return TensorMeta(value.shape, value.dtype, value.queue)
-        saved.append(without_base(value))
+        saved.append(to_save(value))
         return _Saved(len(saved) - 1)
     return [_keep(each, needed, saved) for each in value] if _holds_tensors(value) else value
 

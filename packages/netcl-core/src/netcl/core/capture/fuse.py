@@ -17,6 +17,7 @@ from typing import Any
 from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments
 from netcl.core.capture.epilogues import is_contraction, with_epilogue
 from netcl.core.capture.schedule import PlannedCall, scheduled
+from netcl.core.dtypes import itemsize
 from netcl.core.expr import Apply, Expr, Reduce
 from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
 from netcl.core.expr.rewrite import axes_of, walk
@@ -26,6 +27,7 @@ from netcl.core.lazy.region import LAST, Region, fuse
 from netcl.core.ops_table.program import Bound, Program
 
 _CANDIDATES = 4  # groups that are tried for a call
+_LARGE = 1 << 20  # bytes of a value that is computed a second time, if the step does so, in place of being kept
 
 
 @dataclass(eq=False)
@@ -184,6 +186,8 @@ class _Fusion:
         after = transition.region
         if before.stages and not (self._pays(before, after, ready) and _same_bits(after)):
             return False
+        if _repeats(before, after, [index for index, _ in transition.results]):
+            return False
         group.region = after
         group.scalars.extend(ready.scalars.values())
         first = len(before.inputs)
@@ -299,6 +303,17 @@ def _recomputed(region: Region) -> int:
             reduced = frozenset(a for node in walk((value.expr,)) if isinstance(node, Reduce) for a in node.axes)
             groups.setdefault((reduced, frozenset(value.axes) - reduced), []).append(value.expr)
     return repeated([*groups.values()])
+
+
+def _repeats(before: Region, after: Region, results: Iterable[int]) -> bool:
+    """True if a call computes a large value of its group again, as gradients do with a tensor that was freed between
+    the passes: a group that stored both would need memory for it all the time.
+    """
+    known = {(value.expr, value.shape) for value in before.values}
+    found = [after.values[index] for index in results]
+    return any(
+        (value.expr, value.shape) in known and prod(value.shape) * itemsize(value.dtype) >= _LARGE for value in found
+    )
 
 
 def _same_bits(after: Region) -> bool:
