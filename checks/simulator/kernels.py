@@ -13,10 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -296,6 +297,47 @@ def check_products(engine: Any, mode: str) -> int:
     return count
 
 
+def check_float32_operands(engine: Any) -> int:
+    """Products and convolutions in bfloat16 whose operands and results are stored in float32, with the bits of those
+    between casts; the number of cases.
+    """
+    count = 0
+
+    def checked(
+        call: Callable[..., Any], kept: Sequence[Any], narrow: Sequence[Any], wide: bool, **options: Any
+    ) -> None:
+        exact = from_bfloat16(engine.read(call(*narrow, **options)))
+        found = [call(*kept, half="bfloat16", **options)]
+        found += [call(*kept, half="bfloat16", wide=True, **options)] if wide else []
+        for one in found:
+            values = engine.read(one)
+            values = values if one.dtype == "float32" else from_bfloat16(values)
+            np.testing.assert_array_equal(values, exact, err_msg=str(options))
+
+    for variant in ("rows", "packed"):
+        tile, transposed = PRODUCTS["CPU"][variant]
+        for x, y, flags in matrices(tile, transposed):
+            a, b = normal(*x), normal(*y)
+            kept, narrow = ([engine.tensor(one, dtype) for one in (a, b)] for dtype in ("float32", "bfloat16"))
+            options: dict[str, Any] = {"transpose_a": flags[0], "transpose_b": flags[1], "variant": variant}
+            checked(partial(gemm.matmul, engine), kept, narrow, True, **options)
+            count += 1
+    for variant in ("rows", "channels", "winograd4"):
+        x, weight, options = CONVOLUTIONS["cut tiles"]
+        grad = (x[0], weight[0], *x[2:])
+        for kind, shapes, shape in (
+            ("forward", (x, weight), None), ("grad_input", (grad, weight), x), ("grad_weight", (x, grad), weight)
+        ):  # fmt: skip
+            arrays = [normal(*one) for one in shapes]
+            kept, narrow = ([engine.tensor(one, dtype) for one in arrays] for dtype in ("float32", "bfloat16"))
+            at = {"grad_input": 0, "grad_weight": 1}.get(kind)  # a gradient is not stored in float32
+            kept = [old if number == at else new for number, (new, old) in enumerate(zip(kept, narrow))]
+            call = partial(conv.conv, engine, kind)
+            checked(call, kept, narrow, kind == "grad_weight", shape=shape, variant=variant, **options)
+            count += 1
+    return count
+
+
 def check_matrix_units(engine: Any) -> int:
     """Products of small integers on the software twins of matrix units, with tails in all axes, in the two layouts that
     transpose most and least, and attention with its gradients; the number of cases.
@@ -391,6 +433,7 @@ def inside(mode: str) -> None:
             families_seen, count = [mode], check_matrix_units(engine) + check_unit_convolutions(engine)
         else:
             count = check(engine) + check_convolutions(engine, mode) + check_products(engine, mode)
+            count += check_float32_operands(engine) if mode == "CPU" else 0
     print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)
 
 

@@ -60,6 +60,13 @@ CPUS = ("cpu", "cpu16", "small_cpu")
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 ALL = (*FLOATS, "int32", "int64", "uint8")
 
+# Of operands in a half type: stored in float32, and read in place.
+ROLES = {
+    "_in_float32": (("A_IN_FLOAT32", 1), ("B_IN_FLOAT32", 1), ("OUT_IN_FLOAT32", 1)),
+    "_in_place": (("A_STORED", 1),),
+    "_in_float32_in_place": (("A_STORED", 1), ("A_IN_FLOAT32", 1)),
+}
+
 Instances = Iterator[tuple[str, Callable[[], str]]]
 
 
@@ -91,6 +98,19 @@ def _contractions_of_cpus() -> Instances:
             for few in (False, True):
                 build = partial(cpu_tiles.cpu_program, device, dtype, few=few)
                 yield f"contract_cpu/{name}_{dtype}{'_few' * few}", lambda build=build: build().text
+            if dtype in ("float16", "bfloat16"):
+                for suffix, roles in ROLES.items():
+                    build = partial(cpu_tiles.cpu_program, device, dtype, roles=roles)
+                    yield f"contract_cpu/{name}_{dtype}{suffix}", lambda build=build: build().text
+                tile, given = tile_of(device, "forward", dtype), ROLES["_in_float32"]
+                yield (
+                    f"channels_forward/{name}_{dtype}_in_float32",
+                    partial(small_channels._program, "forward", dtype, tile, "", 1, given),
+                )
+                yield (
+                    f"contract_winograd/{name}_{dtype}_in_float32",
+                    partial(winograd._program, device, f"{dtype}_in_float32", 4),
+                )
             for suffix, text, operands in _finishes(dtype, lanes):
                 build = partial(cpu_tiles.cpu_program, device, dtype, text, operands)
                 yield f"contract_cpu/{name}_{dtype}{suffix}", lambda build=build: build().text

@@ -213,7 +213,9 @@ class CapturedStep:
         second = self._engine.new_recording()
         try:
             with self._recorded_into(second):
-                known = rerecord(self._engine, fused_steps(calls.list, held, calls.outside), calls.outside, held)
+                known = rerecord(
+                    self._engine, fused_steps(self._engine, calls.list, held, calls.outside), calls.outside, held
+                )
                 moved = self._rebind(calls, known)
                 for number, allocation in held.items():
                     if number in known and number not in moved:

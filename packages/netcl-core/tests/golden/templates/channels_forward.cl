@@ -25,6 +25,21 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+#define A_STORAGE STORAGE
+#define A_LOAD(p, i) LOAD(p, i)
+#define A_VLOAD(p) VLOAD(p)
+#define A_STORE(x, p, i) STORE(x, p, i)
+#define A_VSTORE(x, p) VSTORE(x, p)
+#define B_STORAGE STORAGE
+#define B_LOAD(p, i) LOAD(p, i)
+#define B_VLOAD(p) VLOAD(p)
+#define B_STORE(x, p, i) STORE(x, p, i)
+#define B_VSTORE(x, p) VSTORE(x, p)
+#define OUT_STORAGE STORAGE
+#define OUT_LOAD(p, i) LOAD(p, i)
+#define OUT_VLOAD(p) VLOAD(p)
+#define OUT_STORE(x, p, i) STORE(x, p, i)
+#define OUT_VSTORE(x, p) VSTORE(x, p)
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
 // OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
@@ -69,7 +84,7 @@ static inline void zero(__global REAL* to, const long count) {
 }
 
 // The strip of `rows` rows of the output from `first` on.
-static SEPARATE void fill_strip(__global const STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
+static SEPARATE void fill_strip(__global const B_STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
     const long step = g->stride[1], met = rows + (g->sides[0] - 1) * g->dilation[0] / g->stride[0];
     for (long phase = 0; phase < g->stride[0]; phase++) {
         bool used = false;
@@ -88,21 +103,21 @@ static SEPARATE void fill_strip(__global const STORAGE* image, __global REAL* st
                     zero(to, g->columns);
                     continue;
                 }
-                __global const STORAGE* from = image + (channel * g->height + row) * g->width + shift;
+                __global const B_STORAGE* from = image + (channel * g->height + row) * g->width + shift;
                 zero(to, begin);
                 zero(to + end, g->columns - end);
                 long x = begin;
                 if (step == 1 && end - begin >= VECTOR) {
-                    for (; x <= end - VECTOR; x += VECTOR) GSTORE(VLOAD(from + x), to + x);
-                    GSTORE(VLOAD(from + end - VECTOR), to + end - VECTOR);
+                    for (; x <= end - VECTOR; x += VECTOR) GSTORE(B_VLOAD(from + x), to + x);
+                    GSTORE(B_VLOAD(from + end - VECTOR), to + end - VECTOR);
                     continue;
                 }
                 if (step == 2)
                     for (; x < end - VECTOR; x += VECTOR) {
-                        const REALV left = VLOAD(from + 2 * x), right = VLOAD(from + 2 * x + VECTOR);
+                        const REALV left = B_VLOAD(from + 2 * x), right = B_VLOAD(from + 2 * x + VECTOR);
                         GSTORE((REALV)(left.even, right.even), to + x);
                     }
-                for (; x < end; x++) to[x] = LOAD(from, x * step);
+                for (; x < end; x++) to[x] = B_LOAD(from, x * step);
             }
         }
     }
@@ -131,14 +146,14 @@ static inline REALV operand_vector(__global const STORAGE* e, const operand o, c
     return RLOAD(lanes);
 }
 
-__kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __global const STORAGE* restrict weight, __global STORAGE* restrict out,
+__kernel LOOPING void channels_forward(__global const B_STORAGE* restrict x, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
                                        __global REAL* restrict scratch, const images geometry, __global const STORAGE* restrict e1) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;
     zero(scratch, g.scratch);
     for (long f = 0; f < g.filters; f++)
-        for (long t = 0; t < g.taps; t++) scratch[(f / ROWS * g.taps + t) * ROWS + f % ROWS] = LOAD(weight, f * g.taps + t);
+        for (long t = 0; t < g.taps; t++) scratch[(f / ROWS * g.taps + t) * ROWS + f % ROWS] = A_LOAD(weight, f * g.taps + t);
     __global REAL* strip = scratch + g.strip;
     __global REAL* waiting = strip - ROWS * COLUMNS;
     long runs[MOST_TAPS];

@@ -21,6 +21,21 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+#define A_STORAGE STORAGE
+#define A_LOAD(p, i) LOAD(p, i)
+#define A_VLOAD(p) VLOAD(p)
+#define A_STORE(x, p, i) STORE(x, p, i)
+#define A_VSTORE(x, p) VSTORE(x, p)
+#define B_STORAGE STORAGE
+#define B_LOAD(p, i) LOAD(p, i)
+#define B_VLOAD(p) VLOAD(p)
+#define B_STORE(x, p, i) STORE(x, p, i)
+#define B_VSTORE(x, p) VSTORE(x, p)
+#define OUT_STORAGE STORAGE
+#define OUT_LOAD(p, i) LOAD(p, i)
+#define OUT_VLOAD(p) VLOAD(p)
+#define OUT_STORE(x, p, i) STORE(x, p, i)
+#define OUT_VSTORE(x, p) VSTORE(x, p)
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
 // OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
@@ -170,28 +185,37 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
         pack_tile(a, panels, min((long)ROWS, g.m - tile * ROWS), g);
 }
 
-#define POINT(i) __global const REAL* a##i = ap + min((long)i, rows - 1) * g.a_row;
+// A is copied into panels of the computing type, or with A_STORED read in place in its own.
+#ifdef A_STORED
+#define A_TYPE A_STORAGE
+#define A_AT(p, i) A_LOAD(p, i)
+#else
+#define A_TYPE REAL
+#define A_AT(p, i) p[i]
+#endif
+
+#define POINT(i) __global const A_TYPE* a##i = ap + min((long)i, rows - 1) * g.a_row;
 
 #if VECTORS == 1
 #define DECLARE(i) REALV c##i##_0 = 0;
 #define KEEP(i) s[i] = c##i##_0;
 #define ADD(i) s[i] += c##i##_0;
-#define MULTIPLY(i) { const REAL x = a##i[at]; c##i##_0 += x * b0; }
+#define MULTIPLY(i) { const REAL x = A_AT(a##i, at); c##i##_0 += x * b0; }
 #define STRIP_LOAD const REALV b0 = bp[0];
 #else
 #define DECLARE(i) REALV c##i##_0 = 0, c##i##_1 = 0;
 #define KEEP(i) s[2 * i] = c##i##_0; s[2 * i + 1] = c##i##_1;
 #define ADD(i) s[2 * i] += c##i##_0; s[2 * i + 1] += c##i##_1;
-#define MULTIPLY(i) { const REAL x = a##i[at]; c##i##_0 += x * b0; c##i##_1 += x * b1; }
+#define MULTIPLY(i) { const REAL x = A_AT(a##i, at); c##i##_0 += x * b0; c##i##_1 += x * b1; }
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
-#define FROM_COLUMN(i) VLOAD(b + from[v * VECTOR + i] + k_begin + k)
+#define FROM_COLUMN(i) B_VLOAD(b + from[v * VECTOR + i] + k_begin + k)
 #define TO_STRIP(i, x) ((__local REALV*)strip)[(k + i) * VECTORS + v] = x;
 
 // Copies rows k_begin .. k_begin + depth of the strip whose columns are at from[] into `strip`.
 // No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, const long* from, const bool run,
+static inline void fill_strip(__global const B_STORAGE* b, __local REAL* strip, const long* from, const bool run,
                        const long k_begin, const long depth, const contraction* g) {
     if (g->k_extent[3] == g->k && !run && g->b_k[3] == 1) {
         // k is contiguous (a transposed matrix): blocks are transposed in registers.
@@ -202,7 +226,7 @@ static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, co
             for (int v = 0; v < VECTORS; v++) JOIN(TURN_, VECTOR)(FROM_COLUMN, TO_STRIP)
         #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
         for (long k = turned; k < depth; k++)
-            for (long j = 0; j < COLUMNS; j++) strip[k * COLUMNS + j] = LOAD(b, from[j] + k_begin + k);
+            for (long j = 0; j < COLUMNS; j++) strip[k * COLUMNS + j] = B_LOAD(b, from[j] + k_begin + k);
         return;
     }
     long index[4], rest = k_begin;
@@ -213,15 +237,15 @@ static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, co
     long done = 0;
     while (done < depth) {
         const long length = min(depth - done, g->k_extent[3] - index[3]);
-        __global const STORAGE* source = b + index[0] * g->b_k[0] + index[1] * g->b_k[1] + index[2] * g->b_k[2] + index[3] * g->b_k[3];
+        __global const B_STORAGE* source = b + index[0] * g->b_k[0] + index[1] * g->b_k[1] + index[2] * g->b_k[2] + index[3] * g->b_k[3];
         const long step = g->b_k[3];
         if (run)
             for (long k = 0; k < length; k++)
                 for (int v = 0; v < VECTORS; v++)
-                    ((__local REALV*)strip)[(done + k) * VECTORS + v] = VLOAD(source + from[0] + k * step + v * VECTOR);
+                    ((__local REALV*)strip)[(done + k) * VECTORS + v] = B_VLOAD(source + from[0] + k * step + v * VECTOR);
         else
             for (long k = 0; k < length; k++)
-                for (long j = 0; j < COLUMNS; j++) strip[(done + k) * COLUMNS + j] = LOAD(source, from[j] + k * step);
+                for (long j = 0; j < COLUMNS; j++) strip[(done + k) * COLUMNS + j] = B_LOAD(source, from[j] + k * step);
         done += length;
         index[3] = 0;
         for (int d = 2; d >= 0; d--) {
@@ -235,11 +259,11 @@ static inline void fill_strip(__global const STORAGE* b, __local REAL* strip, co
 static inline void write_row(__local const REALV* s, __global void* out, const long base, const long* to, const bool run,
                       const long columns, const contraction* g) {
     __global REAL* part = (__global REAL*)out;
-    __global STORAGE* final = (__global STORAGE*)out;
+    __global OUT_STORAGE* final = (__global OUT_STORAGE*)out;
     if (run) {
         for (int v = 0; v < VECTORS; v++) {
             const long at = base + to[0] + v * VECTOR;
-            if (!g->parts) VSTORE(s[v], final + at);
+            if (!g->parts) OUT_VSTORE(s[v], final + at);
             else if (g->accumulate) GSTORE(s[v] + GLOAD(part + at), part + at);
             else GSTORE(s[v], part + at);
         }
@@ -248,7 +272,7 @@ static inline void write_row(__local const REALV* s, __global void* out, const l
     __local const REAL* sum = (__local const REAL*)s;
     for (long j = 0; j < columns; j++) {
         const long at = base + to[j];
-        if (!g->parts) STORE(sum[j], final, at);
+        if (!g->parts) OUT_STORE(sum[j], final, at);
         else part[at] = g->accumulate ? sum[j] + part[at] : sum[j];
     }
 }
@@ -268,7 +292,7 @@ static inline REALV operand_vector(__global const STORAGE* e, const long along, 
 }
 
 // Without the hint Intel's compiler vectorises across work-items, which takes four times as long.
-__kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
+__kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TYPE* restrict a, __global const B_STORAGE* restrict b, __global void* restrict out,
                        const contraction geometry, __global const STORAGE* restrict e1) {
     __local REALV strip[DEPTH * VECTORS];
     __local REALV sums[CHUNK * ROWS * VECTORS];
@@ -315,7 +339,7 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const REAL
         for (long tile = tile_first; tile < tile_last; tile++) {
             __local REALV* s = sums + (whole ? 0 : tile - tile_first) * (ROWS * VECTORS);
             const long rows = min((long)ROWS, g.m - tile * ROWS);
-            __global const REAL* ap = a + tile * g.a_tile + k_begin * g.a_k;
+            __global const A_TYPE* ap = a + tile * g.a_tile + k_begin * g.a_k;
             EACH_ROW(POINT)
             __local const REALV* bp = strip;
             size_t at = 0;

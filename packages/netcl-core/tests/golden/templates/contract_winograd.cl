@@ -1,7 +1,7 @@
-// contract_winograd/cpu_float32_2
-#define DTYPE_FLOAT32 1
+// contract_winograd/cpu_float16_in_float32
+#define DTYPE_FLOAT16_IN_FLOAT32 1
 #define VECTOR 8
-#define TILE 2
+#define TILE 4
 #define ROWS 6
 #define OPERANDS 1
 #define LOOPS __attribute__((vec_type_hint(float16)))
@@ -9,20 +9,22 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define STORAGE float
 #define REAL float
-#define LOAD(p, i) ((p)[i])
-#define STORE(x, p, i) ((p)[i] = (x))
 #define REALV float8
 typedef float8 __attribute__((aligned(4))) PACKED;
 #define GLOAD(p) (*(__global const PACKED*)(p))
 #define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
 #define RLOAD(p) vload8(0, (p))
 #define RSTORE(x, p) vstore8((x), 0, (p))
-#define VLOAD(p) GLOAD(p)
-#define VSTORE(x, p) GSTORE((x), (p))
+static inline float rounded(const float x) { return ((x != x) ? x : copysign((fabs(x) < 6.1035156e-05f ? (fabs(x) + 0.5f) - 0.5f : fabs(x) >= 65520.0f ? (float)(INFINITY) : as_float((as_uint(fabs(x)) + 0xfffu + ((as_uint(x) >> 13) & 1u)) & 0xffffe000u)), x)); }
+static inline float8 rounded_vector(const float8 x) { return ((x != x) ? x : copysign((fabs(x) < 6.1035156e-05f ? (fabs(x) + 0.5f) - 0.5f : fabs(x) >= 65520.0f ? (float8)(INFINITY) : as_float8((as_uint8(fabs(x)) + 0xfffu + ((as_uint8(x) >> 13) & 1u)) & 0xffffe000u)), x)); }
+#define LOAD(p, i) rounded((p)[i])
+#define STORE(x, p, i) ((p)[i] = rounded(x))
+#define VLOAD(p) rounded_vector(GLOAD(p))
+#define VSTORE(x, p) GSTORE(rounded_vector(x), (p))
 #define RAW float
 #define RAWV float8
-#define WIDEN(v) (v)
-#define NARROW(x) (x)
+#define WIDEN(v) rounded_vector(v)
+#define NARROW(x) rounded_vector(x)
 #define RAW_LOAD(p, i) LOAD((p), (i))
 #define RAW_STORE(x, p, i) STORE((x), (p), (i))
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
@@ -227,12 +229,20 @@ __kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* 
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(sums + (i * SIDE + j) * size + first);
         BOTH(SUMS, SIDE, 3)
-        RAWV lanes[9];
-        const RAW* lane_of = (const RAW*)lanes;
-        for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 3; j++) lanes[i * 3 + j] = NARROW(three[i][j]);
         const int count = min((size_t)VECTOR, (size_t)size - first);
+        if (count == VECTOR) {
+            RAWV lanes[9];
+            const RAW* lane_of = (const RAW*)lanes;
+            for (int i = 0; i < 3; i++)
+                for (int j = 0; j < 3; j++) lanes[i * 3 + j] = NARROW(three[i][j]);
+            for (int lane = 0; lane < VECTOR; lane++)
+                for (int tap = 0; tap < 9; tap++) RAW_STORE(lane_of[tap * VECTOR + lane], out, (first + lane) * 9 + tap);
+            continue;
+        }
+        REAL lanes[9][VECTOR];
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) RSTORE(three[i][j], lanes[i * 3 + j]);
         for (int lane = 0; lane < count; lane++)
-            for (int tap = 0; tap < 9; tap++) RAW_STORE(lane_of[tap * VECTOR + lane], out, (first + lane) * 9 + tap);
+            for (int tap = 0; tap < 9; tap++) STORE(lanes[tap][lane], out, (first + lane) * 9 + tap);
     }
 }

@@ -18,7 +18,13 @@ _KINDS = ("forward", "grad_input")
 def is_contraction(call: LoggedCall) -> bool:
     """True if a call takes an epilogue, and makes one new tensor."""
     takes = call.method == "matmul" or (call.method == "conv" and call.args[0] in _KINDS)
-    return takes and isinstance(call.results, Ref) and call.kwargs.get("out") is None and not call.kept
+    return (
+        takes
+        and not call.kwargs.get("wide")
+        and isinstance(call.results, Ref)
+        and call.kwargs.get("out") is None
+        and not call.kept
+    )
 
 
 def with_epilogue(

@@ -16,6 +16,7 @@ from typing import Any
 
 from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments
 from netcl.core.capture.epilogues import is_contraction, with_epilogue
+from netcl.core.capture.float32_operands import with_float32_operands
 from netcl.core.capture.schedule import PlannedCall, scheduled
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Apply, Expr, Reduce
@@ -44,12 +45,15 @@ class _Group:
     made: dict[tuple[int, int], tuple[Ref, bool]] = field(default_factory=dict)
 
 
-def fused_steps(calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]) -> list[list[PlannedCall]]:
-    """The steps that compute the same as ``calls``, as lists of independent ones.
+def fused_steps(
+    engine: Any, calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]
+) -> list[list[PlannedCall]]:
+    """The steps that compute the same as ``calls``, as lists of independent ones, for ``engine``.
 
     ``live`` are numbers needed afterwards, ``outside`` those of tensors that are not the recording's own.
     """
-    return _Fusion(_without_dead_calls(calls, {*live, *outside}), set(live)).steps()
+    found = with_float32_operands(engine, calls, {*live}, {*outside})
+    return _Fusion(_without_dead_calls(found, {*live, *outside}), set(live)).steps()
 
 
 def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[LoggedCall]:

@@ -205,7 +205,7 @@ def wrapped(text: str, dtype: str) -> str:
     return f"(({text} << {32 - bits}) >> {32 - bits})"
 
 
-def _stored(text: str, dtype: str, width: int) -> str:
+def rounded(text: str, dtype: str, width: int) -> str:
     """A float rounded to a number of the half type ``dtype``, to nearest even; ``text`` is a name. In float16, numbers
     below 2^-14 have a step of 2^-24, that of floats from 0.5 to 1.
     """
@@ -226,7 +226,7 @@ def applied(node: Apply, args: Sequence[str], width: int) -> str:
     if node.prim.name.startswith("to_"):
         return convert(args[0], node.args[0].dtype, node.dtype, width)
     if node.prim.name == "stored":
-        return _stored(args[0], node.dtype, width)
+        return rounded(args[0], node.dtype, width)
     template, computed = node.prim.opencl, compute_type(node.args[0].dtype)
     if isinstance(template, dict):
         kind = "float" if is_floating(node.args[0].dtype) else "int"

@@ -335,6 +335,15 @@ class OpenCLBackend(ForwardedCalls):
         arguments such as ``product`` describes; see ``contraction/cpu/warm_product.py``."""
         return warm_product(self, product, tuple(shape))
 
+    def float32_roles(
+        self, name: str, args: Sequence[Any], half: str, options: Mapping[str, Any]
+    ) -> tuple[bool, bool, bool]:
+        """True for each of both operands and the result of ``matmul`` or ``conv`` in the half type ``half`` that the
+        kernels can round while they load or store it as float32 (``half`` and ``wide`` of these calls).
+        """
+        module = {"matmul": self.kernel_modules.gemm, "conv": self.kernel_modules.conv}[name]
+        return module.float32_roles(self, *args, half, **options)  # type: ignore[no-any-return]
+
     def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
         """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""
         engine: Any = self.relaxed() if program.relaxed else self  # a QueueContext: Relaxed forwards what it lacks

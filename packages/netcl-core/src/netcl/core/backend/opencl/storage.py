@@ -1,13 +1,43 @@
-"""Access to elements of one dtype, for the templates: its macros, written by the code that writes generated kernels."""
+"""Access to elements of one dtype, for the templates: its macros, written by the code that writes generated kernels.
+
+A contraction in a half type may read operands, and write a result, that are stored in float32: each element is then
+rounded to the half type when it is loaded or stored, in place of casts in launches of their own. Such an operand is an
+``InFloat32``, whose dtype is ``bfloat16_in_float32``.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from netcl.core.dtypes import c_type, itemsize
 from netcl.core.expr import c_types as c
 
-__all__ = ["gathered_text", "storage_text"]
+__all__ = ["InFloat32", "gathered_text", "in_float32", "roles_text", "storage_text", "value_dtype"]
 
 _WIDENED = ("float16", "bfloat16")  # are computed in float
+_SUFFIX = "_in_float32"
+_ROLES = ("A", "B", "OUT")  # of the operands of a contraction
+
+
+class InFloat32:
+    """The float32 tensor ``tensor`` as an operand of numbers of a half type."""
+
+    def __init__(self, tensor: Any, dtype: str) -> None:
+        self.tensor = tensor
+        self.dtype = dtype + _SUFFIX
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tensor, name)
+
+
+def in_float32(x: Any, dtype: str) -> Any:
+    """``x``, an operand of a contraction in the half type ``dtype``, by its dtype."""
+    return InFloat32(x, dtype) if x.dtype == "float32" else x
+
+
+def value_dtype(dtype: str) -> str:
+    """The dtype of the numbers in a tensor: the half type of one that is stored in float32."""
+    return dtype.removesuffix(_SUFFIX)
 
 
 def storage_text(dtype: str, vector: int = 1) -> str:
@@ -17,6 +47,8 @@ def storage_text(dtype: str, vector: int = 1) -> str:
     VSTORE(x, p) convert vectors of storage in global memory, GLOAD and GSTORE access vectors of REAL there, RLOAD and
     RSTORE vectors of REAL in any memory.
     """
+    if dtype.endswith(_SUFFIX):
+        return _in_float32_text(value_dtype(dtype), vector)
     kept, real = c_type(dtype), "float" if dtype in _WIDENED else c_type(dtype)
     lines = [c.PRAGMAS["double"]] if dtype == "float64" else []
     if dtype == "bfloat16":
@@ -25,6 +57,56 @@ def storage_text(dtype: str, vector: int = 1) -> str:
     lines += [f"#define STORAGE {kept}", f"#define REAL {real}", *_scalars(dtype)]
     if vector > 1:
         lines += _vectors(dtype, real, vector)
+    return "\n".join(lines) + "\n"
+
+
+def _rounding_text(dtype: str, vector: int) -> list[str]:
+    """``rounded`` and ``rounded_vector``, which make numbers of the half type ``dtype`` of floats."""
+    found = []
+    for name, lanes in (("rounded", 1), *((("rounded_vector", vector),) if vector > 1 else ())):
+        kind = c.lanes("float", lanes)
+        found.append(f"static inline {kind} {name}(const {kind} x) {{ return {c.rounded('x', dtype, lanes)}; }}")
+    return found
+
+
+def _in_float32_text(dtype: str, vector: int) -> str:
+    lines = ["#define LOAD(p, i) rounded((p)[i])", "#define STORE(x, p, i) ((p)[i] = rounded(x))"]
+    if vector > 1:
+        lines += ["#define VLOAD(p) rounded_vector(GLOAD(p))", "#define VSTORE(x, p) GSTORE(rounded_vector(x), (p))"]
+    replaced = ("#define LOAD(", "#define STORE(", "#define VLOAD(", "#define VSTORE(")
+    plain = [line for line in storage_text("float32", vector).splitlines() if not line.startswith(replaced)]
+    return "\n".join([*plain, *_rounding_text(dtype, vector), *lines]) + "\n"
+
+
+def roles_text(dtype: str, vector: int) -> str:
+    """Access to the operands A, B and OUT of contractions, after ``storage_text``: A_STORAGE, A_LOAD and so on; of
+    numbers of the half type ``dtype`` in float32 where the template is given A_IN_FLOAT32 and so on.
+    """
+    half = dtype in _WIDENED
+    lines = []
+    if half:
+        lines += ["#if defined(A_IN_FLOAT32) || defined(B_IN_FLOAT32) || defined(OUT_IN_FLOAT32)"]
+        lines += [*_rounding_text(dtype, vector), "#endif"]
+    for role in _ROLES:
+        if half:
+            lines += [
+                f"#ifdef {role}_IN_FLOAT32",
+                f"#define {role}_STORAGE float",
+                f"#define {role}_LOAD(p, i) rounded((p)[i])",
+                f"#define {role}_VLOAD(p) rounded_vector(GLOAD(p))",
+                f"#define {role}_STORE(x, p, i) ((p)[i] = rounded(x))",
+                f"#define {role}_VSTORE(x, p) GSTORE(rounded_vector(x), (p))",
+                "#else",
+            ]
+        lines += [
+            f"#define {role}_STORAGE STORAGE",
+            f"#define {role}_LOAD(p, i) LOAD(p, i)",
+            f"#define {role}_VLOAD(p) VLOAD(p)",
+            f"#define {role}_STORE(x, p, i) STORE(x, p, i)",
+            f"#define {role}_VSTORE(x, p) VSTORE(x, p)",
+        ]
+        if half:
+            lines.append("#endif")
     return "\n".join(lines) + "\n"
 
 
@@ -66,6 +148,12 @@ def gathered_text(dtype: str, lanes: int) -> str:
     RAW is the type that RAW_LOAD(p, i) and RAW_STORE(x, p, i) access, RAWV a vector of it: WIDEN makes a vector REALV
     of that, NARROW does the reverse.
     """
+    if dtype.endswith(_SUFFIX):
+        return (
+            gathered_text("float32", lanes)
+            .replace("WIDEN(v) (v)", "WIDEN(v) rounded_vector(v)")
+            .replace("NARROW(x) (x)", "NARROW(x) rounded_vector(x)")
+        )
     real = "float" if dtype in _WIDENED else c_type(dtype)
     raw, widen, narrow, load, store = real, "(v)", "(x)", "LOAD((p), (i))", "STORE((x), (p), (i))"
     if dtype == "bfloat16":

@@ -17,9 +17,13 @@ from netcl.core.tuning.traits import Traits, traits_of
 
 __all__ = ["Traits", "filled", "largest_group", "per_work_item", "profile", "source", "struct", "traits"]
 
-from netcl.core.backend.opencl.storage import gathered_text, storage_text
+from netcl.core.backend.opencl.storage import gathered_text, roles_text, storage_text
 
-_ACCESS: dict[str, Callable[[str, int], str]] = {"storage": storage_text, "gathered": gathered_text}
+_ACCESS: dict[str, Callable[[str, int], str]] = {
+    "storage": storage_text,
+    "gathered": gathered_text,
+    "roles": roles_text,
+}
 _UNITS_ON_CPU = 64
 # The attribute of functions that PoCL compiles once, by themselves, instead of at each call: kernels of several long
 # loops take half the time to build. Their pointers into local memory have to come from arguments of the kernel: with
@@ -65,7 +69,7 @@ def _texts() -> dict[str, str]:
 
 
 def _text(name: str, defines: Mapping[str, object]) -> str:
-    """A ``.cl`` file, or for ``storage`` and ``gathered`` the access to elements of the dtype that is defined."""
+    """A ``.cl`` file, or for the names of ``_ACCESS`` the access to elements of the dtype that is defined."""
     write = _ACCESS.get(name)
     if write is None:
         return _texts()[name]

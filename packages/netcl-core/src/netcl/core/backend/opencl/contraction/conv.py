@@ -20,6 +20,7 @@ from netcl.core.backend.opencl.contraction.pads.padding import padded_images, re
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.storage import in_float32, value_dtype
 from netcl.core.backend.opencl.templates import profile, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.tuning.conv_plans import ConvPlan, blocks_of, conv_plan, geometry, restricted
@@ -48,7 +49,7 @@ _TILE, _GROUPS = 64, 512  # edge of a GPU kernel's tile, and tiles that keep a G
 
 
 def _blocks_for(engine: Any, plan: ConvPlan, dtype: str) -> tuple[bool, tuple[tuple[int, int], ...]]:
-    return blocks_of(plan, itemsize(dtype), _WORKSPACE if traits(engine).is_cpu else GPU_CONV_WORKSPACE)
+    return blocks_of(plan, itemsize(value_dtype(dtype)), _WORKSPACE if traits(engine).is_cpu else GPU_CONV_WORKSPACE)
 
 
 def _pad(engine: Any, plan: ConvPlan, x: TensorData, first: int, images: int) -> TensorData:
@@ -69,6 +70,8 @@ def conv(
     algo: str | None = None,
     epilogue: Epilogue | None = None,
     variant: str | None = None,
+    half: str | None = None,
+    wide: bool = False,
 ) -> TensorData:
     """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
 
@@ -77,32 +80,73 @@ def conv(
     positions. ``algo`` is a hint: ``naive`` sums each output in its own work-item, ``tiled_local`` selects the kernel
     that is tiled in local memory, ``implicit_gemm`` the device's. Tests force the ``variant``: ``rows`` (A in place),
     ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``channels``, ``winograd2`` and ``winograd4``, with
-    ``_gpu`` for the form of GPUs, or a matrix unit by its name.
+    ``_gpu`` for the form of GPUs, or a matrix unit by its name. ``half`` is the half type of a convolution of which
+    operands, or with ``wide`` the result, are float32, as ``float32_roles`` allows: they are rounded to it when they
+    are loaded or stored.
     """
+    dtype = half or a.dtype
     if epilogue is not None:
-        check(epilogue, a.dtype)
+        check(epilogue, dtype)
     pads, whole = tuple(map(tuple, padding)), None if shape is None else tuple(shape)
     g, result, sizes = _described(kind, a.shape, b.shape, tuple(stride), pads, tuple(dilation), groups, whole)
     if result is None:
-        return _sparse(engine, kind, g, a, b, epilogue, algo=algo, variant=variant)
+        return _sparse(engine, kind, g, a, b, epilogue, algo=algo, variant=variant, half=half, wide=wide)
     forced = variant is not None
     if sizes is not None and algo is None and variant is None:
-        variant = allowed(fastest_kernel(engine, "conv2d", sizes, a.dtype))
+        variant = allowed(fastest_kernel(engine, "conv2d", sizes, dtype))
     device = traits(engine)
     if variant is None and (algo is not None or kind == "forward"):
         variant = wished_kernel(device, g, algo)
     if variant is None and algo is None and not device.is_cpu:
-        variant = convolution_unit(profile(engine), kind, g, a.dtype)
-    out: TensorData = engine.empty(result, a.dtype)
+        variant = convolution_unit(profile(engine), kind, g, dtype)
+    out: TensorData = engine.empty(result, "float32" if wide else dtype)
     if out.size == 0:
         return out
     expression, operands = (None, ()) if epilogue is None else epilogue
+    stored = (half, a.dtype, b.dtype, wide) if half else dtype
     key = (
-        "conv", kind, g, out.shape, a.dtype, variant, config.get("KERNEL_STRATEGY"), config.get("CONV_WINOGRAD"),
+        "conv", kind, g, out.shape, stored, variant, config.get("KERNEL_STRATEGY"), config.get("CONV_WINOGRAD"),
         expression, tuple([operand.shape for operand in operands]),
     )  # fmt: skip
-    repeated(engine, key, partial(_convolve, kind, g, variant, expression), (a, b, out, *operands), not forced)
+    tensors = (a, b, out, *operands)
+    if half:
+        tensors = tuple(in_float32(x, half) for x in tensors)
+    repeated(engine, key, partial(_convolve, kind, g, variant, expression), tensors, not forced)
     return out
+
+
+def float32_roles(
+    engine: Any,
+    kind: str,
+    a: TensorData,
+    b: TensorData,
+    half: str,
+    *,
+    stride: Sequence[int],
+    padding: Sequence[Sequence[int]],
+    dilation: Sequence[int],
+    groups: int,
+    shape: Sequence[int] | None = None,
+    algo: str | None = None,
+    **options: Any,
+) -> tuple[bool, bool, bool]:
+    """True for each of both operands and the result of a convolution in ``half`` that may be stored in float32: images
+    and weights, and the gradient of weights.
+    """
+    pads, whole = tuple(map(tuple, padding)), None if shape is None else tuple(shape)
+    g, result, sizes = _described(kind, a.shape, b.shape, tuple(stride), pads, tuple(dilation), groups, whole)
+    device = traits(engine)
+    if not device.is_cpu or algo is not None or result is None:
+        return False, False, False
+    variant = None if sizes is None else allowed(fastest_kernel(engine, "conv2d", sizes, half))
+    if variant is None and kind == "forward":
+        variant = wished_kernel(device, g, algo)
+    small, problem, _ = choose_convolution(device, kind, g, half, variant)
+    if small is None and problem is None:
+        parts = [replace(part.contraction, partial=kind == "grad_weight") for part in conv_plan(kind, g).parts]
+        if not all(part_kernel(device, c, variant) in ("rows", "packed") for c in parts):
+            return False, False, False
+    return kind != "grad_input", kind != "grad_weight", kind == "grad_weight"
 
 
 class _Description(NamedTuple):
@@ -151,7 +195,7 @@ def _convolve(
     """One direction of a convolution, with an epilogue of ``operands`` if there is an ``expression``."""
     epilogue = None if expression is None else Epilogue(expression, operands)
     plan, device = conv_plan(kind, g), traits(engine)
-    small, problem, _ = choose_convolution(device, kind, g, a.dtype, variant)
+    small, problem, _ = choose_convolution(device, kind, g, value_dtype(a.dtype), variant)
     fused = None
     if variant in UNITS:
         if kind == "grad_weight":
@@ -187,7 +231,7 @@ def _convolve(
 
 
 def _sparse(
-    engine: Any, kind: str, g: Geometry, a: TensorData, b: TensorData, epilogue: Epilogue | None, **wishes: str | None
+    engine: Any, kind: str, g: Geometry, a: TensorData, b: TensorData, epilogue: Epilogue | None, **wishes: Any
 ) -> TensorData:
     """A strided pointwise convolution, as a dense one of the sampled elements."""
     spatial = a.ndim - 2

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
-from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import contract, epilogue_lanes
+from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import contract, epilogue_lanes, reads_float32
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
     COLUMN,
     RESULT,
@@ -23,6 +23,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
 from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import epilogue_source
 from netcl.core.backend.opencl.contraction.problem import ProductLaunch
 from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.storage import in_float32
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
@@ -205,30 +206,57 @@ def matmul(
     out: TensorData | None = None,
     epilogue: Epilogue | None = None,
     variant: str | None = None,
+    half: str | None = None,
+    wide: bool = False,
 ) -> TensorData:
     """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
+
+    ``half`` is the half type of a product of which operands, or with ``wide`` the result, are float32, as
+    ``float32_roles`` allows: they are rounded to it when they are loaded or stored.
 
     ``variant`` forces ``rows`` (A in place, if it is small), ``packed``, ``dot`` or ``stream`` (GEMV, if the layout
     allows them), ``wide``, ``windows`` (split-K), ``tiled``, ``broadcast`` (``tiled`` if the device has no sub-groups),
     ``slices`` (skinny, split-K), ``direct``, or a matrix unit by its name in ``netcl.core.tuning.unit_table``.
     """
+    dtype = half or a.dtype
     if epilogue is not None:
-        check(epilogue, a.dtype)
+        check(epilogue, dtype)
     plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
-    result: TensorData = engine.empty(plan.shape, a.dtype) if out is None else out
-    chosen = variant or _measured_variant(engine, plan, a.dtype) or plan.variant
+    result: TensorData = engine.empty(plan.shape, "float32" if wide else dtype) if out is None else out
+    chosen = variant or _measured_variant(engine, plan, dtype) or plan.variant
     if chosen is None and plan.contractions:
-        chosen = _unit(engine, plan.contractions[0], a.dtype)
+        chosen = _unit(engine, plan.contractions[0], dtype)
     expression, operands = (None, ()) if epilogue is None else epilogue
+    stored = (half, a.dtype, b.dtype, wide) if half else dtype
     key = (
-        "matmul", a.shape, b.shape, transpose_a, transpose_b, a.dtype, chosen, config.get("KERNEL_STRATEGY"),
+        "matmul", a.shape, b.shape, transpose_a, transpose_b, stored, chosen, config.get("KERNEL_STRATEGY"),
         expression, tuple([operand.shape for operand in operands]), result.shape,
     )  # fmt: skip
     tensors = (b, a, result, *operands) if plan.swapped else (a, b, result, *operands)
+    if half:
+        tensors = tuple(in_float32(x, half) for x in tensors)
     repeated(engine, key, partial(_multiply, plan, chosen, expression), tensors, planned=variant is None)
     if out is not None:
         out._storage.written()
     return result
+
+
+def float32_roles(
+    engine: Any,
+    a: TensorData,
+    b: TensorData,
+    half: str,
+    *,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    epilogue: Epilogue | None = None,
+    **options: Any,
+) -> tuple[bool, bool, bool]:
+    """True for each of A, B and the result of a product in ``half`` that may be stored in float32."""
+    plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
+    variant = _measured_variant(engine, plan, half) or plan.variant
+    takes = traits(engine).is_cpu and all(reads_float32(traits(engine), c, variant) for c in plan.contractions)
+    return takes, takes, takes and epilogue is None
 
 
 def _multiply(

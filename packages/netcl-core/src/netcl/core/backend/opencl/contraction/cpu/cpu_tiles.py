@@ -23,6 +23,7 @@ from netcl.core.backend.opencl.contraction.gpu import implicit_gemm, skinny
 from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import ProductLaunch, compute_dtype, strides_argument
+from netcl.core.backend.opencl.storage import value_dtype
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.tuning.matrix_units import tile_of as tile_of_unit
 from netcl.core.tuning.problems import Contraction, Levels
@@ -39,6 +40,7 @@ _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so m
 _UNITS_OF_A_CORE = 16  # work-items for each compute unit above that number of products
 _LEAST_SPLIT = 1024  # least products of a partial sum
 _TOGETHER = 4  # tiles that a work-item packs at a time, see contract_cpu.cl
+_CONVERTED_IN_PLACE = 1 << 19, 1 << 17  # most products of which A is converted at each use: half, half in float32
 _FEW_ROWS = 4  # rows up to which the CPU kernel has a smaller tile
 # The vector of values of an operand, for contract_cpu.cl.
 _LAYOUT = "g.operands[{i}]"
@@ -66,19 +68,27 @@ def _has_few_rows(c: Contraction) -> bool:
 
 
 @lru_cache(maxsize=64)
-def cpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 1, few: bool = False) -> CpuKernel:
+def cpu_program(
+    device: Traits,
+    dtype: str,
+    epilogue: str = "",
+    operands: int = 1,
+    few: bool = False,
+    roles: tuple[tuple[str, int], ...] = (),
+) -> CpuKernel:
     """The CPU template for a dtype: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16; with
     ``few`` rows, such as the channels of pictures, 4 are taken.
 
-    ``epilogue``: the text of the function of that name, which takes the sum and ``operands`` values.
+    ``epilogue``: the text of the function of that name, which takes the sum and ``operands`` values. ``roles``: the
+    definitions for operands of another storage.
     """
     tile = cpu_tile(device, dtype, few)
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("VECTORS", 2),
-        ("DEPTH", tile.depth), ("CHUNK", tile.chunk), ("OPERANDS", operands),
+        ("DEPTH", tile.depth), ("CHUNK", tile.chunk), ("OPERANDS", operands), *roles,
     )  # fmt: skip
     parts = {**operand_parts(epilogue, operands, "REALV", _OPERAND), "transposes": transposes_text(tile.vector)}
-    text = filled(source(("storage", "contract_operands", "contract_cpu"), defines), parts) + epilogue
+    text = filled(source(("storage", "roles", "contract_operands", "contract_cpu"), defines), parts) + epilogue
     return CpuKernel(text, *tile[1:], _UNITS_OF_A_CORE * device.units)
 
 
@@ -130,25 +140,31 @@ def _units(products: int, most: int) -> int:
 
 
 class RowStrides(NamedTuple):
-    """The strides of A in the CPU kernel, from a row, a step of k and a tile of rows to the next, and its offset."""
+    """The strides of A in the CPU kernel, from a row, a step of k and a tile of rows to the next, and its offset;
+    ``stored`` is its dtype if that is not the computing type.
+    """
 
     row: int
     k: int
     tile: int
     batch: tuple[int, int]
     offset: int
+    stored: str = ""
 
 
 @lru_cache(maxsize=1024)
 def rows_in_place(c: Contraction, program: CpuKernel, dtype: str) -> RowStrides | None:
-    """The strides of A without packing; None if k has gaps, A is not of the computing type, or A is larger
-    than the caches in which it can be read repeatedly.
+    """The strides of A without packing; None if k has gaps, A is larger than the caches in which it can be read
+    repeatedly, or it has to be converted and is used too often for that.
     """
     levels = [(extent, step) for extent, step in zip(c.k, c.a_k) if extent != 1] or [(1, 0)]
     evenly = all(outer[1] == inner[0] * inner[1] for outer, inner in pairwise(levels))
-    if dtype != compute_dtype(dtype) or not evenly or c.m * prod(c.k) > _IN_PLACE:
+    if not evenly or c.m * prod(c.k) > _IN_PLACE:
         return None
-    return RowStrides(c.a_row, levels[-1][1], program.rows * c.a_row, c.a_batch, c.a_offset)
+    stored = "" if dtype == compute_dtype(dtype) else dtype
+    if stored and c.m * prod(c.k) * prod(c.n) * prod(c.batch) > _CONVERTED_IN_PLACE[dtype != value_dtype(dtype)]:
+        return None
+    return RowStrides(c.a_row, levels[-1][1], program.rows * c.a_row, c.a_batch, c.a_offset, stored)
 
 
 def _packed_rows(c: Contraction, program: CpuKernel) -> RowStrides:
@@ -215,7 +231,8 @@ def contract_rows(
 ) -> None:
     """The CPU kernel on what ``rows_for`` gave; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
     tensors, splitting = (a[0], b, out), (splits, out_part)
-    engine.launch(*rows_launch(engine, c, tensors, b.dtype, a[1], fused, splitting))
+    roles = tuple((f"{role}_IN_FLOAT32", 1) for role, x in (("B", b), ("OUT", out)) if x.dtype != value_dtype(x.dtype))
+    engine.launch(*rows_launch(engine, c, tensors, value_dtype(b.dtype), a[1], fused, splitting, roles))
 
 
 def rows_launch(
@@ -226,12 +243,17 @@ def rows_launch(
     strides: RowStrides,
     fused: FusedEpilogue | None,
     splitting: tuple[int, int] = (1, 0),
+    roles: tuple[tuple[str, int], ...] = (),
 ) -> ProductLaunch:
     """The launch of the CPU kernel on ``tensors``, A with ``strides``, B of ``dtype`` and the result, or on whatever
-    represents them; ``splitting``: the number of partial sums, and the elements from one to the next.
+    represents them; ``splitting``: the number of partial sums, and the elements from one to the next; ``roles``: the
+    definitions for a B and a result that are stored in float32.
     """
     text, operands, layouts = fused or ("", (), None)
-    program = cpu_program(traits(engine), dtype, text, max(1, len(operands)), _has_few_rows(c))
+    if strides.stored:
+        in_float32 = (("A_IN_FLOAT32", 1),) if strides.stored != value_dtype(strides.stored) else ()
+        roles = (("A_STORED", 1), *in_float32, *roles)
+    program = cpu_program(traits(engine), dtype, text, max(1, len(operands)), _has_few_rows(c), roles)
     units, argument = _launch_of(c, program, strides, *splitting, layouts)
     return ProductLaunch(program.text, "contract", (units,), (1,), [*tensors, argument, *(operands or tensors[1:2])])
 
@@ -243,7 +265,7 @@ def row_strides(engine: Any, c: Contraction, dtype: str) -> RowStrides | None:
 
 def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
     """The number of partial sums (split-K) of a long k, if the output has too few tiles for the cores."""
-    program = cpu_program(traits(engine), dtype)
+    program = cpu_program(traits(engine), value_dtype(dtype))
     units = -(-prod(c.n) // program.columns) * -(-c.m // program.rows) * prod(c.batch)
     return max(1, min(_ENOUGH_UNITS // max(units, 1), prod(c.k) // _LEAST_SPLIT))
 
@@ -282,6 +304,11 @@ def epilogue_lanes(engine: Any, c: Contraction, out: TensorData, variant: str | 
     if variant in ("rows", "packed"):
         return device.vector
     return int(variant in gpu.EPILOGUE_VARIANTS and not c.partial and not c.accumulate)
+
+
+def reads_float32(device: Traits, c: Contraction, variant: str | None) -> bool:
+    """True if the kernel of ``contract`` takes operands and a result of a half type that are stored in float32."""
+    return possible(device, c, variant or contraction_kernel(device, c)) in ("rows", "packed")
 
 
 def _splits(engine: Any, c: Contraction, out: TensorData, variant: str) -> int:

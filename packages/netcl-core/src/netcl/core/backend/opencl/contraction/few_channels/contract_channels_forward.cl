@@ -12,14 +12,14 @@ static inline REALV operand_vector(__global const STORAGE* e, const operand o, c
     return RLOAD(lanes);
 }
 
-__kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __global const STORAGE* restrict weight, __global STORAGE* restrict out,
+__kernel LOOPING void channels_forward(__global const B_STORAGE* restrict x, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
                                        __global REAL* restrict scratch, const images geometry${operand_parameters}) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;
     zero(scratch, g.scratch);
     for (long f = 0; f < g.filters; f++)
-        for (long t = 0; t < g.taps; t++) scratch[(f / ROWS * g.taps + t) * ROWS + f % ROWS] = LOAD(weight, f * g.taps + t);
+        for (long t = 0; t < g.taps; t++) scratch[(f / ROWS * g.taps + t) * ROWS + f % ROWS] = A_LOAD(weight, f * g.taps + t);
     __global REAL* strip = scratch + g.strip;
     __global REAL* waiting = strip - ROWS * COLUMNS;
     long runs[MOST_TAPS];

@@ -4,7 +4,7 @@
 
 #define RUN 64  // products that are summed before they are added to the total: long sums have a smaller rounding error so
 
-__kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __global const STORAGE* restrict weight, __global STORAGE* restrict out,
+__kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
                                      __global REAL* restrict scratch, const images geometry) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
@@ -13,7 +13,7 @@ __kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __gl
     scratch += get_global_id(0) * g.scratch;
     zero(scratch, g.strip);
     for (long f = 0; f < g.filters; f++)
-        for (long t = 0; t < g.taps; t++) scratch[(t / ROWS * g.filters + f) * ROWS + t % ROWS] = LOAD(weight, f * g.taps + t);
+        for (long t = 0; t < g.taps; t++) scratch[(t / ROWS * g.filters + f) * ROWS + t % ROWS] = A_LOAD(weight, f * g.taps + t);
     __global REAL* given = scratch + g.strip;
     __global REAL* line = given + tiles * ROWS * g.run;
     for (long block = first; block < last; block++) {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
+from netcl.core.backend.opencl.storage import value_dtype
 from netcl.core.backend.opencl.templates import filled, source, struct, traits
 from netcl.core.tuning.small_channels import MOST_TAPS, Problem, Tile, share_of, tile_of
 
@@ -43,12 +44,14 @@ def _launch_of(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None
 
 
 @lru_cache(maxsize=64)
-def _program(kind: str, dtype: str, tile: Tile, epilogue: str, operands: int) -> str:
+def _program(
+    kind: str, dtype: str, tile: Tile, epilogue: str, operands: int, roles: tuple[tuple[str, int], ...] = ()
+) -> str:
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("SPAN", tile.span),
-        ("MOST_TAPS", MOST_TAPS), ("OPERANDS", operands),
+        ("MOST_TAPS", MOST_TAPS), ("OPERANDS", operands), *roles,
     )  # fmt: skip
-    names = ("storage", "contract_operands", "contract_channels", _KERNELS[kind][0])
+    names = ("storage", "roles", "contract_operands", "contract_channels", _KERNELS[kind][0])
     value = "operand_vector(e{k}, g.operands[{i}], filter, start_of_vector, left)"
     return filled(source(names, defines), operand_parts(epilogue, operands, "REALV", value)) + epilogue
 
@@ -58,13 +61,16 @@ def run(
 ) -> None:
     """Runs one direction, with the operands of ``conv``, into ``out``; the forward one takes an epilogue."""
     text, operands, layouts = fused or ("", (), None)
-    tile = tile_of(traits(engine), p.kind, out.dtype)
+    dtype = value_dtype(out.dtype)
+    tile = tile_of(traits(engine), p.kind, dtype)
     launch = _launch_of(p, tile, layouts)
     assert launch is not None  # small_channels.chosen has checked it
     weights = p.kind == "grad_weight"
-    program = _program(p.kind, out.dtype, tile, text, max(1, len(operands)))
-    scratch: TensorData = engine.empty((launch.units * launch.scratch,), compute_dtype(out.dtype))
-    target = engine.empty((launch.units, out.size), compute_dtype(out.dtype)) if weights else out
+    given = (("B", a), ("A", b))  # the images and the weights, or gradients, which are not stored in float32
+    roles = tuple((f"{role}_IN_FLOAT32", 1) for role, x in given if x.dtype != value_dtype(x.dtype))
+    program = _program(p.kind, dtype, tile, text, max(1, len(operands)), roles)
+    scratch: TensorData = engine.empty((launch.units * launch.scratch,), compute_dtype(dtype))
+    target = engine.empty((launch.units, out.size), compute_dtype(dtype)) if weights else out
     more = (operands or (a,)) if p.kind == "forward" else ()
     engine.launch(program, _KERNELS[p.kind][1], (launch.units,), (1,), [a, b, target, scratch, launch.argument, *more])
     if weights:

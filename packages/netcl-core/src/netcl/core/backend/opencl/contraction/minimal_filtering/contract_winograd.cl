@@ -140,12 +140,20 @@ __kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* 
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(sums + (i * SIDE + j) * size + first);
         BOTH(SUMS, SIDE, 3)
-        RAWV lanes[9];
-        const RAW* lane_of = (const RAW*)lanes;
-        for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 3; j++) lanes[i * 3 + j] = NARROW(three[i][j]);
         const int count = min((size_t)VECTOR, (size_t)size - first);
+        if (count == VECTOR) {
+            RAWV lanes[9];
+            const RAW* lane_of = (const RAW*)lanes;
+            for (int i = 0; i < 3; i++)
+                for (int j = 0; j < 3; j++) lanes[i * 3 + j] = NARROW(three[i][j]);
+            for (int lane = 0; lane < VECTOR; lane++)
+                for (int tap = 0; tap < 9; tap++) RAW_STORE(lane_of[tap * VECTOR + lane], out, (first + lane) * 9 + tap);
+            continue;
+        }
+        REAL lanes[9][VECTOR];
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) RSTORE(three[i][j], lanes[i * 3 + j]);
         for (int lane = 0; lane < count; lane++)
-            for (int tap = 0; tap < 9; tap++) RAW_STORE(lane_of[tap * VECTOR + lane], out, (first + lane) * 9 + tap);
+            for (int tap = 0; tap < 9; tap++) STORE(lanes[tap][lane], out, (first + lane) * 9 + tap);
     }
 }

@@ -6,6 +6,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from netcl.core.backend.opencl.storage import in_float32, value_dtype
 from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
 from netcl.core.dtypes import itemsize
 
@@ -48,10 +49,11 @@ def padded_images(
     """``images`` images of x from ``first`` on, (images, planes, *padded): x's of three dimensions ``extent`` with
     ``low`` zeros before each, cut off where ``low`` is negative or ``padded`` too short.
     """
-    out: TensorData = engine.empty((images, planes, *padded), x.dtype)
+    dtype = x.dtype if x.dtype == value_dtype(x.dtype) else "float32"
+    out: TensorData = engine.empty((images, planes, *padded), dtype)
     each, items, group, argument = _launch(planes, extent, low, padded, first, images, traits(engine))
-    engine.launch(_program(x.dtype, "pad", each), "pad", (items,), (group,), [x, out, argument])
-    return out
+    engine.launch(_program(dtype, "pad", each), "pad", (items,), (group,), [x, out, argument])
+    return out if dtype == x.dtype else in_float32(out, value_dtype(x.dtype))
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,128 @@
+"""Casts between float32 and a half type in a captured step, as part of the contraction that reads or writes the tensor.
+
+Under autocast a product reads casts of parameters, and their gradients are cast back: two passes over each parameter.
+A kernel that packs its operands rounds them on the way, so the contraction is given the float32 tensor itself, and
+writes its result, rounded, as float32. The numbers are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
+from netcl.core.expr import Load, cast
+
+_HALVES = ("float16", "bfloat16")
+_CONTRACTIONS = ("matmul", "conv")
+
+
+class _Cast(NamedTuple):
+    at: int  # the number of the call
+    source: Ref
+    result: Ref
+
+
+def with_float32_operands(
+    engine: Any, calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]
+) -> list[LoggedCall]:
+    """The calls with contractions that read tensors from outside of the step, and write live ones, as float32. Casts
+    that they made dead are still there, but for those of results.
+    """
+    roles = getattr(engine, "float32_roles", None)
+    if roles is None:
+        return list(calls)
+    rewriting = _Rewriting(calls, set(live), set(outside))
+    found = [rewriting.contraction(at, call, roles) for at, call in enumerate(calls)]
+    return [call for at, call in enumerate(found) if at not in rewriting.replaced]
+
+
+class _Rewriting:
+    def __init__(self, calls: Sequence[LoggedCall], live: set[int], outside: set[int]) -> None:
+        self._live = live
+        self._outside = outside
+        self._writes: dict[int, list[int]] = {}  # by storage: the numbers of the calls that write it
+        self._readers: dict[tuple[int, int], list[int]] = {}
+        self._casts: dict[tuple[int, int], _Cast] = {}  # to a half type, by their result
+        self._back: dict[tuple[int, int], _Cast] = {}  # to float32, by their source
+        self.replaced: set[int] = set()  # casts whose results contractions write
+        for at, call in enumerate(calls):
+            for number in call.writes:
+                self._writes.setdefault(number, []).append(at)
+            for key in call.reads:
+                self._readers.setdefault(key, []).append(at)
+            found = _cast_of(at, call)
+            if found is not None and found.result.dtype in _HALVES:
+                self._casts[found.result.number, found.result.version] = found
+            elif found is not None:
+                self._back[found.source.number, found.source.version] = found
+
+    def contraction(self, at: int, call: LoggedCall, roles: Any) -> LoggedCall:
+        """The call, or one on float32 tensors if it is a contraction in a half type of which there are some."""
+        result = call.results
+        if call.method not in _CONTRACTIONS or not isinstance(result, Ref) or result.dtype not in _HALVES:
+            return call
+        if call.kept or call.kwargs.get("out") is not None:
+            return call
+        first = len(call.args) - 2  # before the operands: the direction of a convolution
+        given = [self._source(at, ref) for ref in call.args[first:]]
+        wide = self._wanted(at, result)
+        if given == [None, None] and wide is None:
+            return call
+        a, b, out = roles(call.method, call.args, str(result.dtype), call.kwargs)
+        operands = [new if takes and new else old for old, new, takes in zip(call.args[first:], given, (a, b))]
+        wide = wide if out else None
+        if wide is not None:
+            self.replaced.add(self._back[result.number, result.version].at)
+        if operands == list(call.args[first:]) and wide is None:
+            return call
+        named = {**call.kwargs, "half": str(result.dtype), "wide": wide is not None}
+        args = (*call.args[:first], *operands)
+        reads = frozenset((ref.number, ref.version) for ref in tensors_in((args, call.kwargs)))
+        made = result if wide is None else wide._replace(shape=result.shape)
+        writes = frozenset((made.number,))
+        return replace(call, args=args, kwargs=named, results=made, reads=reads, writes=writes)
+
+    def _source(self, at: int, ref: Any) -> Ref | None:
+        """The tensor from outside that ``ref`` is a cast of, if call ``at`` can read it: nothing was written since."""
+        found = self._casts.get((ref.number, ref.version)) if isinstance(ref, Ref) else None
+        if found is None or found.source.number not in self._outside:
+            return None
+        if any(found.at < write < at for write in self._writes.get(found.source.number, ())):
+            return None
+        return found.source._replace(shape=ref.shape)
+
+    def _wanted(self, at: int, result: Ref) -> Ref | None:
+        """The live float32 cast of a result that nothing else reads; its tensor is written by that cast alone."""
+        key = result.number, result.version
+        found = self._back.get(key)
+        if found is None or result.number in self._live or self._readers.get(key) != [found.at]:
+            return None
+        made = found.result
+        first_write = self._writes.get(made.number, ())[:1] == [found.at]
+        own = made.number in self._live and made.number not in self._outside
+        return made if own and first_write else None
+
+
+def _cast_of(at: int, call: LoggedCall) -> _Cast | None:
+    """The cast that a call is, between float32 and a half type; None for any other."""
+    if not is_expression(call) or call.kept:
+        return None
+    outputs, inputs, scalars, _, out = run_arguments(call)
+    made = list(tensors_in(call.results))
+    if len(outputs) != 1 or len(inputs) != 1 or len(made) != 1 or scalars or any(out):
+        return None
+    source, result = inputs[0], made[0]
+    kinds = {source.dtype in _HALVES, result.dtype in _HALVES}
+    known = {str(source.dtype), str(result.dtype)} - set(_HALVES) == {"float32"}
+    plain = outputs[0] is cast(Load(0, source.dtype), result.dtype)
+    same = _size(source) == _size(result)
+    return _Cast(at, source, result) if kinds == {True, False} and known and plain and same else None
+
+
+def _size(ref: Ref) -> tuple[int, ...]:
+    return tuple(size for size in ref.shape if size != 1)
+
+
+__all__ = ["with_float32_operands"]
