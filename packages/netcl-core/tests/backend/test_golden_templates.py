@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from hashlib import blake2b
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -287,6 +288,8 @@ def _rows() -> Instances:
                 yield name, partial(resample._program, dtype, taps, single, narrow)
         for fixed in ("", "g.unit[2] = 2;"):
             yield f"resample_nearest/{dtype}{'_fixed' * bool(fixed)}", partial(resample._nearest_program, dtype, fixed)
+        for (kind, file), name in product(window._PLAIN.items(), CPUS if dtype in window._PLAIN_DTYPES else ()):
+            yield f"window/{file}_{name}_{dtype}", partial(window._plain_program, kind, dtype, DEVICES[name])
         for kind in ("max", "avg", "max_grad", "avg_grad", "im2col", "col2im"):
             for step in (1, 2, 3) if kind in ("max", "avg") else (1,):
                 yield f"window/{kind}_{dtype}_{step}", partial(window._program, kind, dtype, step, False, False, "")

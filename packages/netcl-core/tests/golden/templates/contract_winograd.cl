@@ -25,8 +25,9 @@ static inline float8 rounded_vector(const float8 x) { return ((x != x) ? x : cop
 #define RAWV float8
 #define WIDEN(v) rounded_vector(v)
 #define NARROW(x) rounded_vector(x)
-#define RAW_LOAD(p, i) LOAD((p), (i))
-#define RAW_STORE(x, p, i) STORE((x), (p), (i))
+#define RAW_LOAD(p, i) ((p)[i])
+#define RAW_STORE(x, p, i) ((p)[i] = (x))
+#define GATHER(p, from) WIDEN((RAWV)(RAW_LOAD(p, (from)[0]), RAW_LOAD(p, (from)[1]), RAW_LOAD(p, (from)[2]), RAW_LOAD(p, (from)[3]), RAW_LOAD(p, (from)[4]), RAW_LOAD(p, (from)[5]), RAW_LOAD(p, (from)[6]), RAW_LOAD(p, (from)[7])))
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
 // OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
@@ -99,17 +100,6 @@ typedef struct {
 //
 // A work-item takes every `items`-th vector of tiles of its plane. Contraction of a*b+c into one rounding is allowed here.
 
-#if VECTOR == 16
-#define GATHER(p) WIDEN((RAWV)(RAW_LOAD(p, from[0]), RAW_LOAD(p, from[1]), RAW_LOAD(p, from[2]), RAW_LOAD(p, from[3]), RAW_LOAD(p, from[4]), \
-    RAW_LOAD(p, from[5]), RAW_LOAD(p, from[6]), RAW_LOAD(p, from[7]), RAW_LOAD(p, from[8]), RAW_LOAD(p, from[9]), RAW_LOAD(p, from[10]), \
-    RAW_LOAD(p, from[11]), RAW_LOAD(p, from[12]), RAW_LOAD(p, from[13]), RAW_LOAD(p, from[14]), RAW_LOAD(p, from[15])))
-#elif VECTOR == 8
-#define GATHER(p) WIDEN((RAWV)(RAW_LOAD(p, from[0]), RAW_LOAD(p, from[1]), RAW_LOAD(p, from[2]), RAW_LOAD(p, from[3]), RAW_LOAD(p, from[4]), \
-    RAW_LOAD(p, from[5]), RAW_LOAD(p, from[6]), RAW_LOAD(p, from[7])))
-#else
-#define GATHER(p) WIDEN((RAWV)(RAW_LOAD(p, from[0]), RAW_LOAD(p, from[1]), RAW_LOAD(p, from[2]), RAW_LOAD(p, from[3])))
-#endif
-
 typedef struct {
     long planes, tiles, stride, items;
     long across, per_image;            // tiles of a row, of an image
@@ -135,7 +125,7 @@ __kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* re
         }
         REALV one[3][3], two[SIDE][3], three[SIDE][SIDE];
         for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 3; j++) one[i][j] = GATHER(w + (g.flipped ? 8 - i * 3 - j : i * 3 + j));
+            for (int j = 0; j < 3; j++) one[i][j] = GATHER(w + (g.flipped ? 8 - i * 3 - j : i * 3 + j), from);
         BOTH(WEIGHT, 3, SIDE)
         __global REAL* to = panels + tile * g.panel + first;
         for (int i = 0; i < SIDE; i++)
@@ -162,7 +152,7 @@ __kernel void data_tiles(__global const STORAGE* restrict x, __global REAL* rest
         tile_offsets(&g, group, from);
         REALV one[SIDE][SIDE], two[SIDE][SIDE], three[SIDE][SIDE];
         for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) one[i][j] = GATHER(x + i * g.row + j);
+            for (int j = 0; j < SIDE; j++) one[i][j] = GATHER(x + i * g.row + j, from);
         BOTH(DATA, SIDE, SIDE)
         __global REAL* to = tiles + plane * g.stride + group * VECTOR;
         for (int i = 0; i < SIDE; i++)
@@ -179,7 +169,7 @@ __kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* 
         tile_offsets(&g, group, from);
         REALV one[TILE][TILE], two[SIDE][TILE], three[SIDE][SIDE];
         for (int i = 0; i < TILE; i++)
-            for (int j = 0; j < TILE; j++) one[i][j] = GATHER(x + i * g.row + j);
+            for (int j = 0; j < TILE; j++) one[i][j] = GATHER(x + i * g.row + j, from);
         BOTH(GRADIENT, TILE, SIDE)
         __global REAL* to = tiles + plane * g.stride + group * VECTOR;
         for (int i = 0; i < SIDE; i++)

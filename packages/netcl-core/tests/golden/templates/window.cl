@@ -1,9 +1,12 @@
-// window/max_float32_1
+// window/window_max_inside_cpu_float32
 #pragma OPENCL FP_CONTRACT OFF
 #define DTYPE_FLOAT32 1
+#define VECTOR 8
 #define PLACE long
 #define DIVIDED ulong
-#define STEP 1
+#define INTV int8
+#define ILOAD(p) vload8(0, p)
+#define ISTORE(x, p) vstore8(x, 0, p)
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -11,6 +14,21 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
+#define REALV float8
+typedef float8 __attribute__((aligned(4))) PACKED;
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) vload8(0, (p))
+#define RSTORE(x, p) vstore8((x), 0, (p))
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+#define RAW float
+#define RAWV float8
+#define WIDEN(v) (v)
+#define NARROW(x) (x)
+#define RAW_LOAD(p, i) ((p)[i])
+#define RAW_STORE(x, p, i) ((p)[i] = (x))
+#define GATHER(p, from) WIDEN((RAWV)(RAW_LOAD(p, (from)[0]), RAW_LOAD(p, (from)[1]), RAW_LOAD(p, (from)[2]), RAW_LOAD(p, (from)[3]), RAW_LOAD(p, (from)[4]), RAW_LOAD(p, (from)[5]), RAW_LOAD(p, (from)[6]), RAW_LOAD(p, (from)[7])))
 // Sliding windows over the last three dimensions: types, functions and macros of the kernels in window_*.cl.
 //
 // One work-item: `block` rows (of the output going forward, of the input in gradients), or with SINGLE one element, so that accesses
@@ -166,47 +184,67 @@ static inline span windows_inside(const window* g) {
 static inline bool meets(const place padded, const place o, const int d, const window* g) {
     return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
 }
-// Max pooling, with the position of each maximum in its plane: -1 if the window has no element inside.
+// Max pooling on CPUs of windows that are inside of the images: vectors of adjacent results, whose rows may differ.
+
 __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
-                          const window GIVEN) {
-    GEOMETRY
-    const span inside = windows_inside(&g);
-    EACH_ROW(g.out[2]) {
-        ROW_PLACE(g.out);
-        const place z0 = start_of(pz, 0, &g), y0 = start_of(py, 1, &g);
-        const span sz = taps_of(pz, 0, &g), sy = taps_of(py, 1, &g);
-        const bool seen = sz.first < sz.last && sy.first < sy.last;
-        __global const STORAGE* image = x + plane * g.extent[0] * g.extent[1] * g.extent[2];
-        place lanes = 1;
-        for (place px = begin; px < end; px += lanes) {
-            const place x0 = start_of(px, 2, &g);
-            const bool within = px >= inside.first && px < inside.last;
-            lanes = within ? min((place)LANES, min(end, inside.last) - px) : 1;
-            const span sx = taps_of(px, 2, &g);
-            // A NaN wins, the first one stays; so does the first of equals.
-            REAL best[LANES];
-            int at[LANES];
-            const bool any = seen && sx.first < sx.last;
-            const place start = any ? TAP_LINE(sz.first, sy.first) + sx.first * g.dilation[2] : 0;
-            for (place i = 0; i < lanes; i++) {
-                best[i] = any ? LOAD(image, start + i * STEP) : (REAL)0;
-                at[i] = any ? (int)(start + i * STEP) : -1;
+                          const window g) {
+    const long begin = get_global_id(0) * g.block, end = min(g.rows, begin + g.block) * g.out[2];
+    const long plane = g.extent[0] * g.extent[1] * g.extent[2], line = g.extent[2];
+    // The result that comes next: its place in its plane, and where the first tap of its row is.
+    long px = 0, py = begin % g.out[1], pz = begin / g.out[1] % g.out[0];
+    long image = begin / g.out[1] / g.out[0] * plane;
+    for (long at = begin * g.out[2]; at < end; at += VECTOR) {
+        const int count = min((long)VECTOR, end - at);
+        long from[VECTOR];
+        int first[VECTOR];
+        for (int i = 0; i < VECTOR; i++) {
+            const int tap = (int)((pz * g.stride[0] * g.extent[1] + py * g.stride[1]) * line + px * g.stride[2]);
+            from[i] = image + tap;
+            first[i] = tap;
+            if (i >= count - 1 || ++px < g.out[2]) continue;
+            px = 0;
+            if (++py < g.out[1]) continue;
+            py = 0;
+            if (++pz < g.out[0]) continue;
+            pz = 0;
+            image += plane;
+        }
+        // The next result follows this one; past the end lanes repeat the last.
+        if (count == VECTOR && ++px == g.out[2]) {
+            px = 0;
+            if (++py == g.out[1]) {
+                py = 0;
+                if (++pz == g.out[0]) {
+                    pz = 0;
+                    image += plane;
+                }
             }
-            EACH_TAP(kz, sz, 0)
-                EACH_TAP(ky, sy, 1)
-                    EACH_TAP(kx, sx, 2) {
-                        const place offset = TAP_LINE(kz, ky) + kx * g.dilation[2];
-                        for (place i = 0; i < lanes; i++) {
-                            const REAL v = LOAD(image, offset + i * STEP);
-                            const bool better = v > best[i] || (v != v && best[i] == best[i]);
-                            best[i] = better ? v : best[i];
-                            at[i] = better ? (int)(offset + i * STEP) : at[i];
-                        }
-                    }
-            for (place i = 0; i < lanes; i++) {
-                STORE(best[i], out, row * g.out[2] + px + i);
-                indices[row * g.out[2] + px + i] = at[i];
-            }
+        }
+        // A NaN wins, the first one stays; so does the first of equals.
+        const INTV start = ILOAD(first);
+        INTV best_at = start;
+        REALV best = GATHER(x, from);
+        for (long kz = 0; kz < g.taps[0]; kz++)
+            for (long ky = 0; ky < g.taps[1]; ky++)
+                for (long kx = kz || ky ? 0 : 1; kx < g.taps[2]; kx++) {
+                    const long offset = (kz * g.dilation[0] * g.extent[1] + ky * g.dilation[1]) * line + kx * g.dilation[2];
+                    const REALV value = GATHER(x + offset, from);
+                    const INTV better = (value > best) | ((value != value) & (best == best));
+                    best = better ? value : best;
+                    best_at = better ? start + (int)offset : best_at;
+                }
+        if (count == VECTOR) {
+            VSTORE(best, out + at);
+            ISTORE(best_at, indices + at);
+            continue;
+        }
+        REAL values[VECTOR];
+        int places[VECTOR];
+        RSTORE(best, values);
+        ISTORE(best_at, places);
+        for (int i = 0; i < count; i++) {
+            STORE(values[i], out, at + i);
+            indices[at + i] = places[i];
         }
     }
 }

@@ -142,29 +142,45 @@ def _vectors(dtype: str, real: str, lanes: int) -> list[str]:
     return [*lines, f"#define VLOAD(p) {load}", f"#define VSTORE(x, p) {store}"]
 
 
+def _conversions_of_halves(lanes: int) -> list[str]:
+    """``widened`` and ``narrowed``, by way of memory: without cl_khr_fp16 there are no values of the type. Not by
+    vload_half8, which ``quirks.HALF_VECTORS`` replaces by a macro for global memory.
+    """
+    part = 4 if lanes == 8 else lanes
+    loads = ", ".join(f"vload_half{part}({at}, (const half*)&v)" for at in range(lanes // part))
+    halves = ("x",) if part == lanes else ("x.lo", "x.hi")
+    stores = " ".join(f"vstore_half{part}_rte({x}, {at}, (half*)&v);" for at, x in enumerate(halves))
+    return [
+        f"static inline float{lanes} widened(const ushort{lanes} v) {{ return (float{lanes})({loads}); }}",
+        f"static inline ushort{lanes} narrowed(const float{lanes} x) {{ ushort{lanes} v; {stores} return v; }}",
+    ]
+
+
 def gathered_text(dtype: str, lanes: int) -> str:
     """Access to elements that are gathered or scattered one by one and converted together, after ``storage_text``.
 
     RAW is the type that RAW_LOAD(p, i) and RAW_STORE(x, p, i) access, RAWV a vector of it: WIDEN makes a vector REALV
-    of that, NARROW does the reverse.
+    of that, NARROW does the reverse. GATHER(p, from) is the vector of the elements at p[from[0]], p[from[1]], ...
     """
+    real = c_type("float32" if dtype.endswith(_SUFFIX) or dtype in _WIDENED else dtype)
+    raw, widen, narrow, load, store = real, "(v)", "(x)", "((p)[i])", "((p)[i] = (x))"
+    lines = []
     if dtype.endswith(_SUFFIX):
-        return (
-            gathered_text("float32", lanes)
-            .replace("WIDEN(v) (v)", "WIDEN(v) rounded_vector(v)")
-            .replace("NARROW(x) (x)", "NARROW(x) rounded_vector(x)")
-        )
-    real = "float" if dtype in _WIDENED else c_type(dtype)
-    raw, widen, narrow, load, store = real, "(v)", "(x)", "LOAD((p), (i))", "STORE((x), (p), (i))"
-    if dtype == "bfloat16":
-        raw, load, store = "ushort", "((p)[i])", "((p)[i] = (x))"
-        widen, narrow = f"as_float{lanes}(convert_uint{lanes}(v) << 16)", f"to_bfloat16_{lanes}(x)"
-    lines = [
+        widen, narrow = "rounded_vector(v)", "rounded_vector(x)"
+    elif dtype == "bfloat16":
+        raw, widen, narrow = "ushort", f"as_float{lanes}(convert_uint{lanes}(v) << 16)", f"to_bfloat16_{lanes}(x)"
+    elif dtype == "float16":
+        raw, widen, narrow = "ushort", "widened(v)", "narrowed(x)"
+        load, store = "(((__global const ushort*)(p))[i])", "(((__global ushort*)(p))[i] = (x))"
+        lines += _conversions_of_halves(lanes)
+    gathered = ", ".join(f"RAW_LOAD(p, (from)[{lane}])" for lane in range(lanes))
+    lines += [
         f"#define RAW {raw}",
         f"#define RAWV {raw}{lanes}",
         f"#define WIDEN(v) {widen}",
         f"#define NARROW(x) {narrow}",
         f"#define RAW_LOAD(p, i) {load}",
         f"#define RAW_STORE(x, p, i) {store}",
+        f"#define GATHER(p, from) WIDEN((RAWV)({gathered}))",
     ]
     return "\n".join(lines) + "\n"

@@ -10,17 +10,6 @@
 //
 // A work-item takes every `items`-th vector of tiles of its plane. Contraction of a*b+c into one rounding is allowed here.
 
-#if VECTOR == 16
-#define GATHER(p) WIDEN((RAWV)(RAW_LOAD(p, from[0]), RAW_LOAD(p, from[1]), RAW_LOAD(p, from[2]), RAW_LOAD(p, from[3]), RAW_LOAD(p, from[4]), \
-    RAW_LOAD(p, from[5]), RAW_LOAD(p, from[6]), RAW_LOAD(p, from[7]), RAW_LOAD(p, from[8]), RAW_LOAD(p, from[9]), RAW_LOAD(p, from[10]), \
-    RAW_LOAD(p, from[11]), RAW_LOAD(p, from[12]), RAW_LOAD(p, from[13]), RAW_LOAD(p, from[14]), RAW_LOAD(p, from[15])))
-#elif VECTOR == 8
-#define GATHER(p) WIDEN((RAWV)(RAW_LOAD(p, from[0]), RAW_LOAD(p, from[1]), RAW_LOAD(p, from[2]), RAW_LOAD(p, from[3]), RAW_LOAD(p, from[4]), \
-    RAW_LOAD(p, from[5]), RAW_LOAD(p, from[6]), RAW_LOAD(p, from[7])))
-#else
-#define GATHER(p) WIDEN((RAWV)(RAW_LOAD(p, from[0]), RAW_LOAD(p, from[1]), RAW_LOAD(p, from[2]), RAW_LOAD(p, from[3])))
-#endif
-
 typedef struct {
     long planes, tiles, stride, items;
     long across, per_image;            // tiles of a row, of an image
@@ -46,7 +35,7 @@ __kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* re
         }
         REALV one[3][3], two[SIDE][3], three[SIDE][SIDE];
         for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 3; j++) one[i][j] = GATHER(w + (g.flipped ? 8 - i * 3 - j : i * 3 + j));
+            for (int j = 0; j < 3; j++) one[i][j] = GATHER(w + (g.flipped ? 8 - i * 3 - j : i * 3 + j), from);
         BOTH(WEIGHT, 3, SIDE)
         __global REAL* to = panels + tile * g.panel + first;
         for (int i = 0; i < SIDE; i++)
@@ -73,7 +62,7 @@ __kernel void data_tiles(__global const STORAGE* restrict x, __global REAL* rest
         tile_offsets(&g, group, from);
         REALV one[SIDE][SIDE], two[SIDE][SIDE], three[SIDE][SIDE];
         for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) one[i][j] = GATHER(x + i * g.row + j);
+            for (int j = 0; j < SIDE; j++) one[i][j] = GATHER(x + i * g.row + j, from);
         BOTH(DATA, SIDE, SIDE)
         __global REAL* to = tiles + plane * g.stride + group * VECTOR;
         for (int i = 0; i < SIDE; i++)
@@ -90,7 +79,7 @@ __kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* 
         tile_offsets(&g, group, from);
         REALV one[TILE][TILE], two[SIDE][TILE], three[SIDE][SIDE];
         for (int i = 0; i < TILE; i++)
-            for (int j = 0; j < TILE; j++) one[i][j] = GATHER(x + i * g.row + j);
+            for (int j = 0; j < TILE; j++) one[i][j] = GATHER(x + i * g.row + j, from);
         BOTH(GRADIENT, TILE, SIDE)
         __global REAL* to = tiles + plane * g.stride + group * VECTOR;
         for (int i = 0; i < SIDE; i++)

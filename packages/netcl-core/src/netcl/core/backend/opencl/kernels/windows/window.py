@@ -23,6 +23,7 @@ class _Launch(NamedTuple):
     argument: Any
     narrow: bool  # all positions fit in 32 bits
     fixed: str  # statements that set what a program of a GPU knows, or none
+    plain: bool  # on a CPU: all windows are inside, or for a gradient share no element
 
 
 def _triple(values: Sequence[int], fill: int) -> tuple[int, ...]:
@@ -80,10 +81,19 @@ def _launch_of(
     fixed = ""
     if not device.is_cpu and 0 not in stride:
         fixed = " ".join(f"g.{name}[{d}] = {n};" for name, values in known.items() for d, n in enumerate(values))
-    return _Launch(shape, items, argument, narrow, fixed)
+    lengths = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
+    if kind == "max":
+        reach = [s * (count - 1) + length for s, count, length in zip(stride, out, lengths)]
+        plain = not any(low for low, _ in padding) and all(far <= size for far, size in zip(reach, extent))
+    else:
+        plain = kind == "max_grad" and all(s >= length for s, length in zip(stride, lengths))
+    plain = plain and device.is_cpu and 0 not in stride and prod(extent) < 1 << 31
+    return _Launch(shape, items, argument, narrow, fixed, plain)
 
 
-# The file and the kernel of each kind.
+# The file and the kernel of each kind; of those on CPUs with ``_Launch.plain``.
+_PLAIN = {"max": "window_max_inside", "max_grad": "window_max_apart"}
+_PLAIN_DTYPES = ("float32", "float16", "bfloat16")
 _KERNELS = {
     "max": ("window_max_forward", "max_forward"),
     "max_grad": ("window_max_gradient", "max_gradient"),
@@ -92,6 +102,17 @@ _KERNELS = {
     "im2col": ("window_unfold", "unfold"),
     "col2im": ("window_fold", "fold"),
 }
+
+
+@lru_cache(maxsize=64)
+def _plain_program(kind: str, dtype: str, device: Traits) -> str:
+    """The text of a kernel of ``_PLAIN``."""
+    lanes = device.vector
+    defines = (
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", lanes), ("PLACE", "long"), ("DIVIDED", "ulong"),
+        ("INTV", f"int{lanes}"), ("ILOAD(p)", f"vload{lanes}(0, p)"), ("ISTORE(x, p)", f"vstore{lanes}(x, 0, p)"),
+    )  # fmt: skip
+    return source(("storage", "gathered", "window", _PLAIN[kind]), defines)
 
 
 @lru_cache(maxsize=256)
@@ -144,7 +165,10 @@ def window(
     elif kind == "max_grad":
         args = [x, indices, out]
     if out.size:
-        text = _program(kind, x.dtype, stride[-1], not device.is_cpu, launch.narrow, launch.fixed)
+        if launch.plain and x.dtype in _PLAIN_DTYPES:
+            text = _plain_program(kind, x.dtype, device)
+        else:
+            text = _program(kind, x.dtype, stride[-1], not device.is_cpu, launch.narrow, launch.fixed)
         local = (1,) if device.is_cpu else (_GROUP,) if device.group >= _GROUP else None
         engine.launch(text, _KERNELS[kind][1], (launch.items,), local, [*args, launch.argument])
     return (out, args[2]) if kind == "max" else out
