@@ -161,6 +161,9 @@ def grown_by(name: str, selector: str, checkpointed: bool) -> float:
                 if type(block).__name__ == "Block":
                     object.__setattr__(block, "forward", _checkpointed(selector, block.forward))
 
+        if selector != "torch":
+            x[0].queue.finish()  # weights may still be on their way
+
         def step() -> None:
             updates.zero_grad()
             models.loss(name, library, network(*x), y).backward()

@@ -372,15 +372,22 @@ WINOGRAD = {
 
 
 @pytest.mark.parametrize("variant", ["winograd2", "winograd4", "winograd2_gpu", "winograd4_gpu"])
-def test_minimal_filtering_stays_within_its_bounds(engine: Any, variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("blocks", ["of images", "of weights"])
+def test_minimal_filtering_stays_within_its_bounds(
+    engine: Any, variant: str, blocks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy's engine has no kernels")
     if not variant.endswith("_gpu") and not is_opencl_cpu(engine):
         pytest.skip("needs an OpenCL CPU device: GPUs have kernels of their own")
     from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, winograd_gpu
 
-    monkeypatch.setattr(winograd, "_WORKSPACE", 1 << 18)
-    monkeypatch.setattr(winograd_gpu, "_WORKSPACE", 1 << 18)
+    if blocks == "of images":
+        monkeypatch.setattr(winograd, "_TILES", 1 << 18)
+        monkeypatch.setattr(winograd, "_WORKSPACE", 1 << 18)
+        monkeypatch.setattr(winograd_gpu, "_WORKSPACE", 1 << 18)
+    else:
+        monkeypatch.setattr(winograd, "_WEIGHTS", 1)
     for name, case in WINOGRAD.items():
         for dtype in ("float32", "bfloat16") if name == "whole tiles" else ("float32",):
             arrays = data(case, dtype)

@@ -263,6 +263,40 @@ def test_minimal_filtering_on_gpus_finishes_its_sums(on_opencl: Any, variant: st
     np.testing.assert_allclose(Tensor.float(fused).numpy(), Tensor.float(plain).numpy(), tolerance, tolerance)
 
 
+@pytest.mark.parametrize("variant", ["winograd2", "winograd4"])
+def test_minimal_filtering_in_blocks_has_the_same_bits(
+    on_opencl: Any, variant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from netcl.core.backend.opencl.contraction import conv
+    from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
+    from netcl.core.backend.opencl.templates import traits
+
+    if not traits(on_opencl).is_cpu:
+        pytest.skip("needs an OpenCL CPU device: GPUs have kernels of their own")
+    shapes = ((3, 5, 9, 7), (37, 5, 3, 3), (37, 1, 1), (), (3, 37, 9, 7))
+    x, weight, bias, factor, grad = arrays(shapes, "float32")
+    x, weight, grad = (on_opencl.tensor(one, "float32") for one in (x, weight, grad))
+    epilogue = epilogue_of(on_opencl, "fmax(v0 * v2 + v1, 0.0f)", (bias, factor), "float32")
+    options = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1, "variant": variant}
+    found, launches = [], []
+    for blocks in ({}, {"_WEIGHTS": 1}, {"_TILES": 1}):
+        with monkeypatch.context() as patch:
+            for name, most in blocks.items():
+                patch.setattr(winograd, name, most)
+            log = launch_log(on_opencl.queue)
+            log.clear()
+            results = [
+                conv.conv(on_opencl, "forward", x, weight, **options, epilogue=epilogue),
+                conv.conv(on_opencl, "grad_input", grad, weight, shape=x.shape, **options),
+                conv.conv(on_opencl, "grad_weight", x, grad, shape=weight.shape, **options),
+            ]
+            launches.append(len(log))
+            found.append([on_opencl.read(one) for one in results])
+    assert launches[0] < min(launches[1:])
+    for others in found[1:]:
+        assert all(np.array_equal(one, other) for one, other in zip(found[0], others))
+
+
 def test_arguments_fit_the_smallest_devices(on_opencl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # OpenCL asks for room for 1024 bytes of arguments; four operands are the most. Nothing runs here.
     sizes: dict[str, int] = {}

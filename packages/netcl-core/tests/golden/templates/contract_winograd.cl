@@ -110,12 +110,13 @@ typedef struct {
 } tiling;
 
 typedef struct {
-    long rows, columns, panel, row_step, column_step, flipped;
+    long rows, columns, panel, row_step, column_step, offset, flipped;
 } weights;
 
 __kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* restrict panels, const weights g) {
     const size_t tile = get_global_id(0);
     const size_t step = (size_t)((g.rows + ROWS - 1) / ROWS) * g.panel;
+    w += g.offset;
     for (size_t first = 0; first < (size_t)g.panel; first += VECTOR) {
         size_t from[VECTOR];
         for (int i = 0; i < VECTOR; i++) {
@@ -194,7 +195,7 @@ __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE*
         const RAW* lane_of = (const RAW*)lanes;
         for (int i = 0; i < TILE; i++)
             for (int j = 0; j < TILE; j++) {
-                if (g.finished) three[i][j] = epilogue(three[i][j], (REALV)(LOAD(e1, plane * g.operands[0].row)));
+                if (g.finished) three[i][j] = epilogue(three[i][j], (REALV)(LOAD(e1, g.operands[0].offset + plane * g.operands[0].row)));
                 lanes[i * TILE + j] = NARROW(three[i][j]);
             }
         const int count = min((size_t)VECTOR, (size_t)g.tiles - group * VECTOR);
@@ -213,7 +214,9 @@ __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE*
     }
 }
 
-__kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long items) {
+__kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long items,
+                          const long offset) {
+    out += offset;
     for (size_t first = get_global_id(0) * VECTOR; first < (size_t)size; first += items * VECTOR) {
         REALV one[SIDE][SIDE], two[3][SIDE], three[3][3];
         for (int i = 0; i < SIDE; i++)

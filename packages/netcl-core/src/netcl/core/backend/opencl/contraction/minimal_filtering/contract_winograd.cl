@@ -20,12 +20,13 @@ typedef struct {
 } tiling;
 
 typedef struct {
-    long rows, columns, panel, row_step, column_step, flipped;
+    long rows, columns, panel, row_step, column_step, offset, flipped;
 } weights;
 
 __kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* restrict panels, const weights g) {
     const size_t tile = get_global_id(0);
     const size_t step = (size_t)((g.rows + ROWS - 1) / ROWS) * g.panel;
+    w += g.offset;
     for (size_t first = 0; first < (size_t)g.panel; first += VECTOR) {
         size_t from[VECTOR];
         for (int i = 0; i < VECTOR; i++) {
@@ -123,7 +124,9 @@ __kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE*
     }
 }
 
-__kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long items) {
+__kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long items,
+                          const long offset) {
+    out += offset;
     for (size_t first = get_global_id(0) * VECTOR; first < (size_t)size; first += items * VECTOR) {
         REALV one[SIDE][SIDE], two[3][SIDE], three[3][3];
         for (int i = 0; i < SIDE; i++)
