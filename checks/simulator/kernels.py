@@ -330,8 +330,8 @@ def check_float32_operands(engine: Any) -> int:
         ):  # fmt: skip
             arrays = [normal(*one) for one in shapes]
             kept, narrow = ([engine.tensor(one, dtype) for one in arrays] for dtype in ("float32", "bfloat16"))
-            at = {"grad_input": 0, "grad_weight": 1}.get(kind)  # a gradient is not stored in float32
-            kept = [old if number == at else new for number, (new, old) in enumerate(zip(kept, narrow))]
+            # Weights are stored in float32, images and their gradients are not.
+            kept = narrow if kind == "grad_weight" else [narrow[0], kept[1]]
             call = partial(conv.conv, engine, kind)
             checked(call, kept, narrow, kind == "grad_weight", shape=shape, variant=variant, **options)
             count += 1

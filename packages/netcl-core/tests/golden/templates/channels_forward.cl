@@ -84,7 +84,7 @@ static inline void zero(__global REAL* to, const long count) {
 }
 
 // The strip of `rows` rows of the output from `first` on.
-static SEPARATE void fill_strip(__global const B_STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
+static SEPARATE void fill_strip(__global const STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
     const long step = g->stride[1], met = rows + (g->sides[0] - 1) * g->dilation[0] / g->stride[0];
     for (long phase = 0; phase < g->stride[0]; phase++) {
         bool used = false;
@@ -103,21 +103,21 @@ static SEPARATE void fill_strip(__global const B_STORAGE* image, __global REAL* 
                     zero(to, g->columns);
                     continue;
                 }
-                __global const B_STORAGE* from = image + (channel * g->height + row) * g->width + shift;
+                __global const STORAGE* from = image + (channel * g->height + row) * g->width + shift;
                 zero(to, begin);
                 zero(to + end, g->columns - end);
                 long x = begin;
                 if (step == 1 && end - begin >= VECTOR) {
-                    for (; x <= end - VECTOR; x += VECTOR) GSTORE(B_VLOAD(from + x), to + x);
-                    GSTORE(B_VLOAD(from + end - VECTOR), to + end - VECTOR);
+                    for (; x <= end - VECTOR; x += VECTOR) GSTORE(VLOAD(from + x), to + x);
+                    GSTORE(VLOAD(from + end - VECTOR), to + end - VECTOR);
                     continue;
                 }
                 if (step == 2)
                     for (; x < end - VECTOR; x += VECTOR) {
-                        const REALV left = B_VLOAD(from + 2 * x), right = B_VLOAD(from + 2 * x + VECTOR);
+                        const REALV left = VLOAD(from + 2 * x), right = VLOAD(from + 2 * x + VECTOR);
                         GSTORE((REALV)(left.even, right.even), to + x);
                     }
-                for (; x < end; x++) to[x] = B_LOAD(from, x * step);
+                for (; x < end; x++) to[x] = LOAD(from, x * step);
             }
         }
     }
@@ -146,7 +146,7 @@ static inline REALV operand_vector(__global const STORAGE* e, const operand o, c
     return RLOAD(lanes);
 }
 
-__kernel LOOPING void channels_forward(__global const B_STORAGE* restrict x, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
+__kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
                                        __global REAL* restrict scratch, const images geometry, __global const STORAGE* restrict e1) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);

@@ -15,8 +15,10 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
 #define RLOAD(p) vload8(0, (p))
 #define RSTORE(x, p) vstore8((x), 0, (p))
-static inline float rounded(const float x) { return ((x != x) ? x : copysign((fabs(x) < 6.1035156e-05f ? (fabs(x) + 0.5f) - 0.5f : fabs(x) >= 65520.0f ? (float)(INFINITY) : as_float((as_uint(fabs(x)) + 0xfffu + ((as_uint(x) >> 13) & 1u)) & 0xffffe000u)), x)); }
-static inline float8 rounded_vector(const float8 x) { return ((x != x) ? x : copysign((fabs(x) < 6.1035156e-05f ? (fabs(x) + 0.5f) - 0.5f : fabs(x) >= 65520.0f ? (float8)(INFINITY) : as_float8((as_uint8(fabs(x)) + 0xfffu + ((as_uint8(x) >> 13) & 1u)) & 0xffffe000u)), x)); }
+static inline float rounded(const float x) { ushort v; vstore_half_rte(x, 0, (half*)&v); return vload_half(0, (const half*)&v); }
+static inline float8 widened(const ushort8 v) { return (float8)(vload_half4(0, (const half*)&v), vload_half4(1, (const half*)&v)); }
+static inline ushort8 narrowed(const float8 x) { ushort8 v; vstore_half4_rte(x.lo, 0, (half*)&v); vstore_half4_rte(x.hi, 1, (half*)&v); return v; }
+static inline float8 rounded_vector(const float8 x) { return widened(narrowed(x)); }
 #define LOAD(p, i) rounded((p)[i])
 #define STORE(x, p, i) ((p)[i] = rounded(x))
 #define VLOAD(p) rounded_vector(GLOAD(p))

@@ -2,16 +2,19 @@
 
 Under autocast a product reads casts of parameters, and their gradients are cast back: two passes over each parameter.
 A kernel that packs its operands rounds them on the way, so the contraction is given the float32 tensor itself, and
-writes its result, rounded, as float32. The numbers are the same.
+writes its result, rounded, as float32. The numbers are the same. Casts of small tensors stay: they are one launch
+together, and the kernels read what they make in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any, NamedTuple
 
 from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
+from netcl.core.capture.schedule import SMALL
 from netcl.core.expr import Load, cast
 
 _HALVES = ("float16", "bfloat16")
@@ -27,8 +30,8 @@ class _Cast(NamedTuple):
 def with_float32_operands(
     engine: Any, calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]
 ) -> list[LoggedCall]:
-    """The calls with contractions that read tensors from outside of the step, and write live ones, as float32. Casts
-    that they made dead are still there, but for those of results.
+    """The calls with contractions that read large tensors from outside of the step, and write live and small ones, as
+    float32. Casts that they made dead are still there, but for those of results.
     """
     roles = getattr(engine, "float32_roles", None)
     if roles is None:
@@ -85,24 +88,27 @@ class _Rewriting:
         return replace(call, args=args, kwargs=named, results=made, reads=reads, writes=writes)
 
     def _source(self, at: int, ref: Any) -> Ref | None:
-        """The tensor from outside that ``ref`` is a cast of, if call ``at`` can read it: nothing was written since."""
+        """The large tensor from outside that ``ref`` is a cast of, if call ``at`` can read it: nothing was written
+        since.
+        """
         found = self._casts.get((ref.number, ref.version)) if isinstance(ref, Ref) else None
-        if found is None or found.source.number not in self._outside:
+        if found is None or found.source.number not in self._outside or prod(ref.shape) <= SMALL:
             return None
         if any(found.at < write < at for write in self._writes.get(found.source.number, ())):
             return None
         return found.source._replace(shape=ref.shape)
 
     def _wanted(self, at: int, result: Ref) -> Ref | None:
-        """The live float32 cast of a result that nothing else reads; its tensor is written by that cast alone."""
+        """The float32 cast, live or small, of a result that nothing else reads; its tensor is written by that cast
+        alone.
+        """
         key = result.number, result.version
         found = self._back.get(key)
         if found is None or result.number in self._live or self._readers.get(key) != [found.at]:
             return None
         made = found.result
-        first_write = self._writes.get(made.number, ())[:1] == [found.at]
-        own = made.number in self._live and made.number not in self._outside
-        return made if own and first_write else None
+        own = made.number not in self._outside and self._writes.get(made.number) == [found.at]
+        return made if own and (made.number in self._live or prod(made.shape) <= SMALL) else None
 
 
 def _cast_of(at: int, call: LoggedCall) -> _Cast | None:

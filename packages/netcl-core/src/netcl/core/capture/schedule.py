@@ -12,7 +12,7 @@ from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_argu
 from netcl.core.expr import Expr
 from netcl.core.lazy.region import Fused
 
-_SMALL = 1 << 16  # elements of a tensor that costs little more than a launch
+SMALL = 1 << 16  # elements of a tensor that costs little more than a launch
 
 
 @dataclass(eq=False)
@@ -133,7 +133,7 @@ def _is_small(step: PlannedCall) -> bool:
         if step.call is None
         else tensors_in((step.call.args[1], step.call.results))
     )
-    return all(prod(ref.shape) <= _SMALL for ref in refs)
+    return all(prod(ref.shape) <= SMALL for ref in refs)
 
 
-__all__ = ["PlannedCall", "scheduled"]
+__all__ = ["SMALL", "PlannedCall", "scheduled"]

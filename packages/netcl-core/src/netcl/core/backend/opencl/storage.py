@@ -62,6 +62,14 @@ def storage_text(dtype: str, vector: int = 1) -> str:
 
 def _rounding_text(dtype: str, vector: int) -> list[str]:
     """``rounded`` and ``rounded_vector``, which make numbers of the half type ``dtype`` of floats."""
+    if dtype == "float16":
+        one = "ushort v; vstore_half_rte(x, 0, (half*)&v); return vload_half(0, (const half*)&v);"
+        found = [f"static inline float rounded(const float x) {{ {one} }}"]
+        if vector > 1:
+            found += _conversions_of_halves(vector)
+            kind = f"float{vector}"
+            found.append(f"static inline {kind} rounded_vector(const {kind} x) {{ return widened(narrowed(x)); }}")
+        return found
     found = []
     for name, lanes in (("rounded", 1), *((("rounded_vector", vector),) if vector > 1 else ())):
         kind = c.lanes("float", lanes)
@@ -80,7 +88,8 @@ def _in_float32_text(dtype: str, vector: int) -> str:
 
 def roles_text(dtype: str, vector: int) -> str:
     """Access to the operands A, B and OUT of contractions, after ``storage_text``: A_STORAGE, A_LOAD and so on; of
-    numbers of the half type ``dtype`` in float32 where the template is given A_IN_FLOAT32 and so on.
+    numbers of the half type ``dtype`` in float32 where the template is given A_IN_FLOAT32 and so on, or B_WIDENED where
+    they are rounded already.
     """
     half = dtype in _WIDENED
     lines = []
@@ -96,6 +105,10 @@ def roles_text(dtype: str, vector: int) -> str:
                 f"#define {role}_VLOAD(p) rounded_vector(GLOAD(p))",
                 f"#define {role}_STORE(x, p, i) ((p)[i] = rounded(x))",
                 f"#define {role}_VSTORE(x, p) GSTORE(rounded_vector(x), (p))",
+                f"#elif defined({role}_WIDENED)",
+                f"#define {role}_STORAGE float",
+                f"#define {role}_LOAD(p, i) ((p)[i])",
+                f"#define {role}_VLOAD(p) GLOAD(p)",
                 "#else",
             ]
         lines += [

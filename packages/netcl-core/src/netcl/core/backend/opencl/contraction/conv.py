@@ -52,8 +52,8 @@ def _blocks_for(engine: Any, plan: ConvPlan, dtype: str) -> tuple[bool, tuple[tu
     return blocks_of(plan, itemsize(value_dtype(dtype)), _WORKSPACE if traits(engine).is_cpu else GPU_CONV_WORKSPACE)
 
 
-def _pad(engine: Any, plan: ConvPlan, x: TensorData, first: int, images: int) -> TensorData:
-    return padded_images(engine, x, plan.planes, plan.extent, plan.low, plan.padded, first, images)
+def _pad(engine: Any, plan: ConvPlan, x: TensorData, first: int, images: int, widened: bool = False) -> TensorData:
+    return padded_images(engine, x, plan.planes, plan.extent, plan.low, plan.padded, first, images, widened)
 
 
 def conv(
@@ -130,8 +130,8 @@ def float32_roles(
     algo: str | None = None,
     **options: Any,
 ) -> tuple[bool, bool, bool]:
-    """True for each of both operands and the result of a convolution in ``half`` that may be stored in float32: images
-    and weights, and the gradient of weights.
+    """True for each of both operands and the result of a convolution in ``half`` that may be stored in float32: weights
+    and their gradient. Images are read once for each tap, and would be rounded as often.
     """
     pads, whole = tuple(map(tuple, padding)), None if shape is None else tuple(shape)
     g, result, sizes = _described(kind, a.shape, b.shape, tuple(stride), pads, tuple(dilation), groups, whole)
@@ -146,7 +146,7 @@ def float32_roles(
         parts = [replace(part.contraction, partial=kind == "grad_weight") for part in conv_plan(kind, g).parts]
         if not all(part_kernel(device, c, variant) in ("rows", "packed") for c in parts):
             return False, False, False
-    return kind != "grad_input", kind != "grad_weight", kind == "grad_weight"
+    return False, kind != "grad_weight", kind == "grad_weight"
 
 
 class _Description(NamedTuple):
@@ -306,12 +306,13 @@ def _per_image(
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     rows: dict[int, Any] = {}
     for first, count in blocks:
-        source_images = _pad(engine, plan, images, first, count) if padding_needed else images
-        for number, part in enumerate(plan.parts):
-            c = restricted(part, first, count)
+        parts = [restricted(part, first, count) for part in plan.parts]
+        kernels = [part_kernel(traits(engine), c, variant) for c in parts]
+        widened = all(chosen in ("rows", "packed") for chosen in kernels)
+        source_images = _pad(engine, plan, images, first, count, widened) if padding_needed else images
+        for number, (c, chosen) in enumerate(zip(parts, kernels)):
             if c.empty:
                 continue
-            chosen = part_kernel(traits(engine), c, variant)
             if chosen in ("rows", "packed"):
                 # The weights' panels serve all blocks of images.
                 if number not in rows:
@@ -396,7 +397,7 @@ def _summed_over_images(
     direct = splits == 1 and len(blocks) == 1
     target = out if direct else engine.empty((splits, out.size), compute_dtype(out.dtype))
     for first, count in blocks:
-        source_images = _pad(engine, plan, images, first, count) if padding_needed else images
+        source_images = _pad(engine, plan, images, first, count, on_rows) if padding_needed else images
         c = restricted(part, first, count, not direct)
         if on_rows:
             rows = cpu_tiles.rows_for(engine, c, grad_output, chosen)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import product
 from math import prod
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core import config
@@ -256,7 +257,9 @@ def float32_roles(
     plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
     variant = _measured_variant(engine, plan, half) or plan.variant
     takes = traits(engine).is_cpu and all(reads_float32(traits(engine), c, variant) for c in plan.contractions)
-    return takes, takes, takes and epilogue is None
+    result: Any = SimpleNamespace(shape=plan.shape, size=prod(plan.shape), dtype=half)
+    fused = epilogue is None or (takes and _fuse(engine, plan, epilogue, result, variant) is not None)
+    return takes, takes, takes and fused
 
 
 def _multiply(

@@ -231,8 +231,12 @@ def contract_rows(
 ) -> None:
     """The CPU kernel on what ``rows_for`` gave; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
     tensors, splitting = (a[0], b, out), (splits, out_part)
+    # The dtype of the numbers, which a widened B or partial sums have not.
+    dtype = value_dtype(a[1].stored or (b.dtype if c.partial else out.dtype))
     roles = tuple((f"{role}_IN_FLOAT32", 1) for role, x in (("B", b), ("OUT", out)) if x.dtype != value_dtype(x.dtype))
-    engine.launch(*rows_launch(engine, c, tensors, value_dtype(b.dtype), a[1], fused, splitting, roles))
+    if b.dtype == compute_dtype(dtype) != dtype:
+        roles = (("B_WIDENED", 1), *roles)
+    engine.launch(*rows_launch(engine, c, tensors, dtype, a[1], fused, splitting, roles))
 
 
 def rows_launch(

@@ -66,8 +66,7 @@ def run(
     launch = _launch_of(p, tile, layouts)
     assert launch is not None  # small_channels.chosen has checked it
     weights = p.kind == "grad_weight"
-    given = (("B", a), ("A", b))  # the images and the weights, or gradients, which are not stored in float32
-    roles = tuple((f"{role}_IN_FLOAT32", 1) for role, x in given if x.dtype != value_dtype(x.dtype))
+    roles = (("A_IN_FLOAT32", 1),) if b.dtype != value_dtype(b.dtype) else ()  # weights
     program = _program(p.kind, dtype, tile, text, max(1, len(operands)), roles)
     scratch: TensorData = engine.empty((launch.units * launch.scratch,), compute_dtype(dtype))
     target = engine.empty((launch.units, out.size), compute_dtype(dtype)) if weights else out

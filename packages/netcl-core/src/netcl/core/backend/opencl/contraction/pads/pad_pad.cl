@@ -1,4 +1,13 @@
-// Pads (or, with negative amounts, crops) the last three dimensions with zeros.
+// Pads (or, with negative amounts, crops) the last three dimensions with zeros; with WIDENED into the computing type.
+#ifdef WIDENED
+typedef STORAGE element;
+typedef REAL padded_element;
+#define TAKEN(p, i) LOAD(p, i)
+#else
+typedef element padded_element;
+#define TAKEN(p, i) p[i]
+#endif
+
 #ifdef EACH
 __kernel void pad(__global const element* restrict x, __global element* restrict out, const padding g) {
     const uint at = get_global_id(0), width = g.padded[2], high = g.padded[1], deep = g.padded[0];
@@ -10,7 +19,7 @@ __kernel void pad(__global const element* restrict x, __global element* restrict
     out[at] = inside ? x[g.offset + ((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] + i] : 0;
 }
 #else
-__kernel LOOPS void pad(__global const element* restrict x, __global element* restrict out, const padding g) {
+__kernel LOOPS void pad(__global const element* restrict x, __global padded_element* restrict out, const padding g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.padded[2];
     const long begin = clamp(g.low[2], 0L, width), end = clamp(g.low[2] + g.extent[2], begin, width);
@@ -18,14 +27,14 @@ __kernel LOOPS void pad(__global const element* restrict x, __global element* re
         const long y = (long)(row % g.padded[1]) - g.low[1];
         const long z = (long)(row / g.padded[1] % g.padded[0]) - g.low[0];
         const size_t plane = row / g.padded[1] / g.padded[0];
-        __global element* target = out + row * width;
+        __global padded_element* target = out + row * width;
         if (y < 0 || y >= g.extent[1] || z < 0 || z >= g.extent[0]) {
             for (long i = 0; i < width; i++) target[i] = 0;
             continue;
         }
         __global const element* line = x + g.offset + ((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] - g.low[2];
         for (long i = 0; i < begin; i++) target[i] = 0;
-        for (long i = begin; i < end; i++) target[i] = line[i];
+        for (long i = begin; i < end; i++) target[i] = TAKEN(line, i);
         for (long i = end; i < width; i++) target[i] = 0;
     }
 }

@@ -6,7 +6,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.opencl.storage import in_float32, value_dtype
+from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
 from netcl.core.dtypes import itemsize
 
@@ -38,22 +38,37 @@ def _grid(rows: int, width: int, block: int, device: Traits) -> tuple[bool, int,
     return True, -(-rows * width // group) * group, group
 
 
+def _widening_program(dtype: str) -> str:
+    """The text of ``pad`` for CPUs whose result has the computing type."""
+    return source(("storage", "pad", _FILES["pad"]), ((f"DTYPE_{dtype.upper()}", 1), ("WIDENED", 1)))
+
+
 def _program(dtype: str, kernel: str, each: bool = False) -> str:
     defines: tuple[tuple[str, object], ...] = (("BYTES", itemsize(dtype)),)
     return source(("elements", "pad", _FILES[kernel]), (*defines, ("EACH", 1)) if each else defines)
 
 
 def padded_images(
-    engine: Any, x: TensorData, planes: int, extent: Triple, low: Triple, padded: Triple, first: int, images: int
+    engine: Any,
+    x: TensorData,
+    planes: int,
+    extent: Triple,
+    low: Triple,
+    padded: Triple,
+    first: int,
+    images: int,
+    widened: bool = False,
 ) -> TensorData:
     """``images`` images of x from ``first`` on, (images, planes, *padded): x's of three dimensions ``extent`` with
-    ``low`` zeros before each, cut off where ``low`` is negative or ``padded`` too short.
+    ``low`` zeros before each, cut off where ``low`` is negative or ``padded`` too short; ``widened``: on a CPU, in the
+    computing type.
     """
-    dtype = x.dtype if x.dtype == value_dtype(x.dtype) else "float32"
+    dtype = compute_dtype(x.dtype) if widened else x.dtype
     out: TensorData = engine.empty((images, planes, *padded), dtype)
     each, items, group, argument = _launch(planes, extent, low, padded, first, images, traits(engine))
-    engine.launch(_program(dtype, "pad", each), "pad", (items,), (group,), [x, out, argument])
-    return out if dtype == x.dtype else in_float32(out, value_dtype(x.dtype))
+    text = _program(x.dtype, "pad", each) if dtype == x.dtype else _widening_program(x.dtype)
+    engine.launch(text, "pad", (items,), (group,), [x, out, argument])
+    return out
 
 
 @lru_cache(maxsize=256)
