@@ -66,7 +66,7 @@ def test_a_lost_device(fresh, monkeypatch, where, code):
     saved, beside = x.to_host(), x.to("cpu")
     with monkeypatch.context() as patch:
         if where in ("wait", "finish"):
-            patch.setattr(shutdown, "_may_block", lambda: False)
+            patch.setattr(shutdown, "may_block", lambda: False)
             patch.setattr(shutdown, "_soon_complete", lambda event: False)
             patch.setattr(shutdown, "_call_interruptibly", refuse(code))
         else:
@@ -107,7 +107,7 @@ def test_the_loss_of_one_context_is_not_that_of_another(queue, fresh, monkeypatc
 def test_a_wait_that_fails_otherwise_is_a_named_error(queue, monkeypatch):
     x = Tensor.ones((3,), queue=queue)
     with monkeypatch.context() as patch:
-        patch.setattr(shutdown, "_may_block", lambda: False)
+        patch.setattr(shutdown, "may_block", lambda: False)
         patch.setattr(shutdown, "_soon_complete", lambda event: False)
         patch.setattr(shutdown, "_call_interruptibly", refuse(-14))
         with pytest.raises(RuntimeError, match="a wait failed on") as caught:

@@ -10,6 +10,10 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
+// Quotients of 32 bits by multiplication (Granlund and Montgomery 1994): of n below 2^31 by a divisor whose magic number and
+// shift the host has computed.
+
+static inline uint quotient_by(const uint n, const uint magic, const uint shift) { return (mul_hi(n, magic) + n) >> shift; }
 // Nearest neighbours along the last three dimensions in one launch, for GPUs: a work-item computes EACH elements, spaced by the width
 // of a group. Output o of a dimension is at (step * o + start) / unit of the input, held at the borders; all positions and products
 // fit in an int.
@@ -18,6 +22,7 @@
 
 typedef struct {
     int planes, extent[3], out[3], step[3], start[3], unit[3];
+    int magic[3], shift[3];  // of the dimensions that are written (division.cl)
 } sampling;
 
 static inline int floor_divide(const int a, const int b) { return a / b - (a % b < 0); }
@@ -32,8 +37,8 @@ static inline int nearest_to(const int o, const int d, const sampling* g) {
 
 // The position of element `item` in dimensions of these sizes: plane, z, y and x.
 #define POSITION(SIZE) \
-    const uint row = item / (uint)(SIZE)[2], sheet = row / (uint)(SIZE)[1]; \
-    const int plane = sheet / (uint)(SIZE)[0], z = sheet - plane * (SIZE)[0], y = row - sheet * (SIZE)[1], x = item - row * (SIZE)[2]; \
+    const uint row = quotient_by(item, g.magic[2], g.shift[2]), sheet = quotient_by(row, g.magic[1], g.shift[1]); \
+    const int plane = quotient_by(sheet, g.magic[0], g.shift[0]), z = sheet - plane * (SIZE)[0], y = row - sheet * (SIZE)[1], x = item - row * (SIZE)[2]; \
     if (plane >= g.planes) break
 
 __kernel void nearest(__global const STORAGE* restrict source, __global STORAGE* restrict out, const sampling given) {

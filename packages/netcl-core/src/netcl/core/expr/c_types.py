@@ -221,7 +221,8 @@ def rounded(text: str, dtype: str, width: int) -> str:
 
 def applied(node: Apply, args: Sequence[str], width: int) -> str:
     """A scalar operation on the texts of its arguments, each of ``width`` lanes; of a template, ``{unsigned}`` and
-    ``{signed}`` read bits of the integers that the operation computes in as unsigned ones, and as these integers.
+    ``{signed}`` read bits of the integers that the operation computes in as unsigned ones, and as these integers, and
+    ``{real}`` makes a float that is the same in all lanes.
     """
     if node.prim.name.startswith("to_"):
         return convert(args[0], node.args[0].dtype, node.dtype, width)
@@ -235,7 +236,7 @@ def applied(node: Apply, args: Sequence[str], width: int) -> str:
         template = template["double" if computed == "double" and "double" in template else kind]
     bits = {"signed": computed, "unsigned": f"u{computed.removeprefix('u')}"}
     casts = {name: f"({kind})" if width == 1 else f"as_{lanes(kind, width)}" for name, kind in bits.items()}
-    text = template.format(*args, **casts)
+    text = template.format(*args, **casts, real=f"({lanes('float', width)})")
     return wrapped(f"({text})", node.dtype) if is_small(node.dtype) else text
 
 

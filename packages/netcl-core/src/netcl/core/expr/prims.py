@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -270,10 +270,8 @@ _row(
 
 def _polynomial(x: str, *coefficients: str) -> str:
     """The text of a polynomial, the highest power first, by Horner's rule."""
-    text = f"{coefficients[0]}f * {x}"
-    for one in coefficients[1:-1]:
-        text = f"({text} + {one}f) * {x}"
-    return f"({text} + {coefficients[-1]}f)"
+    first, *others = (f"{{real}}({one}f)" for one in coefficients)
+    return reduce(lambda text, one: f"fma({text}, {x}, {one})", others, first)
 
 
 def _erf() -> dict[str, str]:
@@ -288,8 +286,8 @@ def _erf() -> dict[str, str]:
         "fabs({0})", "-1.72853470e-5", "3.83197126e-4", "-3.88396438e-3", "2.42546219e-2", "-1.06777877e-1",
         "-6.34846687e-1", "-1.28717512e-1",
     )  # fmt: skip
-    rest = f"copysign(1.0f - exp({far} * fabs({{0}}) - fabs({{0}})), {{0}})"
-    single = f"(fabs({{0}}) > 0.9277344f ? {rest} : {near} * {{0}} + {{0}})"
+    rest = f"copysign(1.0f - exp(fma({far}, fabs({{0}}), -fabs({{0}}))), {{0}})"
+    single = f"(fabs({{0}}) > 0.9277344f ? {rest} : fma({near}, {{0}}, {{0}}))"
     return {"float": single, "int": single, "double": "erf({0})"}
 
 

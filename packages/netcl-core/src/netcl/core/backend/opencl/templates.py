@@ -15,7 +15,7 @@ from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.expr.c_types import LOOPING
 from netcl.core.tuning.traits import Traits, traits_of
 
-__all__ = ["Traits", "filled", "largest_group", "per_work_item", "profile", "source", "struct", "traits"]
+__all__ = ["Traits", "filled", "largest_group", "magic", "per_work_item", "profile", "source", "struct", "traits"]
 
 from netcl.core.backend.opencl.storage import gathered_text, roles_text, storage_text
 
@@ -111,8 +111,14 @@ def struct(*values: int | Iterable[int], narrow: bool = False) -> Any:
             flat.append(value)
         else:
             flat.extend(value)
-    array = np.array(flat, dtype=np.int32 if narrow else np.int64)
+    array = np.array(flat, dtype=np.int64).astype(np.int32 if narrow else np.int64)
     return array.view(f"V{array.nbytes}")[0]
+
+
+def magic(divisor: int) -> tuple[int, int]:
+    """The magic number and the shift of division.cl."""
+    shift = (divisor - 1).bit_length()
+    return ((1 << 32) * ((1 << shift) - divisor)) // divisor + 1, shift
 
 
 def per_work_item(units: int, device: Traits) -> int:

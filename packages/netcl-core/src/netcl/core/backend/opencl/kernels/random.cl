@@ -15,6 +15,7 @@ typedef float8 reals;
 #define REALS_OF(x) convert_float8(x)
 #define AS_REALS(x) as_float8(x)
 #define PUT(x, values) vstore8(x, 0, values)
+#define MULTIPLY(x, factor, high, low) const words high = mul_hi(x, (words)factor), low = x * factor
 #else
 typedef uint words;
 typedef int whole;
@@ -26,6 +27,7 @@ typedef float reals;
 #define REALS_OF(x) convert_float(x)
 #define AS_REALS(x) as_float(x)
 #define PUT(x, values) (values)[0] = (x)
+#define MULTIPLY(x, factor, high, low) const ulong low##_high = (ulong)(x) * factor; const uint high = low##_high >> 32, low = low##_high
 #endif
 
 typedef struct {
@@ -41,8 +43,8 @@ static inline void philox(const ulong key, const ulong counter, words word[4]) {
     words c1 = (uint)(counter >> 32) + CARRY(c0 < start), c2 = 0, c3 = 0;
     uint k0 = (uint)key, k1 = (uint)(key >> 32);
     for (int round = 0; round < 10; round++) {
-        const words high0 = mul_hi(c0, (words)0xD2511F53u), low0 = c0 * 0xD2511F53u;
-        const words high1 = mul_hi(c2, (words)0xCD9E8D57u), low1 = c2 * 0xCD9E8D57u;
+        MULTIPLY(c0, 0xD2511F53u, high0, low0);
+        MULTIPLY(c2, 0xCD9E8D57u, high1, low1);
         c0 = high1 ^ c1 ^ k0;
         c2 = high0 ^ c3 ^ k1;
         c1 = low1;
@@ -59,7 +61,7 @@ static inline void philox(const ulong key, const ulong counter, words word[4]) {
 #if defined(KIND_RANDINT)
 #define CONVERT(x) (g.low + (long)((x) * g.range >> 32))
 #elif defined(KIND_KEPT)
-#define CONVERT(x) ((long)((x) >> 8) >= g.low)
+#define CONVERT(x) ((x) >> 8 >= (uint)g.low)
 #else
 #define CONVERT(x) (x)
 #endif
@@ -108,6 +110,26 @@ static inline void turn(const words w, reals* cosine, reals* sine) {
 }
 #endif
 
+#if LANES == 1 && defined(KIND_KEPT)
+// True for elements that are kept, of four counters of a work-item. Tensors begin at multiples of 16 bytes.
+__kernel void draw(__global uchar* restrict out, __global const long* restrict state, const drawing g) {
+    const ulong key = (ulong)state[0], base = (ulong)state[1] + (ulong)g.offset, first = get_global_id(0) * 16;
+    if (first >= (ulong)g.size) return;
+    uchar kept[16];
+#pragma unroll
+    for (uint k = 0; k < 4; k++) {
+        words word[4];
+        philox(key, base + first / 4 + k, word);
+#pragma unroll
+        for (uint i = 0; i < 4; i++) kept[4 * k + i] = CONVERT(word[i]);
+    }
+    const ulong left = (ulong)g.size - first;
+    if (left >= 16)
+        *(__global uint4*)(out + first) = as_uint4(vload16(0, kept));
+    else
+        for (uint i = 0; i < left; i++) out[first + i] = kept[i];
+}
+#else
 __kernel LOOPS void draw(__global STORAGE* restrict out, __global const long* restrict state, const drawing g) {
     const ulong key = (ulong)state[0], base = (ulong)state[1] + (ulong)g.offset;
     for (long step = 0; step < g.block; step++) {
@@ -132,10 +154,10 @@ __kernel LOOPS void draw(__global STORAGE* restrict out, __global const long* re
         for (int i = 0; i < 4; i++) PUT(word[i], value[i]);
 #endif
         const ulong left = min((ulong)(4 * LANES), (ulong)g.size - first * 4);
-#if LANES == 1 && (defined(DTYPE_FLOAT32) || defined(KIND_KEPT))
+#if LANES == 1 && defined(DTYPE_FLOAT32)
         if (left == 4) {
             const JOIN(STORAGE, 4) four = {CONVERT(value[0][0]), CONVERT(value[1][0]), CONVERT(value[2][0]), CONVERT(value[3][0])};
-            vstore4(four, first, out);
+            *((__global JOIN(STORAGE, 4)*)out + first) = four;  // a tensor of its own, at a multiple of 16 bytes
             continue;
         }
 #endif
@@ -145,3 +167,4 @@ __kernel LOOPS void draw(__global STORAGE* restrict out, __global const long* re
             for (ulong i = 0; i < left; i++) STORE(CONVERT(value[i % 4][i / 4]), out, first * 4 + i);
     }
 }
+#endif

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _LANES = 8  # counters side by side on a CPU
 _UNITS = 64
 _GROUP = 128  # work-items of a group elsewhere, with one counter each
+_COUNTERS = 4  # counters of one that draws which elements are kept
 # Bits of a uniform number: as many as a dtype holds below one.
 UNIFORM_BITS = {"float32": 24, "float64": 24, "float16": 11, "bfloat16": 8}
 
@@ -43,7 +44,7 @@ def random(
         return out
     device = traits(engine)
     lanes = _LANES if device.is_cpu else 1
-    steps = -(-size // (4 * lanes))
+    steps = -(-size // (4 * (_COUNTERS if kind == "kept" and lanes == 1 else lanes)))
     block = -(-steps // _UNITS) if device.is_cpu else 1
     argument = struct(offset, size, block, low, high - low)
     local = (1,) if device.is_cpu else None

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, magic, per_work_item, source, struct, traits
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -69,7 +69,8 @@ def _nearest_launch(
     reach = [abs(step) * o + abs(start) + unit * (e + 1) for e, o, (step, start, unit) in zip(extent, out, whole)]
     if max(prod(x), prod(shape), *reach) + _GROUP * _EACH >= 1 << 31:
         return None
-    argument = struct(prod(x[:-rank]), extent, out, *zip(*whole), narrow=True)
+    divisors = zip(*map(magic, out if kind == "forward" else extent))
+    argument = struct(prod(x[:-rank]), extent, out, *zip(*whole), *divisors, narrow=True)
     fixed = ""
     if all(start == 0 and step in (0, 1) and unit <= _SMALL_UNIT for step, start, unit in whole):
         names = ("step", "start", "unit")
@@ -80,7 +81,9 @@ def _nearest_launch(
 @lru_cache(maxsize=256)
 def _nearest_program(dtype: str, fixed: str) -> str:
     dtype = "uint8" if dtype == "bool" else dtype
-    return source(("storage", "resample_nearest"), ((f"DTYPE_{dtype.upper()}", 1), ("EACH", _EACH), ("FIXED", fixed)))
+    return source(
+        ("storage", "division", "resample_nearest"), ((f"DTYPE_{dtype.upper()}", 1), ("EACH", _EACH), ("FIXED", fixed))
+    )
 
 
 def resample(

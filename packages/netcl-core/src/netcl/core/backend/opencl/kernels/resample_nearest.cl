@@ -6,6 +6,7 @@
 
 typedef struct {
     int planes, extent[3], out[3], step[3], start[3], unit[3];
+    int magic[3], shift[3];  // of the dimensions that are written (division.cl)
 } sampling;
 
 static inline int floor_divide(const int a, const int b) { return a / b - (a % b < 0); }
@@ -20,8 +21,8 @@ static inline int nearest_to(const int o, const int d, const sampling* g) {
 
 // The position of element `item` in dimensions of these sizes: plane, z, y and x.
 #define POSITION(SIZE) \
-    const uint row = item / (uint)(SIZE)[2], sheet = row / (uint)(SIZE)[1]; \
-    const int plane = sheet / (uint)(SIZE)[0], z = sheet - plane * (SIZE)[0], y = row - sheet * (SIZE)[1], x = item - row * (SIZE)[2]; \
+    const uint row = quotient_by(item, g.magic[2], g.shift[2]), sheet = quotient_by(row, g.magic[1], g.shift[1]); \
+    const int plane = quotient_by(sheet, g.magic[0], g.shift[0]), z = sheet - plane * (SIZE)[0], y = row - sheet * (SIZE)[1], x = item - row * (SIZE)[2]; \
     if (plane >= g.planes) break
 
 __kernel void nearest(__global const STORAGE* restrict source, __global STORAGE* restrict out, const sampling given) {

@@ -64,6 +64,8 @@ __all__ = [
     "check_process",
     "install_sigint_handler",
     "interruptible_finish",
+    "may_block",
+    "read_now",
     "register_queue_for_cleanup",
     "run_at_exit",
     "wait_for",
@@ -242,7 +244,7 @@ def wait_for(event: Any, queue: Any = None) -> None:
         wait = event.wait if queue is None else queue.finish
         if queue is not None and _soon_complete(event):
             event.wait()
-        elif _may_block() or _soon_complete(event):
+        elif may_block() or _soon_complete(event):
             wait()
         else:
             _call_interruptibly(wait, None)
@@ -254,7 +256,25 @@ def wait_for(event: Any, queue: Any = None) -> None:
         watchdog.end()
 
 
-def _may_block() -> bool:
+def read_now(queue: Any, out: Any, buffer: Any) -> None:
+    """Copies the start of a buffer into an array by a call that blocks, after all work before it on the queue.
+
+    Raises DeviceLostError if the device is lost.
+    """
+    check_process()
+    watchdog.begin(queue)
+    try:
+        cl.enqueue_copy(queue, out, buffer, is_blocking=True)
+    except cl.Error as error:
+        if is_lost(error):
+            raise mark_lost(queue.context, "a copy", error) from error
+        raise
+    finally:
+        watchdog.end()
+
+
+def may_block() -> bool:
+    """True if SIGINT is served while this thread blocks in the driver, or does not concern it."""
     return not _installed or _watched or not _in_main_thread()
 
 
@@ -274,7 +294,7 @@ def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
     launches = len(log)
     watchdog.begin(queue)
     try:
-        if not timeout and _may_block():
+        if not timeout and may_block():
             queue.finish()
         elif not _call_interruptibly(queue.finish, timeout):
             raise DeviceTimeoutError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.opencl import templates
-from netcl.core.backend.opencl.templates import Traits, per_work_item, struct, traits
+from netcl.core.backend.opencl.templates import Traits, magic, per_work_item, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
@@ -149,16 +149,10 @@ def _by_elements(
     group = min(_GROUP, device.group)
     items = -(-count // (group * _EACH)) * group
     extents, *strides = zip(*inner)
-    numbers = (extents, *zip(*map(_magic, extents)), *strides)
+    numbers = (extents, *zip(*map(magic, extents)), *strides)
     name = "copy_elements"
     text = _program(name, size * whole, dims)
     return text, name, group, tuple((items, struct(count, *starts, *numbers)) for starts in _starts(outer, offsets))
-
-
-def _magic(divisor: int) -> tuple[int, int]:
-    """The magic number and the shift of division.cl."""
-    shift = (divisor - 1).bit_length()
-    return ((1 << 32) * ((1 << shift) - divisor)) // divisor + 1, shift
 
 
 def copy(
@@ -246,7 +240,7 @@ def _scattered(
     dims[:0] = [[1, 1, 0, 1]] * (_DIMS - rank)
     extents, blocks, begins, each = zip(*dims)
     strides = contiguous_strides(blocks)
-    argument = struct(count, bits, extents, *zip(*map(_magic, extents)), blocks, begins, each, strides)
+    argument = struct(count, bits, extents, *zip(*map(magic, extents)), blocks, begins, each, strides)
     group = min(_GROUP, device.group)
     text = _scattered_program(size * whole, rank, stepped)
     return text, group, -(-count // (group * _EACH)) * group, argument
