@@ -30,7 +30,9 @@ from netcl.core.backend.epilogue import Epilogue, added
 from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.contraction import conv, gemm
 from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
+from netcl.core.backend.opencl.kernels.scans import sweep_scan
 from netcl.core.backend.opencl.kernels.softmax_attention import attention_unit
+from netcl.core.backend.opencl.kernels.sorts import sweep_sort
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
@@ -55,6 +57,8 @@ LOCAL_OF_UNITS = 65536  # bytes of local memory, of which the simulated device h
 LANES = 8  # of the explicit vectors of a CPU
 MOST = 400  # elements of the operands of a case
 PER_OP = 3  # cases of an op
+
+SWEEPS: tuple[Any, Any] = (sweep_sort, sweep_scan)
 
 RNG = np.random.default_rng(3)
 
@@ -381,6 +385,37 @@ def check_unit_convolutions(engine: Any) -> int:
     return len(directions)
 
 
+def check_sweeps(engine: Any) -> int:
+    """Sorts and scans in one pass on the software twin of a warp, of rows of several tiles; the number of cases."""
+    tiles = {"_EACH": 2, "_EACH_WIDE": 2, "_LEAST": 1}, {"_STRETCH": 2, "_FAN": 2}
+    kept = [{name: getattr(module, name) for name in sizes} for module, sizes in zip(SWEEPS, tiles)]
+    for module, sizes in zip(SWEEPS, tiles):
+        vars(module).update(sizes)
+    count = 0
+    for dtype in ("float32", "int64"):
+        x = RNG.integers(-300, 300, (2, 1300))
+        given = engine.tensor(x, dtype)
+        sort = sweep_sort.sweep_sort(2, 1300, given.nbytes // x.size, templates.traits(engine), "twin")
+        scan = sweep_scan.sweep_scan("sum", dtype, 2, 2700, templates.traits(engine), "twin")
+        assert sort is not None
+        assert scan is not None
+        values, positions, alone = (engine.empty(x.shape, one) for one in (dtype, "int64", dtype))
+        sweep_sort.sweep_blocks(sort, True, engine, given, values, positions)
+        sweep_sort.sweep_blocks(sort, False, engine, given, alone)
+        order = np.argsort(-x, -1, kind="stable")
+        np.testing.assert_array_equal(engine.read(positions), order)
+        np.testing.assert_array_equal(engine.read(values), np.take_along_axis(x, order, -1))
+        np.testing.assert_array_equal(engine.read(alone), np.sort(x, -1))
+        y = RNG.integers(-9, 9, (2, 2700))
+        sums = engine.empty(y.shape, dtype)
+        sweep_scan.sweep_rows(scan, "sum", False, engine, engine.tensor(y, dtype), sums)
+        np.testing.assert_array_equal(engine.read(sums), np.cumsum(y, -1))
+        count += 3
+    for module, sizes in zip(SWEEPS, kept):
+        vars(module).update(sizes)
+    return count
+
+
 def results(computation: Callable[..., Any], inputs: list[np.ndarray], place: Any) -> list[np.ndarray]:
     out = computation(*(Tensor.from_host(place, array) for array in inputs))
     return [tensor.to_host() for tensor in (out if isinstance(out, (list, tuple)) else [out])]
@@ -433,7 +468,7 @@ def inside(mode: str) -> None:
             families_seen, count = [mode], check_matrix_units(engine) + check_unit_convolutions(engine)
         else:
             count = check(engine) + check_convolutions(engine, mode) + check_products(engine, mode)
-            count += check_float32_operands(engine) if mode == "CPU" else 0
+            count += check_float32_operands(engine) if mode == "CPU" else check_sweeps(engine) if mode == "GPU" else 0
     print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)
 
 

@@ -36,17 +36,19 @@ from netcl.core.backend.opencl.kernels import random, resample
 from netcl.core.backend.opencl.kernels.copies import copy
 from netcl.core.backend.opencl.kernels.indexing import index
 from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
-from netcl.core.backend.opencl.kernels.scans import scan
+from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program
 from netcl.core.backend.opencl.kernels.selections import compaction, select
 from netcl.core.backend.opencl.kernels.softmax_attention import attention, attention_unit
-from netcl.core.backend.opencl.kernels.sorts import sort
+from netcl.core.backend.opencl.kernels.sorts import sort, sweep_sort
 from netcl.core.backend.opencl.kernels.sparse_products import sparse
+from netcl.core.backend.opencl.kernels.warps import cleared
 from netcl.core.backend.opencl.kernels.windows import window
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply
 from netcl.core.tuning.small_channels import tile_of
 from netcl.core.tuning.unit_table import INSTRUCTIONS, UNITS
+from netcl.core.tuning.warp_table import WARPS
 from netcl.core.tuning.winograd import DTYPES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -253,7 +255,9 @@ def _moves() -> Instances:
     for group in (1, 256):
         yield f"compaction/true_{group}", partial(compaction._program, "compaction_true", "bool", group)
         for dtype in ALL:
-            yield f"compaction/runs_{dtype}_{group}", partial(compaction._program, "compaction_runs", dtype, group)
+            for starts in (False, True):
+                name = f"compaction/runs_{dtype}_{group}{'_starts' * starts}"
+                yield name, partial(compaction._program, "compaction_runs", dtype, group, starts)
 
 
 def _rows() -> Instances:
@@ -262,17 +266,27 @@ def _rows() -> Instances:
         floating = dtype in FLOATS
         for kind in ("sum", "prod", "max", "min", *(("logsumexp", "linear") if floating else ())):
             for width in (1, 16):
-                build = partial(scan._program, kind, dtype, "scan", "scan_levels", WIDTH=width)
+                build = partial(scan_program, kind, dtype, "scan", "scan_levels", WIDTH=width)
                 yield f"scan/{kind}_{dtype}_{width}", build
             if kind != "linear":
-                build = partial(scan._program, kind, dtype, "scan_rows", GROUP=64, STRETCH=16)
+                build = partial(scan_program, kind, dtype, "scan_rows", GROUP=64, STRETCH=16)
                 yield f"scan_rows/{kind}_{dtype}", build
+                sizes = {"GROUP": 256, "STRETCH": 16, "FAN": 64, "REVERSE": int(kind == "prod")}
+                for row in WARPS.values():
+                    build = partial(scan_program, kind, dtype, row.template, "scan_sweep", **sizes)
+                    yield f"scan_sweep/{kind}_{dtype}_{row.name}", build
         if itemsize(dtype) < 8:
             yield f"sort_rows/{dtype}", partial(sort._row_program, dtype, 512)
         for first, final in ((True, False), (False, False), (False, True)):
             for alone in (False, True):
                 name = f"sort_blocks/{dtype}_{int(first)}{int(final)}{'_values' * alone}"
                 yield name, partial(sort._block_program, dtype, 256, first, final, alone)
+                for warp in WARPS:
+                    name = f"sort_sweep/{dtype}_{int(first)}{int(final)}{'_values' * alone}_{warp}"
+                    yield name, partial(sweep_sort._program, dtype, "sort_sweep", warp, first, final, alone)
+        for alone in (False, True):
+            build = partial(sweep_sort._program, dtype, "sort_sweep_counts", alone=alone)
+            yield f"sort_sweep_counts/{dtype}{'_values' * alone}", build
         for name in ("cpu", "gpu"):
             for program in ("sort", "search"):
                 yield f"{program}/{dtype}_{name}", partial(sort._program, dtype, DEVICES[name], program)
@@ -307,6 +321,7 @@ def _rows() -> Instances:
         for lanes, group in ((1, 1), (4, 64), (16, 64)):
             text = partial(sparse._program, dtype, "sparse_pairs", LANES=lanes, GROUP=group)
             yield f"sparse_pairs/{dtype}_{lanes}", text
+    yield "clear_words/words", cleared._program
     for dtype in ("float32", "float64"):
         yield f"ctc/{dtype}", partial(ctc._program, dtype)
     for kind, dtypes in (

@@ -350,15 +350,16 @@ def unique(
             *([empty] if return_counts else []),
         ]
         return tuple(found) if len(found) > 1 else values
-    distinct, starts = engine.sort("runs", values)
-    found = [index_select(values, 0, starts) if values.requires_grad else distinct]
+    listed = ["first"] if return_counts or values.requires_grad else []
+    distinct, *starts = engine.sort("runs", values, wanted=listed)
+    found = [index_select(values, 0, starts[0]) if values.requires_grad else distinct]
     if return_inverse:
         other = ne(part(values, 0, 1, count - 1), part(values, 0, 0, count - 1))
         rank = pad(cumsum(other, 0), (1, 0))
         found.append(reshape(put_along_axis(rank, order, 0, (count,)), x.shape))
     if return_counts:
-        ends = pad(part(starts, 0, 1, starts.size - 1), (0, 1), value=count)
-        found.append(sub(ends, starts))
+        ends = pad(part(starts[0], 0, 1, distinct.size - 1), (0, 1), value=count)
+        found.append(sub(ends, starts[0]))
     return tuple(found) if len(found) > 1 else found[0]
 
 

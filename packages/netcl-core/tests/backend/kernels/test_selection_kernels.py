@@ -125,10 +125,12 @@ def test_true_elements_are_listed_in_order(gpu: Any, size: int, share: float) ->
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint8", "float64", "bfloat16"])
 def test_runs_of_equals_are_listed_with_their_positions(gpu: Any, dtype: str) -> None:
     x = np.sort(np.random.default_rng(0).integers(0, 200, 9001))
-    values, starts = gpu.sort("runs", gpu.tensor(x, dtype))
+    values, starts = gpu.sort("runs", gpu.tensor(x, dtype), wanted=("first",))
     expected, first = np.unique(x, return_index=True)
     assert np.array_equal(starts.numpy(), first)
     assert np.array_equal(values.float().numpy(), expected)
+    (alone,) = gpu.sort("runs", gpu.tensor(x, dtype))
+    assert np.array_equal(alone.float().numpy(), expected)
 
 
 @pytest.mark.parametrize("size", [1, 100, 20_000])

@@ -2,6 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 #define DTYPE_UINT8 1
 #define ALONE 1
+#define STARTS 0
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)

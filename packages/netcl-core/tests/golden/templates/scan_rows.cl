@@ -43,6 +43,7 @@ typedef struct {
 // combination of those before its own.
 
 #define STAGE(i) ((i) + (i) / STRETCH)
+#define PLACE(i) (size_t)(origin + (long)(i) * step)
 #define BEHIND(before, s) { \
         state both = before; \
         APPEND(both.first, both.second, s.first, s.second) \
@@ -152,7 +153,7 @@ void row_scan(OPERANDS, __global const state* restrict totals, __global STORAGE*
         carry = all;
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint i = item; i < count; i += GROUP) {
-            STORE(shared[STAGE(i)], out, (size_t)(origin + (long)i * step));
+            STORE(shared[STAGE(i)], out, PLACE(i));
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

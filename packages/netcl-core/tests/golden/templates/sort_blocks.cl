@@ -26,6 +26,11 @@ static inline REAL value_of(const ulong key) {
     const real_bits bits = (real_bits)key;
     return as_float(bits & SIGN ? bits & ~SIGN : ~bits);
 }
+static inline int differ(const REAL v, const REAL w) {
+    const real_bits one = as_uint(v), other = as_uint(w);
+    return ((one != other) & ((one | other) << 1 != 0)) | ((one & ~SIGN) > 0x7f800000U);
+}
+#define DIFFER(v, w) differ(v, w)
 
 
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)

@@ -301,12 +301,12 @@ class DeviceBackend(Protocol):
         both signs, NaN) in any order and form. ``unique``: the distinct elements of a vector in order, and of
         ``wanted`` their ``first`` positions, the ``inverse`` and their ``counts``, int64, read and computed on the
         host, or None if the device does not share its memory. ``runs``: the first element of each run of equal ones in
-        a vector with elements, and its position, int64, whose number is read on the host. ``kth``: the position in
-        its row of what comes to the position ``other`` (..., 1), both int64. ``search``: for each of ``other`` (rows
-        as ``x``'s, or ``x`` a single row) the number of elements of the sorted row that are before it, int64;
-        ``right``: or are equal to it.
-        ``count``: how many of ``x`` are in the bins between the edges ``other``, int64. ``put``: each element of a
-        row at the position in ``other`` (int64, no two the same) of a row of ``size`` zeros.
+        a vector with elements, whose number is read on the host, and if ``first`` is ``wanted`` its position, int64.
+        ``kth``: the position in its row of what comes to the position ``other`` (..., 1), both int64. ``search``: for
+        each of ``other`` (rows as ``x``'s, or ``x`` a single row) the number of elements of the sorted row that are
+        before it, int64; ``right``: or are equal to it. ``count``: how many of ``x`` are in the bins between the edges
+        ``other``, int64. ``put``: each element of a row at the position in ``other`` (int64, no two the same) of a row
+        of ``size`` zeros.
         """
         ...
 

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypeAlias
 from netcl.core.device.capabilities import DeviceProfile
 
 __all__ = [
-    "HALVES", "INSTRUCTIONS", "KINDS", "PARTS", "UNITS", "Held", "Instruction", "Kind", "MatrixUnit", "UnitTile",
-    "compute_capability", "kind_of",
+    "HALVES", "INSTRUCTIONS", "KINDS", "PARTS", "UNITS", "Held", "Instruction", "Kind", "MatrixUnit", "Presence",
+    "UnitTile", "compute_capability", "kind_of", "nvidia",
 ]  # fmt: skip
 
 HALVES = ("bfloat16", "float16")
@@ -231,7 +231,7 @@ INSTRUCTIONS: dict[str, Instruction] = {
 # ------------------------------------------------------------------------------------------------- devices with a unit
 
 
-def _nvidia(least: tuple[int, int], alone: bool = False) -> Presence:
+def nvidia(least: tuple[int, int], alone: bool = False) -> Presence:
     """NVIDIA's GPUs of a compute capability from ``least`` on, or of that one ``alone``."""
 
     def may_have(profile: DeviceProfile) -> bool:
@@ -346,13 +346,13 @@ def _twins(name: str, tile: UnitTile) -> Iterator[MatrixUnit]:
 UNITS: dict[str, MatrixUnit] = {
     unit.name: unit
     for unit in (
-        MatrixUnit("wgmma", HALVES, _nvidia((9, 0), alone=True), _WGMMA_TILES),
-        MatrixUnit("mma", HALVES, _nvidia((8, 0)), _MMA_TILES),
-        MatrixUnit("wgmma_tf32", ("float32",), _nvidia((9, 0), alone=True), _WGMMA_TILES, ("high",)),
-        MatrixUnit("mma_tf32", ("float32",), _nvidia((8, 0)), _MMA_TILES, ("high",)),
-        *_of_parts("wgmma", _nvidia((9, 0), alone=True), _WGMMA_PARTS),
-        *_of_parts("mma", _nvidia((8, 0)), _MMA_PARTS),
-        MatrixUnit("mma_f64", ("float64",), _nvidia((8, 0)), _MMA_F64_TILES),
+        MatrixUnit("wgmma", HALVES, nvidia((9, 0), alone=True), _WGMMA_TILES),
+        MatrixUnit("mma", HALVES, nvidia((8, 0)), _MMA_TILES),
+        MatrixUnit("wgmma_tf32", ("float32",), nvidia((9, 0), alone=True), _WGMMA_TILES, ("high",)),
+        MatrixUnit("mma_tf32", ("float32",), nvidia((8, 0)), _MMA_TILES, ("high",)),
+        *_of_parts("wgmma", nvidia((9, 0), alone=True), _WGMMA_PARTS),
+        *_of_parts("mma", nvidia((8, 0)), _MMA_PARTS),
+        MatrixUnit("mma_f64", ("float64",), nvidia((8, 0)), _MMA_F64_TILES),
         *_untried("dpas_tf32", _extension(f"{_INTEL}_tf32"), ("high",)),
         *_untried("dpas16", _extension(_INTEL)),
         *_untried("dpas8", _extension(_INTEL)),

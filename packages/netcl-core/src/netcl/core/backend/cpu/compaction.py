@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +20,13 @@ def nonzero(engine: Any, mask: TensorData) -> TensorData:
     return engine.tensor(np.flatnonzero(engine.read(mask)), "int64")  # type: ignore[no-any-return]
 
 
-def runs(engine: Any, x: TensorData) -> tuple[TensorData, TensorData]:
-    """Returns the first element of each run of equal ones in a vector with elements, and its position, int64."""
+def runs(engine: Any, x: TensorData, wanted: Sequence[str]) -> list[TensorData]:
+    """Returns the first element of each run of equal ones in a vector with elements, and with "first" in ``wanted`` its
+    position, int64.
+    """
     given = engine.read(x)
     elements = widened(given, x.dtype)
     starts = np.flatnonzero(np.concatenate(([True], elements[1:] != elements[:-1])))
     values = engine.empty(starts.shape, x.dtype)
     values.array[...] = given[starts]
-    return values, engine.tensor(starts, "int64")
+    return [values, *([engine.tensor(starts, "int64")] if "first" in wanted else [])]

@@ -81,7 +81,7 @@ def sort(
         engine.launch(_values, x.array, out.array, descending, x.dtype)
         return out
     if kind == "runs":
-        return runs(engine, x)
+        return runs(engine, x, wanted)
     if kind == "unique":
         values, *others = unique(engine.read(x), partial(engine.read, x), x.dtype, wanted)
         return engine.tensor(values, x.dtype), *(engine.tensor(other, "int64") for other in others)

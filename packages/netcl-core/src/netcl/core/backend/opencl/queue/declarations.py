@@ -47,6 +47,7 @@ _ROWS: tuple[_Row, ...] = (
     ((*_FLOATS, *_WHOLE), "T NAME(T, T, T);", "T NAME(T, S, S);", "clamp"),
     ((*_FLOATS, *_WHOLE), "T NAME(T, T, I); T NAME(T, T, U);", "", "select"),
     (_WHOLE, "T NAME(T, T);", "", "mul_hi"),
+    (_WHOLE, "T NAME(T);", "", "popcount"),
     (_WHOLE, "U NAME(T);", "", "abs"),
     (_SIGNED, "int NAME(T);", "", "all any"),
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.kernels.scans.scan_states import scan_parts
-from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
-from netcl.core.dtypes import is_floating, itemsize
+from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program, state_words
+from netcl.core.backend.opencl.kernels.scans.sweep_scan import sweep_rows, sweep_scan
+from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
+from netcl.core.tuning.warp_table import warp_of
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -63,14 +65,6 @@ def _levels(before: int, extent: int, after: int, reverse: bool, device: Traits)
     return width, tuple(levels)
 
 
-@lru_cache(maxsize=256)
-def _program(kind: str, dtype: str, *names: str, **numbers: int) -> str:
-    """The text of a program of the templates ``names``, in which ``numbers`` are defined."""
-    dtype = "uint8" if dtype == "bool" else dtype
-    text = source(("storage", "scan_walk", *names), ((f"DTYPE_{dtype.upper()}", 1), *numbers.items()))
-    return filled(text, scan_parts(kind, exact=not is_floating(dtype)))
-
-
 @lru_cache(maxsize=512)
 def _row_scan(before: int, extent: int, device: Traits) -> _RowScan | None:
     """The scan of rows by work-groups; None if rows are short, or the device has no room for it."""
@@ -108,7 +102,7 @@ def scan(
         _scan_rows(engine, kind, x, [out, *indices], rows, reverse)
         return (out, *indices) if extremum else out
     width, levels = _levels(before, extent, after, reverse, device)
-    text = _program(kind, x.dtype, "scan", "scan_levels", WIDTH=width)
+    text = scan_program(kind, x.dtype, "scan", "scan_levels", WIDTH=width)
 
     def launch(name: str, level: _Level, *buffers: Any) -> None:
         engine.launch(text, name, level.size, level.local, [*buffers, level.argument])
@@ -127,7 +121,14 @@ def scan(
 
 
 def _scan_rows(engine: Any, kind: str, x: TensorData, results: list[TensorData], how: _RowScan, reverse: bool) -> None:
-    text = _program(kind, x.dtype, "scan_rows", GROUP=how.group, STRETCH=_STRETCH)
+    warp = warp_of(profile(engine)) if how.chunks > 1 else None
+    sweep = None if warp is None else sweep_scan(kind, x.dtype, how.rows, how.extent, traits(engine), warp)
+    compute = partial(_in_chunks, how, kind, reverse) if sweep is None else partial(sweep_rows, sweep, kind, reverse)
+    repeated(engine, ("scan", kind, x.dtype, reverse, sweep or how), compute, (x, *results))
+
+
+def _in_chunks(how: _RowScan, kind: str, reverse: bool, engine: Any, x: TensorData, *results: TensorData) -> None:
+    text = scan_program(kind, x.dtype, "scan_rows", GROUP=how.group, STRETCH=_STRETCH)
     argument = struct(how.rows, how.extent, 1, how.length, how.chunks, 1, int(reverse))
     chunks = how.rows * how.chunks
     size, local, totals = (chunks * how.group,), (how.group,), results[0]  # of a single chunk totals are not read
@@ -138,6 +139,5 @@ def _scan_rows(engine: Any, kind: str, x: TensorData, results: list[TensorData],
 
 
 def _states(engine: Any, kind: str, x: TensorData, count: int) -> TensorData:
-    """Memory for ``count`` states: two numbers each, of which an index is the largest."""
-    words = 4 if kind in ("max", "min") else 2 * max(itemsize(x.dtype), 4) // 4
-    return engine.empty((count * words,), "int32")  # type: ignore[no-any-return]
+    """Memory for ``count`` states."""
+    return engine.empty((count * state_words(kind, x.dtype),), "int32")  # type: ignore[no-any-return]

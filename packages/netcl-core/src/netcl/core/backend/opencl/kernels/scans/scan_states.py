@@ -8,8 +8,12 @@ y = a y + b.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-__all__ = ["scan_parts"]
+from netcl.core.backend.opencl.templates import filled, source
+from netcl.core.dtypes import is_floating, itemsize
+
+__all__ = ["scan_program", "state_words"]
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,21 @@ _STATES = {
 }
 
 
-def scan_parts(kind: str, exact: bool) -> dict[str, str]:
-    """The parts of scan.cl and scan_rows.cl for sums and so on of ``kind``; ``exact``: of integers."""
+@lru_cache(maxsize=256)
+def scan_program(kind: str, dtype: str, *names: str, **numbers: int) -> str:
+    """The text of a program of the templates ``names``, in which ``numbers`` are defined."""
+    dtype = "uint8" if dtype == "bool" else dtype
+    text = source(("storage", "scan_walk", *names), ((f"DTYPE_{dtype.upper()}", 1), *numbers.items()))
+    return filled(text, _parts(kind, exact=not is_floating(dtype)))
+
+
+def state_words(kind: str, dtype: str) -> int:
+    """Words of 32 bits of a state: two numbers, of which an index is the largest."""
+    return 4 if kind in ("max", "min") else 2 * max(itemsize(dtype), 4) // 4
+
+
+def _parts(kind: str, exact: bool) -> dict[str, str]:
+    """The parts of scan.cl, scan_rows.cl and scan_sweep.cl for sums and so on of ``kind``; ``exact``: of integers."""
     state = _EXACT[kind] if exact and kind in _EXACT else _STATES[kind]
     operands = ["x", "factors"] if kind == "linear" else ["x"]
     extremum = kind in ("max", "min")
@@ -109,5 +126,5 @@ def scan_parts(kind: str, exact: bool) -> dict[str, str]:
         "indices": "__global long* restrict indices," * extremum,
         "places": "__local uint places[GROUP * (STRETCH + 1)];" * extremum,
         "place": "places[STAGE(i)] = b;" * extremum,
-        "index_of_place": "indices[origin + (long)i * step] = places[STAGE(i)];" * extremum,
+        "index_of_place": "indices[PLACE(i)] = places[STAGE(i)];" * extremum,
     }

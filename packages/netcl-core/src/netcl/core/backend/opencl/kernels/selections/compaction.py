@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
+from netcl.core.backend.opencl.queue.call_plan import repeated
 from netcl.core.backend.opencl.templates import Traits, filled, largest_group, per_work_item, source, traits
 from netcl.core.backend.recording import host_read_allowed
 
@@ -39,9 +41,10 @@ def _chunks(size: int, device: Traits) -> _Chunks:
 
 
 @lru_cache(maxsize=64)
-def _program(name: str, dtype: str, group: int) -> str:
+def _program(name: str, dtype: str, group: int, starts: bool = False) -> str:
     dtype = "uint8" if dtype == "bool" else dtype
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("ALONE", 1) if group == 1 else ("GROUP", group))
+    how = ("ALONE", 1) if group == 1 else ("GROUP", group)
+    defines = ((f"DTYPE_{dtype.upper()}", 1), how, ("STARTS", int(starts)))
     return filled(source(("storage", name, "group_sums", "compaction"), defines), {"keys": keys_text(dtype)})
 
 
@@ -49,14 +52,18 @@ def _listed(engine: Any, name: str, x: TensorData, *dtypes: str) -> list[TensorD
     """The list that the program ``name`` makes of ``x``: a tensor (n,) of each dtype; n is read on the host."""
     host_read_allowed(engine)
     chunks = _chunks(x.size, traits(engine))
-    text, sizes = _program(name, x.dtype, chunks.group), (np.int64(x.size), np.int64(chunks.length))
+    text, sizes = _program(name, x.dtype, chunks.group, len(dtypes) > 1), (np.int64(x.size), np.int64(chunks.length))
     size, local = (chunks.number * chunks.group,), (chunks.group,)
+
+    def launch(kernel: str, engine: Any, *tensors: TensorData) -> None:
+        engine.launch(text, kernel, size, local, [*tensors, *sizes])
+
     counts = engine.empty((chunks.number,), "int64")
-    engine.launch(text, "count_true", size, local, [x, counts, *sizes])
+    repeated(engine, ("count_true", text, x.size), partial(launch, "count_true"), (x, counts))
     count = int(engine.read(counts).sum())
     found = [engine.empty((count,), dtype) for dtype in dtypes]
     if count:
-        engine.launch(text, "list_true", size, local, [x, counts, *found, *sizes])
+        repeated(engine, ("list_true", text, x.size), partial(launch, "list_true"), (x, counts, *found))
     return found
 
 
@@ -68,7 +75,8 @@ def nonzero(engine: Any, mask: TensorData) -> TensorData:
     return _listed(engine, "compaction_true", mask, "int64")[0]
 
 
-def runs(engine: Any, x: TensorData) -> tuple[TensorData, TensorData]:
-    """The first element of each run of equal ones in a vector with elements, and its position, int64."""
-    values, starts = _listed(engine, "compaction_runs", x, x.dtype, "int64")
-    return values, starts
+def runs(engine: Any, x: TensorData, wanted: Sequence[str]) -> list[TensorData]:
+    """The first element of each run of equal ones in a vector with elements, and with "first" in ``wanted`` its
+    position, int64.
+    """
+    return _listed(engine, "compaction_runs", x, x.dtype, *(["int64"] if "first" in wanted else []))

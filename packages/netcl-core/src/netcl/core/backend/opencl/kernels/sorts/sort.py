@@ -25,9 +25,12 @@ from netcl.core.backend.opencl.kernels.selections.select import (
     worth,
 )
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
-from netcl.core.backend.opencl.templates import Traits, filled, largest_group, source, struct, traits
+from netcl.core.backend.opencl.kernels.sorts.sweep_sort import sweep_blocks, sweep_sort
+from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.templates import Traits, filled, largest_group, profile, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
+from netcl.core.tuning.warp_table import warp_of
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -109,9 +112,7 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
         values, order = _sorted(engine, chosen, kept, descending)
         # The positions of the chosen among all, in their order.
         return values, engine.index("gather", positions, order, axis=-1)
-    how = _block_sort(prod(lead), extent, 16 if itemsize(x.dtype) == 8 else 8, device) if kept == extent else None
-    if how:
-        _sort_blocks(engine, x, [values, indices], descending, how)
+    if kept == extent and _sorted_long(engine, x, [values, indices], descending):
         return values, indices
     planned = _passes_of(prod(lead), extent, kept, descending, device)
     text = _program(x.dtype, device, "sort")
@@ -162,6 +163,23 @@ def _block_sort(rows: int, extent: int, element: int, device: Traits) -> _BlockS
     return _BlockSort(group, rows, extent, -(-extent // length), length)
 
 
+def _sorted_long(engine: Any, x: TensorData, results: list[TensorData], descending: bool) -> bool:
+    """Writes the sorted values of long rows and, if ``results`` has two tensors, their positions, or returns False."""
+    extent, device, size = x.shape[-1], traits(engine), itemsize(x.dtype)
+    rows = x.size // extent
+    block_sort = _block_sort(rows, extent, max(4, size) * len(results), device)
+    if block_sort is None:
+        return False
+    warp = warp_of(profile(engine))
+    sweep = None if warp is None else sweep_sort(rows, extent, size, device, warp)
+    if sweep is not None:
+        key = ("sort", x.dtype, len(results), descending, sweep)
+        repeated(engine, key, partial(sweep_blocks, sweep, descending), (x, *results))
+    else:
+        _sort_blocks(engine, x, results, descending, block_sort)
+    return True
+
+
 def _sort_blocks(engine: Any, x: TensorData, results: list[TensorData], descending: bool, how: _BlockSort) -> None:
     """Writes the sorted values and, if ``results`` has two tensors, their positions."""
     alone, wide = len(results) == 1, itemsize(x.dtype) == 8
@@ -196,13 +214,11 @@ def _values(engine: Any, x: TensorData, descending: bool) -> TensorData:
 
 def _unstable(engine: Any, x: TensorData) -> TensorData:
     """The values in order, of keys without positions where rows are long."""
-    extent, device = x.shape[-1], traits(engine)
-    how = _block_sort(x.size // max(extent, 1), extent, max(4, itemsize(x.dtype)), device) if x.size else None
-    if how is None:
-        return _values(engine, x, False)
-    values: TensorData = engine.empty(x.shape, x.dtype)
-    _sort_blocks(engine, x, [values], False, how)
-    return values
+    if x.size:
+        values: TensorData = engine.empty(x.shape, x.dtype)
+        if _sorted_long(engine, x, [values], False):
+            return values
+    return _values(engine, x, False)
 
 
 def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
@@ -264,7 +280,7 @@ def sort(
     if kind == "unstable":
         return _unstable(engine, x)
     if kind == "runs":
-        return runs(engine, x)
+        return runs(engine, x, wanted)
     if kind == "unique":
         if not traits(engine).is_cpu:
             return None

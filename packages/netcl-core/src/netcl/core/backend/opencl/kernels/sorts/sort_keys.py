@@ -15,6 +15,7 @@ _WHOLE = """\
 #define TELLS(key) 1
 static inline ulong key_of(const REAL v) {{ return {key}; }}
 static inline REAL value_of(const ulong key) {{ return {value}; }}
+#define DIFFER(v, w) ((v) != (w))
 """
 
 _FLOATING = """\
@@ -29,12 +30,18 @@ static inline REAL value_of(const ulong key) {{
     const real_bits bits = (real_bits)key;
     return as_{real}(bits & SIGN ? bits & ~SIGN : ~bits);
 }}
+static inline int differ(const REAL v, const REAL w) {{
+    const real_bits one = as_{bits}(v), other = as_{bits}(w);
+    return ((one != other) & ((one | other) << 1 != 0)) | ((one & ~SIGN) > {infinity});
+}}
+#define DIFFER(v, w) differ(v, w)
 """
 
 
 def keys_text(dtype: str, values_only: bool = False) -> str:
     """key_of(value), value_of(key), KEY_MASK, the largest key, and TELLS(key): 1 if the key alone gives the value, as
-    every key does with ``values_only``, for which the zeros are different keys.
+    every key does with ``values_only``, for which the zeros are different keys. DIFFER(v, w): 1 if v is NaN or does not
+    equal w.
     """
     tells, zero = "((key) != SIGN && (key) != KEY_MASK)", "bits << 1 == 0 ? SIGN : "
     floating = partial(_FLOATING.format, tells="1" if values_only else tells, zero="" if values_only else zero)

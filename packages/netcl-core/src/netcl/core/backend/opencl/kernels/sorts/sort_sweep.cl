@@ -1,0 +1,165 @@
+// A pass of a stable radix sort of long rows by digits of eight bits, the least significant first, which reads and writes the data
+// once (Adinets and Merrill: Onesweep. 2022, arXiv 2206.01784). Work-groups take the tiles of GROUP * EACH elements in order, by
+// tickets. Each ranks its elements by their digit, publishes the counts of its digits, and sums what the tiles before it have
+// published, from the nearest back to one that knows the sum of all before (decoupled look-back: Merrill and Garland, 2016).
+//
+// A pass in which all elements of a row have the same digit leaves them where they are, except the first and the last pass: the first
+// makes keys of x, the last one writes values and, unless VALUES_ONLY, positions.
+
+#define ALL (GROUP * EACH)
+#define WARPS (GROUP / WARP)
+#define PLACE(k) (item / WARP * (WARP * EACH) + (k) * WARP + item % WARP)
+
+// A published word: a sum below 2^30 and of which elements it is.
+#define OF_TILE (1u << 30)
+#define OF_ALL (1u << 31)
+#define AHEAD 4  // words that are read at once
+#define SUM_OF(word) ((word) & (OF_TILE - 1))
+
+#ifdef VALUES_ONLY
+#define PLACES(...)
+#else
+#define PLACES(...) __VA_ARGS__
+#endif
+#if FINAL
+#define TARGET __global STORAGE* restrict values, PLACES(__global long* restrict indices,)
+#else
+#define TARGET
+#endif
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __global uint* words, __global key_word* one,
+                 __global key_word* two, PLACES(__global uint* one_places, __global uint* two_places,) TARGET const sweep g) {
+    __local key_word keys[ALL];
+    PLACES(__local uint places[ALL];)
+    __local uint counters[WARPS * RADIX], base[RADIX], taken;
+    WARP_MEMORY
+    const uint item = get_local_id(0);
+    __local uint* own_counters = counters + item / WARP * RADIX;
+    __local uint* sums = (__local uint*)keys;  // before there are any
+    if (item == 0) taken = atomic_inc(work + g.pass);
+    for (uint w = 0; w < WARPS; w++) counters[w * RADIX + item] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const uint ticket = taken, number = ticket / (uint)g.tiles, tile = ticket - number * (uint)g.tiles;
+    const long row = number * g.extent, head = (long)tile * ALL;
+    __global const uint* counts = COUNTS_OF(number);
+    words += (g.pass * g.rows * g.tiles + ticket) * RADIX + item;
+#if FIRST
+#define KEY_OF(i) KEY_AT(x + (row + head), i)
+    PLACES(const uint from_places = head;)
+#define PLACE_OF(i) (from_places + (i))
+    __global key_word* to = one + row;
+    PLACES(__global uint* to_places = one_places + row;)
+#else
+    const key_word first = KEY_AT(x, row);
+    uint done = 1;  // passes before this one that moved elements
+    for (uint pass = 1; pass < (uint)g.pass; pass++) done += counts[pass * RADIX + DIGIT(first, pass)] != (uint)g.extent;
+#if !FINAL
+    if (counts[g.pass * RADIX + DIGIT(first, g.pass)] == (uint)g.extent) return;
+#endif
+    __global const key_word* from = (done & 1 ? one : two) + row + head;
+#define KEY_OF(i) from[i]
+    PLACES(__global const uint* from_places = (done & 1 ? one_places : two_places) + row + head;)
+#define PLACE_OF(i) from_places[i]
+    __global key_word* to = (done & 1 ? two : one) + row;
+    PLACES(__global uint* to_places = (done & 1 ? two_places : one_places) + row;)
+#endif
+    // Elements behind the row count as the largest key.
+    const uint count = min((long)ALL, g.extent - head);
+    key_word key[EACH];
+    if (count == ALL) {
+        $unroll
+        for (uint k = 0; k < EACH; k++) key[k] = KEY_OF(PLACE(k));
+    } else {
+        $unroll
+        for (uint k = 0; k < EACH; k++) key[k] = PLACE(k) < count ? KEY_OF(PLACE(k)) : (key_word)KEY_MASK;
+    }
+    uint rank[EACH];  // among the elements of the digit in the warp
+    $unroll
+    for (uint k = 0; k < EACH; k++) {
+        const uint d = DIGIT(key[k], g.pass);
+        PEERS(peers, d)
+        const uint lower = popcount(peers & ((1u << item % WARP) - 1)), earlier = own_counters[d];
+        WARP_SYNC;
+        if (lower == 0) own_counters[d] = earlier + popcount(peers);
+        WARP_SYNC;
+        rank[k] = earlier + lower;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint own = 0;  // of the digit `item`
+    for (uint w = 0; w < WARPS; w++) own += counters[w * RADIX + item];
+    const uint inside = item == RADIX - 1 ? own - (ALL - count) : own;
+    uint before = 0;  // elements of the row with the digit in the tiles before, and with smaller digits
+    if (tile) {
+        PUBLISH(words, OF_TILE | inside);
+    } else {
+        const uint of_digit = counts[g.pass * RADIX + item];
+        SUM_UP(sums, RADIX, item, of_digit, smaller, last)
+        before = smaller - of_digit;
+        PUBLISH(words, OF_ALL | (before + inside));
+    }
+    SUM_UP(sums, RADIX, item, own, upto, now)
+    uint begin = upto - own;
+    const uint start = begin;
+    for (uint w = 0; w < WARPS; w++) {
+        const uint of_warp = counters[w * RADIX + item];
+        counters[w * RADIX + item] = begin;
+        begin += of_warp;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    $unroll
+    for (uint k = 0; k < EACH; k++) {
+        rank[k] += own_counters[DIGIT(key[k], g.pass)];
+        keys[rank[k]] = key[k];
+    }
+#ifndef VALUES_ONLY
+    if (count == ALL) {
+        $unroll
+        for (uint k = 0; k < EACH; k++) places[rank[k]] = PLACE_OF(PLACE(k));
+    } else {
+        $unroll
+        for (uint k = 0; k < EACH; k++)
+            if (PLACE(k) < count) places[rank[k]] = PLACE_OF(PLACE(k));
+    }
+#endif
+    if (tile) {
+        for (uint left = tile; left;) {  // tiles that are not in the sum yet
+            uint word[AHEAD];
+            $unroll
+            for (uint j = 0; j < AHEAD; j++) word[j] = published(words - (tile - left + 1 + min(j, left - 1)) * RADIX);
+            bool known = true;
+            $unroll
+            for (uint j = 0; j < AHEAD; j++) {
+                known = known && left && word[j];
+                if (known) {
+                    before += SUM_OF(word[j]);
+                    left = word[j] & OF_ALL ? 0 : left - 1;
+                }
+            }
+        }
+        PUBLISH(words, OF_ALL | (before + inside));
+    }
+    base[item] = before - start;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    $unroll
+    for (uint k = 0; k < EACH; k++) {
+        const uint i = item + k * GROUP;
+        if (i < count) {
+            const key_word next = keys[i];
+            const uint p = base[DIGIT(next, g.pass)] + i;
+#if !FINAL
+            to[p] = next;
+            PLACES(to_places[p] = places[i];)
+#else
+            const ulong told = (next ^ g.flip) & KEY_MASK;
+#ifdef VALUES_ONLY
+            STORE(value_of(told), values, row + p);
+#else
+            indices[row + p] = places[i];
+            if (TELLS(told)) STORE(value_of(told), values, row + p);
+            else STORE(LOAD(x, row + places[i]), values, row + p);
+#endif
+#endif
+        }
+    }
+}

@@ -1,0 +1,86 @@
+"""Radix sort of long rows in one pass over the data for each digit, on devices with operations of a warp."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
+from netcl.core.backend.opencl.kernels.warps.cleared import cleared
+from netcl.core.backend.opencl.templates import Traits, filled, source, struct
+from netcl.core.dtypes import itemsize
+from netcl.core.tuning.warp_table import WARPS
+
+if TYPE_CHECKING:
+    from netcl.core.tensor.data import TensorData
+
+__all__ = ["SweepSort", "sweep_blocks", "sweep_sort"]
+
+_GROUP = 256  # work-items of a group, one for each digit
+_EACH, _EACH_WIDE = 16, 12  # elements of a work-item, and of keys of 64 bits
+_CHUNKS_OF_UNIT = 8  # chunks whose digits a work-group counts, for each compute unit
+_LEAST = 1 << 14  # elements of a long row
+_MOST = 1 << 30  # a published sum has thirty bits
+
+
+class SweepSort(NamedTuple):
+    """The sort of rows in tiles; ``warp`` is a row of the table of warps."""
+
+    warp: str
+    rows: int
+    extent: int
+    tiles: int  # of a row
+    chunks: int  # of a row, whose digits are counted
+    length: int  # of a chunk
+
+
+@lru_cache(maxsize=256)
+def sweep_sort(rows: int, extent: int, size: int, device: Traits, warp: str) -> SweepSort | None:
+    """The sort of rows of elements of ``size`` bytes; None if rows are short or too long, or the device has no room."""
+    each = _EACH_WIDE if size == 8 else _EACH
+    # Of an element the key and the place, of a warp counters of digits, a base and a digit for each work-item.
+    local = _GROUP * (each * (max(size, 4) + 4) + _GROUP // 32 * 4 + 8) + 16
+    if not _LEAST <= extent < _MOST or device.group < _GROUP or local > device.local_memory:
+        return None
+    tile = _GROUP * each
+    length = -(-extent // (max(1, device.units * _CHUNKS_OF_UNIT // rows) * tile)) * tile
+    return SweepSort(warp, rows, extent, -(-extent // tile), -(-extent // length), length)
+
+
+def sweep_blocks(how: SweepSort, descending: bool, engine: Any, x: TensorData, *results: TensorData) -> None:
+    """Writes the sorted values and, if ``results`` has two tensors, their positions."""
+    alone, wide = len(results) == 1, itemsize(x.dtype) == 8
+    passes = 8 if wide else 4
+    work = cleared(engine, passes + how.rows * passes * 256)
+    words = engine.empty((passes * how.rows * how.tiles * 256,), "int32")
+    keys = [engine.empty((x.size * (2 if wide else 1),), "int32") for _ in range(2)]
+    places = [] if alone else [engine.empty((x.size,), "int32") for _ in range(2)]
+
+    def argument(done: int) -> Any:
+        flip = -1 if descending else 0
+        return struct(how.rows, how.extent, how.tiles, how.chunks, how.length, done, flip)
+
+    counting = (how.rows * how.chunks * _GROUP,)
+    text = _program(x.dtype, "sort_sweep_counts", alone=alone)
+    engine.launch(text, "digit_counts", counting, (_GROUP,), [x, work, words, argument(0)])
+    for done in range(passes):
+        first, final = done == 0, done == passes - 1
+        text = _program(x.dtype, "sort_sweep", how.warp, first, final, alone)
+        buffers = [x, work, words, *keys, *places, *(results if final else ()), argument(done)]
+        engine.launch(text, "digit_sweep", (how.rows * how.tiles * _GROUP,), (_GROUP,), buffers)
+
+
+@lru_cache(maxsize=64)
+def _program(
+    dtype: str, name: str, warp: str = "", first: bool = True, final: bool = False, alone: bool = False
+) -> str:
+    """The text of the kernel that counts digits, or of that of a pass; ``alone``: of values without positions."""
+    dtype = "uint8" if dtype == "bool" else dtype
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GROUP", _GROUP)]
+    defines.append(("EACH", _EACH_WIDE if itemsize(dtype) == 8 else _EACH))
+    names = ["storage", "sort_sweep_keys"]
+    if warp:
+        defines += [("FIRST", int(first)), ("FINAL", int(final)), *([("VALUES_ONLY", 1)] if alone else [])]
+        names += ["group_sums", WARPS[warp].template]
+    text = source((*names, name), tuple(defines))
+    return filled(text, {"keys": keys_text(dtype, values_only=alone), "unroll": "#pragma unroll"})

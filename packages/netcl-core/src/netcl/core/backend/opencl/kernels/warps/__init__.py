@@ -1,0 +1,1 @@
+"""Operations of a warp, and reading what earlier work-groups have published."""

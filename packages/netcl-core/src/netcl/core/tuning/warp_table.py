@@ -1,0 +1,55 @@
+"""Operations of a warp, and of work-groups that wait for earlier ones: which devices have them, and if they are right.
+
+A row names the template that defines them (``kernels/warps/``). Kernels that use them wait for what work-groups with
+earlier tickets publish (decoupled look-back), so a row is only for devices on which a work-group that has begun goes on
+running while others wait for it. A row without ``may_have`` is a software twin for tests, asked for by name.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from netcl.core import config
+from netcl.core.device.capabilities import DeviceProfile
+from netcl.core.device.child_probe import driver_key, verdict
+from netcl.core.tuning.unit_table import Presence, nvidia
+
+__all__ = ["WARPS", "WarpRow", "warp_of"]
+
+_TIMEOUT_S = 60.0
+# os._exit skips the driver's shutdown, which says nothing about the operations.
+_CHILD = """\
+import os
+from netcl.core.backend.opencl.kernels.sorts.sweep_trial import run_trial
+os._exit(run_trial({name!r}, sys.argv[1]))
+"""
+
+
+class WarpRow(NamedTuple):
+    """A row of the table: the name, the template, and True for profiles of devices that may have the operations."""
+
+    name: str
+    template: str
+    may_have: Presence | None
+
+
+WARPS = {
+    row.name: row for row in (WarpRow("nvidia", "warp_nvidia", nvidia((7, 0))), WarpRow("twin", "warp_twin", None))
+}
+
+
+def warp_of(profile: DeviceProfile) -> str | None:
+    """The first row of the table that the device may have and that sorted right in a child process, which is tried at
+    the first call for a driver version; None if there is none, or with NETCL_KERNEL_STRATEGY=portable.
+    """
+    if profile._device is None or config.get("KERNEL_STRATEGY") == "portable":
+        return None
+    possible = (row.name for row in WARPS.values() if row.may_have is not None and row.may_have(profile))
+    return next((name for name in possible if _is_right(profile._device, name)), None)
+
+
+@lru_cache(maxsize=64)
+def _is_right(device: Any, name: str) -> bool:
+    key = driver_key(device)
+    return verdict(f"warp_{name}", key, _CHILD.format(name=name), _TIMEOUT_S, key, unexpected=True)

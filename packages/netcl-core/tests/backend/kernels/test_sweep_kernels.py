@@ -1,0 +1,177 @@
+"""Sorts and scans in one pass over the data, on the software twin of a warp's operations, on devices seen as GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from netcl import ops
+from netcl.core import config
+from netcl.core.backend.registry import engine_for
+from netcl.core.device import device
+from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
+from netcl.core.device.health import launch_log
+from netcl.core.testing import masked
+from netcl.core.tuning.traits import Traits
+
+GPU = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024, units=10)
+
+
+@pytest.fixture
+def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels")
+    from netcl.core.backend.opencl.kernels.scans import scan
+    from netcl.core.backend.opencl.kernels.sorts import sort
+
+    for module in (sort, scan):
+        monkeypatch.setattr(module, "warp_of", lambda profile: "twin")
+    with masked(engine.handle, is_cpu=False, local_mem_size=48 * 1024, compute_units=64) as handle, device(handle):
+        yield engine_for(handle)
+
+
+def launches(engine: Any) -> Any:
+    log = launch_log(engine.queue)
+    log.clear()
+    return log
+
+
+@pytest.mark.parametrize(("rows", "extent"), [(1, 40_001), (3, 16_384)])
+@pytest.mark.parametrize("descending", [False, True])
+def test_rows_of_floats_are_sorted_stably(gpu: Any, rows: int, extent: int, descending: bool) -> None:
+    """With NaN, infinities, zeros of both signs and many equals: NaN counts as the largest."""
+    x = np.random.default_rng(0).standard_normal((rows, extent)).astype(np.float32)
+    x[0, :5], x[-1, 6], x[-1, 7:9], x[:, 20:6000], x[:, 70], x[:, 71] = np.nan, np.inf, -np.inf, 0.5, -0.0, 0.0
+    ranks = np.unique(np.where(np.isnan(x), np.inf, x), return_inverse=True)[1].reshape(x.shape) * 2 + np.isnan(x)
+    wanted = np.argsort(-ranks if descending else ranks, -1, kind="stable")
+    given, log = gpu.tensor(x, "float32"), launches(gpu)
+    for _ in range(2):  # the second one by the plan of the first one
+        values, indices = gpu.sort("sort", given, size=extent, descending=descending)
+        assert "digit_sweep" in log
+        assert "chunk_scatter" not in log
+        assert np.array_equal(indices.numpy(), wanted)
+        found, expected = values.numpy(), np.take_along_axis(x, wanted, -1)
+        assert np.array_equal(found, expected, equal_nan=True)
+        assert np.array_equal(np.signbit(found)[~np.isnan(found)], np.signbit(expected)[~np.isnan(found)])
+    alone = gpu.sort("unstable", given).numpy()
+    assert np.array_equal(alone, np.sort(x, -1), equal_nan=True)
+    assert (np.signbit(alone) & (alone == 0)).sum() == (np.signbit(x) & (x == 0)).sum()  # each zero has its sign
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64", "int16", "uint32", "uint8", "bool", "float16"])
+@pytest.mark.parametrize("scale", [1, 10**16])
+def test_rows_of_other_dtypes(gpu: Any, dtype: str, scale: int) -> None:
+    """Of small integers most digits are the same in all elements of a row, in each row others of large ones."""
+    if scale > 1 and dtype not in ("int64", "float64"):
+        scale = 1
+    low, high = (0 if dtype[0] in "ub" else -120), 2 if dtype == "bool" else 121
+    x = np.random.default_rng(1).integers(low, high, (2, 17_000)) * scale
+    x[1] = abs(x[1]) // 3
+    given, log = gpu.tensor(x, dtype), launches(gpu)
+    values, indices = gpu.sort("sort", given, size=17_000)
+    assert "digit_sweep" in log
+    wanted = np.argsort(x, -1, kind="stable")
+    assert np.array_equal(indices.numpy(), wanted)
+    assert np.array_equal(values.numpy().astype(np.float64), np.take_along_axis(x, wanted, -1).astype(np.float64))
+    assert np.array_equal(gpu.sort("unstable", given).numpy(), values.numpy())
+
+
+SCANS = {"sum": np.cumsum, "prod": np.cumprod, "max": np.maximum.accumulate, "logsumexp": np.logaddexp.accumulate}
+
+
+@pytest.mark.parametrize("kind", SCANS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int32", "int64"])
+@pytest.mark.parametrize(("rows", "extent", "stretch", "fan"), [(2, 70_001, 8, 64), (1, 100_003, 4, 8)])
+def test_long_rows_are_scanned(
+    gpu: Any, kind: str, dtype: str, rows: int, extent: int, stretch: int, fan: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways; the second sizes have more whole FANs of tiles than a FAN has tiles."""
+    from netcl.core.backend.opencl.kernels.scans import sweep_scan
+
+    if kind == "logsumexp" and dtype[0] == "i":
+        pytest.skip("needs floats: integers have no logarithms")
+    for name, value in (("_STRETCH", stretch), ("_FAN", fan)):
+        monkeypatch.setattr(sweep_scan, name, value)
+    sweep_scan.sweep_scan.cache_clear()
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((rows, extent)) if dtype[0] != "i" else rng.integers(-100, 100, (rows, extent))
+    if kind == "prod":
+        x = np.exp(0.01 * x) if dtype[0] != "i" else 1 - 2 * (x % 2)
+    given = gpu.tensor(x.astype(np.float32 if dtype == "bfloat16" else dtype), dtype)
+    exact = (given.float() if dtype == "bfloat16" else given).numpy().astype(np.float64)
+    for reverse in (False, True):
+        log = launches(gpu)
+        found = gpu.scan(kind, given, axis=1, reverse=reverse)
+        assert "row_sweep" in log
+        assert "row_totals" not in log
+        values, positions = found if kind == "max" else (found, None)
+        again = gpu.scan(kind, given, axis=1, reverse=reverse)
+        walked = exact[:, ::-1] if reverse else exact
+        wanted = SCANS[kind](walked, axis=1)
+        wanted = wanted[:, ::-1] if reverse else wanted
+        result = (values.float() if dtype == "bfloat16" else values).numpy().astype(np.float64)
+        repeated = again[0] if kind == "max" else again
+        assert np.array_equal(result, (repeated.float() if dtype == "bfloat16" else repeated).numpy())
+        tolerance = {"float32": 3e-7, "float64": 1e-11, "bfloat16": 5e-3}.get(dtype, 0)
+        assert (abs(result - wanted) <= tolerance * np.maximum(abs(wanted), 1)).all()
+        if positions is not None:
+            at = positions.numpy()
+            taken = np.take_along_axis(walked, at[:, ::-1] if reverse else at, 1)
+            assert np.array_equal(taken[:, ::-1] if reverse else taken, wanted)
+    sweep_scan.sweep_scan.cache_clear()
+
+
+def test_the_trial_sorts_on_the_device(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels")
+    from netcl.core.backend.opencl.kernels.sorts import sweep_trial
+
+    key = driver_key(engine.queue.device)
+    assert sweep_trial.run_trial("twin", key) == RIGHT
+    monkeypatch.setattr(sweep_trial, "sweep_blocks", lambda *arguments: None)
+    assert sweep_trial.run_trial("twin", key) == WRONG
+
+
+def test_other_devices_sort_in_chunks(engine: Any) -> None:
+    """A CPU has no row of the table; nor has any device with portable kernels."""
+    if engine.name != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no kernels")
+    from netcl.core.device.capabilities import profile_of
+    from netcl.core.tuning import warp_table
+
+    profile = profile_of(engine.queue)
+    if profile.is_cpu:
+        assert warp_table.warp_of(profile) is None
+    with config.override(KERNEL_STRATEGY="portable"):
+        assert warp_table.warp_of(profile) is None
+
+
+def test_sweeps_need_a_group_and_local_memory() -> None:
+    from netcl.core.backend.opencl.kernels.scans.sweep_scan import SweepScan, sweep_scan
+    from netcl.core.backend.opencl.kernels.sorts.sweep_sort import SweepSort, sweep_sort
+
+    for rows, extent, size, seen, expected in (
+        (1, 1 << 20, 4, GPU, ("twin", 1, 1 << 20, 256, 64, 4 * 4096)),
+        (3, 40_000, 8, GPU, ("twin", 3, 40_000, 14, 14, 3072)),
+        (1, 1 << 30, 4, GPU, None), (1, 16_383, 4, GPU, None), (1, 1 << 20, 4, GPU._replace(group=128), None),
+        (1, 1 << 20, 4, GPU._replace(local_memory=32 * 1024), None),
+    ):  # fmt: skip
+        assert sweep_sort(rows, extent, size, seen, "twin") == (expected and SweepSort(*expected)), (rows, extent)
+    for kind, dtype, seen, tiles in (
+        ("sum", "float32", GPU, 25), ("max", "float32", GPU, 25), ("sum", "float64", GPU, 25),
+        ("max", "float64", GPU, None), ("sum", "float32", GPU._replace(local_memory=16 * 1024), None),
+        ("sum", "float32", GPU._replace(group=128), None),
+    ):  # fmt: skip
+        expected = tiles and SweepScan("twin", 2, 100_000, tiles)
+        assert sweep_scan(kind, dtype, 2, 100_000, seen, "twin") == expected, (kind, dtype)
+
+
+def test_unique_elements(gpu: Any) -> None:
+    x = np.random.default_rng(3).integers(-5000, 5000, 50_000)
+    values, counts = ops.unique(gpu.tensor(x, "int64"), return_counts=True)
+    expected, often = np.unique(x, return_counts=True)
+    assert np.array_equal(values.numpy(), expected)
+    assert np.array_equal(counts.numpy(), often)
