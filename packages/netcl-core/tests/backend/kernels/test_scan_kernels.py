@@ -22,11 +22,13 @@ CHUNKED = [(2, 8192), (3, 10001), (2, 40960), (3, 31111)]  # of which a row has 
 
 @pytest.fixture
 def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The device, seen as a GPU of two compute units."""
+    """The device, seen as a GPU of two compute units without operations of a warp."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     from netcl.core.backend.opencl import templates
+    from netcl.core.backend.opencl.kernels.scans import scan
 
+    monkeypatch.setattr(scan, "warp_of", lambda profile: None)
     with masked(engine.handle, is_cpu=False) as handle, device(handle):
         seen = engine_for(handle)
         monkeypatch.setitem(vars(seen), "_traits", templates.traits(seen)._replace(units=2))

@@ -18,11 +18,14 @@ EXTENTS = [257, 512, 513, 1500, 4096, 4097, 8192, 10001]
 
 
 @pytest.fixture
-def gpu(engine: Any) -> Iterator[Any]:
+def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The device, seen as a GPU without operations of a warp."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     from netcl.core.backend.opencl import templates
+    from netcl.core.backend.opencl.kernels.sorts import sort
 
+    monkeypatch.setattr(sort, "warp_of", lambda profile: None)
     with masked(engine.handle, is_cpu=False, local_mem_size=48 * 1024) as handle, device(handle):
         seen = engine_for(handle)
         vars(seen)["_traits"] = templates.traits(seen)._replace(units=1)  # eight chunks for all rows

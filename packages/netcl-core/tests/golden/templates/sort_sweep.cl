@@ -119,19 +119,23 @@ static inline uint published(__global const uint* place) {
 #define SUM_OF(word) ((word) & (OF_TILE - 1))
 
 #ifdef VALUES_ONLY
-#define PLACES(...)
+#define PLACES(text)
+#define PLACE_BUFFERS
+#define INDICES
 #else
-#define PLACES(...) __VA_ARGS__
+#define PLACES(text) text
+#define PLACE_BUFFERS __global uint* one_places, __global uint* two_places,
+#define INDICES __global long* restrict indices,
 #endif
 #if FINAL
-#define TARGET __global STORAGE* restrict values, PLACES(__global long* restrict indices,)
+#define TARGET __global STORAGE* restrict values, INDICES
 #else
 #define TARGET
 #endif
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __global uint* words, __global key_word* one,
-                 __global key_word* two, PLACES(__global uint* one_places, __global uint* two_places,) TARGET const sweep g) {
+                 __global key_word* two, PLACE_BUFFERS TARGET const sweep g) {
     __local key_word keys[ALL];
     PLACES(__local uint places[ALL];)
     __local uint counters[WARPS * RADIX], base[RADIX], taken;
