@@ -358,7 +358,8 @@ def check_matrix_units(engine: Any) -> int:
     trials = [(dtype, 20, 19, 10, causal) for dtype, causal in zip(dtypes, (True, False, True))]
     for trial in trials:
         name = "mma_twin_3" if trial[0] == "float32" else "mma_twin"
-        assert attention_unit._is_right(engine, name, *trial), f"attention {trial}"
+        for part in (attention_unit._results_of, attention_unit._gradients_of):
+            assert attention_unit._is_right(engine, name, part, *trial), f"attention {trial}"
     return count + len(trials)
 
 

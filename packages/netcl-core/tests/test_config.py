@@ -44,6 +44,7 @@ DEFAULTS = {
     "DIST_STAGING": "auto",
     "SIGINT": True,
     "PROGRESS": True,
+    "BUILD_PROCESSES": None,
     "SEED": None,
     "LOG": "warning",
     "RANK": None,

@@ -24,6 +24,7 @@ SEEN_IN = {
     "PROFILE_EVENTS": "profiling/test_profiling.py",
     "DEVICE": "device/test_device.py",
     "PLATFORM_FILTER": "device/test_device.py",
+    "BUILD_PROCESSES": "backend/builds/test_deferred_launches.py",
     "CACHE_DIR": "backend/queue/test_programs.py",
     "CACHE": "backend/queue/test_programs.py",
     "CACHE_MAX_MB": "backend/queue/test_programs.py",

@@ -111,7 +111,7 @@ def _interleaved(
     def once(run: Callable[[], Any]) -> float:
         begun = perf_counter()
         run()
-        engine.queue.finish()
+        engine.finish()
         return perf_counter() - begun
 
     once(rule)

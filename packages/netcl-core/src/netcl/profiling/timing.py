@@ -107,7 +107,7 @@ class region(ContextDecorator):
 
     def __enter__(self) -> region:
         if self.wait:
-            engine_for(self._q).queue.finish()
+            engine_for(self._q).finish()
         self._began.append(perf_counter())
         return self
 
@@ -115,7 +115,7 @@ class region(ContextDecorator):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.wait and error is None:
-            engine_for(self._q).queue.finish()
+            engine_for(self._q).finish()
         began, ended = self._began.pop(), perf_counter()
         self.seconds = ended - began
         for listener in tuple(listeners):

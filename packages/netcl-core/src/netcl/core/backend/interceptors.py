@@ -7,7 +7,8 @@ order. The order, by ``Layer``:
 * deferral: a contraction of a traced function is not run yet, its result is a deferred tensor;
 * call log: a captured step writes the call down;
 * FLOP count: the floating-point operations are told to a profiler or to a recording;
-* fallback: a call whose kernel does not build is computed by a plainer kernel.
+* fallback: a call whose kernel does not build is computed by a plainer kernel; while launches wait for their programs,
+  calls are noted for that.
 
 ``intercepting`` is False if all entries are idle, as the fallback is until a kernel has failed.
 """
@@ -22,9 +23,19 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, ClassVar
 
+from netcl.core import late_launches
 from netcl.core.errors import KernelBuildError
 
-__all__ = ["Interceptor", "Layer", "intercepted", "interception", "pop_interceptor", "push_interceptor", "recovered"]
+__all__ = [
+    "Interceptor",
+    "Layer",
+    "intercepted",
+    "interception",
+    "pop_interceptor",
+    "push_interceptor",
+    "recovered",
+    "refresh",
+]
 
 
 class Layer(IntEnum):
@@ -64,6 +75,8 @@ _lock = threading.Lock()
 
 def push_interceptor(engine: Any, entry: Interceptor) -> None:
     """Puts ``entry`` in the list of ``engine``: outermost of its layer."""
+    if entry.sees_launches:
+        late_launches.enqueue()  # what it sees comes after
     with _lock:
         entries = engine.interceptors
         at = 0
@@ -79,6 +92,12 @@ def pop_interceptor(engine: Any, entry: Interceptor) -> None:
         if len(rest) == len(engine.interceptors):
             raise ValueError("this interceptor is not in the list of the engine")
         _install(engine, rest)
+
+
+def refresh(engine: Any) -> None:
+    """Looks again at which interceptors of ``engine`` are idle, as one of them has changed."""
+    with _lock:
+        _install(engine, engine.interceptors)
 
 
 def _install(engine: Any, entries: tuple[Interceptor, ...]) -> None:
@@ -132,7 +151,6 @@ def recovered(engine: Any, error: KernelBuildError, name: str, args: tuple[Any, 
     """
     for entry in engine.interceptors:
         if entry.recovers(engine, error, name, args):
-            with _lock:
-                _install(engine, engine.interceptors)
+            refresh(engine)
             return intercepted(engine, name, args, kwargs)
     raise error

@@ -18,9 +18,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ __all__ = [
     "RIGHT",
     "SLOWER",
     "WRONG",
+    "child_environment",
     "driver_key",
     "clear",
     "run_in_child",
@@ -164,16 +165,26 @@ def _outcome(
     return min(outcomes, key=lambda outcome: (False, None, True).index(outcome[0]))
 
 
+@contextmanager
+def child_environment(name: str) -> Iterator[dict[str, str]]:
+    """The environment of a child process that works for this one: it finds the same modules, builds all programs
+    itself, and has a folder for temporary files that is removed after the block, ``name`` in its name. A child that a
+    driver ends, or that ends by os._exit, does not remove its own.
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    environment["NETCL_BUILD_PROCESSES"] = "0"
+    with ExitStack() as stack:
+        with suppress(OSError):  # without a folder for temporary files the child may still do without
+            made = tempfile.TemporaryDirectory(prefix=f"netcl-{name}-", ignore_cleanup_errors=True)
+            environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), stack.enter_context(made)))
+        yield environment
+
+
 def run_in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:
     """Runs a script in a child process and returns (verdict, reason); verdict None: the exit says nothing of the
     driver.
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    with ExitStack() as stack:
-        # A child that a driver ends, or that ends by os._exit, does not remove its temporary folders.
-        with suppress(OSError):  # without a folder for temporary files the child may still do without
-            made = tempfile.TemporaryDirectory(prefix="netcl-probe-", ignore_cleanup_errors=True)
-            environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), stack.enter_context(made)))
+    with child_environment("probe") as environment:
         try:
             child = subprocess.run(
                 [sys.executable, "-c", _PRELUDE + script, *arguments],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.core import config
+from netcl.core import config, late_launches
 
 try:
     import pyopencl
@@ -61,6 +61,7 @@ def order_after(queue: Any, work: Any) -> None:
 
     OpenCL does not order work across contexts: for another context this thread waits.
     """
+    late_launches.enqueue()
     event = cl.enqueue_marker(work) if isinstance(work, cl.CommandQueue) else work
     if isinstance(work, cl.CommandQueue):
         work.flush()  # a queue that is not flushed may never start, and the other would wait forever

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from netcl.core import late_launches
 from netcl.core.device.health import check_lost, check_process, is_lost, mark_lost
 from netcl.core.errors import OutOfMemoryError
 from netcl.core.memory.allocation import BufferHandle, Pool
@@ -70,6 +71,7 @@ def is_out_of_memory(error: Any) -> bool:
 
 def release_cached(context: Any) -> None:
     """Collects garbage and empties every pool of the context, so that the driver gets all unused memory back."""
+    late_launches.enqueue()
     gc.collect()
     for pool in pools_of(context):
         pool.clear()

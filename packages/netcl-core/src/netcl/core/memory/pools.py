@@ -30,7 +30,7 @@ from collections import deque
 from math import inf
 from typing import Any
 
-from netcl.core import config
+from netcl.core import config, late_launches
 from netcl.core.device.health import check_lost, forked_error, is_lost, mark_lost, queues_of
 from netcl.core.errors import ShapeError
 from netcl.core.memory.allocation import BufferHandle, PoolStats
@@ -280,6 +280,7 @@ class BufferPool:
         queues = () if self._in_order else queues_of(self.context)
         if len(queues) < 2 or os.getpid() != self._process:
             return None
+        late_launches.enqueue()
         markers = []
         for queue in queues:
             try:
@@ -450,6 +451,7 @@ class PersistentBufferPool(BufferPool):
     def _trim(self) -> None:
         if self._regions is None or not self._regions.unused or os.getpid() != self._process:
             return
+        late_launches.enqueue()
         with contextlib.suppress(cl.Error):  # a lost device keeps its memory
             self.queue.finish()
             self._regions.trim()

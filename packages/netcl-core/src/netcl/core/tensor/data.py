@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from netcl.core import dtypes
+from netcl.core import dtypes, late_launches
 from netcl.core.dtypes import OBJECTS, DType
 from netcl.core.tensor.gradients import find, grad_fn_of, load
 from netcl.core.tensor.size import Shape
@@ -81,14 +81,20 @@ class TensorData:
 
     # -- the storage ---------------------------------------------------------------------------------------------
 
-    @property
-    def buffer(self) -> Any:
-        """The storage on OpenCL, None on NumPy."""
+    def _ready_storage(self) -> Storage:
+        """The storage, with its content computed; launches that write it may still wait for their programs."""
         storage = self._storage
         if storage.deferred is not None:
             storage.materialize()
             storage = self._storage  # another one, if the tensor has become a reshape of a value
-        return storage.buffer
+        return storage
+
+    @property
+    def buffer(self) -> Any:
+        """The storage on OpenCL, None on NumPy; all work on it so far is on its queue."""
+        buffer = self._ready_storage().buffer
+        late_launches.enqueue()
+        return buffer
 
     @buffer.setter
     def buffer(self, buffer: Any) -> None:

@@ -7,6 +7,7 @@ module there, or on the command line: ``pytest -p netcl.core.testing.pytest_plug
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,9 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.config import get
 from netcl.core.device.discovery import DeviceHandle, device, manager
 from netcl.core.errors import DeviceNotFoundError
+
+# Tests look at the launches of a call when it returns, and two processes share the cores.
+os.environ.setdefault("NETCL_BUILD_PROCESSES", "0")
 
 __all__ = ["engine", "handle", "numpy_device", "open_device", "selectors"]
 

@@ -39,6 +39,7 @@ __all__ = [
     "parts_of",
     "pays",
     "tile_of",
+    "try_ahead",
     "unit_of",
 ]
 
@@ -144,6 +145,16 @@ def is_right(device: Any, name: str) -> bool:
     if stored(probe, key, trial) is None:
         _try_attention_meanwhile(device, row)
     return verdict(probe, key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=row.ran)
+
+
+def try_ahead(profile: DeviceProfile) -> None:
+    """Tries the unit of float32 products of a device before it is asked for, where cores are left for it: a first
+    network would wait for the trial.
+    """
+    if config.get("KERNEL_STRATEGY") == "portable" or usable_cores() < _FOR_BOTH:
+        return
+    for name in candidates(profile, "float32")[:1]:
+        is_right(profile._device, name)
 
 
 def _try_attention_meanwhile(device: Any, row: MatrixUnit) -> None:

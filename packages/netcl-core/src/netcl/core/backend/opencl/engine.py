@@ -13,6 +13,7 @@ import numpy as np
 from netcl.core.backend import host_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.interceptors import push_interceptor
+from netcl.core.backend.opencl.builds.deferred_launches import NotedCalls
 from netcl.core.backend.opencl.contraction import conv, gemm
 from netcl.core.backend.opencl.contraction.cpu.warm_product import warm_product
 from netcl.core.backend.opencl.expressions import multi_tensor, run
@@ -46,6 +47,7 @@ from netcl.core.tensor.data import TensorData, TensorT
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.storage import Storage, Upload
 from netcl.core.tensor.tensor import Tensor
+from netcl.core.tuning.matrix_units import try_ahead
 
 if TYPE_CHECKING:
     from netcl.core.backend.product import Product
@@ -99,7 +101,11 @@ class OpenCLBackend(ForwardedCalls):
         self.handle: DeviceHandle = DeviceHandle(
             *names, "cl", profile_of(self.queue).device_type, self.context, self.queue
         )
+        # Its trial runs in a child process, that of the order of kernels here: at the same time.
+        threading.Thread(target=traits, args=(self,), daemon=True).start()
         self.launcher: Launcher = launcher_for(self.queue)
+        if self.launcher.deferred.prepare():
+            threading.Thread(target=try_ahead, args=(profile_of(self.queue),), daemon=True).start()
         self.launch = self.launcher.launch
         self.transfer: Transfer = Transfer(self.launcher)
         self.pool: PersistentBufferPool = get_persistent_pool(self.queue)
@@ -116,6 +122,8 @@ class OpenCLBackend(ForwardedCalls):
             int, Any
         ] = {}  # the pool that a thread's new tensors come from, if it is not the queue's
         push_interceptor(self, KernelFallback())
+        push_interceptor(self, NotedCalls(self.launcher.deferred))
+        self.launcher.deferred.engines.append(self)
         install_sigint_handler()
 
     # -- the transport of the contract, on buffers ---------------------------------------------------------------------
@@ -148,7 +156,7 @@ class OpenCLBackend(ForwardedCalls):
         tensor = self.empty(tuple(shape), dtype, pool=pool)
         if fill is not None:
             self.fill(tensor, fill)
-        return tensor.buffer, tensor.pool_handle
+        return tensor._storage.buffer, tensor.pool_handle
 
     def to_host(self, storage: Any, shape: Sequence[int], dtype: str) -> Array:
         """The content of a buffer as an array of the storage dtype, after all work before."""
@@ -225,7 +233,7 @@ class OpenCLBackend(ForwardedCalls):
         storage, _ = to_storage(data, dtype) if data.dtype != numpy_dtype(dtype) else (data, dtype)
         self.forbid_upload()
         tensor = self.empty(storage.shape, dtype, persistent=persistent)
-        tensor._storage.upload = Upload(*self.transfer.upload(tensor.buffer, storage))
+        tensor._storage.upload = Upload(*self.transfer.upload(tensor._storage.buffer, storage))
         return tensor
 
     def upload(
@@ -249,14 +257,14 @@ class OpenCLBackend(ForwardedCalls):
             return (shared[0], None, self.transfer.adopt_shared(shared[0], data.nbytes)), None, None, shared[1]
         target = self.empty(data.shape, dtype, persistent=persistent)
         event, pending, host_ref = self.transfer.upload(
-            target.buffer, data, private=private, async_copy=async_copy, use_pinned=use_pinned
+            target._storage.buffer, data, private=private, async_copy=async_copy, use_pinned=use_pinned
         )
-        return (target.buffer, None, target.pool_handle), event, pending, host_ref
+        return (target._storage.buffer, None, target.pool_handle), event, pending, host_ref
 
     def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
         _check_allocation(target)
-        target._storage.upload = Upload(*self.transfer.upload(target.buffer, data))
+        target._storage.upload = Upload(*self.transfer.upload(target._ready_storage().buffer, data))
 
     def read(self, source: TensorData) -> Array:
         _check_allocation(source)

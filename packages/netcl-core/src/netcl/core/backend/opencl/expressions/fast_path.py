@@ -23,6 +23,7 @@ from netcl.core.device import health
 from netcl.core.dtypes import OBJECTS, c_type, compute_type, itemsize
 from netcl.core.errors import OutOfMemoryError
 from netcl.core.expr.c_types import is_small
+from netcl.core.late_launches import waiting
 from netcl.core.tensor import size
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.storage import Storage
@@ -141,14 +142,14 @@ def one_launch(
     kernels, launched, override_pools = prepared.kernels, launcher.launched, engine.override_pools
 
     def warm(args: Sequence[Any]) -> Tensor | None:
-        """The result for ``args``; None during capture and profiling, with an overriding pool, and for a number
-        that the operands' dtype cannot hold."""
+        """The result for ``args``; None during capture and profiling, with an overriding pool, while launches wait
+        for their programs, and for a number that the operands' dtype cannot hold."""
         if health.closed or state.lost is not None:
             launcher.check()
         recording = launcher.recording
         if recording is not None and recording.thread == get_ident():
             return None
-        if launcher.sink is not None or override_pools:
+        if launcher.sink is not None or override_pools or waiting:
             return None
         allocation = try_reuse(bucket, bucket, nbytes, note)
         if allocation is None:

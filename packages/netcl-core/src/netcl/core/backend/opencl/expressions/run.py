@@ -168,8 +168,8 @@ def run(
 
 
 def _overwrites(inputs: Sequence[TensorData], out: Sequence[TensorData | None]) -> bool:
-    written = {id(target.buffer) for target in out if target is not None}
-    return any(id(tensor.buffer) in written for tensor in inputs)
+    written = {id(target._ready_storage().buffer) for target in out if target is not None}
+    return any(id(tensor._ready_storage().buffer) in written for tensor in inputs)
 
 
 def _apart(

@@ -55,6 +55,8 @@ _EXTENSIONS = {  # what the names of a feature's extensions have in common
 class MaskedLauncher(Launcher):
     """A Launcher that holds programs and launches to the masked profile of its queue."""
 
+    can_defer = False  # it refuses launches, and the call that makes one has to report that
+
     def __init__(self, queue: Any) -> None:
         super().__init__(queue)
         self.profile: DeviceProfile = profile_of(queue)
@@ -73,7 +75,7 @@ class MaskedLauncher(Launcher):
             )
         return local_size
 
-    def _program(self, source: str, options: str) -> Any:
+    def program(self, source: str, options: str) -> Any:
         wanted = _STANDARD.search(options)
         if wanted and wanted[1] > self._standard:
             raise UnsupportedError(f"{wanted[0]} is asked for, the device has OpenCL C {self._standard}")
@@ -82,7 +84,7 @@ class MaskedLauncher(Launcher):
         head = self._head
         if not self.profile.fast_atomics and _WIDE_ATOMICS.search(source):
             head += "#error there are no 64-bit atomics here\n"
-        return super()._program(head + source, (options + standard).strip())
+        return super().program(head + source, (options + standard).strip())
 
     def _new_kernel(self, source: str, kernel_name: str, args: Sequence[Any] | None, options: str) -> Any:
         kernel = super()._new_kernel(source, kernel_name, args, options)

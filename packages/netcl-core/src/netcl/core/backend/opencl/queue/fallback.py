@@ -11,7 +11,7 @@ from netcl.core.errors import KernelBuildError
 from netcl.core.tuning.selector import only_plain
 from netcl.core.user_frame import level_outside
 
-__all__ = ["KernelFallback"]
+__all__ = ["WITH_A_PLAINER_KERNEL", "KernelFallback"]
 
 
 class _Way(NamedTuple):
@@ -25,6 +25,7 @@ class _Way(NamedTuple):
 _CONTRACTION = _Way("plain", "matrix products and convolutions", "a plain and slower one is used")
 _ATTENTION = _Way("blocks", "attention", "products of matrices take its place")
 _WAYS = {"matmul": _CONTRACTION, "conv": _CONTRACTION, "attention": _ATTENTION, "attention_grad": _ATTENTION}
+WITH_A_PLAINER_KERNEL: frozenset[str] = frozenset(_WAYS)
 
 
 class KernelFallback(Interceptor):

@@ -34,10 +34,12 @@ from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from netcl.core import late_launches
+from netcl.core.backend.opencl.builds.deferred_launches import DeferredLaunches
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.event_free import without_event
 from netcl.core.backend.opencl.queue.program_cache import ProgramCache, default_cache
@@ -50,6 +52,7 @@ from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.device.quirks import needs_flush
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.expr.kernel_source import KernelSource
+from netcl.core.late_launches import waiting
 from netcl.core.memory.out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from netcl.core.memory.pools import PersistentBufferPool
 
@@ -67,6 +70,8 @@ _SIZES_MAX = 64  # sizes of a kernel for which its launch without an event is ke
 class Launcher:
     """Launches kernels on one in-order queue; thread-safe."""
 
+    can_defer: ClassVar[bool] = True  # False: each program is built by the call that launches it
+
     def __init__(self, queue: Any, programs: ProgramCache | None = None) -> None:
         self.queue: Any = queue
         self.context: Any = queue.context
@@ -79,6 +84,7 @@ class Launcher:
         self.state = state_of(queue.context)
         self._local = threading.local()
         self._programs: dict[Any, Any] = {}
+        self.deferred = DeferredLaunches(self)
 
     def launch(
         self,
@@ -109,6 +115,13 @@ class Launcher:
                 recording.append(self.queue.flush)
             return
         key = source, kernel_name, options
+        known = vars(self._local).get("kernels", ())
+        if (waiting or key not in known) and self.deferred.must_wait(source, options):
+            given = [_as_argument(kernel_name, index, arg) for index, arg in enumerate(args)]
+            kernel_sizes = kernel_name, tuple(global_size), local_size
+            again = partial(self.launch, source, *kernel_sizes, given, options)
+            self.deferred.append(again, source, options, kernel_sizes, given)
+            return
         try:
             kernel, event_free = self._local.kernels[key]
         except (AttributeError, KeyError):
@@ -173,6 +186,7 @@ class Launcher:
     def guard(self, what: str = "a replay", requested: int = 0) -> Iterator[None]:
         """Within the block the driver's errors become OutOfMemoryError, DeviceLostError or RuntimeError."""
         self.check()
+        late_launches.enqueue()
         try:
             yield
         except cl.Error as error:
@@ -181,6 +195,7 @@ class Launcher:
     def call(self, function: Callable[[], Any], what: str, requested: int = 0) -> Any:
         """``function()``, an OpenCL call that needs ``requested`` bytes; out of memory, once more with empty caches."""
         self.check()
+        late_launches.enqueue()
         try:
             return function()
         except cl.Error as error:
@@ -200,7 +215,13 @@ class Launcher:
         device = f"{str(self.device.name).strip()} ({str(self.device.platform.name).strip()})"
         return RuntimeError(f"{what} failed on {device}: {error}")
 
-    def _program(self, source: str, options: str) -> Any:
+    def has_program(self, source: str, options: str) -> bool:
+        """True if ``program`` does not have to build it."""
+        known = (source, options) in self._programs
+        return known or self.programs.has(self.context, source, self.device, options)
+
+    def program(self, source: str, options: str) -> Any:
+        """The program of a text, built at its first use; raises KernelBuildError if it does not build."""
         program = self._programs.get((source, options))
         if program is None:
             program = self.programs.get_program(self.context, source, self.device, options)
@@ -209,7 +230,7 @@ class Launcher:
 
     def _new_kernel(self, source: str, kernel_name: str, args: Sequence[Any] | None, options: str) -> Any:
         self.check()
-        program = self._program(source, options)
+        program = self.program(source, options)
         try:
             kernel = new_kernel(program, kernel_name)
         except cl.Error as error:
@@ -330,6 +351,9 @@ class PreparedLaunch:
         if recording is not None and recording.thread == get_ident():
             self._record(recording, buffers)
             return
+        if (waiting or not self.kernels) and launcher.deferred.must_wait(self.source, self.options):
+            self._defer(buffers)
+            return
         taken = self.take()
         kernel, set_arg, event_free = taken
         for position, buffer in zip(self._positions, buffers):
@@ -338,6 +362,14 @@ class PreparedLaunch:
             set_arg(position, buffer)
         launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers, event_free)
         self.kernels.append(taken)
+
+    def _defer(self, buffers: Sequence[Any]) -> None:
+        args = list(self.args)
+        for position, buffer in zip(self._positions, buffers):
+            args[position] = _as_argument(self.name, position, buffer)
+        sizes = self.name, self.global_size, self.local_size
+        again = partial(self, *(args[position] for position in self._positions))
+        self._launcher.deferred.append(again, self.source, self.options, sizes, args)
 
     def take(self) -> Taken:
         """A kernel without other users, its scalars set; it goes back to ``kernels``."""
@@ -401,12 +433,15 @@ def _set_arguments(kernel: Any, numbered: Iterable[tuple[int, Any]]) -> None:
             scalars.append(index)
             scalars.append(arg)
         else:
-            set_arg(index, _as_kernel_argument(kernel, index, arg))
+            set_arg(index, _as_argument(kernel, index, arg))
     if scalars:
         kernel._set_arg_buf_multi(tuple(scalars))
 
 
-def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
+def _as_argument(kernel: Any, index: int, arg: Any) -> Any:
+    """Argument ``index`` of a kernel, which is given by its name or its object, as the driver takes it."""
+    if isinstance(arg, np.generic):
+        return arg
     # None would be set as a null pointer, and a kernel that follows it ends the process.
     if hasattr(arg, "_storage"):
         argument = _buffer_of(arg, kernel, index)
@@ -414,7 +449,7 @@ def _as_kernel_argument(kernel: Any, index: int, arg: Any) -> Any:
         argument = getattr(arg, "buffer", arg)  # of an allocation
     if argument is None or isinstance(argument, (bool, int, float, np.ndarray)):
         raise UnsupportedError(
-            f"argument {index} of kernel {kernel.function_name} is {arg!r}; "
+            f"argument {index} of kernel {_name(kernel)} is {arg!r}; "
             "a kernel takes buffers, OpenCL tensors and NumPy scalars such as np.int32(3)"
         )
     return argument
@@ -430,8 +465,12 @@ def _buffer_of(tensor: Any, kernel: Any, index: int) -> Any:
         storage = tensor._storage
     allocation = storage.allocation
     if allocation is not None and allocation.buffer is None:
-        raise released(kernel if isinstance(kernel, str) else kernel.function_name, index)
+        raise released(_name(kernel), index)
     return storage.buffer
+
+
+def _name(kernel: Any) -> str:
+    return kernel if isinstance(kernel, str) else str(kernel.function_name)
 
 
 def released(name: str, index: int) -> UnsupportedError:

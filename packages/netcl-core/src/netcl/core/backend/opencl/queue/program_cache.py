@@ -43,6 +43,7 @@ except ImportError:
 __all__ = ["ProgramCache", "ProgramStats", "default_cache"]
 
 _SUFFIX = ".clbin"
+_KEPT = b"kept by the driver"  # in place of the binary of a program that its driver keeps
 _MIB = 1 << 20
 
 
@@ -98,6 +99,36 @@ class ProgramCache:
         self._count(hits=1)
         return program
 
+    def has(self, context: Any, source: str, device: Any, options: str = "") -> bool:
+        """True if ``get_program`` need not build the program: it is in memory, on disk, or kept by its driver."""
+        options = _with_division(source, options, device)
+        source = _with_half_vectors(source, device)
+        if (context.int_ptr, device.int_ptr, source, options) in self._programs:
+            return True
+        folder = self.folder
+        return folder is not None and (folder / (_key(source, options, device) + _SUFFIX)).exists()
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the folder has no programs: those of a first step are yet to be built."""
+        folder = self.folder
+        return folder is not None and next(folder.glob("*" + _SUFFIX), None) is None
+
+    def shares(self, device: Any) -> bool:
+        """True if this process finds what another one has built for the device."""
+        folder = self.folder
+        if folder is None or not (not _is_pocl(device) or self._given_dir is not None or _kept_by_driver(device)):
+            return False
+        try:
+            cache_files.make_private(folder)
+        except OSError:
+            return False
+        return os.access(folder, os.W_OK)
+
+    def compiles_at_launch(self, device: Any) -> bool:
+        """True if the driver compiles a kernel at its first launch, and keeps it for other processes."""
+        return self._given_dir is None and _kept_by_driver(device)
+
     def clear(self) -> None:
         """Forget the programs in memory and delete the entries on disk."""
         with self._lock:
@@ -135,10 +166,10 @@ class ProgramCache:
         shutdown.check_process()
         if config.get("LOG") == "kernels":
             config.get_logger().info("for %s, options %r:\n%s", str(device.name).strip(), options, source)
-        folder = None if self._given_dir is None and _kept_by_driver(device) else self.folder
+        folder, kept = self.folder, self.compiles_at_launch(device)
         key = "" if folder is None else _key(source, options, device)
         path = None if folder is None else folder / (key + _SUFFIX)
-        binary = None if path is None else self._load(path, key)
+        binary = None if path is None or kept else self._load(path, key)
         if binary is not None:
             program = _from_binary(context, device, binary, options)
             if program is not None:
@@ -148,7 +179,9 @@ class ProgramCache:
         with build_progress.shown(str(device.name).strip()):
             program = _from_source(context, device, source, options)
         self._count(builds=1)
-        if path is not None:
+        if path is not None and kept:
+            self._store(path, key, _KEPT)
+        elif path is not None:
             self._store(path, key, _binary(program))
             with self._lock:
                 self._unpersisted.append((path, key, program))

@@ -25,6 +25,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -130,8 +131,9 @@ class Transfer:
     ) -> tuple[Any, Any, Array | None]:
         """Copy ``array`` (any layout) to the start of ``buffer``; (event, pending_release, host_ref).
 
-        ``event`` (None: nothing is pending) is complete when the values are there, which kernels on this queue need not
-        wait for. ``host_ref`` is the array being read. ``pending_release`` is None: staging returns itself.
+        ``event`` (None: nothing is pending, or a small copy comes after launches that wait for their programs) is
+        complete when the values are there, which kernels on this queue need not wait for. ``host_ref`` is the array
+        being read. ``pending_release`` is None: staging returns itself.
 
         ``async_copy`` None is NETCL_ASYNC_H2D. ``use_pinned`` None is NETCL_PINNED_H2D, but only for devices with
         memory of their own: where the host's memory is shared, staging is a second copy for nothing. It is also left
@@ -143,6 +145,10 @@ class Transfer:
         staged = (config.get("PINNED_H2D") and not self._shares_memory) if use_pinned is None else use_pinned
         source = np.ascontiguousarray(array)
         private = private or source is not array and not np.shares_memory(source, array)
+        deferred = self.launcher.deferred
+        if asynchronous and source.nbytes <= _COPIED_FIRST and deferred.waits:
+            deferred.append_copy(partial(self._copy, buffer, source if private else source.copy()))
+            return None, None, None
         if staged and self._may_stage(min(source.nbytes, _STAGE)):
             event = self._upload_staged(buffer, source)
             if asynchronous:

@@ -278,8 +278,7 @@ def planes_of(engine: Any, x: TensorData, parts: int) -> TensorData:
     recording = open_here(engine)
     if recording is None:
         return _split(engine, x, parts)
-    x.buffer  # noqa: B018 (computes deferred storage, in place of which x has another one then)
-    storage, recent = x._storage, _recent.setdefault(recording, [])
+    storage, recent = x._ready_storage(), _recent.setdefault(recording, [])
     for found in recent:
         if found.storage() is storage and (found.version, found.parts) == (storage.version, parts):
             return found.planes

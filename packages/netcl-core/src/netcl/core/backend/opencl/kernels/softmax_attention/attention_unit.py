@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -221,7 +222,8 @@ def run_trial(unit: str, key: str, share: int = 0, shares: int = 1) -> int:
     most = local_memory(profile_of(engine.queue))
     trials = _TRIALS_OF_PARTS if _instructions(unit)[1] else _TRIALS
     fitting = [trial for trial in trials if fits(unit, trial[3], trial[3], most)]
-    return RIGHT if all(_is_right(engine, unit, *trial) for trial in fitting[share::shares]) else WRONG
+    cases = [(part, *trial) for part in (_gradients_of, _results_of) for trial in fitting]
+    return RIGHT if all(_is_right(engine, unit, *case) for case in cases[share::shares]) else WRONG
 
 
 _ERRORS = {"bfloat16": 2e-2, "float16": 3e-3}
@@ -234,8 +236,32 @@ _TRIALS = (
 _TRIALS_OF_PARTS = (("float32", 140, 150, 64, False), ("float32", 200, 200, 40, True), ("float32", 70, 90, 128, False))
 
 
-def _is_right(engine: Any, unit: str, dtype: str, queries: int, keys: int, columns: int, causal: bool) -> bool:
-    """True if attention and its gradients are those of NumPy in float64, for drawn operands."""
+def _results_of(
+    engine: Any, unit: str, s: AttentionShape, given: Sequence[TensorData], rows: Sequence[TensorData], scale: float
+) -> tuple[TensorData, ...]:
+    """The result and the logarithms of its divisors, for the operands (gradient, queries, keys, values)."""
+    _, q, k, v = given
+    return attend(engine, unit, s, q, k, v, q, scale)
+
+
+def _gradients_of(
+    engine: Any, unit: str, s: AttentionShape, given: Sequence[TensorData], rows: Sequence[TensorData], scale: float
+) -> tuple[TensorData, ...]:
+    """The gradients by queries, keys and values, for the same operands and numbers of each row."""
+    return gradients(engine, unit, s, [*given, given[1], *rows], scale)
+
+
+def _is_right(
+    engine: Any,
+    unit: str,
+    part: Callable[..., tuple[TensorData, ...]],
+    dtype: str,
+    queries: int,
+    keys: int,
+    columns: int,
+    causal: bool,
+) -> bool:
+    """True if a ``part`` of attention, results or gradients, is that of NumPy in float64, for drawn operands."""
 
     def numbers(x: TensorData) -> Any:
         stored = engine.read(x)
@@ -252,14 +278,13 @@ def _is_right(engine: Any, unit: str, dtype: str, queries: int, keys: int, colum
     weights = np.exp(scores - divisors[..., None])
     inner = (grad * (weights @ v)).sum(-1)
     slopes = weights * (grad @ v.swapaxes(-1, -2) - inner[..., None]) * scale
-    wanted = (weights @ v, divisors, slopes @ k, slopes.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ grad)
+    by_operands = (slopes @ k, slopes.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ grad)
+    wanted = (weights @ v, divisors) if part is _results_of else by_operands
 
     s = shape_of(queried, keyed, valued, None, causal)
-    found = attend(engine, unit, s, queried, keyed, valued, queried, scale)
     rows = [engine.tensor(x.astype(np.float32), "float32") for x in (divisors, inner)]
-    others = gradients(engine, unit, s, [given, queried, keyed, valued, queried, *rows], scale)
+    found = part(engine, unit, s, (given, queried, keyed, valued), rows, scale)
     most = _ERRORS_OF_PARTS[_instructions(unit)[1]] if dtype == "float32" else _ERRORS[dtype]
     return all(
-        np.abs(numbers(one) - exact).max() <= most * max(np.abs(exact).max(), 1.0)
-        for one, exact in zip((*found, *others), wanted)
+        np.abs(numbers(one) - exact).max() <= most * max(np.abs(exact).max(), 1.0) for one, exact in zip(found, wanted)
     )

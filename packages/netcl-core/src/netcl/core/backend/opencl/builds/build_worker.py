@@ -1,0 +1,101 @@
+"""The child process that builds programs for another: reads requests on its standard input, answers with a byte.
+
+What it builds reaches the parent by the caches on disk: netcl's of programs, and the driver's own. A driver that
+compiles a kernel at its launch, for the size of a group (PoCL), is given such a launch: one group, or all if that is
+what the driver compiles differently, on buffers of zeros of the sizes that the launch in the parent has.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+
+from netcl.core.device.kernel_objects import new_kernel
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+__all__ = ["READY", "Argument", "Launch", "Request", "answer"]
+
+READY = b"r"
+
+# An argument of a launch: the size of a buffer, the bytes of a number, or the size of an array in local memory.
+Argument = tuple[str, "int | bytes"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The first launch of a program: the kernel's name, its sizes and its arguments."""
+
+    kernel: str
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A program to be built, and its launch if the driver compiles there."""
+
+    source: str
+    options: str
+    launch: Launch | None
+
+
+def answer(key: str) -> None:
+    """Builds what is asked for on the standard input, on the device with the driver ``key``, until it is closed.
+
+    It writes READY, and then for each request the byte 1, or 0 if the program does not build.
+    """
+    from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at a terminal is the parent's
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    with open(os.devnull, "wb") as nothing:  # a driver may write to the standard output
+        os.dup2(nothing.fileno(), 1)
+    engine = engine_of_driver(key)
+    answers.write(READY)
+    while (request := _next(sys.stdin.buffer)) is not None:
+        try:
+            _build(engine, request)
+        except Exception:  # noqa: BLE001 (of any kind: the parent builds the program itself, and reports the error)
+            answers.write(b"\0")
+        else:
+            answers.write(b"\1")
+
+
+def _next(requests: IO[bytes]) -> Request | None:
+    try:
+        request: Request = pickle.load(requests)
+    except EOFError:
+        return None
+    return request
+
+
+def _build(engine: Any, request: Request) -> None:
+    queue = engine.queue
+    program = engine.launcher.programs.get_program(queue.context, request.source, queue.device, request.options)
+    launch = request.launch
+    if launch is None:
+        return
+    kernel = new_kernel(program, launch.kernel)
+    kept = [_argument(queue.context, *argument) for argument in launch.arguments]
+    for index, argument in enumerate(kept):
+        kernel.set_arg(index, argument)
+    cl.enqueue_nd_range_kernel(queue, kernel, launch.global_size, launch.local_size)
+    queue.finish()
+
+
+def _argument(context: Any, kind: str, value: int | bytes) -> Any:
+    if kind == "buffer":  # on memory that is zero without having been written
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+        return cl.Buffer(context, flags, hostbuf=np.zeros(value, np.uint8))
+    return value if isinstance(value, bytes) else cl.LocalMemory(value)

@@ -1,0 +1,331 @@
+"""Launches whose programs are not built yet, in the order of their calls.
+
+The first launches of a process need one program after another, and each build takes as long as thousands of launches.
+So a launch whose program is missing is noted with its arguments, and the host goes on; the launches after it wait for
+their turn. At the first copy, wait or read (``late_launches.enqueue``) all of them are enqueued in order: by then the
+programs of a whole step are known, and this process and its children have built them at the same time.
+
+The first missing program is built at once, and only what follows before the next wait is deferred: a call whose result
+is read before the next one never waits here.
+
+A program that does not build must not become a wrong number. A launch is deferred only within an engine's call that the
+interceptor ``NotedCalls`` sees: the call is computed again by a plainer kernel if there is one. If there is none, that
+launch and all after it are dropped, KernelBuildError is raised where the launches are waited for, and each tensor that
+a dropped call has made raises an error when it is used. Tensors that it would have written in place keep their values.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ref
+
+from netcl.core import late_launches
+from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, recovered, refresh
+from netcl.core.backend.opencl.builds.build_processes import Build, most_processes, processes_for
+from netcl.core.backend.opencl.builds.build_worker import Argument, Launch
+from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue.fallback import WITH_A_PLAINER_KERNEL
+from netcl.core.errors import KernelBuildError
+from netcl.core.tensor.storage import Failed
+
+if TYPE_CHECKING:
+    from netcl.core.backend.opencl.queue.launch import Launcher
+
+__all__ = ["DeferredLaunches", "NotedCalls"]
+
+_MOST = 4096  # launches that wait at most
+_MOST_WITHOUT_CHILDREN = 64
+_MOST_HELD = 1 / 16  # of the device's memory, by tensors that calls keep
+
+_SMALL_GRID = 65535  # work-items of an axis up to which PoCL compiles a kernel for few groups
+_BUILT = Build("", "", None)  # of a copy
+_BUILT.done = True
+
+# One for all queues: what is enqueued on one may wait for another.
+_lock = threading.RLock()
+
+
+class NotedCall:
+    """An engine's call, some launches of which wait."""
+
+    def __init__(self, engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        # Only a call that has another kernel keeps its operands and results, to compute them again.
+        self._call = (engine, name, args, kwargs) if name in WITH_A_PLAINER_KERNEL else None
+        self._results: list[Any] = []
+        self._given = [ref(one.pool_handle) for one in _tensors((args, tuple(kwargs.values()))) if one.pool_handle]
+        self._made: list[tuple[ref[Any], ref[Any]]] = []
+        self.held = sum(one.nbytes for one in _tensors(args)) if self._call else 0  # bytes, kept from their pool
+        self.ended = False
+
+    def end(self, results: Any) -> None:
+        """Notes the tensors that the call returns."""
+        tensors = list(_tensors(results))
+        self._made = [(ref(one), ref(one.pool_handle)) for one in tensors if one.pool_handle is not None]
+        if self._call:
+            self._results = [one._alias(one.shape) for one in tensors]
+        self.ended = True
+
+    def compute_again(self, error: KernelBuildError) -> None:
+        """Computes the call by a plainer kernel, into its results; raises ``error`` if there is none."""
+        if self._call is None:
+            raise error
+        engine, name, args, kwargs = self._call
+        try:
+            again = recovered(engine, error, name, args, kwargs)
+        except KernelBuildError:  # a call before this one may have turned to the plainer kernel already
+            again = intercepted(engine, name, args, kwargs)
+        for result, fresh in zip(self._results, _tensors(again)):
+            whole: dict[str, Any] = {"shape": (result.size,), "source_strides": (1,), "out_strides": (1,)}
+            engine.copy(fresh, result, source_offset=0, out_offset=0, **whole)
+
+    def fail(self, error: BaseException) -> None:
+        """Makes the tensors that the call has made raise an error when they are used, with all that share their memory;
+        the given ones keep their values.
+        """
+        given = [allocation() for allocation in self._given]
+        for tensor, allocation in self._made:
+            made, result = allocation(), tensor()
+            if made is None or any(made is one for one in given):
+                continue
+            if result is not None:  # others on its memory say that it was released
+                result._storage.deferred, result._storage.allocation = (Failed(error), 0), None
+            made.release()
+
+
+def _tensors(values: Any) -> Iterator[Any]:
+    """The tensors in nested tuples and lists."""
+    if hasattr(values, "_storage"):
+        yield values
+    elif isinstance(values, (tuple, list)):
+        for value in values:
+            yield from _tensors(value)
+
+
+class NotedCalls(Interceptor):
+    """Notes the engine's calls while launches may be deferred; idle at all other times."""
+
+    layer = Layer.FALLBACK
+
+    def __init__(self, launches: DeferredLaunches) -> None:
+        self._launches = launches
+
+    @property
+    def idle(self) -> bool:  # type: ignore[override]
+        return not self._launches.armed
+
+    def __call__(
+        self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        launches = self._launches
+        launches.limit()
+        try:
+            with launches.noting(NotedCall(engine, name, args, kwargs)) as call:
+                results = proceed(*args, **kwargs)
+                call.end(results)
+        except KernelBuildError as error:
+            if getattr(error, "of_another_call", False):
+                raise
+            return recovered(engine, error, name, args, kwargs)
+        return results
+
+
+class _Entry(NamedTuple):
+    """A launch or copy that waits: the function that enqueues it, its program, and the call that made it."""
+
+    run: Callable[[], object]
+    build: Build
+    call: NotedCall | None
+
+
+class DeferredLaunches:
+    """The launches of one queue that wait for their programs; thread-safe."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._builds = processes_for(launcher.device)
+        self._entries: deque[_Entry] = deque()
+        self._known: dict[tuple[str, str], Build] = {}  # of the entries, by text and options
+        self._calls = threading.local()
+        self._enqueuing: int | None = None  # the thread that enqueues what waits
+        self._held = 0
+        self._most_held = int(_MOST_HELD * launcher.device.global_mem_size)
+        self.armed = False  # True from a missing program to the next wait
+        self.engines: list[Any] = []  # whose calls are noted
+
+    @property
+    def waits(self) -> bool:
+        """True if launches wait, and this thread is not the one that enqueues them."""
+        return bool(self._entries) and self._enqueuing != get_ident()
+
+    def prepare(self) -> bool:
+        """Starts children if no program has been built on this machine, so that they are there for the first ones;
+        returns True if it does.
+        """
+        if not (self._launcher.programs.is_empty and self._builds_elsewhere()):
+            return False
+        self._builds.prepare()
+        return True
+
+    def _builds_elsewhere(self) -> bool:
+        launcher = self._launcher
+        return launcher.can_defer and launcher.programs.shares(launcher.device) and most_processes(launcher.device) > 0
+
+    def must_wait(self, source: str, options: str) -> bool:
+        """Returns True if a launch of a program cannot be enqueued yet: others wait, or its program is missing."""
+        if self.waits:
+            return True
+        launcher = self._launcher
+        if launcher.has_program(source, options) or self._enqueuing == get_ident():
+            return False
+        if not self.armed:
+            if launcher.sink is None and self._builds_elsewhere():
+                self._arm(True)
+            return False
+        return launcher.sink is None and getattr(self._calls, "open", None) is not None
+
+    def append(
+        self,
+        run: Callable[[], None],
+        source: str,
+        options: str,
+        sizes: tuple[str, tuple[int, ...], tuple[int, ...] | None],
+        arguments: Sequence[Any],
+    ) -> None:
+        """Defers the launch that ``run`` enqueues: ``sizes`` are the kernel's name, global and local size, and
+        ``arguments`` buffers, NumPy scalars and local memory.
+        """
+        with _lock:
+            build = self._known.get((source, options))
+            if build is None:
+                build = self._known[source, options] = Build(source, options, None)
+                if self._launcher.has_program(source, options):
+                    build.done = True
+                else:
+                    build.launch = self._first_launch(sizes, arguments)
+                    self._builds.add(build)
+            call = getattr(self._calls, "open", None)
+            if call is not None and (not self._entries or self._entries[-1].call is not call):
+                self._held += call.held
+            self._entries.append(_Entry(run, build, call))
+            if self._enqueuing is None:
+                self._enqueue(self._is_built)
+            if call is None:
+                self.limit()
+
+    def limit(self) -> None:
+        """Enqueues what waits if it is too much."""
+        most = _MOST if self._builds.busy else _MOST_WITHOUT_CHILDREN
+        if len(self._entries) >= most or self._held > self._most_held:
+            self.enqueue()
+
+    def append_copy(self, run: Callable[[], object]) -> None:
+        """Defers a copy to the device behind the launches that wait."""
+        with _lock:
+            self._entries.append(_Entry(run, _BUILT, None))
+
+    def enqueue(self) -> None:
+        """Enqueues all launches that wait; see ``late_launches.enqueue``."""
+        with _lock:
+            if self._enqueuing is None:
+                self._enqueue(self._build)
+                self._arm(False)
+
+    @contextmanager
+    def noting(self, call: NotedCall) -> Iterator[NotedCall]:
+        """Within the block ``call`` is the one that launches of this thread are of."""
+        before = getattr(self._calls, "open", None)
+        self._calls.open = call
+        try:
+            yield call
+        finally:
+            self._calls.open = before
+
+    def _arm(self, armed: bool) -> None:
+        if self.armed is not armed:
+            self.armed = armed
+            address = self._launcher.queue.int_ptr
+            if armed:
+                late_launches.waiting[address] = self.enqueue
+            else:
+                late_launches.waiting.pop(address, None)
+            for engine in self.engines:
+                refresh(engine)
+
+    def _enqueue(self, built: Callable[[Build], bool]) -> None:
+        """Enqueues the launches that wait, up to the first whose program is not ``built``."""
+        self._enqueuing = get_ident()
+        try:
+            while self._entries and built(self._entries[0].build):
+                entry = self._entries.popleft()
+                try:
+                    entry.run()
+                except BaseException as error:  # noqa: BLE001 (the launches after it must not be made)
+                    self._recover(entry, error)
+        finally:
+            self._enqueuing = None
+            if not self._entries:
+                self._known.clear()
+                self._held = 0
+
+    def _is_built(self, build: Build) -> bool:
+        return build.done
+
+    def _build(self, build: Build) -> bool:
+        """Returns True, when the program is built or is known not to build: here, if no child has begun it."""
+        while not build.done:
+            claimed = self._builds.claim(build) or self._builds.claim()
+            if claimed is None:
+                self._builds.wait(build)
+                break
+            self._compiled()
+            with suppress(KernelBuildError):  # raised again by its launch
+                self._launcher.program(claimed.source, claimed.options)
+            claimed.done = True
+        return True
+
+    def _compiled(self) -> None:
+        """Waits until what this process has built is compiled, so that it takes no more programs than it can compile
+        while children build others.
+        """
+        if self._builds.busy and self._launcher.programs.compiles_at_launch(self._launcher.device):
+            shutdown.interruptible_finish(self._launcher.queue, None)
+
+    def _recover(self, entry: _Entry, error: BaseException) -> None:
+        """Computes the call of a launch that has failed in another way, or drops it and all that waits."""
+        call = entry.call
+        if call is not None and isinstance(error, KernelBuildError):
+            while self._entries and self._entries[0].call is call:
+                self._entries.popleft()
+            if not call.ended:  # its caller computes it again
+                raise error
+            with suppress(KernelBuildError):  # there is no other way
+                call.compute_again(error)
+                return
+        for dropped in (entry, *self._entries):
+            if dropped.call is not None:
+                dropped.call.fail(error)
+        self._entries.clear()
+        vars(error)["of_another_call"] = True
+        raise error
+
+    def _first_launch(
+        self, sizes: tuple[str, tuple[int, ...], tuple[int, ...] | None], arguments: Sequence[Any]
+    ) -> Launch | None:
+        """The launch with which a driver compiles the kernel; None if it has done so when the program is built."""
+        if not self._launcher.programs.compiles_at_launch(self._launcher.device):
+            return None
+        name, global_size, local_size = sizes
+        if local_size is not None and max(global_size) <= _SMALL_GRID:
+            global_size = local_size
+        return Launch(name, tuple(global_size), local_size, tuple(map(_described, arguments)))
+
+
+def _described(argument: Any) -> Argument:
+    if hasattr(argument, "dtype"):
+        return "number", argument.tobytes()
+    return ("buffer" if hasattr(argument, "context") else "local"), int(argument.size)
