@@ -118,7 +118,7 @@ class TensorData:
     def storage(self) -> Any:
         """``buffer`` on OpenCL, ``array`` on NumPy: for backends."""
         array = self.array
-        return self._storage.buffer if array is None else array
+        return self.buffer if array is None else array
 
     @property
     def pool_handle(self) -> Any:
