@@ -71,6 +71,16 @@ def test_a_first_missing_program_is_built_at_once(engine: Any) -> None:
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_calls_are_fast_again_after_many_without_a_missing_program(engine: Any) -> None:
+    x = _armed(engine)
+    for _ in range(300):
+        y = x + 0.5
+    assert not engine.launcher.deferred.armed
+    assert not engine.intercepting
+    assert not late_launches.waiting
+    np.testing.assert_array_equal(y.numpy(), np.arange(6) + 0.5)
+
+
 @pytest.mark.parametrize("how", [{"BUILD_PROCESSES": 0}, {"CACHE": False}])
 def test_nothing_waits_where_no_other_process_can_build(engine: Any, how: dict[str, Any]) -> None:
     with config.override(**how):

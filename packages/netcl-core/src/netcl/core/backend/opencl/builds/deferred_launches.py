@@ -40,6 +40,7 @@ __all__ = ["DeferredLaunches", "NotedCalls"]
 
 _MOST = 4096  # launches that wait at most
 _MOST_WITHOUT_CHILDREN = 64
+_FOUND_IN_A_ROW = 256  # launches after which no more programs are expected to be missing
 _MOST_HELD = 1 / 16  # of the device's memory, by tensors that calls keep
 
 _SMALL_GRID = 65535  # work-items of an axis up to which PoCL compiles a kernel for few groups
@@ -154,7 +155,8 @@ class DeferredLaunches:
         self._enqueuing: int | None = None  # the thread that enqueues what waits
         self._held = 0
         self._most_held = int(_MOST_HELD * launcher.device.global_mem_size)
-        self.armed = False  # True from a missing program to the next wait
+        self.armed = False  # True from a missing program to the next wait, or to many launches with their programs
+        self._found = 0  # launches in a row whose programs were there
         self.engines: list[Any] = []  # whose calls are noted
 
     @property
@@ -180,7 +182,13 @@ class DeferredLaunches:
         if self.waits:
             return True
         launcher = self._launcher
-        if launcher.has_program(source, options) or self._enqueuing == get_ident():
+        if launcher.has_program(source, options):
+            self._found += 1
+            if self._found >= _FOUND_IN_A_ROW:
+                self._arm(False)
+            return False
+        self._found = 0
+        if self._enqueuing == get_ident():
             return False
         if not self.armed:
             if launcher.sink is None and self._builds_elsewhere():
