@@ -99,15 +99,13 @@ class _Rewriting:
         return found.source._replace(shape=ref.shape)
 
     def _wanted(self, at: int, result: Ref) -> Ref | None:
-        """The float32 cast, live or small, of a result that nothing else reads; its tensor is written by that cast
-        alone.
-        """
+        """The float32 cast, live or small, of a result that nothing else reads; its tensor is made by that cast."""
         key = result.number, result.version
         found = self._back.get(key)
         if found is None or result.number in self._live or self._readers.get(key) != [found.at]:
             return None
         made = found.result
-        own = made.number not in self._outside and self._writes.get(made.number) == [found.at]
+        own = made.number not in self._outside and self._writes[made.number][0] == found.at
         return made if own and (made.number in self._live or prod(made.shape) <= SMALL) else None
 
 
