@@ -105,11 +105,12 @@ def _contractions_of_cpus() -> Instances:
                 for suffix, roles in ROLES.items():
                     build = partial(cpu_tiles.cpu_program, device, dtype, roles=roles)
                     yield f"contract_cpu/{name}_{dtype}{suffix}", lambda build=build: build().text
-                tile, given = tile_of(device, "forward", dtype), ROLES["_in_float32"]
-                yield (
-                    f"channels_forward/{name}_{dtype}_in_float32",
-                    partial(small_channels._program, "forward", dtype, tile, "", 1, given),
-                )
+                tile = tile_of(device, "forward", dtype)
+                for suffix, given in (("_in_float32", (("A_IN_FLOAT32", 1),)), ("_copied", (("COPIED", 1),))):
+                    yield (
+                        f"channels_forward/{name}_{dtype}{suffix}",
+                        partial(small_channels._program, "forward", dtype, tile, "", 1, given),
+                    )
                 yield (
                     f"contract_winograd/{name}_{dtype}_in_float32",
                     partial(winograd._program, device, f"{dtype}_in_float32", 4),

@@ -79,12 +79,34 @@ typedef struct {
     operand operands[OPERANDS];
 } images;
 
+// Images of half types that are one block are converted as a whole into `copies`: their rows are short.
+#ifdef COPIED
+#define IMAGE REAL
+#define IMAGE_LOAD(p, i) p[i]
+#define IMAGE_VLOAD(p) GLOAD(p)
+#define COPIES , __global REAL* restrict copies
+#define IMAGE_OF(x, size) copied(x, copies + get_global_id(0) * (size), size)
+
+static inline __global const REAL* copied(__global const STORAGE* x, __global REAL* to, const long size) {
+    long i = 0;
+    for (; i + VECTOR <= size; i += VECTOR) GSTORE(VLOAD(x + i), to + i);
+    for (; i < size; i++) to[i] = LOAD(x, i);
+    return to;
+}
+#else
+#define IMAGE STORAGE
+#define IMAGE_LOAD(p, i) LOAD(p, i)
+#define IMAGE_VLOAD(p) VLOAD(p)
+#define COPIES
+#define IMAGE_OF(x, size) (x)
+#endif
+
 static inline void zero(__global REAL* to, const long count) {
     for (long i = 0; i < count; i++) to[i] = 0;
 }
 
 // The strip of `rows` rows of the output from `first` on.
-static SEPARATE void fill_strip(__global const STORAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
+static SEPARATE void fill_strip(__global const IMAGE* image, __global REAL* strip, const long first, const long rows, const images* g) {
     const long step = g->stride[1], met = rows + (g->sides[0] - 1) * g->dilation[0] / g->stride[0];
     for (long phase = 0; phase < g->stride[0]; phase++) {
         bool used = false;
@@ -103,21 +125,21 @@ static SEPARATE void fill_strip(__global const STORAGE* image, __global REAL* st
                     zero(to, g->columns);
                     continue;
                 }
-                __global const STORAGE* from = image + (channel * g->height + row) * g->width + shift;
+                __global const IMAGE* from = image + (channel * g->height + row) * g->width + shift;
                 zero(to, begin);
                 zero(to + end, g->columns - end);
                 long x = begin;
                 if (step == 1 && end - begin >= VECTOR) {
-                    for (; x <= end - VECTOR; x += VECTOR) GSTORE(VLOAD(from + x), to + x);
-                    GSTORE(VLOAD(from + end - VECTOR), to + end - VECTOR);
+                    for (; x <= end - VECTOR; x += VECTOR) GSTORE(IMAGE_VLOAD(from + x), to + x);
+                    GSTORE(IMAGE_VLOAD(from + end - VECTOR), to + end - VECTOR);
                     continue;
                 }
                 if (step == 2)
                     for (; x < end - VECTOR; x += VECTOR) {
-                        const REALV left = VLOAD(from + 2 * x), right = VLOAD(from + 2 * x + VECTOR);
+                        const REALV left = IMAGE_VLOAD(from + 2 * x), right = IMAGE_VLOAD(from + 2 * x + VECTOR);
                         GSTORE((REALV)(left.even, right.even), to + x);
                     }
-                for (; x < end; x++) to[x] = LOAD(from, x * step);
+                for (; x < end; x++) to[x] = IMAGE_LOAD(from, x * step);
             }
         }
     }

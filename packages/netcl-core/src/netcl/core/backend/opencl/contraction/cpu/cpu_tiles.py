@@ -40,7 +40,7 @@ _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so m
 _UNITS_OF_A_CORE = 16  # work-items for each compute unit above that number of products
 _LEAST_SPLIT = 1024  # least products of a partial sum
 _TOGETHER = 4  # tiles that a work-item packs at a time, see contract_cpu.cl
-_CONVERTED_IN_PLACE = 1 << 19, 1 << 17  # most products of which A is converted at each use: half, half in float32
+_CONVERTED_IN_PLACE = 1 << 17  # most products of which A is converted at each use
 _FEW_ROWS = 4  # rows up to which the CPU kernel has a smaller tile
 # The vector of values of an operand, for contract_cpu.cl.
 _LAYOUT = "g.operands[{i}]"
@@ -162,7 +162,7 @@ def rows_in_place(c: Contraction, program: CpuKernel, dtype: str) -> RowStrides 
     if not evenly or c.m * prod(c.k) > _IN_PLACE:
         return None
     stored = "" if dtype == compute_dtype(dtype) else dtype
-    if stored and c.m * prod(c.k) * prod(c.n) * prod(c.batch) > _CONVERTED_IN_PLACE[dtype != value_dtype(dtype)]:
+    if stored and c.m * prod(c.k) * prod(c.n) * prod(c.batch) > _CONVERTED_IN_PLACE:
         return None
     return RowStrides(c.a_row, levels[-1][1], program.rows * c.a_row, c.a_batch, c.a_offset, stored)
 

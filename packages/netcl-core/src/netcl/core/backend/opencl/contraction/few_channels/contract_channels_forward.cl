@@ -13,7 +13,7 @@ static inline REALV operand_vector(__global const STORAGE* e, const operand o, c
 }
 
 __kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
-                                       __global REAL* restrict scratch, const images geometry${operand_parameters}) {
+                                       __global REAL* restrict scratch, const images geometry COPIES${operand_parameters}) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;
@@ -27,7 +27,8 @@ __kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __glo
     for (long block = first; block < last; block++) {
         const long image = block / g.blocks, row = block % g.blocks * g.block, rows = min(g.block, g.rows - row);
         const long count = rows * g.columns;
-        fill_strip(x + image * g.channels * g.height * g.width, strip, row, rows, &geometry);
+        const long size = g.channels * g.height * g.width;
+        fill_strip(IMAGE_OF(x + image * size, size), strip, row, rows, &geometry);
         for (long f = 0; f < g.filters; f += ROWS)
             for (long at = 0; at < count; at += COLUMNS) {
                 REALV sums[ROWS][SPAN];

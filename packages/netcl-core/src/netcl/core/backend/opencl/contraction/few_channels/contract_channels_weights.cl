@@ -3,7 +3,7 @@
 // sums of all blocks so far, [tile of filters][group of taps][ROWS][SPAN], in vectors; a work-item stores its partial sums in `parts`.
 
 __kernel LOOPING void channels_weights(__global const STORAGE* restrict x, __global const STORAGE* restrict grad, __global REAL* restrict parts,
-                                       __global REAL* restrict scratch, const images geometry) {
+                                       __global REAL* restrict scratch, const images geometry COPIES) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;
@@ -16,7 +16,8 @@ __kernel LOOPING void channels_weights(__global const STORAGE* restrict x, __glo
     for (long block = first; block < last; block++) {
         const long image = block / g.blocks, row = block % g.blocks * g.block, rows = min(g.block, g.rows - row);
         const long count = rows * g.columns, whole = count / VECTOR * VECTOR;
-        fill_strip(x + image * g.channels * g.height * g.width, strip, row, rows, &geometry);
+        const long size = g.channels * g.height * g.width;
+        fill_strip(IMAGE_OF(x + image * size, size), strip, row, rows, &geometry);
         __global REAL* total = scratch;
         for (long f = 0; f < g.filters; f += ROWS) {
             __global const STORAGE* from[ROWS];

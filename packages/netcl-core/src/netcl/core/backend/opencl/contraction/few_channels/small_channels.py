@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
@@ -27,6 +28,7 @@ class _Launch(NamedTuple):
     units: int
     scratch: int  # elements of a work-item
     argument: Any
+    single: bool  # an image is one block
 
 
 @lru_cache(maxsize=512)
@@ -40,7 +42,7 @@ def _launch_of(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None
         share.blocks, share.each, share.total, share.scratch, share.strip, share.run,
         int(layouts is not None), members(layouts),
     )  # fmt: skip
-    return _Launch(share.units, share.scratch, argument)
+    return _Launch(share.units, share.scratch, argument, share.blocks == 1)
 
 
 @lru_cache(maxsize=64)
@@ -66,12 +68,18 @@ def run(
     launch = _launch_of(p, tile, layouts)
     assert launch is not None  # small_channels.chosen has checked it
     weights = p.kind == "grad_weight"
-    roles = (("A_IN_FLOAT32", 1),) if b.dtype != value_dtype(b.dtype) else ()  # weights
+    roles: tuple[tuple[str, int], ...] = (("A_IN_FLOAT32", 1),) if b.dtype != value_dtype(b.dtype) else ()  # weights
+    copies: tuple[TensorData, ...] = ()
+    if launch.single and dtype != compute_dtype(dtype) and p.kind != "grad_input":
+        roles = (*roles, ("COPIED", 1))
+        copies = (engine.empty((launch.units, p.channels * prod(p.size)), compute_dtype(dtype)),)
     program = _program(p.kind, dtype, tile, text, max(1, len(operands)), roles)
     scratch: TensorData = engine.empty((launch.units * launch.scratch,), compute_dtype(dtype))
     target = engine.empty((launch.units, out.size), compute_dtype(dtype)) if weights else out
     more = (operands or (a,)) if p.kind == "forward" else ()
-    engine.launch(program, _KERNELS[p.kind][1], (launch.units,), (1,), [a, b, target, scratch, launch.argument, *more])
+    engine.launch(
+        program, _KERNELS[p.kind][1], (launch.units,), (1,), [a, b, target, scratch, launch.argument, *copies, *more]
+    )
     if weights:
         reduce_partials(engine, target, out, launch.units)
 
