@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 import time
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config
+from netcl.core.backend.opencl.builds.build_processes import most_processes
 from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
 from netcl.core.backend.opencl.queue import launch
 from netcl.core.device import child_probe, manager, quirks
@@ -129,6 +131,18 @@ def test_a_child_that_hangs_is_ended_and_is_a_no(own_cache, caplog):
 def test_an_end_that_says_nothing_of_the_driver_is_not_kept(own_cache):
     assert child_probe.verdict("broken", "driver", "import no_such_module") is False
     assert not own_cache.exists()
+
+
+def test_a_frozen_program_starts_no_child(own_cache, monkeypatch, device):
+    """Its executable is the program, which would run once more."""
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert child_probe.run_in_child("raise SystemExit(0)", 10.0)[0] is None
+    with config.override(BUILD_PROCESSES=3):
+        assert most_processes(device) == 0
+    monkeypatch.undo()
+    assert child_probe.run_in_child("raise SystemExit(0)", 10.0)[0] is True
+    with config.override(BUILD_PROCESSES=3):
+        assert most_processes(device) == 3
 
 
 def test_a_damaged_verdict_is_tried_again(own_cache):

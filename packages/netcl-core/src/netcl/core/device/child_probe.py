@@ -33,6 +33,7 @@ __all__ = [
     "WRONG",
     "child_environment",
     "driver_key",
+    "has_interpreter",
     "clear",
     "run_in_child",
     "store",
@@ -180,10 +181,17 @@ def child_environment(name: str) -> Iterator[dict[str, str]]:
         yield environment
 
 
+def has_interpreter() -> bool:
+    """Returns True if ``sys.executable`` runs scripts; in a frozen program it would start the program once more."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
 def run_in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:
     """Runs a script in a child process and returns (verdict, reason); verdict None: the exit says nothing of the
     driver.
     """
+    if not has_interpreter():
+        return None, "there is no Python interpreter for a child process"
     with child_environment("probe") as environment:
         try:
             child = subprocess.run(

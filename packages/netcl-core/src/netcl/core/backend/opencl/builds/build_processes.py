@@ -21,7 +21,7 @@ from netcl.core import config
 from netcl.core.backend.opencl.builds.build_worker import READY, Launch, Request
 from netcl.core.backend.opencl.queue import build_progress, shutdown
 from netcl.core.device.capabilities import type_of
-from netcl.core.device.child_probe import child_environment, driver_key
+from netcl.core.device.child_probe import child_environment, driver_key, has_interpreter
 from netcl.core.process_settings import usable_cores
 
 __all__ = ["Build", "BuildProcesses", "most_processes"]
@@ -56,13 +56,14 @@ class Build:
 
 def most_processes(device: Any) -> int:
     """Returns the number of children that may build programs for a device at once: NETCL_BUILD_PROCESSES, by default
-    one for each core but one, up to four for a GPU and seven for other devices, shared by the processes of a job.
+    one for each core but one, up to four for a GPU and seven for other devices, shared by the processes of a job;
+    0 in a frozen program.
     """
+    if not has_interpreter():
+        return 0
     given = config.get("BUILD_PROCESSES")
     if given is not None:
         return int(given)
-    if not sys.executable:
-        return 0
     ranks = config.get("WORLD_SIZE") or 1
     return max(0, min(usable_cores() // ranks - 1, _MOST.get(type_of(device), _MOST_OTHERS)))
 
