@@ -97,7 +97,8 @@ class autocast:
 
     ``with autocast():`` or ``@autocast()``; per thread; ``enabled=False`` disables an outer block. Accumulators,
     statistics and parameters stay float32. float16 needs cl_khr_fp16: a device without it computes in float32, after
-    one warning; bfloat16 is a storage format with float32 arithmetic and works on all devices.
+    one warning; bfloat16 is a storage format with float32 arithmetic and works on all devices. On CPUs both save
+    memory, and a captured step takes about the time of one in float32.
 
     ``autocast(enabled, dtype)``, and PyTorch's ``autocast(device_type, dtype, enabled, cache_enabled)``, of which the
     device type decides the default dtype alone: bfloat16 for "cpu", else float16. Casts are kept by the graph, so
