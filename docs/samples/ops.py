@@ -325,6 +325,15 @@ a = nc.tensor([[[0.27, -0.46, -0.92, -0.97, 0.63], [0.83, 0.21, 0.46, 0.09, 0.87
 result = nc.bmm(a, nc.randn(2, 5, 4))
 result.shape
 
+# %% border
+x = nc.tensor([[[-1.54], [0.92], [1.71], [1.87]], [[-1.94], [1.45], [1.92], [1.83]], [[-1.4], [1.89], [1.56], [1.29]]])
+result = ag.border(x, pads=((2, 1), (0, 3), (1, 2)), mode='replicate')
+result.shape
+
+# %% border_grad
+result = ag.border_grad(nc.randn(2, 5, 10), pads=((0, 0), (1, 0), (2, 3)), mode='reflect')
+result.shape
+
 # %% broadcast_tensors
 tensors = nc.tensor([[0.55], [-0.92], [-1.84]])
 result = nc.broadcast_tensors(tensors, nc.tensor([-1.93, 1.25, 1.65, 0.43]))

@@ -33,7 +33,7 @@ from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import Layou
 from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, winograd_gpu
 from netcl.core.backend.opencl.contraction.pads import padding
 from netcl.core.backend.opencl.kernels import random, resample
-from netcl.core.backend.opencl.kernels.copies import copy
+from netcl.core.backend.opencl.kernels.copies import border, copy
 from netcl.core.backend.opencl.kernels.indexing import index
 from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program
@@ -301,6 +301,8 @@ def _rows() -> Instances:
             for single, narrow in ((False, False), (True, True), (True, False)):
                 name = f"resample/{dtype}_{taps}{'_single' * single}{'_narrow' * narrow}"
                 yield name, partial(resample._program, dtype, taps, single, narrow)
+        for mode, dims in (("reflect", 1), ("reflect", 6), ("replicate", 3)):
+            yield f"border/{dtype}_{mode}_{dims}", partial(border._program, dtype, mode, dims)
         for fixed in ("", "g.unit[2] = 2;"):
             yield f"resample_nearest/{dtype}{'_fixed' * bool(fixed)}", partial(resample._nearest_program, dtype, fixed)
         for (kind, file), name in product(window._PLAIN.items(), CPUS if dtype in window._PLAIN_DTYPES else ()):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
+from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import owned
 from netcl.ops.arrange import part
 from netcl.ops.shape import concatenate, expand, sampled, strided_scatter, strided_slice
-from netcl.ops.table import composite, engine_of
+from netcl.ops.table import composite, computed, engine_of
+
+_NUMPY = {"reflect": "reflect", "replicate": "edge"}  # modes that ``border`` has, with NumPy's names
+_AXES = 6  # at most of a border in one launch
 
 
 def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
@@ -40,7 +46,7 @@ def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
 
 
 def _pad_reference(x: Any, pads: Any, mode: str = "constant", value: float = 0.0) -> Any:
-    names = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+    names = {"constant": "constant", "circular": "wrap", **_NUMPY}
     extra = {"constant_values": value} if mode == "constant" else {}
     if x.ndim == 0:
         return x
@@ -63,6 +69,44 @@ _PADS = sampled(
 )
 
 
+_BORDERED: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
+    ((2, 4, 5), {"pads": ((0, 0), (1, 0), (2, 3)), "mode": "reflect"}),
+    ((2, 3, 2, 4), {"pads": ((0, 0), (1, 2), (0, 0), (3, 3)), "mode": "reflect"}),
+    ((3, 4, 1), {"pads": ((2, 1), (0, 3), (1, 2)), "mode": "replicate"}),
+)
+
+
+def _border_adjoint(grad: Any, pads: Any, mode: str) -> Any:
+    for axis, (low, high) in enumerate(pads):
+        size = grad.shape[axis] - low - high
+        places = np.pad(np.arange(size), (low, high), mode=_NUMPY[mode])  # type: ignore[call-overload]
+        sums = np.zeros_like(np.moveaxis(grad, axis, 0)[:size])
+        np.add.at(sums, places, np.moveaxis(grad, axis, 0))
+        grad = np.moveaxis(sums, 0, axis)
+    return grad
+
+
+def _adjoint_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    for shape, attributes in _BORDERED:
+        whole = [n + low + high for n, (low, high) in zip(shape, attributes["pads"])]
+        yield (rng.uniform(-1, 1, whole),), attributes
+
+
+@computed(domain=sampled(_pad_reference, *_BORDERED))
+def border(x: Tensor, pads: Any, mode: str) -> Tensor:
+    """``pad`` with the mirror image without the edge (``reflect``) or the edge (``replicate``). ``pads`` are pairs,
+    none negative or too wide.
+    """
+    return engine_of("border", x).border("forward", x, pads=pads, mode=mode)
+
+
+@computed(domain=Domain(cases=_adjoint_cases, reference=_border_adjoint))
+def border_grad(grad_output: Tensor, pads: Any, mode: str) -> Tensor:
+    """The gradient of ``border`` by x: that of each element and of its copies in the border, added in one order."""
+    engine = engine_of("border_grad", grad_output)
+    return engine.border("gradient", grad_output, pads=pads, mode=mode)
+
+
 @composite(domain=_PADS)
 def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
     """``x`` with a border: ``constant`` (``value``), ``reflect`` (without the edge), ``replicate`` (the edge),
@@ -72,7 +116,7 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
     axis, as in NumPy; a negative number crops. Raises ShapeError for a ``reflect`` border as wide as the axis or wider,
     or a ``circular`` one wider.
     """
-    engine_of("pad", x)
+    engine = engine_of("pad", x)
     pairs, whole = _pairs(pads, x.ndim), x
     if mode != "constant" and mode not in _BORDERS:
         raise ValueError(f"pad: mode is constant, reflect, replicate or circular, not {mode!r}")
@@ -83,15 +127,23 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
         shape = [low + size + high for (low, high), size in zip(pairs, x.shape)]
         return strided_scatter(x, shape, [low for low, _ in pairs], [1] * x.ndim, value)  # type: ignore[no-any-return]
     for axis, (low, high) in enumerate(pairs):
-        if low or high:
-            size = x.shape[axis]
-            longest = {"reflect": size - 1, "circular": size}.get(mode, max(low, high) if size else 0)
-            if max(low, high) > longest:
-                raise ShapeError(
-                    f"pad: {mode} padding ({low}, {high}) is too wide for axis {axis} of shape {x.shape}", op="pad"
-                )
-            x = concatenate(*_BORDERS[mode](x, axis, low, high), axis=axis)
+        size = x.shape[axis]
+        longest = {"reflect": size - 1, "circular": size}.get(mode, max(low, high) if size else 0)
+        if max(low, high) > longest and (low or high):
+            raise ShapeError(
+                f"pad: {mode} padding ({low}, {high}) is too wide for axis {axis} of shape {x.shape}", op="pad"
+            )
+    if mode in _NUMPY and engine.borders_at_once and x.ndim <= _AXES and _size(x.shape, pairs) < 1 << 31:
+        x = border(x, tuple(pairs), mode) if any(map(any, pairs)) else x
+    else:
+        for axis, (low, high) in enumerate(pairs):
+            if low or high:
+                x = concatenate(*_BORDERS[mode](x, axis, low, high), axis=axis)
     return owned(x, whole)  # type: ignore[no-any-return]
+
+
+def _size(shape: Sequence[int], pairs: list[tuple[int, int]]) -> int:
+    return prod(low + size + high for size, (low, high) in zip(shape, pairs))
 
 
 def _cut(x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:

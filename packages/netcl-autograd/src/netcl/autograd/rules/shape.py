@@ -71,6 +71,18 @@ def strided_scatter(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     return {"x": call.op("strided_slice", grad, call.starts, call.steps, call.x.shape)}
 
 
+@rule("border")
+def border(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+    """The sums over the copies of each element."""
+    return {"x": call.op("border_grad", grad, call.pads, call.mode)}
+
+
+@rule("border_grad")
+def border_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+    """The gradient with the border."""
+    return {"grad_output": call.op("border", grad, call.pads, call.mode)}
+
+
 @rule("transfer")
 def transfer(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Moved back to the operand's device."""

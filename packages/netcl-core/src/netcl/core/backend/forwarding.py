@@ -48,6 +48,7 @@ class KernelModules:
     index: ModuleType
     random: ModuleType
     copy: ModuleType
+    border: ModuleType
     resample: ModuleType
     scan: ModuleType
     sort: ModuleType
@@ -123,6 +124,10 @@ class ForwardedCalls:
     interceptors: tuple[Interceptor, ...] = ()
     intercepting: bool = False
 
+    @property
+    def borders_at_once(self) -> bool:
+        return False
+
     fill = forwarded(DeviceBackend.fill, "copy")
     run = forwarded(DeviceBackend.run, "run")
     run_each = forwarded(DeviceBackend.run_each, "each")
@@ -132,6 +137,7 @@ class ForwardedCalls:
     window = forwarded(DeviceBackend.window, "window")
     index = forwarded(DeviceBackend.index, "index")
     nonzero = forwarded(DeviceBackend.nonzero, "compaction")
+    border = forwarded(DeviceBackend.border, "border")
     resample = forwarded(DeviceBackend.resample, "resample")
     scan = forwarded(DeviceBackend.scan, "scan")
     sort = forwarded(DeviceBackend.sort, "sort")

@@ -84,6 +84,11 @@ class DeviceBackend(Protocol):
     def sink(self, sink: ProfilerSink | None) -> None: ...
 
     @property
+    def borders_at_once(self) -> bool:
+        """True if ``border`` takes less time than copies of slices."""
+        ...
+
+    @property
     def rng_state(self) -> Any:
         """(seed, base) of the random generator as int64[2]."""
         ...
@@ -265,6 +270,12 @@ class DeviceBackend(Protocol):
 
     def nonzero(self, mask: TensorT) -> TensorT:
         """The flat positions of what is true, int64, in order; reads their number on the host."""
+        ...
+
+    def border(self, kind: str, x: TensorT, *, pads: Sequence[Sequence[int]], mode: str) -> TensorT:
+        """``x`` with a border of ``pads``, (before, behind) for each axis: ``forward`` its mirror image without the
+        edge (``mode`` reflect) or its edge (replicate), ``gradient`` back.
+        """
         ...
 
     def resample(

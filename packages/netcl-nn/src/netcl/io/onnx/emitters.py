@@ -163,6 +163,13 @@ def _place(graph: Graph, step: TracedOp) -> Sequence[Value]:
     return [graph.add("Pad", [x, graph.sizes((pads[0], pads[1])), value], step.shapes)]
 
 
+def _border(graph: Graph, step: TracedOp) -> Sequence[Value]:
+    x = _operand(graph, step, "x")
+    pads = [side for sides in zip(*step["pads"]) for side in sides]
+    mode = {"reflect": "reflect", "replicate": "edge"}[step["mode"]]
+    return [graph.add("Pad", [x, graph.sizes((pads, pads))], step.shapes, mode=mode)]
+
+
 # -- contractions ------------------------------------------------------------------------------------------------------
 
 
@@ -350,6 +357,7 @@ EMITTERS: Mapping[str, Emitter] = {
     "concatenate": _concatenate,
     "strided_slice": _slice,
     "strided_scatter": _place,
+    "border": _border,
     "matmul": _matmul,
     "linear": _linear,
     **{f"conv{n}d": _conv for n in (1, 2, 3)},

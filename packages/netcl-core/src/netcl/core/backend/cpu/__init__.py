@@ -15,6 +15,7 @@ import numpy as np
 from netcl.core.backend import host_call, one_by_one
 from netcl.core.backend.cpu import (
     attention,
+    border,
     compaction,
     conv,
     copy,
@@ -59,6 +60,7 @@ class CPUBackend(ForwardedCalls):
         index,
         random,
         copy,
+        border,
         resample,
         scan,
         sort,

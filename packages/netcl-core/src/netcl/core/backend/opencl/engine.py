@@ -21,7 +21,7 @@ from netcl.core.backend.opencl.expressions.describe import describe
 from netcl.core.backend.opencl.expressions.fast_path import warm_call
 from netcl.core.backend.opencl.expressions.relaxed import Relaxed, relaxed
 from netcl.core.backend.opencl.kernels import random, resample
-from netcl.core.backend.opencl.kernels.copies import copy
+from netcl.core.backend.opencl.kernels.copies import border, copy
 from netcl.core.backend.opencl.kernels.indexing import index
 from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
 from netcl.core.backend.opencl.kernels.scans import scan
@@ -81,6 +81,7 @@ class OpenCLBackend(ForwardedCalls):
         index,
         random,
         copy,
+        border,
         resample,
         scan,
         sort,
@@ -360,6 +361,10 @@ class OpenCLBackend(ForwardedCalls):
     def relaxed(self) -> Relaxed:
         """This engine with fast math: its ``run`` builds kernels with -cl-fast-relaxed-math."""
         return relaxed(self)
+
+    @property
+    def borders_at_once(self) -> bool:
+        return not traits(self).is_cpu
 
     @property
     def rng_state(self) -> Tensor:

@@ -116,7 +116,8 @@ def struct(*values: int | Iterable[int], narrow: bool = False) -> Any:
 
 
 def magic(divisor: int) -> tuple[int, int]:
-    """The magic number and the shift of division.cl."""
+    """The magic number and the shift of division.cl; 0, the size of an empty axis, is as 1."""
+    divisor = max(divisor, 1)
     shift = (divisor - 1).bit_length()
     return ((1 << 32) * ((1 << shift) - divisor)) // divisor + 1, shift
 
