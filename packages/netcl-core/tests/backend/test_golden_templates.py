@@ -42,13 +42,13 @@ from netcl.core.backend.opencl.kernels.softmax_attention import attention, atten
 from netcl.core.backend.opencl.kernels.sorts import sort, sweep_sort
 from netcl.core.backend.opencl.kernels.sparse_products import sparse
 from netcl.core.backend.opencl.kernels.warps import cleared
+from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
 from netcl.core.backend.opencl.kernels.windows import window
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply
 from netcl.core.tuning.small_channels import tile_of
 from netcl.core.tuning.unit_table import INSTRUCTIONS, UNITS
-from netcl.core.tuning.warp_table import WARPS
 from netcl.core.tuning.winograd import DTYPES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -273,16 +273,16 @@ def _rows() -> Instances:
                 build = partial(scan_program, kind, dtype, "scan_rows", GROUP=64, STRETCH=16)
                 yield f"scan_rows/{kind}_{dtype}", build
                 sizes = {"GROUP": 256, "STRETCH": 16, "FAN": 64, "REVERSE": int(kind == "prod")}
-                for row in WARPS.values():
-                    build = partial(scan_program, kind, dtype, row.template, "scan_sweep", **sizes)
-                    yield f"scan_sweep/{kind}_{dtype}_{row.name}", build
+                for warp, template in WARP_TEMPLATES.items():
+                    build = partial(scan_program, kind, dtype, template, "scan_sweep", **sizes)
+                    yield f"scan_sweep/{kind}_{dtype}_{warp}", build
         if itemsize(dtype) < 8:
             yield f"sort_rows/{dtype}", partial(sort._row_program, dtype, 512)
         for first, final in ((True, False), (False, False), (False, True)):
             for alone in (False, True):
                 name = f"sort_blocks/{dtype}_{int(first)}{int(final)}{'_values' * alone}"
                 yield name, partial(sort._block_program, dtype, 256, first, final, alone)
-                for warp in WARPS:
+                for warp in WARP_TEMPLATES:
                     name = f"sort_sweep/{dtype}_{int(first)}{int(final)}{'_values' * alone}_{warp}"
                     yield name, partial(sweep_sort._program, dtype, "sort_sweep", warp, first, final, alone)
         for alone in (False, True):

@@ -175,3 +175,10 @@ def test_unique_elements(gpu: Any) -> None:
     expected, often = np.unique(x, return_counts=True)
     assert np.array_equal(values.numpy(), expected)
     assert np.array_equal(counts.numpy(), often)
+
+
+def test_each_row_has_a_template() -> None:
+    from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
+    from netcl.core.tuning.warp_table import WARPS
+
+    assert WARP_TEMPLATES.keys() == WARPS.keys()

@@ -1,6 +1,6 @@
 """Operations of a warp, and of work-groups that wait for earlier ones: which devices have them, and if they are right.
 
-A row names the template that defines them (``kernels/warps/``). Kernels that use them wait for what work-groups with
+Kernels that use them wait for what work-groups with
 earlier tickets publish (decoupled look-back), so a row is only for devices on which a work-group that has begun goes on
 running while others wait for it. A row without ``may_have`` is a software twin for tests, asked for by name.
 """
@@ -27,16 +27,15 @@ os._exit(run_trial({name!r}, sys.argv[1]))
 
 
 class WarpRow(NamedTuple):
-    """A row of the table: the name, the template, and True for profiles of devices that may have the operations."""
+    """A row of the table: the name, and True for profiles of devices that may have the operations; the text of the
+    operations is in ``kernels/warps/``.
+    """
 
     name: str
-    template: str
     may_have: Presence | None
 
 
-WARPS = {
-    row.name: row for row in (WarpRow("nvidia", "warp_nvidia", nvidia((7, 0))), WarpRow("twin", "warp_twin", None))
-}
+WARPS = {row.name: row for row in (WarpRow("nvidia", nvidia((7, 0))), WarpRow("twin", None))}
 
 
 def warp_of(profile: DeviceProfile) -> str | None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program, state_words
 from netcl.core.backend.opencl.kernels.warps.cleared import cleared
+from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
 from netcl.core.backend.opencl.templates import Traits, struct
 from netcl.core.dtypes import itemsize
-from netcl.core.tuning.warp_table import WARPS
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -46,6 +46,6 @@ def sweep_rows(how: SweepScan, kind: str, reverse: bool, engine: Any, x: TensorD
     states = how.rows * (how.tiles + -(-how.tiles // _FAN))
     work = cleared(engine, 2 + 2 * state_words(kind, x.dtype) * states)
     numbers = {"GROUP": _GROUP, "STRETCH": _STRETCH, "FAN": _FAN, "REVERSE": int(reverse)}
-    text = scan_program(kind, x.dtype, WARPS[how.warp].template, "scan_sweep", **numbers)
+    text = scan_program(kind, x.dtype, WARP_TEMPLATES[how.warp], "scan_sweep", **numbers)
     argument = struct(how.rows, how.extent, 1, _GROUP * _STRETCH, how.tiles, 1, int(reverse))
     engine.launch(text, "row_sweep", (how.rows * how.tiles * _GROUP,), (_GROUP,), [x, work, *results, argument])

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
 from netcl.core.backend.opencl.kernels.warps.cleared import cleared
+from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct
 from netcl.core.dtypes import itemsize
-from netcl.core.tuning.warp_table import WARPS
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -81,6 +81,6 @@ def _program(
     names = ["storage", "sort_sweep_keys"]
     if warp:
         defines += [("FIRST", int(first)), ("FINAL", int(final)), *([("VALUES_ONLY", 1)] if alone else [])]
-        names += ["group_sums", WARPS[warp].template]
+        names += ["group_sums", WARP_TEMPLATES[warp]]
     text = source((*names, name), tuple(defines))
     return filled(text, {"keys": keys_text(dtype, values_only=alone), "unroll": "#pragma unroll"})

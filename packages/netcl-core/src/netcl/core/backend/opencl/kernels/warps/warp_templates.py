@@ -1,0 +1,7 @@
+"""The templates that define the operations of a warp, by the rows of ``netcl.core.tuning.warp_table``."""
+
+from __future__ import annotations
+
+__all__ = ["WARP_TEMPLATES"]
+
+WARP_TEMPLATES = {"nvidia": "warp_nvidia", "twin": "warp_twin"}
