@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any
 
 from netcl.core import config
-from netcl.core.backend.opencl.builds.build_worker import READY, Launch, Request
+from netcl.core.backend.opencl.builds.build_request import READY, Launch, Request
 from netcl.core.backend.opencl.queue import build_progress, shutdown
 from netcl.core.device.capabilities import type_of
 from netcl.core.device.child_probe import child_environment, driver_key, has_interpreter
@@ -36,7 +36,7 @@ _MOST_OTHERS = 7
 
 _SCRIPT = """\
 import os, sys
-from netcl.core.backend.opencl.builds.build_worker import answer
+from netcl.core.backend.opencl.builds.build_request import answer
 answer(sys.argv[1])
 os._exit(0)
 """

@@ -11,11 +11,12 @@ import os
 import pickle
 import signal
 import sys
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
 
+from netcl.core.backend.opencl.builds.build_request import READY, Request
+from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
 from netcl.core.device.kernel_objects import new_kernel
 
 try:
@@ -23,31 +24,7 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["READY", "Argument", "Launch", "Request", "answer"]
-
-READY = b"r"
-
-# An argument of a launch: the size of a buffer, the bytes of a number, or the size of an array in local memory.
-Argument = tuple[str, "int | bytes"]
-
-
-@dataclass(frozen=True)
-class Launch:
-    """The first launch of a program: the kernel's name, its sizes and its arguments."""
-
-    kernel: str
-    global_size: tuple[int, ...]
-    local_size: tuple[int, ...] | None
-    arguments: tuple[Argument, ...]
-
-
-@dataclass(frozen=True)
-class Request:
-    """A program to be built, and its launch if the driver compiles there."""
-
-    source: str
-    options: str
-    launch: Launch | None
+__all__ = ["answer"]
 
 
 def answer(key: str) -> None:
@@ -55,8 +32,6 @@ def answer(key: str) -> None:
 
     It writes READY, and then for each request the byte 1, or 0 if the program does not build.
     """
-    from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at a terminal is the parent's
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     with open(os.devnull, "wb") as nothing:  # a driver may write to the standard output

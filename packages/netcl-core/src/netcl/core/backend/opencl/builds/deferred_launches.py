@@ -21,20 +21,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 from weakref import ref
 
 from netcl.core import late_launches
 from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, recovered, refresh
 from netcl.core.backend.opencl.builds.build_processes import Build, most_processes, processes_for
-from netcl.core.backend.opencl.builds.build_worker import Argument, Launch
+from netcl.core.backend.opencl.builds.build_request import Argument, Launch
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.fallback import WITH_A_PLAINER_KERNEL
 from netcl.core.errors import KernelBuildError
 from netcl.core.tensor.storage import Failed
-
-if TYPE_CHECKING:
-    from netcl.core.backend.opencl.queue.launch import Launcher
 
 __all__ = ["DeferredLaunches", "NotedCalls"]
 
@@ -49,6 +46,20 @@ _BUILT.done = True
 
 # One for all queues: what is enqueued on one may wait for another.
 _lock = threading.RLock()
+
+
+class ProgramOwner(Protocol):
+    """The part of a launcher that is used here: its queue, its programs, and the profiler that sees its launches."""
+
+    can_defer: ClassVar[bool]
+    queue: Any
+    device: Any
+    programs: Any
+    sink: Any
+
+    def has_program(self, source: str, options: str) -> bool: ...
+
+    def program(self, source: str, options: str) -> Any: ...
 
 
 class NotedCall:
@@ -146,7 +157,7 @@ class _Entry(NamedTuple):
 class DeferredLaunches:
     """The launches of one queue that wait for their programs; thread-safe."""
 
-    def __init__(self, launcher: Launcher) -> None:
+    def __init__(self, launcher: ProgramOwner) -> None:
         self._launcher = launcher
         self._builds = processes_for(launcher.device)
         self._entries: deque[_Entry] = deque()
