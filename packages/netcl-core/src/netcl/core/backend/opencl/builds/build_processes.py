@@ -36,7 +36,7 @@ _MOST_OTHERS = 7
 
 _SCRIPT = """\
 import os, sys
-from netcl.core.backend.opencl.builds.build_request import answer
+from netcl.core.backend.opencl.builds.build_worker import answer
 answer(sys.argv[1])
 os._exit(0)
 """
