@@ -1,8 +1,8 @@
 """Operations of a warp, and of work-groups that wait for earlier ones: which devices have them, and if they are right.
 
-Kernels that use them wait for what work-groups with
-earlier tickets publish (decoupled look-back), so a row is only for devices on which a work-group that has begun goes on
-running while others wait for it. A row without ``may_have`` is a software twin for tests, asked for by name.
+Kernels that use them wait for what work-groups with earlier tickets publish (decoupled look-back), so a row is only for
+devices on which a work-group that has begun goes on running while others wait for it. A row without ``may_have`` is a
+software twin for tests, asked for by name.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["nonzero", "runs"]
 
-_GROUP = 256  # work-items at most that list a chunk together, unless the device is a CPU
+_GROUP = 128  # work-items at most that list a chunk together, unless the device is a CPU
 _EACH = 16  # elements of each at a time
-_CHUNKS_OF_UNIT = 8  # chunks for each compute unit
+_CHUNKS_OF_UNIT = 16  # chunks for each compute unit
 
 
 class _Chunks(NamedTuple):
