@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 
+import netcl.core
 from netcl.core.backend.opencl.contraction import gemm, partial_sums
 from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
 from netcl.core.backend.opencl.contraction.few_channels import small_channels
@@ -418,6 +419,13 @@ def test_a_driver_compiles_the_golden_tokens(program: str) -> None:
 def test_every_golden_text_belongs_to_an_instantiation() -> None:
     assert set(_stored()) == set(instances())
     assert {path.stem for path in (GOLDEN / "templates").glob("*.cl")} == set(_samples())
+
+
+def test_no_macro_is_variadic() -> None:
+    """OpenCL C has none: NVIDIA's compiler refuses them, those of CPUs do not."""
+    sources = [*Path(netcl.core.__path__[0]).rglob("*.cl")]
+    assert sources
+    assert [path.name for path in sources if "..." in re.sub("//.*", "", path.read_text(encoding="utf-8"))] == []
 
 
 def test_every_template_is_instantiated() -> None:

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core import config
+from netcl.core import Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
 from netcl.core.device.health import launch_log
 from netcl.core.testing import masked
 from netcl.core.tuning.traits import Traits
+from netcl.runtime.capture import capture
 
 GPU = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024, units=10)
 
@@ -175,6 +176,18 @@ def test_unique_elements(gpu: Any) -> None:
     expected, often = np.unique(x, return_counts=True)
     assert np.array_equal(values.numpy(), expected)
     assert np.array_equal(counts.numpy(), often)
+
+
+def test_replays_have_the_bits_of_eager_calls(gpu: Any) -> None:
+    def step(x: Tensor) -> tuple[Tensor, ...]:
+        return *ops.sort(x, dim=0), ops.cumsum(x, 0)
+
+    rng = np.random.default_rng(4)
+    x, y = (gpu.tensor(rng.standard_normal(40_000), "float32") for _ in range(2))
+    captured = capture(step, x)
+    for given in (y, x, y):
+        for replayed, eager in zip(captured.replay(given), step(given)):
+            assert replayed.numpy().tobytes() == eager.numpy().tobytes()
 
 
 def test_each_row_has_a_template() -> None:
