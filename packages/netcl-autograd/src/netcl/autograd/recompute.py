@@ -1,5 +1,6 @@
 """Saved tensors that are computed again in the backward pass (rematerialization), so that they take no memory between
-the passes: results of one program whose inputs the graph keeps for the program's own gradient.
+the passes: results of one program whose inputs the graph keeps for the program's own gradient, and copies of views of
+what it keeps (``views.Copied``).
 """
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import itemsize
@@ -23,21 +24,52 @@ _SHARE = 64  # inputs that no gradient needs are copied if they have at most thi
 _DEPTH = 2  # programs that are run for one tensor
 
 
-class Recipe:
-    """The program that computed the one result of a node. ``slots`` are the inputs that the node saves, in its order;
-    ``others`` has the inputs that it does not save, which are small, and their versions.
+class Recipe(Protocol):
+    """Computes the result of a node again. ``made`` stands for the result in all nodes that save it."""
+
+    made: weakref.ref[Recomputed] | None
+
+    def inputs(self, node: GradNode) -> list[Any] | None:
+        """The tensors to compute it from, or what computes these; None if one was freed or overwritten."""
+        ...
+
+    def run(self, inputs: Sequence[Tensor]) -> Tensor:
+        """The result, outside of the graph."""
+        ...
+
+
+class Rerun:
+    """The recipe of the one result of a program. ``slots`` are the inputs that the node saves, in its order; ``others``
+    has the inputs that it does not save, which are small, and their versions.
     """
 
-    __slots__ = ("made", "others", "row", "scalars", "slots")
+    __slots__ = ("_others", "_row", "_scalars", "_slots", "made")
 
     def __init__(
         self, row: OpRow, slots: tuple[int, ...], others: Mapping[int, tuple[Tensor, int]], scalars: Mapping[str, Any]
     ) -> None:
-        self.row = row
-        self.slots = slots
-        self.others = others
-        self.scalars = scalars
-        self.made: weakref.ref[Recomputed] | None = None  # of the result, shared by all nodes that save it
+        self.made: weakref.ref[Recomputed] | None = None
+        self._row = row
+        self._slots = slots
+        self._others = others
+        self._scalars = scalars
+
+    def inputs(self, node: GradNode) -> list[Any] | None:
+        """The saved inputs and copies of the others, which the program may change; None if one is not there."""
+        if node.saved is None or any(one.version != version for one, version in zip(node.saved, node.versions)):
+            return None
+        found: dict[int, Any] = dict(zip(self._slots, node.saved))
+        for slot, (other, version) in self._others.items():
+            if other.version != version:
+                return None
+            # A step that is recorded is replayed as it is: a write between the passes raises there.
+            recorded = other.engine.recording is not None
+            found[slot] = other if recorded else dispatch.call("clone", other, record=False)
+        return [found[slot] for slot in sorted(found)]
+
+    def run(self, inputs: Sequence[Tensor]) -> Tensor:
+        """The result of the program."""
+        return dispatch.call_row(self._row, tuple(inputs), {"scalars": self._scalars}, False)  # type: ignore[no-any-return]
 
 
 class Recomputed:
@@ -70,8 +102,7 @@ class Recomputed:
         there = self._there()
         if there is not None:
             return there
-        inputs = tuple([one.tensor() if type(one) is Recomputed else one for one in self._inputs])
-        value: Tensor = dispatch.call_row(self._recipe.row, inputs, {"scalars": self._recipe.scalars}, False)
+        value = self._recipe.run([one.tensor() if type(one) is Recomputed else one for one in self._inputs])
         attach(value, self._grad_fn)
         self._value = value
         return value
@@ -95,22 +126,28 @@ class Recomputed:
             self._value = value
 
 
-def recipe_of(ready: Bound, needs: tuple[bool, ...], plan: GradientPlan) -> Recipe | None:
+def pays(x: Tensor) -> bool:
+    """True for a tensor that is computed again if it can be: on CPUs a large one. There large elementwise programs take
+    a small part of the time of a step, and memory is that of the whole system.
+    """
+    return x.nbytes >= LEAST_BYTES and bool(x.engine.handle.device_type == "cpu")
+
+
+def recipe_of(ready: Bound, needs: tuple[bool, ...], plan: GradientPlan, result: Tensor) -> Recipe | None:
     """The recipe of the result of a program whose gradients for the inputs in ``needs`` are those of ``plan``; None if
-    the result has to be kept, as on all devices but CPUs: there large elementwise programs take a small part of the
-    time of a step, and memory is that of the whole system.
+    the result has to be kept.
     """
     known = ready.program.gradients
     row = known.get((needs, "again"), 0)
     if row == 0:
         row = known[needs, "again"] = _row_of(ready, plan)
-    if row is None or ready.inputs[0].engine.handle.device_type != "cpu":
+    if row is None or not pays(result):
         return None
     others = {slot: one for slot, one in enumerate(ready.inputs) if slot not in plan.inputs}
     if any(view_of(one) is not None and one.grad_fn is not None for one in others.values()):
         return None  # a view would keep what it is a view of
     versions = {slot: (one.detach(), one.version) for slot, one in others.items()}
-    return Recipe(row, plan.inputs, versions, ready.scalars)
+    return Rerun(row, plan.inputs, versions, ready.scalars)
 
 
 def _row_of(ready: Bound, plan: GradientPlan) -> OpRow | None:
@@ -137,22 +174,12 @@ def recomputed(x: Tensor, node: GradNode) -> Recomputed | None:
     made = None if recipe.made is None else recipe.made()
     if made is not None and made.version == 0:
         return made
-    if node.saved is None or x.version != 0 or not _unchanged(node.saved, node.versions):
+    inputs = recipe.inputs(node) if x.version == 0 else None
+    if inputs is None or any(type(one) is Recomputed and one.depth >= _DEPTH for one in inputs):
         return None
-    inputs: dict[int, Any] = dict(zip(recipe.slots, node.saved))
-    if any(type(one) is Recomputed and one.depth >= _DEPTH for one in inputs.values()):
-        return None
-    for slot, (other, version) in recipe.others.items():
-        if other.version != version:
-            return None
-        inputs[slot] = dispatch.call("clone", other, record=False)
-    made = Recomputed(x, node, recipe, [inputs[slot] for slot in sorted(inputs)])
+    made = Recomputed(x, node, recipe, inputs)
     recipe.made = weakref.ref(made)
     return made
 
 
-def _unchanged(saved: Sequence[Any], versions: Sequence[int]) -> bool:
-    return all(one.version == version for one, version in zip(saved, versions))
-
-
-__all__ = ["Recipe", "Recomputed", "recipe_of", "recomputed"]
+__all__ = ["Recipe", "Recomputed", "pays", "recipe_of", "recomputed"]

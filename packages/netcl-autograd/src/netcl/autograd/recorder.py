@@ -82,6 +82,8 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
         outputs = _outputs(step, results, isinstance(result, tuple), given=True)
         if row.name in views.ROWS:
             views.track(row, args, kwargs, outputs)
+            if step is not None and "programs" in LEVELS:
+                step.recipe = views.recipe_of(args[0] if args else kwargs["x"], outputs)
         return type(result)(*outputs) if hasattr(result, "_fields") else outputs
     ready = bound(row, args, kwargs)
     single = ready.program.single
@@ -106,7 +108,7 @@ def step_of(ready: Bound, results: Sequence[Tensor]) -> GradNode | None:
     static = (plan, program, shapes, needs, ready.scalars)
     node = GradNode(program.name, run_plan, edges_of(inputs), tuple(saved), len(results), static)
     if not is_fused(program):
-        node.recipe = recipe_of(ready, needs, plan)
+        node.recipe = recipe_of(ready, needs, plan, results[0])
     return node
 
 

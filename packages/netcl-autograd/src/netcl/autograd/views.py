@@ -12,6 +12,7 @@ from typing import Any
 
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grads, TensorMeta, belongs_again, edge_of
 from netcl.autograd.mode import state
+from netcl.autograd.recompute import Recomputed, pays
 from netcl.autograd.rules.rule import arguments_of, node_of
 from netcl.core import Tensor, dispatch
 from netcl.core.dispatch import OpRow
@@ -155,6 +156,46 @@ def track_alias(tensor: Tensor, result: Tensor) -> None:
         view_of(result).group.add(tensor)
 
 
+class Copied:
+    """The recipe of a copy of a view, of which ``node`` saves the base in a place among its saved tensors."""
+
+    __slots__ = ("_node", "_place", "_shape", "_view", "made")
+
+    def __init__(self, view: View, shape: tuple[int, ...], node: GradNode, place: int) -> None:
+        self.made: weakref.ref[Recomputed] | None = None
+        self._view = view
+        self._shape = shape
+        self._node = node
+        self._place = place
+
+    def inputs(self, node: GradNode) -> list[Any] | None:
+        """The base; None if it is not there as it was."""
+        saved, versions = self._node.saved, self._node.versions
+        if saved is None or saved[self._place].version != versions[self._place]:
+            return None
+        return [saved[self._place]]
+
+    def run(self, inputs: Sequence[Tensor]) -> Tensor:
+        """The copy."""
+        context = GradContext(create_graph=False)
+        return context.call("reshape", self._view.taken(context, inputs[0]), self._shape)  # type: ignore[no-any-return]
+
+
+def recipe_of(x: Tensor, result: Tensor) -> Copied | None:
+    """The recipe of ``result`` if it is a copy of the view ``x``, and if the node that computed the base of the view
+    saves it for its own gradient, as that of attention does; else None.
+    """
+    view = view_of(x)
+    if type(view) is not View or root_of(result) is root_of(x) or not pays(result):
+        return None
+    group = view.group
+    node = (group.base_edge() or (None, 0))[0]
+    for place, one in enumerate((node.saved or ()) if isinstance(node, GradNode) else ()):
+        if isinstance(one, Tensor) and root_of(one) is root_of(x) and one.shape == group.shape:
+            return Copied(view, result.shape, node, place)  # type: ignore[arg-type]
+    return None
+
+
 def check(view: View) -> None:
     """RuntimeError if a view must not be written in place while the graph is recorded."""
     base = view.group.base()
@@ -236,4 +277,4 @@ def _copy_slices(context: GradContext, node: GradNode, grads: list[Any], wanted:
     return before, value
 
 
-__all__ = ["ROWS", "Group", "View", "check", "rebase", "renew", "track", "track_alias"]
+__all__ = ["ROWS", "Group", "View", "check", "rebase", "recipe_of", "renew", "track", "track_alias"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments
+from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
 from netcl.core.capture.epilogues import is_contraction, with_epilogue
 from netcl.core.capture.float32_operands import with_float32_operands
 from netcl.core.capture.schedule import PlannedCall, scheduled
@@ -77,6 +77,7 @@ class _Fusion:
         for at, call in enumerate(calls):
             for key in call.reads:
                 self._readers.setdefault(key, []).append(at)
+        self._again = _repeated(calls)
         self._writer = {key: at for at, call in enumerate(calls) for key in call.makes}
         self._last_write: dict[int, int] = {}  # by number: the group of the last write, and of the reads since
         self._reads_since: dict[int, set[int]] = {}
@@ -104,7 +105,11 @@ class _Fusion:
 
     def _add(self, at: int, call: LoggedCall) -> None:
         needs = self._needs(call)
-        home = self._fuse_into(at, call, needs) if is_expression(call) else None
+        home = None
+        if at in self._again:  # in its place, or the value would be in memory from the first time on
+            needs |= {self._of[at - 1]}
+        elif is_expression(call):
+            home = self._fuse_into(at, call, needs)
         if home is None:
             home = len(self._groups)
             self._groups.append(_Group([at], self._before(needs)))
@@ -189,8 +194,6 @@ class _Fusion:
             return False
         after = transition.region
         if before.stages and not (self._pays(before, after, ready) and _same_bits(after)):
-            return False
-        if _repeats(before, after, [index for index, _ in transition.results]):
             return False
         group.region = after
         group.scalars.extend(ready.scalars.values())
@@ -309,15 +312,33 @@ def _recomputed(region: Region) -> int:
     return repeated([*groups.values()])
 
 
-def _repeats(before: Region, after: Region, results: Iterable[int]) -> bool:
-    """True if a call computes a large value of its group again, as gradients do with a tensor that was freed between
-    the passes: a group that stored both would need memory for it all the time.
+def _repeated(calls: Sequence[LoggedCall]) -> set[int]:
+    """The calls that compute a large value of an earlier call again, as gradients do with what was freed between the
+    passes.
     """
-    known = {(value.expr, value.shape) for value in before.values}
-    found = [after.values[index] for index in results]
-    return any(
-        (value.expr, value.shape) in known and prod(value.shape) * itemsize(value.dtype) >= _LARGE for value in found
-    )
+    known: set[Any] = set()
+    found = set()
+    for at, call in enumerate(calls):
+        key = _value_of(call)
+        if key in known:
+            found.add(at)
+        elif key is not None:
+            known.add(key)
+    return found
+
+
+def _value_of(call: LoggedCall) -> Any:
+    """A key of the value that a call of an expression or a copy computes, if it is large; else None."""
+    if is_expression(call):
+        outputs, inputs, scalars, shapes, out = run_arguments(call)
+        made = tuple(tensors_in(call.results))
+        key: Any = (outputs, inputs, tuple(scalars.items()), shapes)
+        plain = not any(out)
+    else:
+        made = call.args[1:2]
+        key = (call.args[:1], tuple(sorted(call.kwargs.items()))) if call.method == "copy" else ()
+        plain = call.method == "copy" and len(call.args) == 2
+    return key if plain and any(prod(ref.shape) * itemsize(ref.dtype) >= _LARGE for ref in made) else None
 
 
 def _same_bits(after: Region) -> bool:
