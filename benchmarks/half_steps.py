@@ -1,10 +1,10 @@
 """Times captured training steps in half types against float32's, by turns in one process, on CPUs.
 
 ``python benchmarks/half_steps.py [--devices intel,pocl] [--only digits,cnn,resnet18:8,gpt:1] [--rounds 15]
-[--profile]``. The number after a network of models.py is how many samples of its batch are taken; digits is a small network with batch
-norm. Ratios are float32's time over the other's: medians over the rounds, of processor time and of wall time. A step in
-float16 scales its loss. ``--profile`` lists the kernels of each step in order, each with its least milliseconds by the
-device's clock.
+[--profile]``. The number after a network of models.py is how many samples of its batch are taken; digits is a small
+network with batch norm. Ratios are float32's time over the other's: medians over the rounds, of processor time and of
+wall time. A step in float16 scales its loss. ``--profile`` lists the kernels of each step in order, each with its least
+milliseconds by the device's clock.
 """
 
 from __future__ import annotations
