@@ -11,6 +11,7 @@ import pytest
 from netcl import ops
 from netcl.core import Tensor, manager
 from netcl.core.backend.epilogue import Epilogue, run_alone
+from netcl.core.backend.opencl import templates
 from netcl.core.backend.registry import engine_for
 from netcl.core.device.health import launch_log
 from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
@@ -278,6 +279,7 @@ def test_minimal_filtering_in_blocks_has_the_same_bits(
     x, weight, grad = (on_opencl.tensor(one, "float32") for one in (x, weight, grad))
     epilogue = epilogue_of(on_opencl, "fmax(v0 * v2 + v1, 0.0f)", (bias, factor), "float32")
     options = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1, "variant": variant}
+    monkeypatch.setitem(vars(on_opencl), "_traits", templates.traits(on_opencl)._replace(units=2))
     found, launches = [], []
     for blocks in ({}, {"_WEIGHTS": 1}, {"_TILES": 1}):
         with monkeypatch.context() as patch:
