@@ -16,7 +16,6 @@ from netcl.core.tensor.gradients import attach, view_of
 
 if TYPE_CHECKING:
     from netcl.autograd.derive.plan import GradientPlan
-    from netcl.autograd.grad_node import GradNode
     from netcl.core.dispatch import Bound, OpRow
 
 LEAST_BYTES = 1 << 20  # of a tensor that is computed again
@@ -24,12 +23,20 @@ _SHARE = 64  # inputs that no gradient needs are copied if they have at most thi
 _DEPTH = 2  # programs that are run for one tensor
 
 
+class Saving(Protocol):
+    """The part of a GradNode that recipes read."""
+
+    saved: tuple[Any, ...] | None
+    versions: list[int]
+    recipe: Recipe | None
+
+
 class Recipe(Protocol):
     """Computes the result of a node again. ``made`` stands for the result in all nodes that save it."""
 
     made: weakref.ref[Recomputed] | None
 
-    def inputs(self, node: GradNode) -> list[Any] | None:
+    def inputs(self, node: Saving) -> list[Any] | None:
         """The tensors to compute it from, or what computes these; None if one was freed or overwritten."""
         ...
 
@@ -54,7 +61,7 @@ class Rerun:
         self._others = others
         self._scalars = scalars
 
-    def inputs(self, node: GradNode) -> list[Any] | None:
+    def inputs(self, node: Saving) -> list[Any] | None:
         """The saved inputs and copies of the others, which the program may change; None if one is not there."""
         if node.saved is None or any(one.version != version for one, version in zip(node.saved, node.versions)):
             return None
@@ -79,7 +86,7 @@ class Recomputed:
 
     __slots__ = ("__weakref__", "_grad_fn", "_inputs", "_original", "_recipe", "_value", "_versions", "depth", "shape")
 
-    def __init__(self, x: Tensor, node: GradNode, recipe: Recipe, inputs: Sequence[Any]) -> None:
+    def __init__(self, x: Tensor, node: Saving, recipe: Recipe, inputs: Sequence[Any]) -> None:
         self.shape = x.shape
         self.depth: int = 1 + max([one.depth for one in inputs if type(one) is Recomputed], default=0)
         self._original: weakref.ref[Tensor] | None = weakref.ref(x)
@@ -164,7 +171,7 @@ def _row_of(ready: Bound, plan: GradientPlan) -> OpRow | None:
     return dispatch.program_row(f"{program.name} again", program)
 
 
-def recomputed(x: Tensor, node: GradNode) -> Recomputed | None:
+def recomputed(x: Tensor, node: Saving) -> Recomputed | None:
     """Returns the stand-in for ``x``, the result of ``node``, among the saved tensors of another node; None if ``x``
     has to be kept itself.
     """
@@ -182,4 +189,4 @@ def recomputed(x: Tensor, node: GradNode) -> Recomputed | None:
     return made
 
 
-__all__ = ["Recipe", "Recomputed", "pays", "recipe_of", "recomputed"]
+__all__ = ["Recipe", "Recomputed", "Saving", "pays", "recipe_of", "recomputed"]

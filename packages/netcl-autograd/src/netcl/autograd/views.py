@@ -12,7 +12,7 @@ from typing import Any
 
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grads, TensorMeta, belongs_again, edge_of
 from netcl.autograd.mode import state
-from netcl.autograd.recompute import Recomputed, pays
+from netcl.autograd.recompute import Recomputed, Saving, pays
 from netcl.autograd.rules.rule import arguments_of, node_of
 from netcl.core import Tensor, dispatch
 from netcl.core.dispatch import OpRow
@@ -168,7 +168,7 @@ class Copied:
         self._node = node
         self._place = place
 
-    def inputs(self, node: GradNode) -> list[Any] | None:
+    def inputs(self, node: Saving) -> list[Any] | None:
         """The base; None if it is not there as it was."""
         saved, versions = self._node.saved, self._node.versions
         if saved is None or saved[self._place].version != versions[self._place]:
