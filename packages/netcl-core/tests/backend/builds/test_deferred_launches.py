@@ -21,6 +21,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.errors import KernelBuildError
 from netcl.core.kernels.primitives import KernelSpec
+from netcl.runtime.capture import capture
 
 
 @pytest.fixture
@@ -103,6 +104,20 @@ def test_copies_and_writes_in_place_keep_their_order(engine: Any) -> None:
     np.testing.assert_allclose(z.numpy(), np.full(6, np.exp(2.0)), rtol=1e-6)
     np.testing.assert_array_equal(w.numpy(), 5 - 7 * np.arange(6.0))
     np.testing.assert_array_equal(x.numpy(), np.full(6, 5.0))
+
+
+def test_what_waits_is_launched_before_a_capture_and_not_recorded(engine: Any) -> None:
+    x = _armed(engine)
+    total = Tensor.zeros((6,), persistent=True)
+    total.write(x * 3.0)
+    y = (total - x).exp()
+    assert engine.launcher.deferred.waits
+    captured = capture(lambda x: total.write(total + x), x)
+    np.testing.assert_array_equal(total.numpy(), 3 * np.arange(6.0))
+    np.testing.assert_allclose(y.numpy(), np.exp(2 * np.arange(6.0)), rtol=1e-6)
+    for number in (1, 2):
+        captured.replay(x)
+        np.testing.assert_array_equal(total.numpy(), (3 + number) * np.arange(6.0))
 
 
 def test_memory_is_used_again_in_order(engine: Any) -> None:

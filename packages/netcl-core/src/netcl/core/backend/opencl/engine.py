@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.core import late_launches
 from netcl.core.backend import host_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.interceptors import push_interceptor
@@ -315,6 +316,8 @@ class OpenCLBackend(ForwardedCalls):
 
     @recording.setter
     def recording(self, recording: Recording | None) -> None:
+        if recording is not None:
+            late_launches.enqueue()  # what waits for its programs comes before, and is not recorded
         self.launcher.recording = recording
 
     def new_recording(self) -> Recording:
