@@ -66,5 +66,6 @@ def test_twin_files_have_the_same_public_functions(module: str) -> None:
     }
     assert entry
     for name, function in entry.items():
-        others = [p for p in _parameters(getattr(twins[1], name)) if p[0] != "variant"]  # tests force a variant by name
+        # Tests force a variant by name; captured steps ask kernels of OpenCL to round float32 operands.
+        others = [p for p in _parameters(getattr(twins[1], name)) if p[0] not in ("variant", "half", "wide")]
         assert others == _parameters(function)
