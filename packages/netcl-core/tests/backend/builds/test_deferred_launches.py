@@ -21,7 +21,6 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.errors import KernelBuildError
 from netcl.core.kernels.primitives import KernelSpec
-from netcl.runtime.capture import capture
 
 
 @pytest.fixture
@@ -106,7 +105,10 @@ def test_copies_and_writes_in_place_keep_their_order(engine: Any) -> None:
     np.testing.assert_array_equal(x.numpy(), np.full(6, 5.0))
 
 
+@pytest.mark.level("capture")
 def test_what_waits_is_launched_before_a_capture_and_not_recorded(engine: Any) -> None:
+    from netcl.runtime.capture import capture
+
     x = _armed(engine)
     total = Tensor.zeros((6,), persistent=True)
     total.write(x * 3.0)
@@ -148,6 +150,27 @@ def test_a_kernel_of_the_user_and_the_buffer_come_after_what_waits(engine: Any, 
     expected = 2 * (np.exp(np.arange(6.0)) + np.arange(6.0))
     np.testing.assert_allclose(y.numpy(), expected, rtol=1e-5)
     np.testing.assert_allclose(out, 4 * np.sin(expected), rtol=1e-3, atol=1e-4)
+
+
+def test_a_thread_that_records_launches_what_others_have_waiting(engine: Any) -> None:
+    x = _armed(engine)
+    found = []
+
+    def work() -> None:
+        with device(engine.handle):
+            found.append((x * 3.0).exp())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert engine.launcher.deferred.waits
+    engine.launcher.recording = recording = engine.new_recording()
+    try:
+        late_launches.enqueue()
+        assert len(recording) == 0
+    finally:
+        engine.launcher.recording = None
+    np.testing.assert_allclose(found[0].numpy(), np.exp(3 * np.arange(6.0)), rtol=1e-6)
 
 
 def test_threads_share_a_queue(engine: Any) -> None:

@@ -55,6 +55,7 @@ class ProgramOwner(Protocol):
     queue: Any
     device: Any
     programs: Any
+    recording: Any
     sink: Any
 
     def has_program(self, source: str, options: str) -> bool: ...
@@ -277,7 +278,10 @@ class DeferredLaunches:
 
     def _enqueue(self, built: Callable[[Build], bool]) -> None:
         """Enqueues the launches that wait, up to the first whose program is not ``built``."""
-        self._enqueuing = get_ident()
+        self._enqueuing = thread = get_ident()
+        recording = self._launcher.recording
+        if recording is not None and recording.thread == thread:
+            self._launcher.recording = None  # what waits is of other threads
         try:
             while self._entries and built(self._entries[0].build):
                 entry = self._entries.popleft()
@@ -287,6 +291,7 @@ class DeferredLaunches:
                     self._recover(entry, error)
         finally:
             self._enqueuing = None
+            self._launcher.recording = recording
             if not self._entries:
                 self._known.clear()
                 self._held = 0
