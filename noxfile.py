@@ -124,7 +124,8 @@ def run_suites(
     """
     options = [*(["-p", plugin] if plugin else []), *(f"-Wignore:{warning}" for warning in ignore)]
     options += [f"--ignore={file}" for file in without]
-    env = {"NETCL_DEVICE": device} if device else {}
+    # The processes of a suite share two cores.
+    env = {"NETCL_BUILD_PROCESSES": "0", **({"NETCL_DEVICE": device} if device else {})}
 
     def passes(folder: str, *how: str, may_be_empty: bool) -> bool:
         # 5: no test of this folder is selected.
