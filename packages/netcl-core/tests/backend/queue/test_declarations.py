@@ -126,3 +126,13 @@ def test_pocl_keeps_its_own_programs(queue, tmp_path, monkeypatch, kept):
         cache.persist()
     (entry,) = tmp_path.rglob("*.clbin")
     assert (b"kept by the driver" in entry.read_bytes()) is kept  # in place of a binary
+    if kept:
+        written, bounded = entry.stat().st_mtime_ns, []
+        monkeypatch.setattr(ProgramCache, "_bound", lambda self, folder: bounded.append(folder))
+        with config.override(CACHE_DIR=tmp_path):
+            other = ProgramCache()
+            for number in range(3):
+                other.get_program(queue.context, SOURCE + "// kept" + " again" * number, queue.device)
+        assert entry.stat().st_mtime_ns == written
+        assert len(list(tmp_path.rglob("*.clbin"))) == 3
+        assert not bounded  # a process would look at all entries for each of its programs

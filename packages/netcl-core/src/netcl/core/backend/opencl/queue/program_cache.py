@@ -44,6 +44,7 @@ __all__ = ["ProgramCache", "ProgramStats", "default_cache"]
 
 _SUFFIX = ".clbin"
 _KEPT = b"kept by the driver"  # in place of the binary of a program that its driver keeps
+_STAMPS_AT_ONCE = 256
 _MIB = 1 << 20
 
 
@@ -79,6 +80,7 @@ class ProgramCache:
         self._programs: dict[Any, Any] = {}
         self._unpersisted: list[tuple[Path, str, Any]] = []
         self._stats = ProgramStats()
+        self._stored = 0
 
     def get_program(self, context: Any, source: str, device: Any, options: str = "") -> Any:
         """The program of ``source`` built for ``device`` with ``options``; raises KernelBuildError if it does not
@@ -180,7 +182,8 @@ class ProgramCache:
             program = _from_source(context, device, source, options)
         self._count(builds=1)
         if path is not None and kept:
-            self._store(path, key, _KEPT)
+            if not path.exists():
+                self._store(path, key, _KEPT)
         elif path is not None:
             self._store(path, key, _binary(program))
             with self._lock:
@@ -208,7 +211,10 @@ class ProgramCache:
             return
         try:
             cache_files.write(path, key, binary)
-            self._bound(path.parent)
+            self._stored += 1
+            # To bound the folder takes the longer the more entries it has, and a stamp is small.
+            if binary is not _KEPT or self._stored % _STAMPS_AT_ONCE == 0:
+                self._bound(path.parent)
         except OSError as error:
             cache_files.warn_once(path.parent, error, self._given_dir)
 
