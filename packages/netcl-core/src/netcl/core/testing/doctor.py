@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -26,6 +27,7 @@ from netcl.core import config
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import icd, plugins
 from netcl.core.device.capabilities import profile_of
+from netcl.core.device.child_probe import child_environment
 from netcl.core.device.discovery import DeviceHandle, device, manager
 from netcl.core.testing import conformance, doctor_page
 from netcl.core.testing.distribution_check import find_conflicts
@@ -158,10 +160,12 @@ class _Child:
     """A child that examines a device and writes one line of JSON per message."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-        )
+        with ExitStack() as stack:
+            environment = stack.enter_context(child_environment("doctor"))
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+            )
+            self._folder = stack.pop_all()
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._errors: list[bytes] = []
         self._hung = 0.0
@@ -225,6 +229,7 @@ class _Child:
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
+        self._folder.close()
 
 
 def serve() -> None:

@@ -103,8 +103,9 @@ class OpenCLBackend(ForwardedCalls):
         self.handle: DeviceHandle = DeviceHandle(
             *names, "cl", profile_of(self.queue).device_type, self.context, self.queue
         )
-        # Its trial runs in a child process, that of the order of kernels here: at the same time.
-        threading.Thread(target=traits, args=(self,), daemon=True).start()
+        # The trial of a CPU's vectors runs in a child process, that of the order of kernels here: at the same time.
+        if profile_of(self.queue).is_cpu:
+            threading.Thread(target=traits, args=(self,), daemon=True).start()
         self.launcher: Launcher = launcher_for(self.queue)
         if self.launcher.deferred.prepare():
             threading.Thread(target=try_ahead, args=(profile_of(self.queue),), daemon=True).start()

@@ -1,6 +1,6 @@
 """The child process that builds programs for another: reads requests on its standard input, answers with a byte.
 
-What it builds reaches the parent by the caches on disk: netcl's of programs, and the driver's own. A driver that
+The parent finds the programs in the caches on disk: netcl's, and the driver's own. A driver that
 compiles a kernel at its launch, for the size of a group (PoCL), is given such a launch: one group, or all if that is
 what the driver compiles differently, on buffers of zeros of the sizes that the launch in the parent has.
 """

@@ -115,21 +115,19 @@ class Launcher:
                 recording.append(self.queue.flush)
             return
         key = source, kernel_name, options
-        known = vars(self._local).get("kernels", ())
-        if (waiting or key not in known) and self.deferred.must_wait(source, options):
+        kernels = vars(self._local).setdefault("kernels", {})
+        known = kernels.get(key)
+        if (waiting or known is None) and self.deferred.must_wait(source, options):
             given = [_as_argument(kernel_name, index, arg) for index, arg in enumerate(args)]
             kernel_sizes = kernel_name, tuple(global_size), local_size
             again = partial(self.launch, source, *kernel_sizes, given, options)
             self.deferred.append(again, source, options, kernel_sizes, given)
             return
-        try:
-            kernel, event_free = self._local.kernels[key]
-        except (AttributeError, KeyError):
-            event_free = {}
-            kernel = self._new_kernel(source, kernel_name, args, options)
-            vars(self._local).setdefault("kernels", {})[key] = kernel, event_free
+        if known is None:
+            known = kernels[key] = self._new_kernel(source, kernel_name, args, options), {}
         else:
-            self._set(kernel, enumerate(args))
+            self._set(known[0], enumerate(args))
+        kernel, event_free = known
         sizes = tuple(global_size), None if local_size is None else tuple(local_size)
         if sizes not in event_free:
             if len(event_free) >= _SIZES_MAX:

@@ -49,9 +49,8 @@ __all__ = ["DeviceTransfer", "Transfer"]
 Array = np.ndarray[Any, Any]
 
 _COPIED_FIRST = 1 << 20  # bytes up to which a private copy is cheaper than waiting for the queue
-_READ_AT_ONCE = (
-    1 << 14
-)  # bytes up to which a GPU's results are read by one blocking call: 14 us on an H200, with an event 24
+# Bytes up to which a GPU's results are read by one blocking call: 14 us on an H200, with an event 24.
+_READ_AT_ONCE = 1 << 14
 _STAGE = 16 << 20
 _COPIES_IN_FLIGHT = 256
 _BYTES_IN_FLIGHT = 64 << 20
