@@ -94,15 +94,18 @@ def _adjoint_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], 
 
 @computed(domain=sampled(_pad_reference, *_BORDERED))
 def border(x: Tensor, pads: Any, mode: str) -> Tensor:
-    """``pad`` with the mirror image without the edge (``reflect``) or the edge (``replicate``). ``pads`` are pairs,
-    none negative or too wide.
+    """``pad`` with the mirror image without the edge (``reflect``) or the edge (``replicate``), in the dtype of ``x``.
+    ``pads`` is a pair (before, after) for each axis, none negative or too wide; an axis of n elements has before + n +
+    after. Raises UnsupportedError for more than six axes or 2**31 elements.
     """
     return engine_of("border", x).border("forward", x, pads=pads, mode=mode)
 
 
 @computed(domain=Domain(cases=_adjoint_cases, reference=_border_adjoint))
 def border_grad(grad_output: Tensor, pads: Any, mode: str) -> Tensor:
-    """The gradient of ``border`` by x: that of each element and of its copies in the border, added in one order."""
+    """The gradient of ``border`` by x: that of each element and of its copies in the border, added in one order, in the
+    dtype of ``grad_output``, whose axes have before + n + after elements, the result's n.
+    """
     engine = engine_of("border_grad", grad_output)
     return engine.border("gradient", grad_output, pads=pads, mode=mode)
 

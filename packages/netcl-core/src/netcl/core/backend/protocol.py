@@ -273,8 +273,11 @@ class DeviceBackend(Protocol):
         ...
 
     def border(self, kind: str, x: TensorT, *, pads: Sequence[Sequence[int]], mode: str) -> TensorT:
-        """``x`` with a border of ``pads``, (before, behind) for each axis: ``forward`` its mirror image without the
-        edge (``mode`` reflect) or its edge (replicate), ``gradient`` back.
+        """A border of ``pads``, (before, behind) for each axis. ``forward``: ``x``, of any dtype, with its mirror image
+        without the edge (``mode`` reflect) or its edge (replicate) around it. ``gradient``: of ``x``, the gradient of
+        such a result, the sums at each element, in its dtype, with axes that are shorter by their pads.
+
+        UnsupportedError if the backend cannot compute so many axes or elements at once.
         """
         ...
 
