@@ -24,11 +24,12 @@ from netcl.core.kernels.primitives import KernelSpec
 
 
 @pytest.fixture
-def engine(handle: DeviceHandle, tmp_path: Path) -> Iterator[Any]:
+def engine(handle: DeviceHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An engine of its own, for which nothing has been built, with one child process that may build."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy builds no kernels")
     (other, _) = manager.split(handle, 2)
+    monkeypatch.setattr(build_processes, "_of_devices", {})
     with config.override(BUILD_PROCESSES=1, CACHE_DIR=tmp_path), device(other):
         found = engine_for(other)
         yield found
@@ -380,3 +381,26 @@ def test_first_steps_have_the_same_bits_with_and_without_children(handle: Device
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout)
     assert printed[0] == printed[1] == printed[2]
+
+
+def test_a_child_that_is_started_as_the_process_ends_is_ended_too(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    started, goes_on = threading.Event(), threading.Event()
+    children = []
+    popen = subprocess.Popen
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        started.set()
+        assert goes_on.wait(30)
+        children.append(popen(*arguments, **options))
+        return children[0]
+
+    monkeypatch.setattr(build_processes.subprocess, "Popen", slow)
+    builds = BuildProcesses(engine.queue.device)
+    builds.prepare()
+    assert started.wait(30)
+    threading.Timer(0.2, goes_on.set).start()
+    builds.close()
+    assert not builds.busy
+    assert children[0].poll() is not None
+    builds.prepare()  # no other one
+    assert not builds.busy

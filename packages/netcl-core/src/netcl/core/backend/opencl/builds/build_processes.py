@@ -77,6 +77,7 @@ class BuildProcesses:
         self._open: list[Build] = []  # what neither a child nor this process has begun, in the order of launches
         self._children = 0
         self._processes: list[Any] = []
+        self._closed = False
 
     @property
     def busy(self) -> bool:
@@ -98,7 +99,7 @@ class BuildProcesses:
 
     def _start(self, wanted: int) -> None:
         """Starts children until there are as many as ``wanted``; the lock is held."""
-        for _ in range(min(wanted, most_processes(self._device)) - self._children):
+        for _ in range(0 if self._closed else min(wanted, most_processes(self._device)) - self._children):
             self._children += 1
             threading.Thread(target=self._feed, name="netcl-build", daemon=True).start()
 
@@ -122,6 +123,7 @@ class BuildProcesses:
     def close(self) -> None:
         """Ends the children, and returns when they have ended."""
         with self._changed:
+            self._closed = True
             self._open.clear()
             for process in self._processes:
                 process.kill()
@@ -166,6 +168,8 @@ class BuildProcesses:
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, env=environment)
         with self._changed:
             self._processes.append(process)
+            if self._closed:  # while it was started
+                process.kill()
         try:
             yield process
         finally:
@@ -178,10 +182,10 @@ class BuildProcesses:
                 self._processes.remove(process)
 
     def _last(self) -> Build | None:
-        """The last program that is open; None if there has been none for a while."""
+        """The last program that is open; None if there has been none for a while, or after ``close``."""
         end = monotonic() + _IDLE_S
         with self._changed:
-            while not self._open and (rest := end - monotonic()) > 0:
+            while not self._open and not self._closed and (rest := end - monotonic()) > 0:
                 self._changed.wait(rest)
             return self._open.pop() if self._open else None
 
