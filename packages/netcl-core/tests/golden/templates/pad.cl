@@ -53,10 +53,16 @@ __kernel LOOPS void pad(__global const element* restrict x, __global padded_elem
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.padded[2];
     const long begin = clamp(g.low[2], 0L, width), end = clamp(g.low[2] + g.extent[2], begin, width);
-    for (size_t row = first; row < last; row++) {
-        const long y = (long)(row % g.padded[1]) - g.low[1];
-        const long z = (long)(row / g.padded[1] % g.padded[0]) - g.low[0];
-        const size_t plane = row / g.padded[1] / g.padded[0];
+    long y = (long)(first % g.padded[1]) - g.low[1], z = (long)(first / g.padded[1] % g.padded[0]) - g.low[0];
+    size_t plane = first / g.padded[1] / g.padded[0];
+    for (size_t row = first; row < last; row++, y++) {
+        if (y == g.padded[1] - g.low[1]) {
+            y = -g.low[1];
+            if (++z == g.padded[0] - g.low[0]) {
+                z = -g.low[0];
+                plane++;
+            }
+        }
         __global padded_element* target = out + row * width;
         if (y < 0 || y >= g.extent[1] || z < 0 || z >= g.extent[0]) {
             for (long i = 0; i < width; i++) target[i] = 0;

@@ -25,6 +25,7 @@ _ACCESS: dict[str, Callable[[str, int], str]] = {
     "roles": roles_text,
 }
 _UNITS_ON_CPU = 64
+_LEAST_ELEMENTS = 2048  # of a work-item on a CPU: its start takes as long as some hundred elements
 # The attribute of functions that PoCL compiles once, by themselves, instead of at each call: kernels of several long
 # loops take half the time to build. Their pointers into local memory have to come from arguments of the kernel: with
 # arrays declared in the kernel PoCL 3.0 computes wrong results. Other compilers inline them.
@@ -122,9 +123,11 @@ def magic(divisor: int) -> tuple[int, int]:
     return ((1 << 32) * ((1 << shift) - divisor)) // divisor + 1, shift
 
 
-def per_work_item(units: int, device: Traits) -> int:
-    """Units per work-item: one on devices with many cores, else so many that few work-items remain."""
-    return -(-units // _UNITS_ON_CPU) if device.is_cpu else 1
+def per_work_item(units: int, device: Traits, size: int = _LEAST_ELEMENTS) -> int:
+    """Units of ``size`` elements per work-item: one on devices with many cores, else so many that few work-items
+    remain.
+    """
+    return max(-(-units // _UNITS_ON_CPU), min(units, -(-_LEAST_ELEMENTS // max(size, 1)))) if device.is_cpu else 1
 
 
 def largest_group(most: int, device: Traits) -> int:

@@ -25,7 +25,7 @@ def _launch(
     planes: int, extent: Triple, low: Triple, padded: Triple, first: int, images: int, device: Traits
 ) -> tuple[bool, int, int, Any]:
     rows = images * planes * padded[0] * padded[1]
-    block = per_work_item(rows, device)
+    block = per_work_item(rows, device, padded[2])
     argument = struct(rows, block, first * planes * prod(extent), extent, padded, low)
     return *_grid(rows, padded[2], block, device), argument
 
@@ -74,7 +74,7 @@ def padded_images(
 @lru_cache(maxsize=256)
 def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device: Traits) -> tuple[bool, int, int, Any]:
     rows = planes * result[0] * result[1]
-    block = max(1, per_work_item(rows, device))
+    block = max(1, per_work_item(rows, device, result[2]))
     return *_grid(rows, result[2], block, device), struct(rows, block, extent, result, step)
 
 

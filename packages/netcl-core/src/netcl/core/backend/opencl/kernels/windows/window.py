@@ -63,7 +63,7 @@ def _launch_of(
     spatial = extent if backward else out
     planes = image[0] if kind == "im2col" else prod(image[:-rank])
     rows = planes * prod(spatial[:-1])
-    block = max(1, per_work_item(rows, device))
+    block = max(1, per_work_item(rows, device, spatial[-1] * prod(kernel)))
     items = -(-rows // block)
     if not device.is_cpu:
         elements = rows * spatial[-1] * (image[1] * prod(kernel) if kind == "im2col" else 1)
