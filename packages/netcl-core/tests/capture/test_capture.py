@@ -41,7 +41,7 @@ def test_a_replay_gives_the_bits_of_the_call(handle: DeviceHandle) -> None:
         np.testing.assert_array_equal(result["y"].numpy(), expected["y"].numpy())
         assert result["parts"][0].item() == expected["parts"][0].item()
         np.testing.assert_array_equal(result["parts"][1][0].numpy(), expected["parts"][1][0].numpy())
-    assert len(captured) >= 3
+    assert len(captured) >= 2
 
 
 def test_capture_changes_nothing_and_a_replay_updates_state_in_place(handle: DeviceHandle) -> None:
@@ -192,6 +192,34 @@ def test_calls_in_half_precision_are_fused_with_the_bits_of_the_calls(handle: De
         np.testing.assert_array_equal(got.astype("float32").numpy(), want.astype("float32").numpy())
     # Two casts, which are one launch, the packing of rows, the product with the first calls, and the sums.
     assert handle.backend == "cpu" or len(captured) <= 5
+
+
+@pytest.mark.parametrize(("value", "launches"), [(3.0, 1), (0.1, 1), (float("nan"), 2)])
+def test_a_tensor_filled_with_a_finite_number_is_a_constant(handle: DeviceHandle, value: float, launches: int) -> None:
+    x = Tensor.from_host(_inputs(1)[0])
+
+    def step(x: Tensor) -> Tensor:
+        filled = Tensor.full((1, 5), value)
+        return ops.sub(ops.mul(x, filled), filled)  # type: ignore[no-any-return]
+
+    captured = capture(step, x)
+    assert handle.backend == "cpu" or len(captured) == launches
+    np.testing.assert_array_equal(captured.replay(x).numpy(), step(x).numpy())
+    np.testing.assert_allclose(step(x).numpy(), x.numpy() * value - value, rtol=1e-5)
+
+
+def test_a_filled_tensor_that_is_written_later_is_none(handle: DeviceHandle) -> None:
+    x = Tensor.from_host(_inputs(1)[0])
+
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        filled = Tensor.full((6, 5), 2.0)
+        before = ops.mul(x, filled)
+        filled.write(before)
+        return ops.add(x, filled), ops.mul(filled, filled)
+
+    captured = capture(step, x)
+    for got, want in zip(captured.replay(x), (x.numpy() * 3, np.square(x.numpy() * 2))):
+        np.testing.assert_array_equal(got.numpy(), want)
 
 
 def test_an_intermediate_value_that_is_kept_is_the_newest(handle: DeviceHandle) -> None:

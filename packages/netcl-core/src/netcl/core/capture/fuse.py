@@ -15,6 +15,7 @@ from math import prod
 from typing import Any
 
 from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
+from netcl.core.capture.constants import with_constants
 from netcl.core.capture.epilogues import is_contraction, with_epilogue
 from netcl.core.capture.float32_operands import with_float32_operands
 from netcl.core.capture.schedule import PlannedCall, scheduled
@@ -52,7 +53,7 @@ def fused_steps(
 
     ``live`` are numbers needed afterwards, ``outside`` those of tensors that are not the recording's own.
     """
-    found = with_float32_operands(engine, calls, {*live}, {*outside})
+    found = with_float32_operands(engine, with_constants(calls, outside), {*live}, {*outside})
     return _Fusion(_without_dead_calls(found, {*live, *outside}), set(live)).steps()
 
 
