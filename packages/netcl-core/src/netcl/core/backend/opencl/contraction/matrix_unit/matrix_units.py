@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
 from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import SHORT, epilogue_source, wide_argument
+from netcl.core.backend.opencl.contraction.recorded_copies import copied
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
-from netcl.core.backend.recording import Recording, open_here
 from netcl.core.backend.registry import engine_for
 from netcl.core.device.child_probe import driver_key
 from netcl.core.device.discovery import manager
@@ -256,18 +255,7 @@ def split_program(parts: int) -> str:
     return source(("matrix_unit_split",), (("PARTS", parts),))
 
 
-class _Planes(NamedTuple):
-    """The planes of an operand, and the storage and version that they were split from."""
-
-    storage: ref[Any]
-    version: int
-    parts: int
-    planes: TensorData
-
-
-# By recording, the planes that were split last, oldest first: the gradients of a product take its operands again.
-_recent: WeakKeyDictionary[Recording, list[_Planes]] = WeakKeyDictionary()
-_RECENT = 4
+_RECENT = 4  # planes that a recording keeps: the gradients of a product take its operands again
 
 
 def planes_of(engine: Any, x: TensorData, parts: int) -> TensorData:
@@ -275,18 +263,7 @@ def planes_of(engine: Any, x: TensorData, parts: int) -> TensorData:
     TF32; within a recording, whose replays write in the order in which it was made, those of the last products if x has
     not been written since.
     """
-    recording = open_here(engine)
-    if recording is None:
-        return _split(engine, x, parts)
-    storage, recent = x._ready_storage(), _recent.setdefault(recording, [])
-    for found in recent:
-        if found.storage() is storage and (found.version, found.parts) == (storage.version, parts):
-            return found.planes
-    planes = _split(engine, x, parts)
-    # Planes of a tensor that is gone, or was written, give their memory back.
-    kept = [each for each in recent if (own := each.storage()) is not None and own.version == each.version]
-    recent[:] = [*kept[1 - _RECENT :], _Planes(ref(storage), storage.version, parts, planes)]
-    return planes
+    return copied(engine, x, "planes", parts, partial(_split, engine, x, parts), _RECENT)
 
 
 def _split(engine: Any, x: TensorData, parts: int) -> TensorData:

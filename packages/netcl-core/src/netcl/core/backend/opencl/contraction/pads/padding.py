@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
+from netcl.core.backend.opencl.contraction.recorded_copies import copied
 from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
 from netcl.core.dtypes import itemsize
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 Triple = tuple[int, int, int]
 
 _GROUP = 128  # work-items, of an element each
+_SMALL, _RECENT = 1 << 16, 16  # elements of a copy that a recording keeps, and copies that it keeps
 
 _FILES = {"pad": "pad_pad", "sample": "pad_sample", "spread": "pad_spread"}  # of each kernel
 
@@ -64,11 +66,19 @@ def padded_images(
     computing type.
     """
     dtype = compute_dtype(x.dtype) if widened else x.dtype
-    out: TensorData = engine.empty((images, planes, *padded), dtype)
-    each, items, group, argument = _launch(planes, extent, low, padded, first, images, traits(engine))
-    text = _program(x.dtype, "pad", each) if dtype == x.dtype else _widening_program(x.dtype)
-    engine.launch(text, "pad", (items,), (group,), [x, out, argument])
-    return out
+    block = planes, extent, low, padded, first, images
+
+    def padded_copy() -> TensorData:
+        out: TensorData = engine.empty((images, planes, *padded), dtype)
+        each, items, group, argument = _launch(*block, traits(engine))
+        text = _program(x.dtype, "pad", each) if dtype == x.dtype else _widening_program(x.dtype)
+        engine.launch(text, "pad", (items,), (group,), [x, out, argument])
+        return out
+
+    # A convolution and its gradient by the weights pad the same images. Large copies are rather made again than kept.
+    if images * planes * prod(padded) > _SMALL:
+        return padded_copy()
+    return copied(engine, x, "padded", (block, str(dtype)), padded_copy, _RECENT)
 
 
 @lru_cache(maxsize=256)
