@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import netcl
 import netcl.autograd as ag
 from netcl import nn, ops
 from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.device import device
 from netcl.data.readers import example_digits
-from netcl.optim import AdamW, CosineAnnealingLR
+from netcl.optim import SGD, AdamW, CosineAnnealingLR
 from netcl.runtime.capture import capture
 
 STEPS, BATCH = 100, 16
@@ -79,3 +80,37 @@ def test_replays_have_the_bits_of_eager_steps(name: str) -> None:
     assert eager_state.keys() == replayed_state.keys()
     for key, value in eager_state.items():
         np.testing.assert_array_equal(value, replayed_state[key], err_msg=key)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 24), ("bfloat16", 26)])
+@pytest.mark.parametrize("name", list(_handles()))
+def test_a_captured_step_takes_few_launches(name: str, dtype: str, most: int) -> None:
+    if _handles()[name].device_type != "cpu" or _handles()[name].backend != "cl":
+        pytest.skip("needs an OpenCL device that is a CPU: NumPy has no launches, and GPUs have other kernels")
+    with device(_handles()[name]):
+        ops.manual_seed(1)
+        first = (nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2))
+        second = (nn.Conv2d(8, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, 10))
+        model = nn.Sequential(*first, *second)
+        optimizer = SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+        def step(x: Tensor, y: Tensor) -> Tensor:
+            optimizer.zero_grad()
+            with netcl.autocast(dtype != "float32", "bfloat16"):
+                loss: Tensor = ag.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        batch = tuple(Tensor.from_host(array[:64]) for array in example_digits())
+        for _ in range(2):
+            step(*batch)
+        captured = capture(step, *batch)
+        assert len(captured) <= most
+        start = {key: value.numpy() for key, value in model.state_dict().items()}
+        found = captured.replay(*batch).item()
+        replayed = {key: value.numpy() for key, value in model.state_dict().items()}
+        model.load_state_dict(start)
+        assert found == step(*batch).item()
+        for key in ("0.weight", "1.running_mean", "4.bias", "8.weight"):
+            assert not np.array_equal(replayed[key], start[key]), key

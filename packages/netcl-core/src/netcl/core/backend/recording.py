@@ -45,6 +45,7 @@ class Recording:
         self.flop_count: FlopCount | None = None  # the contraction that the launches compute now
         self._kept: dict[int, Any] = {}
         self._marks: dict[Callable[[], object], Callable[[], object]] = {}
+        self.merges: bool = False  # True if ``merge`` follows: what it may merge is built there
         self.marked: int = 0  # times that ``mark`` was called
         self.recorded: dict[int, Any] = {}  # by number: what a backend knows of a launch that may become part of one
 
@@ -77,8 +78,9 @@ class Recording:
         """The functions that put another buffer in the place of ``buffer`` in all launches; None if that cannot be."""
         return None
 
-    def join(self, first: int) -> None:
-        """Makes neighbours from ``first`` on that do not depend on each other one launch, where that is possible."""
+    def merge(self) -> None:
+        """Makes several launches one, where that is possible and results have the same bits; ends ``merges``."""
+        self.merges = False
 
     def replay(self) -> None:
         """Run all launches in order."""

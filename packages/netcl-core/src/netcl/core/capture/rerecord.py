@@ -46,7 +46,7 @@ def rerecord(
 ) -> dict[int, Tensor]:
     """Runs ``steps`` on ``engine``, which records; the tensors of ``live`` and ``outside`` numbers.
 
-    Steps of one list are independent, so that a backend can merge their launches (horizontal fusion).
+    Steps of one list are independent.
     """
     storages = _Storages(engine, outside)
     last: dict[int, int] = {}
@@ -55,15 +55,14 @@ def rerecord(
             last.update(dict.fromkeys(step.reads | step.writes, at))
     staying = {*live, *outside}
     recording = engine.recording
+    recording.merges = True
     for at, together in enumerate(steps):
-        first = len(recording)
         for step in _each(engine, together, storages):
             _run(engine, step, storages)
-        if _is_program(together[0]):
-            recording.join(first)
         for number in {number for step in together for number in step.reads | step.writes}:
             if last[number] == at and number not in staying:
                 storages.known.pop(number, None)
+    recording.merge()
     return storages.known
 
 
@@ -118,10 +117,6 @@ def _run(engine: Any, step: PlannedCall, storages: _Storages) -> None:
         refs = [ref for ref, _ in step.results]
     for ref, tensor in zip(refs, tensors_in(made)):
         storages.known.setdefault(ref.number, tensor)
-
-
-def _is_program(step: PlannedCall) -> bool:
-    return step.call is None or step.call.method == "run"
 
 
 __all__ = ["rerecord"]

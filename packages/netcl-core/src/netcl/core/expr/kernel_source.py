@@ -41,8 +41,8 @@ class KernelSource:
     ``workgroup_size`` is the number of work-items of a group that the text was written for, None for any.
 
     A kernel that horizontal fusion may merge declares the number of its work-item by the statement ``item``, after the
-    statements ``head`` and before ``body``. No other statement depends on the work-item, and the preamble has no
-    functions. In other kernels ``item`` and ``head`` are empty.
+    statements ``head`` and before ``body``. No other statement depends on the work-item. In other kernels ``item`` and
+    ``head`` are empty.
     """
 
     name: str

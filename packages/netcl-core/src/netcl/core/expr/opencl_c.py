@@ -306,10 +306,10 @@ class _Writer(LoopWriter):
         return found + [Argument(Role.SCALAR, compute_type(one.dtype), scalar_name(one)) for one in scalars]
 
     def joins(self) -> bool:
-        """True if horizontal fusion may merge the kernel: work-items share nothing, the preamble has no functions."""
+        """True if horizontal fusion may merge the kernel: its work-items share nothing."""
         layout = self.layout
         alone = layout.cpu and layout.group == 1 and layout.item == Layout.item
-        return alone and not layout.streams and all(out.dtype != "bfloat16" for out in self.outputs)
+        return alone and not layout.streams
 
     def numbers(self) -> list[str]:
         """The names of sizes and counts, in the order of the kernel's parameters."""

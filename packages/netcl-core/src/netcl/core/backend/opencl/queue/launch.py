@@ -42,6 +42,8 @@ from netcl.core import late_launches
 from netcl.core.backend.opencl.builds.deferred_launches import DeferredLaunches
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.event_free import without_event
+from netcl.core.backend.opencl.queue.launch_groups import Recorded
+from netcl.core.backend.opencl.queue.memory_accesses import accesses
 from netcl.core.backend.opencl.queue.program_cache import ProgramCache, default_cache
 from netcl.core.backend.opencl.queue.replay import KernelRecording
 from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
@@ -111,6 +113,7 @@ class Launcher:
             kernel = self._new_kernel(source, kernel_name, args, options)
             enqueue = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size)
             recording.append(enqueue, args, launch_record(kernel_name, args))
+            recording.recorded[len(recording) - 1] = Recorded(accesses(source, kernel_name, args))
             if self.flushes:
                 recording.append(self.queue.flush)
             return
@@ -388,14 +391,20 @@ class PreparedLaunch:
         return kernel
 
     def _record(self, recording: Recording, buffers: Sequence[Any]) -> None:
-        kernel = self.new_kernel()
-        self._launcher._set(kernel, zip(self._positions, buffers))
-        enqueue = partial(cl.enqueue_nd_range_kernel, self._launcher.queue, kernel, self.global_size, self.local_size)
         args = list(self.args)
         for position, buffer in zip(self._positions, buffers):
             args[position] = buffer
+        given = [getattr(buffer, "buffer", buffer) for buffer in buffers]
+        recorded = Recorded(accesses(self.source, self.name, args), self, given)
+        enqueue: Callable[[], Any]
+        if recording.merges and recorded.kernel is not None and not self._launcher.flushes:
+            enqueue = partial(self, *buffers)  # if it becomes part of another launch, nothing has to be built
+        else:
+            kernel, queue = self.new_kernel(), self._launcher.queue
+            self._launcher._set(kernel, zip(self._positions, buffers))
+            enqueue = partial(cl.enqueue_nd_range_kernel, queue, kernel, self.global_size, self.local_size)
         recording.append(enqueue, args, launch_record(self.name, buffers))
-        recording.recorded[len(recording) - 1] = self, [getattr(buffer, "buffer", buffer) for buffer in buffers]
+        recording.recorded[len(recording) - 1] = recorded
         if self._launcher.flushes:
             recording.append(self._launcher.queue.flush)
 

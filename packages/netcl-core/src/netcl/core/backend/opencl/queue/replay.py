@@ -9,7 +9,8 @@ from typing import Any
 from netcl.core import config
 from netcl.core.backend.opencl.queue.command_buffer import are_used, buffered, is_kernel
 from netcl.core.backend.opencl.queue.event_free import without_event
-from netcl.core.backend.opencl.queue.horizontal_fusion import independent, joined
+from netcl.core.backend.opencl.queue.horizontal_fusion import joined, most_arguments
+from netcl.core.backend.opencl.queue.launch_groups import grouped
 from netcl.core.backend.profiler_sink import LaunchRecord
 from netcl.core.backend.recording import Recording
 from netcl.core.device.health import LaunchLog
@@ -63,32 +64,35 @@ class KernelRecording(Recording):
         self._launched.append(self._names)
         super().replay()
 
-    def join(self, first: int) -> None:
-        """Makes neighbours from ``first`` on that do not depend on each other one launch, where that is possible."""
-        kept = [(self._launches[n], self._records[n], self.recorded.pop(n, None)) for n in range(first, len(self))]
-        groups = {group[0][0]: group for group in independent([(n, one) for n, (_, _, one) in enumerate(kept)])}
-        del self._launches[first:], self._records[first:]
-        number = 0
-        while number < len(kept):
-            group = groups.get(number, [])
-            if group and self._record_joined([launch for _, launch in group]):
-                number += len(group)
+    def merge(self) -> None:
+        """Makes small launches one that do not depend on each other, or that one work-item can run in order."""
+        super().merge()
+        if self.owner.flushes:  # after each launch
+            return
+        kept = list(zip(self._launches, self._records))
+        recorded = [self.recorded.get(number) for number in range(len(kept))]
+        groups = grouped(recorded, most_arguments(self.owner.device))
+        self._launches.clear()
+        self._records.clear()
+        self.recorded.clear()
+        for group in groups:
+            launches: list[Any] = [recorded[number] for number in group]
+            if len(group) > 1 and self._record_joined(launches):
                 continue
-            launch, record, _ = kept[number]
-            self._launches.append(launch)
-            self._records.append(record)
-            number += 1
+            for number, launch in zip(group, launches):
+                if launch is not None and launch.kernel is not None:  # not built yet
+                    launch.prepared(*launch.buffers)
+                else:
+                    self._launches.append(kept[number][0])
+                    self._records.append(None)
+                self._records[-1] = kept[number][1]
 
     def _record_joined(self, launches: Sequence[Any]) -> bool:
-        made = joined(self.owner, launches)
-        if made is None:
-            return False
-        whole, buffers = made
+        whole, buffers = joined(self.owner, launches)
         try:
-            whole.take()
-        except KernelBuildError:  # each alone has been built
+            whole(*buffers)
+        except KernelBuildError:  # each alone may be built
             return False
-        whole(*buffers)
         return True
 
     def _run(self) -> None:

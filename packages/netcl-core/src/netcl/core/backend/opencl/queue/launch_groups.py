@@ -1,0 +1,167 @@
+"""Groups of recorded launches that become one: launches that do not depend on each other, and chains of launches of a
+single work-item, which it runs one after the other.
+
+Launches keep the order of their dependences. A small launch is moved to an earlier group, or a group to a later one, if
+no launch between the two accesses the same memory, unless both only read it; others are merged with neighbours alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+from netcl.core.backend.opencl.queue.memory_accesses import Accesses
+from netcl.core.expr.kernel_source import KernelSource, Role
+
+__all__ = ["Group", "Prepared", "Recorded", "argument_keys", "grouped"]
+
+_SMALL = 1 << 20  # bytes of the buffers of a launch that costs little more than its start
+_MOST_TEXTS = 8  # different kernels of a group: a driver compiles the merged kernel as long as all of them
+_DISTANCE = 64  # groups across which a launch is moved
+
+
+class Prepared(Protocol):
+    """The attributes of a PreparedLaunch that are read here."""
+
+    kernel: KernelSource | None
+    args: tuple[Any, ...]
+    options: str
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+
+
+class Recorded(NamedTuple):
+    """A launch of a recording: what it accesses, and of a generated kernel the prepared launch and its buffers."""
+
+    accesses: Accesses
+    prepared: Prepared | None = None
+    buffers: Sequence[Any] = ()
+
+    @property
+    def kernel(self) -> KernelSource | None:
+        """The kernel, if it may be merged: work-items are single, and their number is declared separately."""
+        prepared = self.prepared
+        if prepared is None or prepared.kernel is None or not prepared.kernel.item:
+            return None
+        single = prepared.local_size == (1,) and len(prepared.global_size) == 1
+        return prepared.kernel if single else None
+
+
+def argument_keys(launch: Recorded) -> list[tuple[str, bool, Any]]:
+    """A key of each argument of a launch: its type, True for a number, and the number or the buffer."""
+    kernel, prepared = launch.kernel, launch.prepared
+    assert kernel is not None
+    assert prepared is not None
+    buffers = iter(launch.buffers)
+    return [
+        (one.type, one.role is Role.SCALAR, value.tobytes() if one.role is Role.SCALAR else next(buffers).int_ptr)
+        for one, value in zip(kernel.arguments, prepared.args)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Launches by number that run at the same place. Those of ``apart`` depend on no other one of the group; those of
+    ``chain`` have one work-item each and run in order.
+    """
+
+    apart: tuple[int, ...]
+    chain: tuple[int, ...]
+    kernels: frozenset[KernelSource]  # none: its launch cannot be merged
+    options: str
+    small: bool
+    arguments: frozenset[Any]
+    of_apart: Accesses
+    of_chain: Accesses
+
+    @cached_property
+    def accesses(self) -> Accesses:
+        return self.of_apart | self.of_chain
+
+    def before(self, other: Group, most_arguments: int) -> Group | None:
+        """This group with another one after it, None if they cannot be one."""
+        kernels, arguments = self.kernels | other.kernels, self.arguments | other.arguments
+        if not self.kernels or not other.kernels or self.options != other.options:
+            return None
+        if len(arguments) > most_arguments or len(kernels) > (_MOST_TEXTS if self.small and other.small else 1):
+            return None
+        if self.of_apart.conflict(other.accesses) or self.of_chain.conflict(other.of_apart):
+            return None
+        return Group(
+            self.apart + other.apart,
+            self.chain + other.chain,
+            kernels,
+            self.options,
+            self.small and other.small,
+            arguments,
+            self.of_apart | other.of_apart,
+            self.of_chain | other.of_chain,
+        )
+
+
+def grouped(launches: Sequence[Recorded | None], most_arguments: int) -> list[tuple[int, ...]]:
+    """The launches in groups, in the order in which they run; None: one of which nothing is known, which no other one
+    passes. Merged launches have at most ``most_arguments`` together.
+    """
+    found: list[tuple[int, ...]] = []
+    groups: list[Group] = []
+    for number, launch in enumerate(launches):
+        if launch is not None:
+            _place(groups, _alone(number, launch), most_arguments)
+            continue
+        found += _numbers(_moved_on(groups, most_arguments))
+        found.append((number,))
+        groups = []
+    return found + _numbers(_moved_on(groups, most_arguments))
+
+
+def _numbers(groups: Iterable[Group]) -> list[tuple[int, ...]]:
+    return [group.chain + group.apart for group in groups]
+
+
+def _alone(number: int, launch: Recorded) -> Group:
+    kernel, prepared = launch.kernel, launch.prepared
+    if kernel is None or prepared is None:
+        return Group((number,), (), frozenset(), "", False, frozenset(), launch.accesses, Accesses())
+    single = prepared.global_size == (1,)
+    small = sum(buffer.size for buffer in launch.buffers) <= _SMALL
+    arguments = frozenset(argument_keys(launch))
+    accesses = (Accesses(), launch.accesses) if single else (launch.accesses, Accesses())
+    numbers: tuple[tuple[int, ...], tuple[int, ...]] = ((), (number,)) if single else ((number,), ())
+    return Group(*numbers, frozenset((kernel,)), prepared.options, small, arguments, *accesses)
+
+
+def _place(groups: list[Group], one: Group, most_arguments: int) -> None:
+    """Adds a launch: to the nearest group that takes it, a single work-item rather to one with a chain."""
+    chosen: tuple[int, Group] | None = None
+    for at in range(len(groups) - 1, max(-1, len(groups) - 1 - (_DISTANCE if one.small else 1)), -1):
+        merged = groups[at].before(one, most_arguments)
+        if merged is not None and (chosen is None or groups[at].chain):
+            chosen = at, merged
+        if groups[at].accesses.conflict(one.accesses) or (chosen is not None and groups[chosen[0]].chain):
+            break
+    if chosen is None:
+        groups.append(one)
+    else:
+        groups[chosen[0]] = chosen[1]
+
+
+def _moved_on(groups: list[Group], most_arguments: int) -> list[Group]:
+    """The groups, of which some are merged into later ones."""
+    found = list(groups)
+    at = 0
+    while at < len(found):
+        one = found[at]
+        for later in range(at + 1, min(len(found), at + 1 + (_DISTANCE if one.small else 1))):
+            merged = one.before(found[later], most_arguments)
+            if merged is not None:
+                found[later] = merged
+                del found[at]
+                at -= 1
+                break
+            if one.accesses.conflict(found[later].accesses):
+                break
+        at += 1
+    return found

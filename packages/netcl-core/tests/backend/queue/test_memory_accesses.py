@@ -1,0 +1,64 @@
+"""What launches read and write: roles from the text of a kernel, and memory that buffers share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from netcl.core import DeviceHandle
+from netcl.core.backend.opencl.queue.memory_accesses import Accesses, Span, accesses
+
+cl = pytest.importorskip("pyopencl")
+
+_TEXT = """
+// __kernel void f(__global float* restrict x, __global float* out) {}
+__kernel __attribute__((vec_type_hint(float8))) void f(__global const float* restrict x, __global float* restrict out,
+    const settings given, const ulong count) { out[0] = x[0]; }
+__kernel void other(__global float* x MORE) { x[0] = 0; }
+#ifdef A
+__kernel void two(__global const float* x, __global float* out) { }
+#else
+__kernel void two(__global float* x, __global float* out) { }
+#endif
+"""
+
+
+@pytest.fixture
+def buffers(handle: DeviceHandle) -> list[cl.Buffer]:
+    if handle.backend != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no buffers")
+    return [cl.Buffer(handle.context, cl.mem_flags.READ_WRITE, 256) for _ in range(2)]
+
+
+def test_pointers_to_const_are_read(buffers: list[cl.Buffer]) -> None:
+    x, out = buffers
+    found = accesses(_TEXT, "f", [x, out, np.int64(1), np.uint64(2)])
+    assert found == Accesses(frozenset((Span(x.int_ptr, 0, 256),)), frozenset((Span(out.int_ptr, 0, 256),)))
+
+
+@pytest.mark.parametrize("name", ["other", "two", "absent"])
+def test_a_kernel_that_its_text_does_not_tell_writes_all(buffers: list[cl.Buffer], name: str) -> None:
+    found = accesses(_TEXT, name, buffers)
+    assert found == Accesses(frozenset(), frozenset(Span(one.int_ptr, 0, 256) for one in buffers))
+
+
+def test_buffers_that_share_memory_conflict(handle: DeviceHandle, buffers: list[cl.Buffer]) -> None:
+    whole, other = buffers
+    align = handle.queue.device.mem_base_addr_align // 8
+    whole = cl.Buffer(handle.context, cl.mem_flags.READ_WRITE, 2 * align)
+    parts = [whole.get_sub_region(at * align, align) for at in range(2)]
+    memory = np.zeros(512, np.uint8)
+    shared = [
+        cl.Buffer(handle.context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=memory[a:b])
+        for a, b in ((0, 256), (128, 512), (256, 512))
+    ]
+
+    def conflict(a: cl.Buffer, b: cl.Buffer) -> bool:
+        first, second = (accesses(_TEXT, "f", [other, one, np.int64(1), np.uint64(2)]) for one in (a, b))
+        return first.conflict(second)
+
+    assert conflict(whole, parts[0])
+    assert not conflict(*parts)
+    assert conflict(shared[0], shared[1])
+    assert not conflict(shared[0], shared[2])
+    assert not conflict(whole, shared[0])
