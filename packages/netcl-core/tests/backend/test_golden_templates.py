@@ -260,6 +260,12 @@ def _moves() -> Instances:
             for starts in (False, True):
                 name = f"compaction/runs_{dtype}_{group}{'_starts' * starts}"
                 yield name, partial(compaction._program, "compaction_runs", dtype, group, starts)
+    for warp in WARP_TEMPLATES:
+        yield f"compaction_sweep/true_{warp}", partial(compaction._sweep_program, "compaction_true", "bool", warp)
+        for dtype in ALL:
+            for starts in (False, True):
+                name = f"compaction_sweep/runs_{dtype}_{warp}{'_starts' * starts}"
+                yield name, partial(compaction._sweep_program, "compaction_runs", dtype, warp, starts)
 
 
 def _rows() -> Instances:
@@ -273,9 +279,9 @@ def _rows() -> Instances:
             if kind != "linear":
                 build = partial(scan_program, kind, dtype, "scan_rows", GROUP=64, STRETCH=16)
                 yield f"scan_rows/{kind}_{dtype}", build
-                sizes = {"GROUP": 256, "STRETCH": 16, "FAN": 64, "REVERSE": int(kind == "prod")}
+                sizes = {"GROUP": 128, "STRETCH": 32, "FAN": 64, "REVERSE": int(kind == "prod")}
                 for warp, template in WARP_TEMPLATES.items():
-                    build = partial(scan_program, kind, dtype, template, "scan_sweep", **sizes)
+                    build = partial(scan_program, kind, dtype, template, "look_back", "scan_sweep", **sizes)
                     yield f"scan_sweep/{kind}_{dtype}_{warp}", build
         if itemsize(dtype) < 8:
             yield f"sort_rows/{dtype}", partial(sort._row_program, dtype, 512)
@@ -285,9 +291,14 @@ def _rows() -> Instances:
                 yield name, partial(sort._block_program, dtype, 256, first, final, alone)
                 for warp in WARP_TEMPLATES:
                     name = f"sort_sweep/{dtype}_{int(first)}{int(final)}{'_values' * alone}_{warp}"
-                    yield name, partial(sweep_sort._program, dtype, "sort_sweep", warp, first, final, alone)
+                    yield (
+                        name,
+                        partial(
+                            sweep_sort._program, dtype, "sort_sweep", 32 if alone else 16, warp, first, final, alone
+                        ),
+                    )
         for alone in (False, True):
-            build = partial(sweep_sort._program, dtype, "sort_sweep_counts", alone=alone)
+            build = partial(sweep_sort._program, dtype, "sort_sweep_counts", 16, alone=alone)
             yield f"sort_sweep_counts/{dtype}{'_values' * alone}", build
         for name in ("cpu", "gpu"):
             for program in ("sort", "search"):

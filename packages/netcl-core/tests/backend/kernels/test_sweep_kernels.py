@@ -26,9 +26,10 @@ def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     from netcl.core.backend.opencl.kernels.scans import scan
+    from netcl.core.backend.opencl.kernels.selections import compaction
     from netcl.core.backend.opencl.kernels.sorts import sort
 
-    for module in (sort, scan):
+    for module in (sort, scan, compaction):
         monkeypatch.setattr(module, "warp_of", lambda profile: "twin")
     with masked(engine.handle, is_cpu=False, local_mem_size=48 * 1024, compute_units=64) as handle, device(handle):
         yield engine_for(handle)
@@ -38,6 +39,11 @@ def launches(engine: Any) -> Any:
     log = launch_log(engine.queue)
     log.clear()
     return log
+
+
+def planned(engine: Any) -> set[str]:
+    """The kernels that the engine's plans are named after."""
+    return {key[0] for key in engine.plans if isinstance(key[0], str)}
 
 
 @pytest.mark.parametrize(("rows", "extent"), [(1, 40_001), (3, 16_384)])
@@ -91,11 +97,12 @@ def test_long_rows_are_scanned(
 ) -> None:
     """Both ways; the second sizes have more whole FANs of tiles than a FAN has tiles."""
     from netcl.core.backend.opencl.kernels.scans import sweep_scan
+    from netcl.core.backend.opencl.kernels.warps import look_back
 
     if kind == "logsumexp" and dtype[0] == "i":
         pytest.skip("needs floats: integers have no logarithms")
-    for name, value in (("_STRETCH", stretch), ("_FAN", fan)):
-        monkeypatch.setattr(sweep_scan, name, value)
+    monkeypatch.setattr(sweep_scan, "_STRETCHES", (stretch,))
+    monkeypatch.setattr(look_back, "FAN", fan)
     sweep_scan.sweep_scan.cache_clear()
     rng = np.random.default_rng(0)
     x = rng.standard_normal((rows, extent)) if dtype[0] != "i" else rng.integers(-100, 100, (rows, extent))
@@ -154,19 +161,24 @@ def test_sweeps_need_a_group_and_local_memory() -> None:
     from netcl.core.backend.opencl.kernels.scans.sweep_scan import SweepScan, sweep_scan
     from netcl.core.backend.opencl.kernels.sorts.sweep_sort import SweepSort, sweep_sort
 
-    for rows, extent, size, seen, expected in (
-        (1, 1 << 20, 4, GPU, ("twin", 1, 1 << 20, 256, 64, 4 * 4096)),
-        (3, 40_000, 8, GPU, ("twin", 3, 40_000, 14, 14, 3072)),
-        (1, 1 << 30, 4, GPU, None), (1, 16_383, 4, GPU, None), (1, 1 << 20, 4, GPU._replace(group=128), None),
-        (1, 1 << 20, 4, GPU._replace(local_memory=32 * 1024), None),
+    for rows, extent, size, seen, alone, expected in (
+        (1, 1 << 20, 4, GPU, False, ("twin", 1, 1 << 20, 16, 256, 64, 4 * 4096)),
+        (1, 1 << 20, 4, GPU, True, ("twin", 1, 1 << 20, 32, 128, 64, 2 * 8192)),
+        (3, 40_000, 8, GPU, True, ("twin", 3, 40_000, 12, 14, 14, 3072)),
+        (1, 1 << 30, 4, GPU, False, None), (1, 16_383, 4, GPU, False, None),
+        (1, 1 << 20, 4, GPU._replace(group=128), True, None),
+        (1, 1 << 20, 4, GPU._replace(local_memory=32 * 1024), False, None),
     ):  # fmt: skip
-        assert sweep_sort(rows, extent, size, seen, "twin") == (expected and SweepSort(*expected)), (rows, extent)
-    for kind, dtype, seen, tiles in (
-        ("sum", "float32", GPU, 25), ("max", "float32", GPU, 25), ("sum", "float64", GPU, 25),
-        ("max", "float64", GPU, None), ("sum", "float32", GPU._replace(local_memory=16 * 1024), None),
-        ("sum", "float32", GPU._replace(group=128), None),
+        assert sweep_sort(rows, extent, size, seen, "twin", alone) == (expected and SweepSort(*expected)), (
+            rows,
+            extent,
+        )
+    for kind, dtype, seen, stretch, tiles in (
+        ("sum", "float32", GPU, 32, 25), ("max", "float32", GPU, 32, 25), ("sum", "float64", GPU, 32, 25),
+        ("max", "float64", GPU, 16, 49), ("sum", "float32", GPU._replace(local_memory=16 * 1024), 16, 49),
+        ("sum", "float32", GPU._replace(local_memory=8 * 1024), 0, 0), ("sum", "float32", GPU._replace(group=64), 0, 0),
     ):  # fmt: skip
-        expected = tiles and SweepScan("twin", 2, 100_000, tiles)
+        expected = SweepScan("twin", 2, 100_000, stretch, tiles) if tiles else None
         assert sweep_scan(kind, dtype, 2, 100_000, seen, "twin") == expected, (kind, dtype)
 
 
@@ -176,6 +188,50 @@ def test_unique_elements(gpu: Any) -> None:
     expected, often = np.unique(x, return_counts=True)
     assert np.array_equal(values.numpy(), expected)
     assert np.array_equal(counts.numpy(), often)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize(("size", "fan"), [(40_001, 64), (300_000, 4)])
+def test_true_elements_are_listed(gpu: Any, share: float, size: int, fan: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second size has more whole FANs of tiles than a FAN has tiles."""
+    from netcl.core.backend.opencl.kernels.selections import compaction
+    from netcl.core.backend.opencl.kernels.warps import look_back
+
+    monkeypatch.setattr(look_back, "FAN", fan)
+    compaction._sweep_program.cache_clear()
+    for seed in range(2):  # the second one by the plan of the first one
+        mask = np.random.default_rng(seed).random(size) < share
+        found = gpu.nonzero(gpu.tensor(mask, "bool"))
+        assert np.array_equal(found.numpy(), np.flatnonzero(mask))
+        if share < 0.25:  # in memory of its own
+            assert found.buffer.size < 8 * size
+    assert "list_sweep" in planned(gpu)
+    compaction._sweep_program.cache_clear()
+
+
+def test_the_first_of_equal_floats_are_listed(gpu: Any) -> None:
+    """Every NaN is distinct, and zeros of both signs are equal."""
+    x = np.random.default_rng(5).standard_normal(60_000).astype(np.float32).round(2)
+    x[:4], x[-5:] = [np.nan, 0.0, -0.0, np.inf], np.nan
+    values, inverse, counts = ops.unique(gpu.tensor(x, "float32"), return_inverse=True, return_counts=True)
+    assert "list_sweep" in planned(gpu)
+    expected, back, often = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
+    assert np.array_equal(values.numpy(), expected, equal_nan=True)
+    assert np.array_equal(counts.numpy(), often)
+    assert np.array_equal(inverse.numpy()[~np.isnan(x)], back[~np.isnan(x)])
+
+
+def test_the_number_of_a_launch_begins_again(gpu: Any) -> None:
+    """States with the number of an earlier launch are no states of this one, after 2^32 launches either."""
+    x = np.random.default_rng(6).integers(-9, 9, 50_000)
+    given, words = gpu.tensor(x, "int64"), gpu.signals(1)
+    number = words.numpy()
+    number[0] = -2
+    number[4:] = 1  # flags of the first launch
+    gpu.write(words, number)
+    for expected in (0, 1, 2):
+        assert np.array_equal(gpu.scan("sum", given, axis=0).numpy(), np.cumsum(x))
+        assert words.numpy()[:3].tolist() == [expected, 0, 0]
 
 
 def test_replays_have_the_bits_of_eager_calls(gpu: Any) -> None:

@@ -1,8 +1,8 @@
 // scan_sweep/sum_float32_nvidia
 #pragma OPENCL FP_CONTRACT OFF
 #define DTYPE_FLOAT32 1
-#define GROUP 256
-#define STRETCH 16
+#define GROUP 128
+#define STRETCH 32
 #define FAN 64
 #define REVERSE 0
 #define LOOPS __attribute__((vec_type_hint(float16)))
@@ -43,6 +43,14 @@ typedef struct {
 #define WARP_MEMORY
 #define WARP_SYNC asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
 
+// The number of a work-group in the order in which they begin, which is that of their ids.
+#define TAKE_TICKET(ticket, counter) const uint ticket = get_group_id(0);
+
+// Bits of the lanes whose `flag` is not zero.
+#define BALLOT(lanes, flag) \
+    uint lanes; \
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(lanes) : "r"((uint)(flag)));
+
 // Bits of the lanes whose `digit` of eight bits is the same.
 #define SHARE_BIT(peers, digit, bit) \
     asm volatile("{ .reg .pred p; .reg .b32 m; and.b32 m, %1, " #bit "; setp.ne.u32 p, m, 0; vote.sync.ballot.b32 m, p, 0xffffffff; " \
@@ -60,47 +68,61 @@ static inline uint published(__global const uint* place) {
     return word;
 }
 
-// A word with a flag, two words of memory that are zero before: one access moves both.
-#define PUBLISH_FLAGGED(place, word) \
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(place), "l"((ulong)(word) << 32 | 1) : "memory")
-#define AWAIT_FLAGGED(place, word) { \
-        ulong flagged; \
-        do asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(flagged) : "l"(place) : "memory"); \
-        while (!flagged); \
-        word = flagged >> 32; \
+// Words with a flag, two words of memory each, of which one access moves both.
+#define PUBLISH_FLAGGED(place, word, flag) \
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(place), "l"((ulong)(word) << 32 | (flag)) : "memory")
+#define AWAIT_FLAGGED(places, read, count, flag) { \
+        bool missing; \
+        do { \
+            missing = false; \
+            for (uint w = 0; w < (count); w++) { \
+                ulong flagged; \
+                asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(flagged) : "l"((places) + 2 * w) : "memory"); \
+                missing |= (uint)flagged != (flag); \
+                (read)[w] = flagged >> 32; \
+            } \
+        } while (missing); \
     }
-// The scan of long rows in one pass over the data, for warps (kernels/warps). Work-groups take the tiles of a row in order, by tickets,
-// and publish the states of their tiles; the last tile of FAN publishes the state of all FAN. The state before a tile is combined of
-// those of whole FANs and of the tiles after them, in a fixed order, so that the bits of a result do not depend on how fast tiles are.
+// The state before a tile in one pass over the data (decoupled look-back: Merrill and Garland, Single-pass parallel prefix scan with
+// decoupled look-back, 2016). Work-groups take the tiles of a row in the order in which they begin, and publish the states of their
+// tiles; the last tile of FAN publishes the state of all FAN. The state before a tile is combined of those of whole FANs and of the
+// tiles after them, in a fixed order, so that the bits of a result do not depend on how fast tiles are.
 //
-// `work` has a counter of tickets, then for each tile and each FAN the words of a state, each with a flag (decoupled look-back: Merrill
-// and Garland, Single-pass parallel prefix scan with decoupled look-back, 2016).
+// `signals` are words that the engine keeps: the number of the last launch, how many work-groups of this one have ended, a counter of
+// tickets and an unused word, then for each tile and each FAN the words of a state. A state that is published has the number of the
+// launch as its flag, so what earlier launches have left need not be cleared. The text before this defines `state`, GROUP, FAN
+// and BEHIND(before, s), which puts the state `before` before the state `s`.
 
-#define ALL (GROUP * STRETCH)
-#define STAGE(i) ((i) + (i) / STRETCH)
 #define WORDS (sizeof(state) / 4)
-#define BEHIND(before, s) { \
-        state both = before; \
-        APPEND(both.first, both.second, s.first, s.second) \
-        s = both; \
-    }
-#define PLACE(i) (size_t)(origin + (REVERSE ? -(long)(i) : (long)(i)))
-#define STATE_AT(index) (work + 2 + (index) * 2 * WORDS)
-#define PUBLISH_STATE(index, s) { \
-        state_words published_state; \
-        published_state.whole = s; \
-        for (uint w = 0; w < WORDS; w++) PUBLISH_FLAGGED(STATE_AT(index) + 2 * w, published_state.words[w]); \
-    }
-#define TAKE_STATE(index, s) { \
-        state_words taken_state; \
-        for (uint w = 0; w < WORDS; w++) AWAIT_FLAGGED(STATE_AT(index) + 2 * w, taken_state.words[w]) \
-        s = taken_state.whole; \
+#define STATE_AT(index) (signals + 4 + (index) * 2 * WORDS)
+#define SIGNALS __global uint* signals, const uint signal_words
+#define BEGIN_SIGNALS(ticket) \
+    TAKE_TICKET(ticket, signals + 2) \
+    const uint launch = published(signals) + 1;
+// Of the last work-group to end. A flag returns after 2^32 launches only, and no word has it then.
+#define END_SIGNALS \
+    if (get_local_id(0) == 0 && atomic_inc(signals + 1) == get_num_groups(0) - 1) { \
+        signals[1] = 0, signals[2] = 0; \
+        if (launch == ~0u) \
+            for (uint w = 4; w < signal_words; w++) signals[w] = 0; \
+        signals[0] = launch == ~0u ? 0 : launch; \
     }
 
 typedef union {
     state whole;
     uint words[WORDS];
 } state_words;
+
+#define PUBLISH_STATE(index, s) { \
+        state_words published_state; \
+        published_state.whole = s; \
+        for (uint w = 0; w < WORDS; w++) PUBLISH_FLAGGED(STATE_AT(index) + 2 * w, published_state.words[w], launch); \
+    }
+#define TAKE_STATE(index, s) { \
+        state_words taken_state; \
+        AWAIT_FLAGGED(STATE_AT(index), taken_state.words, WORDS, launch) \
+        s = taken_state.whole; \
+    }
 
 // Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
 // end it does not know to be the same for all work-items.
@@ -114,16 +136,66 @@ typedef union {
         barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
+// Defines `carry`, the state before `tile` of the `tiles` tiles of each row, unless it is the first one. `total` is the state of the
+// tile, which is published; both are in local memory, as `states` for GROUP of them. All work-items come here after a barrier.
+#define LOOK_BACK(rows, row, tiles, tile, total, states, carry) \
+    const size_t before_row = (size_t)(row) * (tiles), fans = ((tiles) + FAN - 1) / FAN, first_fan = (size_t)(rows) * (tiles) + (row) * fans; \
+    const uint fan = (tile) / FAN, of_fan = (tile) % FAN; \
+    state carry; \
+    if (of_fan) { \
+        if (item < of_fan) TAKE_STATE(before_row + (tile) - of_fan + item, states[item]) \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        COMBINE(of_fan, FAN) \
+        carry = states[0]; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+    } \
+    if (of_fan == FAN - 1 && item == 0) { \
+        state whole = total; \
+        BEHIND(carry, whole) \
+        PUBLISH_STATE(first_fan + fan, whole) \
+    } \
+    if (fan) { \
+        const uint share = (fan + GROUP - 1) / GROUP, n = (fan + share - 1) / share; \
+        if (item < n) { \
+            state of_share; \
+            TAKE_STATE(first_fan + item * share, of_share) \
+            for (uint i = item * share + 1; i < min(fan, (item + 1) * share); i++) { \
+                state behind; \
+                TAKE_STATE(first_fan + i, behind) \
+                BEHIND(of_share, behind) \
+                of_share = behind; \
+            } \
+            states[item] = of_share; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        COMBINE(n, GROUP) \
+        state all_fans = states[0]; \
+        if (of_fan) { \
+            BEHIND(all_fans, carry) \
+        } else { \
+            carry = all_fans; \
+        } \
+    }
+// The scan of long rows in one pass over the data, for warps (kernels/warps): a work-group scans a tile, and combines its states with the
+// state before the tile (look_back.cl).
+
+#define ALL (GROUP * STRETCH)
+#define STAGE(i) ((i) + (i) / STRETCH)
+#define BEHIND(before, s) { \
+        state both = before; \
+        APPEND(both.first, both.second, s.first, s.second) \
+        s = both; \
+    }
+#define PLACE(i) (size_t)(origin + (REVERSE ? -(long)(i) : (long)(i)))
+
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void row_sweep(OPERANDS, __global uint* work, __global STORAGE* restrict out,
+void row_sweep(OPERANDS, SIGNALS, __global STORAGE* restrict out,
                const walk g) {
     __local REAL shared[GROUP * (STRETCH + 1)];
     __local state states[2 * GROUP], total;
-    __local uint taken;
     const uint item = get_local_id(0), first = item * STRETCH;
-    if (item == 0) taken = atomic_inc(work);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const uint ticket = taken, row = ticket / (uint)g.chunks, tile = ticket - row * (uint)g.chunks;
+    BEGIN_SIGNALS(ticket)
+    const uint row = ticket / (uint)g.chunks, tile = ticket - row * (uint)g.chunks;
     const long begin = (long)tile * ALL, origin = row * g.extent + (REVERSE ? g.extent - 1 - begin : begin);
     const uint count = min((long)ALL, g.extent - begin);
     REAL own[STRETCH];
@@ -154,48 +226,13 @@ void row_sweep(OPERANDS, __global uint* work, __global STORAGE* restrict out,
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     // Behind the row's end are copies of its last element, in states that are not read.
-    const size_t tiles = (size_t)g.before * g.chunks, before = (size_t)row * g.chunks, fans = (g.chunks + FAN - 1) / FAN;
-    const uint fan = tile / FAN, of_fan = tile % FAN;
     if (item == GROUP - 1) {
-        PUBLISH_STATE(before + tile, s)
+        PUBLISH_STATE(ticket, s)
         total = s;
     }
     state earlier = states[now + max(item, 1u) - 1];  // of the work-items before
     barrier(CLK_LOCAL_MEM_FENCE);
-    state carry;
-    if (of_fan) {
-        if (item < of_fan) TAKE_STATE(before + tile - of_fan + item, states[item])
-        barrier(CLK_LOCAL_MEM_FENCE);
-        COMBINE(of_fan, FAN)
-        carry = states[0];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (of_fan == FAN - 1 && item == 0) {
-        state whole = total;
-        BEHIND(carry, whole)
-        PUBLISH_STATE(tiles + row * fans + fan, whole)
-    }
-    if (fan) {
-        const uint share = (fan + GROUP - 1) / GROUP, n = (fan + share - 1) / share;
-        if (item < n) {
-            state of_share;
-            TAKE_STATE(tiles + row * fans + item * share, of_share)
-            for (uint i = item * share + 1; i < min(fan, (item + 1) * share); i++) {
-                state behind;
-                TAKE_STATE(tiles + row * fans + i, behind)
-                APPEND(of_share.first, of_share.second, behind.first, behind.second)
-            }
-            states[item] = of_share;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        COMBINE(n, GROUP)
-        state all = states[0];
-        if (of_fan) {
-            BEHIND(all, carry)
-        } else {
-            carry = all;
-        }
-    }
+    LOOK_BACK(g.before, row, g.chunks, tile, total, states, carry)
     a = own[0];
     b = SECOND_OF(0, begin + first);
     s = (state){a, b};
@@ -216,4 +253,5 @@ void row_sweep(OPERANDS, __global uint* work, __global STORAGE* restrict out,
             STORE(shared[STAGE(i)], out, PLACE(i));
         }
     }
+    END_SIGNALS
 }

@@ -74,6 +74,14 @@ typedef struct {
 #define WARP_MEMORY
 #define WARP_SYNC asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
 
+// The number of a work-group in the order in which they begin, which is that of their ids.
+#define TAKE_TICKET(ticket, counter) const uint ticket = get_group_id(0);
+
+// Bits of the lanes whose `flag` is not zero.
+#define BALLOT(lanes, flag) \
+    uint lanes; \
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(lanes) : "r"((uint)(flag)));
+
 // Bits of the lanes whose `digit` of eight bits is the same.
 #define SHARE_BIT(peers, digit, bit) \
     asm volatile("{ .reg .pred p; .reg .b32 m; and.b32 m, %1, " #bit "; setp.ne.u32 p, m, 0; vote.sync.ballot.b32 m, p, 0xffffffff; " \
@@ -91,18 +99,24 @@ static inline uint published(__global const uint* place) {
     return word;
 }
 
-// A word with a flag, two words of memory that are zero before: one access moves both.
-#define PUBLISH_FLAGGED(place, word) \
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(place), "l"((ulong)(word) << 32 | 1) : "memory")
-#define AWAIT_FLAGGED(place, word) { \
-        ulong flagged; \
-        do asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(flagged) : "l"(place) : "memory"); \
-        while (!flagged); \
-        word = flagged >> 32; \
+// Words with a flag, two words of memory each, of which one access moves both.
+#define PUBLISH_FLAGGED(place, word, flag) \
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(place), "l"((ulong)(word) << 32 | (flag)) : "memory")
+#define AWAIT_FLAGGED(places, read, count, flag) { \
+        bool missing; \
+        do { \
+            missing = false; \
+            for (uint w = 0; w < (count); w++) { \
+                ulong flagged; \
+                asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(flagged) : "l"((places) + 2 * w) : "memory"); \
+                missing |= (uint)flagged != (flag); \
+                (read)[w] = flagged >> 32; \
+            } \
+        } while (missing); \
     }
 // A pass of a stable radix sort of long rows by digits of eight bits, the least significant first, which reads and writes the data
-// once (Adinets and Merrill: Onesweep. 2022, arXiv 2206.01784). Work-groups take the tiles of GROUP * EACH elements in order, by
-// tickets. Each ranks its elements by their digit, publishes the counts of its digits, and sums what the tiles before it have
+// once (Adinets and Merrill: Onesweep. 2022, arXiv 2206.01784). Work-groups take the tiles of GROUP * EACH elements in the order in which they
+// begin. Each ranks its elements by their digit, publishes the counts of its digits, and sums what the tiles before it have
 // published, from the nearest back to one that knows the sum of all before (decoupled look-back: Merrill and Garland, 2016).
 //
 // A pass in which all elements of a row have the same digit leaves them where they are, except the first and the last pass: the first
@@ -138,15 +152,15 @@ void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __glob
                  __global key_word* two, PLACE_BUFFERS TARGET const sweep g) {
     __local key_word keys[ALL];
     PLACES(__local uint places[ALL];)
-    __local uint counters[WARPS * RADIX], base[RADIX], taken;
+    __local uint counters[WARPS * RADIX], base[RADIX];
     WARP_MEMORY
     const uint item = get_local_id(0);
     __local uint* own_counters = counters + item / WARP * RADIX;
     __local uint* sums = (__local uint*)keys;  // before there are any
-    if (item == 0) taken = atomic_inc(work + g.pass);
+    TAKE_TICKET(ticket, work + g.pass)
     for (uint w = 0; w < WARPS; w++) counters[w * RADIX + item] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    const uint ticket = taken, number = ticket / (uint)g.tiles, tile = ticket - number * (uint)g.tiles;
+    const uint number = ticket / (uint)g.tiles, tile = ticket - number * (uint)g.tiles;
     const long row = number * g.extent, head = (long)tile * ALL;
     __global const uint* counts = COUNTS_OF(number);
     words += (g.pass * g.rows * g.tiles + ticket) * RADIX + item;

@@ -60,6 +60,8 @@ Array = np.ndarray[Any, Any]
 
 __all__ = ["OpenCLBackend"]
 
+_SIGNALS = 1 << 15  # words at least
+
 
 class _HostMemory:
     """A mapped buffer as the base of an array: both the mapping and the allocation live as long as the array."""
@@ -119,6 +121,7 @@ class OpenCLBackend(ForwardedCalls):
         self._has_fp64 = profile_of(self.queue).has_fp64
         self._flag: BufferHandle | None = None
         self._flag_raised = False
+        self._signals: dict[int, Tensor] = {}
         self._rng_state: Tensor | None = None
         self._lock = threading.RLock()
         self.override_pools: dict[
@@ -379,6 +382,20 @@ class OpenCLBackend(ForwardedCalls):
                 state = self._rng_state = self.empty((2,), "int64", persistent=True)
                 self.fill(state, 0)
             return state
+
+    def signals(self, count: int) -> Tensor:
+        """At least ``count`` words, int32, by which work-groups of a launch tell each other their states. The engine
+        keeps them, and the kernels that use them (look_back.cl) leave them ready for the next launch.
+        """
+        size = max(_SIGNALS, 1 << (count - 1).bit_length())
+        with self._lock:
+            found = self._signals.get(size)
+            if found is None:
+                allocation = self.pool.allocate(4 * size)
+                self.transfer.upload(allocation.buffer, np.zeros(size, np.int32), private=True)
+                found = self._signals[size] = Tensor._wrap(self, (size,), "int32", allocation.buffer, None, allocation)
+                found.persistent = allocation.keep = True
+            return found
 
     # -- checks that report late ---------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ def repeated(
     """``compute(engine, *tensors)``, whose launches depend on nothing but ``key``: by their plan from the second call
     with that key on, unless ``planned`` is False, a recording is made, or interceptors are at work.
 
-    ``compute`` may ask its engine for ``empty``, ``launch``, ``copy``, ``run`` with out, and ``queue``.
+    ``compute`` may ask its engine for ``empty``, ``signals``, ``launch``, ``copy``, ``run`` with out, and ``queue``.
     """
     if not planned or engine.intercepting or open_here(engine) is not None:
         compute(engine, *tensors)
@@ -56,11 +56,11 @@ def repeated(
             engine.plans.clear()
         engine.plans[key] = noted.plan()
         return
-    steps, temporary = plan
+    steps, others = plan
     if steps is None:
         compute(engine, *tensors)
         return
-    known = [*tensors, *temporary]
+    known = [*tensors, *others]
     for run, numbers, made, ended in steps:
         for number, shape, dtype in made:
             known[number] = engine.empty(shape, dtype)
@@ -70,14 +70,16 @@ def repeated(
 
 
 class _Plan(NamedTuple):
-    """The launches of a call, None if they cannot be repeated, and a None for each temporary tensor."""
+    """The launches of a call, None if they cannot be repeated, and the tensors that were not given: None for each that
+    is made on the way, and the kept tensors of the engine.
+    """
 
     steps: tuple[_Step, ...] | None
-    temporary: tuple[None, ...]
+    others: tuple[TensorData | None, ...]
 
 
 class _Noted:
-    """An engine that notes what a call launches. It keeps no tensor alive."""
+    """An engine that notes what a call launches. It keeps no tensor alive that is made for the call."""
 
     def __init__(self, engine: Any, tensors: Sequence[TensorData]) -> None:
         self._engine = engine
@@ -94,6 +96,7 @@ class _Noted:
         self._refs: list[Any] = [ref(tensor) for tensor in self.given]
         self._number = {id(tensor): number for number, tensor in enumerate(self.given)}
         self._made: list[tuple[int, tuple[int, ...], str]] = []
+        self._kept: dict[int, TensorData] = {}
         self._steps: list[tuple[Callable[..., None], tuple[int, ...]]] = []
         self._known = True  # False once a launch took what is no tensor of the call
 
@@ -102,6 +105,14 @@ class _Noted:
         number = self._number[id(tensor)] = len(self._refs)
         self._refs.append(ref(tensor))
         self._made.append((number, tuple(shape), dtype))
+        return tensor
+
+    def signals(self, count: int) -> Any:
+        tensor = self._engine.signals(count)
+        if id(tensor) not in self._number:
+            number = self._number[id(tensor)] = len(self._refs)
+            self._refs.append(ref(tensor))
+            self._kept[number] = tensor
         return tensor
 
     def launch(
@@ -158,4 +169,4 @@ class _Noted:
             )
             for at, (run, numbers) in enumerate(self._steps)
         )
-        return _Plan(steps, (None,) * len(self._made))
+        return _Plan(steps, tuple(self._kept.get(number) for number in range(len(self.given), len(self._refs))))

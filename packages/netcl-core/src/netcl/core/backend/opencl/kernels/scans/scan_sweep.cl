@@ -1,60 +1,25 @@
-// The scan of long rows in one pass over the data, for warps (kernels/warps). Work-groups take the tiles of a row in order, by tickets,
-// and publish the states of their tiles; the last tile of FAN publishes the state of all FAN. The state before a tile is combined of
-// those of whole FANs and of the tiles after them, in a fixed order, so that the bits of a result do not depend on how fast tiles are.
-//
-// `work` has a counter of tickets, then for each tile and each FAN the words of a state, each with a flag (decoupled look-back: Merrill
-// and Garland, Single-pass parallel prefix scan with decoupled look-back, 2016).
+// The scan of long rows in one pass over the data, for warps (kernels/warps): a work-group scans a tile, and combines its states with the
+// state before the tile (look_back.cl).
 
 #define ALL (GROUP * STRETCH)
 #define STAGE(i) ((i) + (i) / STRETCH)
-#define WORDS (sizeof(state) / 4)
 #define BEHIND(before, s) { \
         state both = before; \
         APPEND(both.first, both.second, s.first, s.second) \
         s = both; \
     }
 #define PLACE(i) (size_t)(origin + (REVERSE ? -(long)(i) : (long)(i)))
-#define STATE_AT(index) (work + 2 + (index) * 2 * WORDS)
-#define PUBLISH_STATE(index, s) { \
-        state_words published_state; \
-        published_state.whole = s; \
-        for (uint w = 0; w < WORDS; w++) PUBLISH_FLAGGED(STATE_AT(index) + 2 * w, published_state.words[w]); \
-    }
-#define TAKE_STATE(index, s) { \
-        state_words taken_state; \
-        for (uint w = 0; w < WORDS; w++) AWAIT_FLAGGED(STATE_AT(index) + 2 * w, taken_state.words[w]) \
-        s = taken_state.whole; \
-    }
-
-typedef union {
-    state whole;
-    uint words[WORDS];
-} state_words;
-
-// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
-// end it does not know to be the same for all work-items.
-#define COMBINE(n, most) \
-    for (uint far = 1; far < (most); far *= 2) { \
-        if (item % (2 * far) == 0 && item + far < (n)) { \
-            state behind = states[item + far]; \
-            BEHIND(states[item], behind) \
-            states[item] = behind; \
-        } \
-        barrier(CLK_LOCAL_MEM_FENCE); \
-    }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void row_sweep(OPERANDS, __global uint* work, __global STORAGE* restrict out,
+void row_sweep(OPERANDS, SIGNALS, __global STORAGE* restrict out,
                $indices
                const walk g) {
     __local REAL shared[GROUP * (STRETCH + 1)];
     __local state states[2 * GROUP], total;
-    __local uint taken;
     $places
     const uint item = get_local_id(0), first = item * STRETCH;
-    if (item == 0) taken = atomic_inc(work);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const uint ticket = taken, row = ticket / (uint)g.chunks, tile = ticket - row * (uint)g.chunks;
+    BEGIN_SIGNALS(ticket)
+    const uint row = ticket / (uint)g.chunks, tile = ticket - row * (uint)g.chunks;
     const long begin = (long)tile * ALL, origin = row * g.extent + (REVERSE ? g.extent - 1 - begin : begin);
     const uint count = min((long)ALL, g.extent - begin);
     REAL own[STRETCH];
@@ -85,48 +50,13 @@ void row_sweep(OPERANDS, __global uint* work, __global STORAGE* restrict out,
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     // Behind the row's end are copies of its last element, in states that are not read.
-    const size_t tiles = (size_t)g.before * g.chunks, before = (size_t)row * g.chunks, fans = (g.chunks + FAN - 1) / FAN;
-    const uint fan = tile / FAN, of_fan = tile % FAN;
     if (item == GROUP - 1) {
-        PUBLISH_STATE(before + tile, s)
+        PUBLISH_STATE(ticket, s)
         total = s;
     }
     state earlier = states[now + max(item, 1u) - 1];  // of the work-items before
     barrier(CLK_LOCAL_MEM_FENCE);
-    state carry;
-    if (of_fan) {
-        if (item < of_fan) TAKE_STATE(before + tile - of_fan + item, states[item])
-        barrier(CLK_LOCAL_MEM_FENCE);
-        COMBINE(of_fan, FAN)
-        carry = states[0];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (of_fan == FAN - 1 && item == 0) {
-        state whole = total;
-        BEHIND(carry, whole)
-        PUBLISH_STATE(tiles + row * fans + fan, whole)
-    }
-    if (fan) {
-        const uint share = (fan + GROUP - 1) / GROUP, n = (fan + share - 1) / share;
-        if (item < n) {
-            state of_share;
-            TAKE_STATE(tiles + row * fans + item * share, of_share)
-            for (uint i = item * share + 1; i < min(fan, (item + 1) * share); i++) {
-                state behind;
-                TAKE_STATE(tiles + row * fans + i, behind)
-                APPEND(of_share.first, of_share.second, behind.first, behind.second)
-            }
-            states[item] = of_share;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        COMBINE(n, GROUP)
-        state all = states[0];
-        if (of_fan) {
-            BEHIND(all, carry)
-        } else {
-            carry = all;
-        }
-    }
+    LOOK_BACK(g.before, row, g.chunks, tile, total, states, carry)
     a = own[0];
     b = SECOND_OF(0, begin + first);
     s = (state){a, b};
@@ -149,4 +79,5 @@ void row_sweep(OPERANDS, __global uint* work, __global STORAGE* restrict out,
             $index_of_place
         }
     }
+    END_SIGNALS
 }

@@ -171,7 +171,7 @@ def _sorted_long(engine: Any, x: TensorData, results: list[TensorData], descendi
     if block_sort is None:
         return False
     warp = warp_of(profile(engine))
-    sweep = None if warp is None else sweep_sort(rows, extent, size, device, warp)
+    sweep = None if warp is None else sweep_sort(rows, extent, size, device, warp, len(results) == 1)
     if sweep is not None:
         key = ("sort", x.dtype, len(results), descending, sweep)
         repeated(engine, key, partial(sweep_blocks, sweep, descending), (x, *results))

@@ -1,6 +1,6 @@
 // A pass of a stable radix sort of long rows by digits of eight bits, the least significant first, which reads and writes the data
-// once (Adinets and Merrill: Onesweep. 2022, arXiv 2206.01784). Work-groups take the tiles of GROUP * EACH elements in order, by
-// tickets. Each ranks its elements by their digit, publishes the counts of its digits, and sums what the tiles before it have
+// once (Adinets and Merrill: Onesweep. 2022, arXiv 2206.01784). Work-groups take the tiles of GROUP * EACH elements in the order in which they
+// begin. Each ranks its elements by their digit, publishes the counts of its digits, and sums what the tiles before it have
 // published, from the nearest back to one that knows the sum of all before (decoupled look-back: Merrill and Garland, 2016).
 //
 // A pass in which all elements of a row have the same digit leaves them where they are, except the first and the last pass: the first
@@ -36,15 +36,15 @@ void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __glob
                  __global key_word* two, PLACE_BUFFERS TARGET const sweep g) {
     __local key_word keys[ALL];
     PLACES(__local uint places[ALL];)
-    __local uint counters[WARPS * RADIX], base[RADIX], taken;
+    __local uint counters[WARPS * RADIX], base[RADIX];
     WARP_MEMORY
     const uint item = get_local_id(0);
     __local uint* own_counters = counters + item / WARP * RADIX;
     __local uint* sums = (__local uint*)keys;  // before there are any
-    if (item == 0) taken = atomic_inc(work + g.pass);
+    TAKE_TICKET(ticket, work + g.pass)
     for (uint w = 0; w < WARPS; w++) counters[w * RADIX + item] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    const uint ticket = taken, number = ticket / (uint)g.tiles, tile = ticket - number * (uint)g.tiles;
+    const uint number = ticket / (uint)g.tiles, tile = ticket - number * (uint)g.tiles;
     const long row = number * g.extent, head = (long)tile * ALL;
     __global const uint* counts = COUNTS_OF(number);
     words += (g.pass * g.rows * g.tiles + ticket) * RADIX + item;

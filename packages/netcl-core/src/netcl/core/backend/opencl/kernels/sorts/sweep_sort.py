@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["SweepSort", "sweep_blocks", "sweep_sort"]
 
 _GROUP = 256  # work-items of a group, one for each digit
-_EACH, _EACH_WIDE = 16, 12  # elements of a work-item, and of keys of 64 bits
+_EACH, _EACH_WIDE, _EACH_ALONE = 16, 12, 32  # elements of a work-item; with keys of 64 bits; without positions
 _CHUNKS_OF_UNIT = 8  # chunks whose digits a work-group counts, for each compute unit
 _LEAST = 1 << 14  # elements of a long row
 _MOST = 1 << 30  # a published sum has thirty bits
@@ -29,22 +29,25 @@ class SweepSort(NamedTuple):
     warp: str
     rows: int
     extent: int
+    each: int  # elements of a work-item
     tiles: int  # of a row
     chunks: int  # of a row, whose digits are counted
     length: int  # of a chunk
 
 
 @lru_cache(maxsize=256)
-def sweep_sort(rows: int, extent: int, size: int, device: Traits, warp: str) -> SweepSort | None:
-    """The sort of rows of elements of ``size`` bytes; None if rows are short or too long, or the device has no room."""
-    each = _EACH_WIDE if size == 8 else _EACH
+def sweep_sort(rows: int, extent: int, size: int, device: Traits, warp: str, alone: bool) -> SweepSort | None:
+    """The sort of rows of elements of ``size`` bytes, ``alone``: without positions; None if rows are short or too long,
+    or the device has no room.
+    """
+    each = _EACH_WIDE if size == 8 else _EACH_ALONE if alone else _EACH
     # Of an element the key and the place, of a warp counters of digits, a base and a digit for each work-item.
-    local = _GROUP * (each * (max(size, 4) + 4) + _GROUP // 32 * 4 + 8) + 16
+    local = _GROUP * (each * (max(size, 4) + (0 if alone else 4)) + _GROUP // 32 * 4 + 8) + 16
     if not _LEAST <= extent < _MOST or device.group < _GROUP or local > device.local_memory:
         return None
     tile = _GROUP * each
     length = -(-extent // (max(1, device.units * _CHUNKS_OF_UNIT // rows) * tile)) * tile
-    return SweepSort(warp, rows, extent, -(-extent // tile), -(-extent // length), length)
+    return SweepSort(warp, rows, extent, each, -(-extent // tile), -(-extent // length), length)
 
 
 def sweep_blocks(how: SweepSort, descending: bool, engine: Any, x: TensorData, *results: TensorData) -> None:
@@ -61,23 +64,22 @@ def sweep_blocks(how: SweepSort, descending: bool, engine: Any, x: TensorData, *
         return struct(how.rows, how.extent, how.tiles, how.chunks, how.length, done, flip)
 
     counting = (how.rows * how.chunks * _GROUP,)
-    text = _program(x.dtype, "sort_sweep_counts", alone=alone)
+    text = _program(x.dtype, "sort_sweep_counts", how.each, alone=alone)
     engine.launch(text, "digit_counts", counting, (_GROUP,), [x, work, words, argument(0)])
     for done in range(passes):
         first, final = done == 0, done == passes - 1
-        text = _program(x.dtype, "sort_sweep", how.warp, first, final, alone)
+        text = _program(x.dtype, "sort_sweep", how.each, how.warp, first, final, alone)
         buffers = [x, work, words, *keys, *places, *(results if final else ()), argument(done)]
         engine.launch(text, "digit_sweep", (how.rows * how.tiles * _GROUP,), (_GROUP,), buffers)
 
 
 @lru_cache(maxsize=64)
 def _program(
-    dtype: str, name: str, warp: str = "", first: bool = True, final: bool = False, alone: bool = False
+    dtype: str, name: str, each: int, warp: str = "", first: bool = True, final: bool = False, alone: bool = False
 ) -> str:
     """The text of the kernel that counts digits, or of that of a pass; ``alone``: of values without positions."""
     dtype = "uint8" if dtype == "bool" else dtype
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GROUP", _GROUP)]
-    defines.append(("EACH", _EACH_WIDE if itemsize(dtype) == 8 else _EACH))
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GROUP", _GROUP), ("EACH", each)]
     names = ["storage", "sort_sweep_keys"]
     if warp:
         defines += [("FIRST", int(first)), ("FINAL", int(final)), *([("VALUES_ONLY", 1)] if alone else [])]

@@ -24,7 +24,7 @@ def run_trial(name: str, key: str) -> int:
     for size, dtype in zip(_SIZES, ("int32", "int64")):
         drawn = rng.integers(-(2**14), 2**14, size)
         x = engine.tensor(drawn, dtype)
-        how = sweep_sort(1, size, x.nbytes // size, traits(engine), name)
+        how = sweep_sort(1, size, x.nbytes // size, traits(engine), name, False)
         if how is None:
             return WRONG
         values, positions = engine.empty((size,), dtype), engine.empty((size,), "int64")

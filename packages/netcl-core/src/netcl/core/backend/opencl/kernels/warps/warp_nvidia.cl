@@ -5,6 +5,14 @@
 #define WARP_MEMORY
 #define WARP_SYNC asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
 
+// The number of a work-group in the order in which they begin, which is that of their ids.
+#define TAKE_TICKET(ticket, counter) const uint ticket = get_group_id(0);
+
+// Bits of the lanes whose `flag` is not zero.
+#define BALLOT(lanes, flag) \
+    uint lanes; \
+    asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(lanes) : "r"((uint)(flag)));
+
 // Bits of the lanes whose `digit` of eight bits is the same.
 #define SHARE_BIT(peers, digit, bit) \
     asm volatile("{ .reg .pred p; .reg .b32 m; and.b32 m, %1, " #bit "; setp.ne.u32 p, m, 0; vote.sync.ballot.b32 m, p, 0xffffffff; " \
@@ -22,12 +30,18 @@ static inline uint published(__global const uint* place) {
     return word;
 }
 
-// A word with a flag, two words of memory that are zero before: one access moves both.
-#define PUBLISH_FLAGGED(place, word) \
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(place), "l"((ulong)(word) << 32 | 1) : "memory")
-#define AWAIT_FLAGGED(place, word) { \
-        ulong flagged; \
-        do asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(flagged) : "l"(place) : "memory"); \
-        while (!flagged); \
-        word = flagged >> 32; \
+// Words with a flag, two words of memory each, of which one access moves both.
+#define PUBLISH_FLAGGED(place, word, flag) \
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(place), "l"((ulong)(word) << 32 | (flag)) : "memory")
+#define AWAIT_FLAGGED(places, read, count, flag) { \
+        bool missing; \
+        do { \
+            missing = false; \
+            for (uint w = 0; w < (count); w++) { \
+                ulong flagged; \
+                asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(flagged) : "l"((places) + 2 * w) : "memory"); \
+                missing |= (uint)flagged != (flag); \
+                (read)[w] = flagged >> 32; \
+            } \
+        } while (missing); \
     }

@@ -1,0 +1,13 @@
+"""The states that work-groups publish for each other (look_back.cl)."""
+
+from __future__ import annotations
+
+__all__ = ["FAN", "TEMPLATE", "signal_words"]
+
+TEMPLATE = "look_back"  # after that of the warp's operations, before that of a kernel
+FAN = 64  # tiles whose states are published together, too
+
+
+def signal_words(rows: int, tiles: int, state_words: int) -> int:
+    """Words of 32 bits for the states of ``tiles`` tiles of each row."""
+    return 4 + 2 * state_words * rows * (tiles + -(-tiles // FAN))
