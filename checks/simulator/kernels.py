@@ -45,6 +45,7 @@ from netcl.core.testing.op_families import families, family_of, ops_of
 from netcl.core.tuning.unit_table import HALVES, UNITS
 from netcl.ops.recurrence import GATES, recurrence, recurrence_back
 from netcl.ops.tiled_attention import tiled_attention, tiled_attention_gradients
+from netcl.runtime.capture import capture
 
 UNITS_ALONE = "matrix units"
 MODES = ("GPU", "CPU", "small GPU", UNITS_ALONE)
@@ -149,6 +150,9 @@ CONVOLUTIONS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]]
     ),
     "few channels, strided and dilated": (
         (2, 2, 14, 13), (5, 2, 3, 3), {"stride": (2, 1), "padding": ((1, 2), (2, 0)), "dilation": (1, 2), "groups": 1}
+    ),
+    "several small images of few channels": (
+        (11, 2, 3, 3), (5, 2, 3, 3), {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
     ),
     "cut tiles": (
         (1, 3, 6, 7), (5, 3, 3, 3), {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
@@ -342,6 +346,26 @@ def check_float32_operands(engine: Any) -> int:
     return count
 
 
+def check_captured(engine: Any) -> int:
+    """A captured step whose small launches are merged, in a chain and next to each other, with the bits of the calls;
+    the number of cases.
+    """
+    weight, large = (engine.tensor(normal(*shape), "float32") for shape in ((6, 5), (7, 300)))
+
+    def step(x: Tensor) -> list[Tensor]:
+        mean = ops.mean(x, axis=0)
+        spread = ops.mean(ops.square(ops.sub(x, mean)))
+        product = ops.matmul(ops.mul(x, spread), weight)
+        rows = ops.sum(large, axis=1), ops.amax(ops.mul(large, spread), axis=1)
+        return [mean, ops.softmax(ops.mul(ops.mean(product, axis=0), spread)), *rows]
+
+    x = engine.tensor(normal(4, 6), "float32")
+    captured = capture(step, x)
+    for found, exact in zip(captured.replay(x), step(x), strict=True):
+        np.testing.assert_array_equal(engine.read(found), engine.read(exact))
+    return 1
+
+
 def check_matrix_units(engine: Any) -> int:
     """Products of small integers on the software twins of matrix units, with tails in all axes, in the two layouts that
     transpose most and least, and attention with its gradients; the number of cases.
@@ -469,6 +493,7 @@ def inside(mode: str) -> None:
             families_seen, count = [mode], check_matrix_units(engine) + check_unit_convolutions(engine)
         else:
             count = check(engine) + check_convolutions(engine, mode) + check_products(engine, mode)
+            count += check_captured(engine)
             count += check_float32_operands(engine) if mode == "CPU" else check_sweeps(engine) if mode == "GPU" else 0
     print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)
 

@@ -336,6 +336,29 @@ def test_few_channels_are_read_as_they_lie(engine: Any, dtype: str, monkeypatch:
             assert (np.abs(wide(found, dtype) - value) / (scale + 1e-30)).max() < TOLERANCE[dtype], (name, dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_weights_of_small_images_are_summed_over_several_at_once(
+    engine: Any, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planes of one vector, of one and a part, and of less; numbers of images that no batch divides."""
+    if not is_opencl_cpu(engine):
+        pytest.skip("needs an OpenCL CPU device: others have no kernels for few channels")
+    from netcl.core.backend.opencl.contraction import conv
+
+    for images, size in ((75, (4, 4)), (61, (4, 5)), (300, (3, 3)), (9, (8, 16))):
+        case = Case((images, 3, *size), (9, 3, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+        arrays = data(case, dtype)
+        x, weight, grad = (engine.tensor(array, dtype) for array in arrays)
+        options: dict[str, Any] = {key: getattr(case, key) for key in ("stride", "padding", "dilation", "groups")}
+        with launches(engine, monkeypatch) as names:
+            weights = conv.conv(engine, "grad_weight", x, grad, shape=weight.shape, variant="channels", **options)
+            found = engine.read(weights)
+        assert names == ["channels_weights", "add_parts"]
+        values = [wide(array, dtype) for array in arrays]
+        value, scale = reference(case, *values)[2], reference(case, *(np.abs(one) for one in values))[2]
+        assert (np.abs(wide(found, dtype) - value) / scale).max() < TOLERANCE[dtype], (images, size)
+
+
 def test_few_channels_have_their_kernels_where_there_is_work(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for case, own in ((Case((16, 3, 32, 32), (16, 3, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1), True),
                       (CASES["plain"], False)):  # fmt: skip

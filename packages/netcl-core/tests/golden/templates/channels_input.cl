@@ -4,6 +4,7 @@
 #define ROWS 3
 #define SPAN 4
 #define MOST_TAPS 192
+#define MOST_TOGETHER 8
 #define OPERANDS 1
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #ifdef POCL_DEVICE_ADDRESS_BITS
@@ -75,6 +76,7 @@ typedef struct {
     long block, blocks, each, total;    // rows of a block, blocks of an image, of a work-item, of all images
     long scratch, strip;
     long run;                           // rows of a run, or gradient elements of a tap for a block
+    long together, apart;               // blocks whose gradients of the weights are summed at once, from a strip to the next
     long finished;
     operand operands[OPERANDS];
 } images;

@@ -38,6 +38,8 @@ typedef element padded_element;
 #define TAKEN(p, i) p[i]
 #endif
 
+#define NARROW 16  // elements of a row that is shorter than a few vectors
+
 #ifdef EACH
 __kernel void pad(__global const element* restrict x, __global element* restrict out, const padding g) {
     const uint at = get_global_id(0), width = g.padded[2], high = g.padded[1], deep = g.padded[0];
@@ -53,6 +55,9 @@ __kernel LOOPS void pad(__global const element* restrict x, __global padded_elem
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.padded[2];
     const long begin = clamp(g.low[2], 0L, width), end = clamp(g.low[2] + g.extent[2], begin, width);
+    const bool narrow = width <= NARROW;
+    if (narrow)  // the zeros of all rows at once
+        for (size_t i = first * width; i < last * width; i++) out[i] = 0;
     long y = (long)(first % g.padded[1]) - g.low[1], z = (long)(first / g.padded[1] % g.padded[0]) - g.low[0];
     size_t plane = first / g.padded[1] / g.padded[0];
     for (size_t row = first; row < last; row++, y++) {
@@ -64,11 +69,24 @@ __kernel LOOPS void pad(__global const element* restrict x, __global padded_elem
             }
         }
         __global padded_element* target = out + row * width;
-        if (y < 0 || y >= g.extent[1] || z < 0 || z >= g.extent[0]) {
+        const bool zero = y < 0 || y >= g.extent[1] || z < 0 || z >= g.extent[0];
+        __global const element* line = x + g.offset + ((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] - g.low[2];
+        if (narrow) {
+            if (zero) continue;
+            long i = begin;
+            for (; i + 4 <= end; i += 4) {
+                target[i] = TAKEN(line, i);
+                target[i + 1] = TAKEN(line, i + 1);
+                target[i + 2] = TAKEN(line, i + 2);
+                target[i + 3] = TAKEN(line, i + 3);
+            }
+            for (; i < end; i++) target[i] = TAKEN(line, i);
+            continue;
+        }
+        if (zero) {
             for (long i = 0; i < width; i++) target[i] = 0;
             continue;
         }
-        __global const element* line = x + g.offset + ((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] - g.low[2];
         for (long i = 0; i < begin; i++) target[i] = 0;
         for (long i = begin; i < end; i++) target[i] = TAKEN(line, i);
         for (long i = end; i < width; i++) target[i] = 0;

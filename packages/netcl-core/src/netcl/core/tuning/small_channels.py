@@ -9,14 +9,27 @@ from typing import NamedTuple
 from netcl.core.tuning.problems import Geometry
 from netcl.core.tuning.traits import Traits
 
-__all__ = ["MOST_TAPS", "Problem", "Share", "Tile", "chosen", "kernels", "problem_of", "share_of", "tile_of"]
+__all__ = [
+    "MOST_TAPS",
+    "MOST_TOGETHER",
+    "Problem",
+    "Share",
+    "Tile",
+    "chosen",
+    "kernels",
+    "problem_of",
+    "share_of",
+    "tile_of",
+]
 
 MOST_TAPS = 192
+MOST_TOGETHER = 8  # blocks of a few vectors that are summed at once
 _CHANNELS = 8  # up to which it was faster on two drivers
 _MORE_CHANNELS, _LARGE_PLANE = 16, 256  # the same for weights whose sums have so many elements of a plane
 _LEAST_PRODUCTS = 1 << 20  # below, what other layers have built is as good as another kernel
 _POSITIONS = 1024  # of the output in a block: its strip stays in the second-level cache
 _FEW_UNITS, _MANY_UNITS, _LARGE = 16, 64, 1 << 26  # work-items, and from how many products on there are many
+_LEAST_VECTORS = 16  # of elements of a plane that a work-item computes or sums
 _SCRATCH = 1 << 23  # elements of all work-items
 _DTYPES = ("float32", "float64", "float16", "bfloat16")
 # Rows and span of the register tile of a work-item, see contract_channels.cl: 32 of 16 lanes, or 16 of at most 8.
@@ -70,6 +83,8 @@ class Share(NamedTuple):
     scratch: int
     strip: int
     run: int
+    together: int = 1  # blocks whose sums are added at once, each with a strip ``apart`` elements after the last
+    apart: int = 0
 
 
 @lru_cache(maxsize=512)
@@ -100,6 +115,7 @@ def share_of(p: Problem, tile: Tile) -> Share | None:
     backwards = p.kind == "grad_input"
     height, columns = p.size[0] if backwards else p.out[0], p.out[1]
     reach = (p.sides[0] - 1) * p.dilation[0]
+    together, apart = 1, 0
     blocks = -(-height // max(1, _POSITIONS // columns * (p.stride[0] if backwards else 1)))
     block = -(-height // blocks)
     if backwards:
@@ -115,15 +131,21 @@ def share_of(p: Problem, tile: Tile) -> Share | None:
         else:
             strip = _up(p.filters, tile.rows) * _up(p.taps, tile.span) * tile.vector
         run = block + reach // p.stride[0]
-        scratch = strip + p.channels * p.sides[1] * p.stride[0] * run * columns + tile.span * tile.vector
-    scratch = _up(scratch, 16)
+        apart = p.channels * p.sides[1] * p.stride[0] * run * columns + tile.span * tile.vector
+        scratch = strip + apart
     total = p.batch * blocks
     wanted = min(total, _FEW_UNITS if p.products < _LARGE else _MANY_UNITS)
+    # Each prepares a panel of weights, or clears and adds up a vector for each weight.
+    wanted = min(wanted, max(2, p.batch * prod(p.out) // (_LEAST_VECTORS * tile.vector)))
+    if p.kind == "grad_weight":
+        together = max(1, min(MOST_TOGETHER, MOST_TOGETHER * tile.vector // (block * columns), total // wanted))
+        scratch += (together - 1) * apart
+    scratch = _up(scratch, 16)
     units = min(wanted, _SCRATCH // scratch)
     if units < min(wanted, _FEW_UNITS) or (backwards and prod(p.out) < tile.span * tile.vector):
         return None
     each = -(-total // units)
-    return Share(-(-total // each), block, blocks, each, total, scratch, strip, run)
+    return Share(-(-total // each), block, blocks, each, total, scratch, strip, run, together, apart)
 
 
 def kernels(device: Traits, g: Geometry) -> tuple[str, ...]:

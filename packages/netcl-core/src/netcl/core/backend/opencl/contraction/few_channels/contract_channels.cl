@@ -21,6 +21,7 @@ typedef struct {
     long block, blocks, each, total;    // rows of a block, blocks of an image, of a work-item, of all images
     long scratch, strip;
     long run;                           // rows of a run, or gradient elements of a tap for a block
+    long together, apart;               // blocks whose gradients of the weights are summed at once, from a strip to the next
     long finished;
     operand operands[OPERANDS];
 } images;

@@ -13,38 +13,45 @@ __kernel LOOPING void channels_weights(__global const STORAGE* restrict x, __glo
     long runs[MOST_TAPS + SPAN];
     find_runs(runs, &g);
     EACH(k, SPAN) runs[g.taps + k] = runs[g.taps - 1];
-    for (long block = first; block < last; block++) {
-        const long image = block / g.blocks, row = block % g.blocks * g.block, rows = min(g.block, g.rows - row);
-        const long count = rows * g.columns, whole = count / VECTOR * VECTOR;
-        const long size = g.channels * g.height * g.width;
-        fill_strip(IMAGE_OF(x + image * size, size), strip, row, rows, &geometry);
+    for (long block = first; block < last; block += g.together) {
+        const long many = min(g.together, last - block);
+        long starts[MOST_TOGETHER], counts[MOST_TOGETHER];
+        for (long m = 0; m < many; m++) {
+            const long image = (block + m) / g.blocks, row = (block + m) % g.blocks * g.block, rows = min(g.block, g.rows - row);
+            const long size = g.channels * g.height * g.width;
+            fill_strip(IMAGE_OF(x + image * size, size), strip + m * g.apart, row, rows, &geometry);
+            starts[m] = image * g.filters * plane + row * g.columns;
+            counts[m] = rows * g.columns;
+        }
         __global REAL* total = scratch;
-        for (long f = 0; f < g.filters; f += ROWS) {
-            __global const STORAGE* from[ROWS];
-            EACH(r, ROWS) from[r] = grad + (image * g.filters + min(f + r, g.filters - 1)) * plane + row * g.columns;
+        for (long f = 0; f < g.filters; f += ROWS)
             for (long t = 0; t < g.taps; t += SPAN) {
-                __global const REAL* met[SPAN];
-                EACH(k, SPAN) met[k] = strip + runs[t + k];
                 REALV sums[ROWS][SPAN];
                 EACH(r, ROWS) EACH(k, SPAN) sums[r][k] = 0;
-                for (size_t at = 0; at < (size_t)whole; at += VECTOR) {
-                    REALV values[SPAN];
-                    EACH(k, SPAN) values[k] = GLOAD(met[k] + at);
-                    EACH(r, ROWS) {
-                        const REALV slope = VLOAD(from[r] + at);
-                        EACH(k, SPAN) sums[r][k] += slope * values[k];
+                for (long m = 0; m < many; m++) {
+                    const long count = counts[m], whole = count / VECTOR * VECTOR;
+                    __global const STORAGE* from[ROWS];
+                    EACH(r, ROWS) from[r] = grad + starts[m] + min(f + r, g.filters - 1) * plane;
+                    __global const REAL* met[SPAN];
+                    EACH(k, SPAN) met[k] = strip + m * g.apart + runs[t + k];
+                    for (size_t at = 0; at < (size_t)whole; at += VECTOR) {
+                        REALV values[SPAN];
+                        EACH(k, SPAN) values[k] = GLOAD(met[k] + at);
+                        EACH(r, ROWS) {
+                            const REALV slope = VLOAD(from[r] + at);
+                            EACH(k, SPAN) sums[r][k] += slope * values[k];
+                        }
                     }
+                    for (long at = whole; at < count; at++)
+                        for (int r = 0; r < ROWS; r++)
+                            for (int k = 0; k < SPAN; k++) total[(r * SPAN + k) * VECTOR + at - whole] += LOAD(from[r], at) * met[k][at];
                 }
                 EACH(r, ROWS) EACH(k, SPAN) {
                     __global REAL* sum = total + (r * SPAN + k) * VECTOR;
                     GSTORE(GLOAD(sum) + sums[r][k], sum);
                 }
-                for (long at = whole; at < count; at++)
-                    for (int r = 0; r < ROWS; r++)
-                        for (int k = 0; k < SPAN; k++) total[(r * SPAN + k) * VECTOR + at - whole] += LOAD(from[r], at) * met[k][at];
                 total += ROWS * COLUMNS;
             }
-        }
     }
     const long groups = (g.taps + SPAN - 1) / SPAN;
     parts += get_global_id(0) * g.filters * g.taps;

@@ -11,7 +11,7 @@ from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.storage import value_dtype
 from netcl.core.backend.opencl.templates import filled, source, struct, traits
-from netcl.core.tuning.small_channels import MOST_TAPS, Problem, Tile, share_of, tile_of
+from netcl.core.tuning.small_channels import MOST_TAPS, MOST_TOGETHER, Problem, Tile, share_of, tile_of
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -40,7 +40,7 @@ def _launch_of(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None
     argument = struct(
         p.channels, p.filters, p.taps, p.size, p.out, p.sides, p.stride, p.dilation, p.low, share.block,
         share.blocks, share.each, share.total, share.scratch, share.strip, share.run,
-        int(layouts is not None), members(layouts),
+        share.together, share.apart, int(layouts is not None), members(layouts),
     )  # fmt: skip
     return _Launch(share.units, share.scratch, argument, share.blocks == 1)
 
@@ -51,7 +51,7 @@ def _program(
 ) -> str:
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", tile.vector), ("ROWS", tile.rows), ("SPAN", tile.span),
-        ("MOST_TAPS", MOST_TAPS), ("OPERANDS", operands), *roles,
+        ("MOST_TAPS", MOST_TAPS), ("MOST_TOGETHER", MOST_TOGETHER), ("OPERANDS", operands), *roles,
     )  # fmt: skip
     names = ("storage", "roles", "contract_operands", "contract_channels", _KERNELS[kind][0])
     value = "operand_vector(e{k}, g.operands[{i}], filter, start_of_vector, left)"
