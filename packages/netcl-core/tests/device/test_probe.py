@@ -249,10 +249,3 @@ def test_a_device_out_of_order_gets_a_flush_after_each_kernel(monkeypatch, devic
 
 def _unwrapped(enqueue):
     return lambda queue, *rest: enqueue(getattr(queue, "_queue", queue), *rest)
-
-
-def test_halves_are_converted_eight_at_once_with_the_same_bits(device):
-    assert quirks._half_vectors(device), "PoCL by its compiler's conversions, others by their own"
-    values = np.random.default_rng(0).standard_normal(1003).astype(np.float16)
-    found = (Tensor.from_host(values, "float16") + 0.1).to_host()
-    assert np.array_equal(found, (values.astype(np.float32) + np.float32(0.1)).astype(np.float16))

@@ -1,7 +1,7 @@
-"""Probes of OpenCL drivers: half arithmetic, half conversions, vectors of sixteen lanes, order of kernels.
+"""Probes of OpenCL drivers: half arithmetic, vectors of sixteen lanes, order of kernels.
 
-``half_works``, ``half_vectors_work`` and ``sixteen_lanes_work`` compile code on which drivers may fail, in a child
-process; ``needs_flush`` launches dependent kernels in this process.
+``half_works`` and ``sixteen_lanes_work`` compile code on which drivers may fail, in a child process; ``needs_flush``
+launches dependent kernels in this process.
 """
 
 from __future__ import annotations
@@ -23,19 +23,7 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["HALF_VECTORS", "half_vectors_work", "half_works", "needs_flush", "sixteen_lanes_work"]
-
-# PoCL converts halves one by one, in software; its compiler has the instructions that convert eight (half the time for
-# a chain of elementwise ops). For global pointers to elements that need not be aligned to vectors.
-HALF_VECTORS = """\
-#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__clang__) && defined(__F16C__)
-typedef __fp16 half_vector __attribute__((ext_vector_type(8), aligned(2)));
-#undef vload_half8
-#undef vstore_half8_rte
-#define vload_half8(i, p) __builtin_convertvector(*((__global const half_vector *)(p) + (i)), float8)
-#define vstore_half8_rte(x, i, p) *((__global half_vector *)(p) + (i)) = __builtin_convertvector((x), half_vector)
-#endif
-"""
+__all__ = ["half_works", "needs_flush", "sixteen_lanes_work"]
 
 # Distinguishes half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is
 # 0.
@@ -61,15 +49,6 @@ __kernel void probe(__global const float* x, __global float* out) {
     out[16] = fma(a, a, sum).s5;
 }
 """
-# Converts each float to half, and each half to float, in vectors at an odd address.
-_CONVERSIONS = """
-__kernel void probe(__global const float* x, __global float* out) {
-    size_t i = get_global_id(0) * 8;
-    __global half* halves = (__global half*)(out + get_global_size(0) * 8);
-    vstore_half8_rte(vload8(0, x + i), 0, halves + 1 + i);
-    vstore8(vload_half8(0, halves + 1 + i), 0, out + i);
-}
-"""
 _SHIFTED = """
 __kernel void probe(__global const uint* x, __global uint* out, const uint count) {
     uint i = get_global_id(0);
@@ -84,11 +63,6 @@ _COUNT = 1 << 14
 def half_works(device: Any) -> bool:
     """True if half arithmetic compiled and gave the right result in a child process."""
     return _tried("half_arithmetic", device)
-
-
-def half_vectors_work(device: Any) -> bool:
-    """True if ``HALF_VECTORS`` compiled and converted correctly in a child process."""
-    return _tried("half_vectors", device)
 
 
 def sixteen_lanes_work(device: Any) -> bool:
@@ -162,18 +136,6 @@ def _half(device: Any) -> bool:
     return result is not None and np.array_equal(result, np.array([0.0, 2048.0, 3.0, 4.5], np.float32))
 
 
-def _half_vectors(device: Any) -> bool:
-    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    exact = halves.astype(np.float32)
-    with np.errstate(all="ignore"):
-        between = np.nextafter(halves, np.float16(np.inf)).astype(np.float32) * 0.5 + exact * 0.5
-        values = np.concatenate([exact, between, np.array([65519.9, 65520.0, 1e30, -1e-30] * 2, np.float32)])
-        wanted = values.astype(np.float16).astype(np.float32)
-    items = values.size // 8
-    result = _run(device, HALF_VECTORS + _CONVERSIONS, values, values.size + 4 * items + 8, items)
-    return result is not None and np.array_equal(result[: values.size], wanted, equal_nan=True)
-
-
 def _sixteen(device: Any) -> bool:
     values = np.arange(1, 17, dtype=np.float32)
     result = _run(device, _SIXTEEN, values, 17, 1)
@@ -198,6 +160,5 @@ def _ordered(device: Any) -> bool:
 
 _TRIALS: dict[str, Callable[[Any], bool]] = {
     "half_arithmetic": _half,
-    "half_vectors": _half_vectors,
     "sixteen_lanes": _sixteen,
 }

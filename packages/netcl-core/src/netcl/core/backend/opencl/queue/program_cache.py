@@ -31,8 +31,8 @@ from netcl.core.__about__ import __version__
 from netcl.core.backend.opencl.queue import build_progress, shutdown
 from netcl.core.backend.opencl.queue.declarations import WITHOUT_HEADER, declared
 from netcl.core.device.capabilities import type_of
+from netcl.core.device.half_vectors import half_vectors
 from netcl.core.device.kernel_objects import raw_program
-from netcl.core.device.quirks import HALF_VECTORS, half_vectors_work
 from netcl.core.errors import KernelBuildError
 
 try:
@@ -254,13 +254,10 @@ def _with_division(source: str, options: str, device: Any) -> str:
 
 
 def _with_half_vectors(source: str, device: Any) -> str:
-    """The text of an expression's kernel, with PoCL's conversions of halves replaced by faster ones where they work."""
-    halves = "vload_half8(0, in" in source or "vstore_half8_rte(" in source
-    if not halves or "FP_CONTRACT OFF" not in source or not _is_pocl(device):
+    """The text with PoCL's loads and stores of vectors of halves replaced (``device.half_vectors``)."""
+    if "_half" not in source or not _is_pocl(device):
         return source
-    # PoCL 3.0 is known to do it, so its users do not wait for the probe.
-    works = "PoCL 3.0" in device.platform.version or half_vectors_work(device)
-    return HALF_VECTORS + source if works else source
+    return half_vectors(source, device.platform.version) + source
 
 
 def _key(source: str, options: str, device: Any) -> str:
