@@ -1,5 +1,5 @@
-"""Optimizes the call log of a captured step: dead calls are eliminated, and calls of expressions are fused to one
-program by the tracer's rules for regions.
+"""Optimizes the call log of a captured step: copies of copies are composed, dead calls are eliminated, and calls of
+expressions are fused to one program by the tracer's rules for regions.
 
 Calls keep the order of their data dependences. A call is fused into the group of an earlier call if no third one has to
 run between the two, and its expressions are put into the region of the group (``lazy/legality.py``): the same
@@ -16,6 +16,7 @@ from typing import Any
 
 from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
 from netcl.core.capture.constants import with_constants
+from netcl.core.capture.copies import with_composed_copies
 from netcl.core.capture.epilogues import is_contraction, with_epilogue
 from netcl.core.capture.float32_operands import with_float32_operands
 from netcl.core.capture.schedule import PlannedCall, scheduled
@@ -53,7 +54,8 @@ def fused_steps(
 
     ``live`` are numbers needed afterwards, ``outside`` those of tensors that are not the recording's own.
     """
-    found = with_float32_operands(engine, with_constants(calls, outside), {*live}, {*outside})
+    known = with_composed_copies(with_constants(calls, outside), {*live, *outside})
+    found = with_float32_operands(engine, known, {*live}, {*outside})
     return _Fusion(_without_dead_calls(found, {*live, *outside}), set(live)).steps()
 
 
