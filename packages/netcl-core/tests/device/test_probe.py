@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -249,3 +251,21 @@ def test_a_device_out_of_order_gets_a_flush_after_each_kernel(monkeypatch, devic
 
 def _unwrapped(enqueue):
     return lambda queue, *rest: enqueue(getattr(queue, "_queue", queue), *rest)
+
+
+@pytest.mark.parametrize(
+    ("versions", "before", "after"),
+    [
+        (["OpenCL 3.0 PoCL 5.0  Linux, Release", "OpenCL 3.1 LINUX"], None, "cbs"),
+        (["OpenCL 3.0 PoCL 6.0"], "loopvec", "loopvec"),
+        (["OpenCL 3.0 PoCL 3.0-rc2", "OpenCL 3.0 PoCL 5.0"], None, None),
+        (["OpenCL 3.0 PoCL 7.1", "OpenCL 3.0 CUDA 13.0"], None, None),
+        ([], None, None),
+    ],
+)
+def test_pocl_that_builds_loops_at_random_gets_another_method(monkeypatch, versions, before, after):
+    monkeypatch.setenv("POCL_WORK_GROUP_METHOD", before or "")  # also restores what a call sets
+    if before is None:
+        monkeypatch.delenv("POCL_WORK_GROUP_METHOD")
+    quirks.choose_work_group_method([SimpleNamespace(version=version) for version in versions])
+    assert os.environ.get("POCL_WORK_GROUP_METHOD") == after

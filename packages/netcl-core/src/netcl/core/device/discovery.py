@@ -248,6 +248,7 @@ class DeviceManager:
         except cl.Error as error:  # how the loader reports that there is no driver
             config.get_logger().debug("no OpenCL platform: %s", error)
             return []
+        _opencl().quirks.choose_work_group_method(platforms)
         for platform in platforms:
             if not in_platform(wanted, platform.name):
                 continue

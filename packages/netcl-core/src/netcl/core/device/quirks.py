@@ -1,11 +1,14 @@
 """Probes of OpenCL drivers: half arithmetic, vectors of sixteen lanes, order of kernels.
 
 ``half_works`` and ``sixteen_lanes_work`` compile code on which drivers may fail, in a child process; ``needs_flush``
-launches dependent kernels in this process.
+launches dependent kernels in this process. ``choose_work_group_method`` probes nothing: no trial finds a compiler out
+that is wrong at random.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -23,7 +26,7 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["half_works", "needs_flush", "sixteen_lanes_work"]
+__all__ = ["choose_work_group_method", "half_works", "needs_flush", "sixteen_lanes_work"]
 
 # Distinguishes half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is
 # 0.
@@ -77,6 +80,19 @@ def needs_flush(device: Any) -> bool:
     except cl.Error as error:  # no kernel runs on it; the first launch of the program reports the error
         config.get_logger().debug("the order of kernels on %s is not known: %s", device.name, error)
         return False
+
+
+def choose_work_group_method(platforms: Iterable[Any]) -> None:
+    """Lets PoCL 4 to 6 build kernels with barriers by continuations (``POCL_WORK_GROUP_METHOD=cbs``), unless the user
+    chose a method.
+
+    Built by loops over work-items, programs are wrong at random (docs/adr/0101). PoCL 3 has no other method, and writes
+    a message for each kernel where one is asked for.
+    """
+    found = (re.search(r"pocl (\d+)", platform.version.lower()) for platform in platforms)
+    versions = {int(version[1]) for version in found if version}
+    if versions & {4, 5, 6} and min(versions) >= 4:
+        os.environ.setdefault("POCL_WORK_GROUP_METHOD", "cbs")
 
 
 # os._exit skips the driver's shutdown: PoCL may abort there, which says nothing about the kernel.
