@@ -398,7 +398,7 @@ class PreparedLaunch:
         recorded = Recorded(accesses(self.source, self.name, args), self, given)
         enqueue: Callable[[], Any]
         if recording.merges and recorded.kernel is not None and not self._launcher.flushes:
-            enqueue = partial(self, *buffers)  # if it becomes part of another launch, nothing has to be built
+            enqueue = partial(self, *given)  # if it becomes part of another launch, nothing has to be built
         else:
             kernel, queue = self.new_kernel(), self._launcher.queue
             self._launcher._set(kernel, zip(self._positions, buffers))
