@@ -216,7 +216,7 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
 // Copies rows k_begin .. k_begin + depth of the strip whose columns are at from[] into `strip`.
 // No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
 static inline void fill_strip(__global const B_STORAGE* b, __local REAL* strip, const long* from, const bool run,
-                       const long k_begin, const long depth, const contraction* g) {
+                       const long columns, const long k_begin, const long depth, const contraction* g) {
     if (g->k_extent[3] == g->k && !run && g->b_k[3] == 1) {
         // k is contiguous (a transposed matrix): blocks are transposed in registers.
         const long turned = depth - depth % VECTOR;
@@ -229,6 +229,8 @@ static inline void fill_strip(__global const B_STORAGE* b, __local REAL* strip, 
             for (long j = 0; j < COLUMNS; j++) strip[k * COLUMNS + j] = B_LOAD(b, from[j] + k_begin + k);
         return;
     }
+    if (columns < COLUMNS)  // of the others nothing is read, and no sums are stored
+        for (long i = 0; i < depth * VECTORS; i++) ((__local REALV*)strip)[i] = 0;
     long index[4], rest = k_begin;
     for (int d = 3; d >= 0; d--) {
         index[d] = rest % g->k_extent[d];
@@ -243,9 +245,12 @@ static inline void fill_strip(__global const B_STORAGE* b, __local REAL* strip, 
             for (long k = 0; k < length; k++)
                 for (int v = 0; v < VECTORS; v++)
                     ((__local REALV*)strip)[(done + k) * VECTORS + v] = B_VLOAD(source + from[0] + k * step + v * VECTOR);
-        else
+        else if (columns == COLUMNS)
             for (long k = 0; k < length; k++)
                 for (long j = 0; j < COLUMNS; j++) strip[(done + k) * COLUMNS + j] = B_LOAD(source, from[j] + k * step);
+        else
+            for (long j = 0; j < columns; j++)
+                for (long k = 0; k < length; k++) strip[(done + k) * COLUMNS + j] = B_LOAD(source, from[j] + k * step);
         done += length;
         index[3] = 0;
         for (int d = 2; d >= 0; d--) {
@@ -315,17 +320,29 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TY
     const long columns = min((long)COLUMNS, g.n - strip_index * COLUMNS);
     bool from_run = columns == COLUMNS, to_run = columns == COLUMNS;
     const bool one_level = g.n_extent[3] == g.n;  // of a matrix; divisions take as long as a tile of a small one
-    for (long j = 0; j < COLUMNS; j++) {
-        long rest = min(strip_index * COLUMNS + j, g.n - 1);
-        from[j] = one_level ? rest * g.b_n[3] : 0;
-        to[j] = one_level ? rest * g.out_n[3] : 0;
-        for (int d = one_level ? -1 : 3; d >= 0; d--) {
-            from[j] += rest % g.n_extent[d] * g.b_n[d];
-            to[j] += rest % g.n_extent[d] * g.out_n[d];
-            rest /= g.n_extent[d];
+    long index[4] = {0, 0, 0, strip_index * COLUMNS}, from_next = 0, to_next = 0;
+    for (int d = 3; d >= 0; d--) {
+        const long all = index[d];
+        if (d > 0 && !one_level) {
+            index[d - 1] = all / g.n_extent[d];
+            index[d] = all - index[d - 1] * g.n_extent[d];
         }
+        from_next += index[d] * g.b_n[d];
+        to_next += index[d] * g.out_n[d];
+    }
+    for (long j = 0; j < COLUMNS; j++) {
+        from[j] = from_next;
+        to[j] = to_next;
         from_run = from_run && from[j] == from[0] + j;
         to_run = to_run && to[j] == to[0] + j;
+        if (j + 1 >= columns) continue;
+        from_next += g.b_n[3];
+        to_next += g.out_n[3];
+        for (int d = 3; d > 0 && ++index[d] == g.n_extent[d]; d--) {
+            index[d] = 0;
+            from_next += g.b_n[d - 1] - g.n_extent[d] * g.b_n[d];
+            to_next += g.out_n[d - 1] - g.n_extent[d] * g.out_n[d];
+        }
     }
 
     const long k_first = part * g.split, k_last = min(g.k, k_first + g.split);
@@ -335,7 +352,7 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TY
         const long depth = min((long)DEPTH, k_last - k_begin);
         const bool last = k_begin + depth >= k_last;
         const bool whole = last && k_begin == k_first;
-        if (depth > 0) fill_strip(b, (__local REAL*)strip, from, from_run, k_begin, depth, &g);
+        if (depth > 0) fill_strip(b, (__local REAL*)strip, from, from_run, columns, k_begin, depth, &g);
         for (long tile = tile_first; tile < tile_last; tile++) {
             __local REALV* s = sums + (whole ? 0 : tile - tile_first) * (ROWS * VECTORS);
             const long rows = min((long)ROWS, g.m - tile * ROWS);
