@@ -31,8 +31,10 @@ from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.contraction import conv, gemm
 from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
 from netcl.core.backend.opencl.kernels.scans import sweep_scan
+from netcl.core.backend.opencl.kernels.selections import compaction
 from netcl.core.backend.opencl.kernels.softmax_attention import attention_unit
 from netcl.core.backend.opencl.kernels.sorts import sweep_sort
+from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
@@ -59,7 +61,13 @@ LANES = 8  # of the explicit vectors of a CPU
 MOST = 400  # elements of the operands of a case
 PER_OP = 3  # cases of an op
 
-SWEEPS: tuple[Any, Any] = (sweep_sort, sweep_scan)
+# The modules of kernels that look back, and small tiles and fans.
+SWEEPS: tuple[tuple[Any, dict[str, Any]], ...] = (
+    (sweep_sort, {"_EACH": 2, "_EACH_WIDE": 2, "_EACH_ALONE": 4, "_LEAST": 1}),
+    (sweep_scan, {"_STRETCHES": (2,)}),
+    (compaction, {"_SWEEP_EACH": 2}),
+    (look_back, {"FAN": 2}),
+)
 
 RNG = np.random.default_rng(3)
 
@@ -411,22 +419,26 @@ def check_unit_convolutions(engine: Any) -> int:
 
 
 def check_sweeps(engine: Any) -> int:
-    """Sorts and scans in one pass on the software twin of a warp, of rows of several tiles; the number of cases."""
-    tiles = {"_EACH": 2, "_EACH_WIDE": 2, "_LEAST": 1}, {"_STRETCH": 2, "_FAN": 2}
-    kept = [{name: getattr(module, name) for name in sizes} for module, sizes in zip(SWEEPS, tiles)]
-    for module, sizes in zip(SWEEPS, tiles):
+    """Sorts, scans and lists in one pass on the software twin of a warp, of several tiles; the number of cases."""
+    kept = [{name: getattr(module, name) for name in sizes} for module, sizes in SWEEPS]
+    for module, sizes in SWEEPS:
         vars(module).update(sizes)
-    count = 0
+    mask = RNG.random(2700) < 0.4
+    (listed,) = compaction._swept(engine, "compaction_true", engine.tensor(mask, "bool"), "twin", "int64")
+    np.testing.assert_array_equal(engine.read(listed), np.flatnonzero(mask))
+    count = 1
     for dtype in ("float32", "int64"):
         x = RNG.integers(-300, 300, (2, 1300))
         given = engine.tensor(x, dtype)
-        sort = sweep_sort.sweep_sort(2, 1300, given.nbytes // x.size, templates.traits(engine), "twin")
-        scan = sweep_scan.sweep_scan("sum", dtype, 2, 2700, templates.traits(engine), "twin")
+        size, device = given.nbytes // x.size, templates.traits(engine)
+        sort, single = (sweep_sort.sweep_sort(2, 1300, size, device, "twin", only) for only in (False, True))
+        scan = sweep_scan.sweep_scan("sum", dtype, 2, 2700, device, "twin")
         assert sort is not None
+        assert single is not None
         assert scan is not None
         values, positions, alone = (engine.empty(x.shape, one) for one in (dtype, "int64", dtype))
         sweep_sort.sweep_blocks(sort, True, engine, given, values, positions)
-        sweep_sort.sweep_blocks(sort, False, engine, given, alone)
+        sweep_sort.sweep_blocks(single, False, engine, given, alone)
         order = np.argsort(-x, -1, kind="stable")
         np.testing.assert_array_equal(engine.read(positions), order)
         np.testing.assert_array_equal(engine.read(values), np.take_along_axis(x, order, -1))
@@ -435,8 +447,13 @@ def check_sweeps(engine: Any) -> int:
         sums = engine.empty(y.shape, dtype)
         sweep_scan.sweep_rows(scan, "sum", False, engine, engine.tensor(y, dtype), sums)
         np.testing.assert_array_equal(engine.read(sums), np.cumsum(y, -1))
-        count += 3
-    for module, sizes in zip(SWEEPS, kept):
+        ordered = engine.tensor(np.sort(x[0]), dtype)
+        values, starts = compaction._swept(engine, "compaction_runs", ordered, "twin", dtype, "int64")
+        wanted = np.unique(x[0])
+        np.testing.assert_array_equal(engine.read(values), wanted)
+        np.testing.assert_array_equal(np.sort(x[0])[engine.read(starts)], wanted)
+        count += 4
+    for (module, _), sizes in zip(SWEEPS, kept):
         vars(module).update(sizes)
     return count
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,16 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.autograd import recorder, views
-from netcl.core import Tensor, manager
+from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.core.dispatch import pop_hook, push_hook
 
 SIDE = 512  # 1 MiB of float32, the least that is computed again
 
 
-@pytest.fixture(params=["cpu", "pocl"], autouse=True)
-def on_each_engine(request: Any) -> Any:
-    with device(manager.default(request.param)):
+@pytest.fixture(autouse=True)
+def on_each_engine(handle: DeviceHandle) -> Iterator[None]:
+    with device(handle):
         yield
 
 

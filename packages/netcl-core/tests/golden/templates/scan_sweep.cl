@@ -102,10 +102,11 @@ static inline uint published(__global const uint* place) {
 // Of the last work-group to end. A flag returns after 2^32 launches only, and no word has it then.
 #define END_SIGNALS \
     if (get_local_id(0) == 0 && atomic_inc(signals + 1) == get_num_groups(0) - 1) { \
-        signals[1] = 0, signals[2] = 0; \
+        PUBLISH(signals + 1, 0); \
+        PUBLISH(signals + 2, 0); \
         if (launch == ~0u) \
-            for (uint w = 4; w < signal_words; w++) signals[w] = 0; \
-        signals[0] = launch == ~0u ? 0 : launch; \
+            for (uint w = 4; w < signal_words; w++) PUBLISH(signals + w, 0); \
+        PUBLISH(signals, launch == ~0u ? 0 : launch); \
     }
 
 typedef union {
