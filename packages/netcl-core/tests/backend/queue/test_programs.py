@@ -68,6 +68,16 @@ def test_key_has_source_and_options(queue, tmp_path):
     assert len(list(tmp_path.glob("*.clbin"))) == 3
 
 
+def test_a_folder_whose_name_is_too_long_keeps_programs_in_memory(queue, tmp_path):
+    for cache in (ProgramCache(tmp_path / ("a" * 300)), ProgramCache(tmp_path / "new")):
+        assert not cache.has(queue.context, SOURCE, queue.device)
+        assert cache.is_empty == (cache.folder.name == "new")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # once in a process
+            run(queue, get(cache, queue))
+        assert cache.has(queue.context, SOURCE, queue.device)
+
+
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "garbage"])
 def test_corrupt_entry_is_rebuilt(queue, tmp_path, damage):
     get(ProgramCache(tmp_path), queue)

@@ -108,13 +108,21 @@ class ProgramCache:
         if (context.int_ptr, device.int_ptr, source, options) in self._programs:
             return True
         folder = self.folder
-        return folder is not None and (folder / (_key(source, options, device) + _SUFFIX)).exists()
+        # Path.exists raises where the name of the folder is too long.
+        return folder is not None and os.path.exists(folder / (_key(source, options, device) + _SUFFIX))
 
     @property
     def is_empty(self) -> bool:
-        """True if the folder has no programs: those of a first step are yet to be built."""
+        """True if the folder has no programs: those of a first step are yet to be built. False if it cannot be read."""
         folder = self.folder
-        return folder is not None and next(folder.glob("*" + _SUFFIX), None) is None
+        if folder is None:
+            return False
+        try:
+            return not any(name.endswith(_SUFFIX) for name in os.listdir(folder))
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
 
     def shares(self, device: Any) -> bool:
         """True if this process finds what another one has built for the device."""
@@ -182,7 +190,7 @@ class ProgramCache:
             program = _from_source(context, device, source, options)
         self._count(builds=1)
         if path is not None and kept:
-            if not path.exists():
+            if not os.path.exists(path):
                 self._store(path, key, _KEPT)
         elif path is not None:
             self._store(path, key, _binary(program))
