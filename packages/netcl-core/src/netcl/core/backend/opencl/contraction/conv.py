@@ -12,6 +12,7 @@ from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
 from netcl.core.backend.opencl.contraction.few_channels import small_channels
+from netcl.core.backend.opencl.contraction.few_channels.channels_trial import few_channels_work
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue, OperandLayout, fuse_epilogue
 from netcl.core.backend.opencl.contraction.gpu import implicit_gemm
 from netcl.core.backend.opencl.contraction.matrix_unit import unit_convolution
@@ -29,6 +30,7 @@ from netcl.core.tuning.problems import Contraction, Geometry
 from netcl.core.tuning.selector import (
     CONV_WORKSPACE,
     GPU_CONV_WORKSPACE,
+    Chosen,
     allowed,
     choose_convolution,
     convolution_candidates,
@@ -141,7 +143,7 @@ def float32_roles(
     variant = None if sizes is None else allowed(fastest_kernel(engine, "conv2d", sizes, half))
     if variant is None and kind == "forward":
         variant = wished_kernel(device, g, algo)
-    small, problem, _ = choose_convolution(device, kind, g, half, variant)
+    small, problem, _ = _choice(engine, kind, g, half, variant)
     if small is None and problem is None:
         parts = [replace(part.contraction, partial=kind == "grad_weight") for part in conv_plan(kind, g).parts]
         if not all(part_kernel(device, c, variant) in ("rows", "packed") for c in parts):
@@ -181,6 +183,14 @@ def _described(
     return _Description(g, whole[:2] + whole[7 - len(a) :], sizes)
 
 
+def _choice(engine: Any, kind: str, g: Geometry, dtype: str, variant: str | None) -> Chosen:
+    """The algorithm of a direction, without the kernels for few channels where these are not right."""
+    chosen = choose_convolution(traits(engine), kind, g, dtype, variant)
+    if chosen.small_channels is not None and variant is None and not few_channels_work(engine):
+        return choose_convolution(traits(engine)._replace(few_channels=False), kind, g, dtype, variant)
+    return chosen
+
+
 def _convolve(
     kind: str,
     g: Geometry,
@@ -194,8 +204,8 @@ def _convolve(
 ) -> None:
     """One direction of a convolution, with an epilogue of ``operands`` if there is an ``expression``."""
     epilogue = None if expression is None else Epilogue(expression, operands)
-    plan, device = conv_plan(kind, g), traits(engine)
-    small, problem, _ = choose_convolution(device, kind, g, value_dtype(a.dtype), variant)
+    plan = conv_plan(kind, g)
+    small, problem, _ = _choice(engine, kind, g, value_dtype(a.dtype), variant)
     fused = None
     if variant in UNITS:
         if kind == "grad_weight":
