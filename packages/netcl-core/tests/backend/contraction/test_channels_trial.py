@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core.backend.opencl.contraction import conv
-from netcl.core.backend.opencl.contraction.few_channels import channels_trial
+from netcl.core.backend.opencl.contraction import channels_trial, conv
+from netcl.core.backend.opencl.contraction.few_channels import channels_verdict
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
 from netcl.core.device.health import launch_log
 
@@ -25,24 +25,24 @@ def test_the_trial_is_right_and_finds_a_wrong_sum(engine: Any, monkeypatch: pyte
     _on_cl(engine)
     key = driver_key(engine.queue.device)
     assert channels_trial.run_trial(key) == RIGHT
-    right = conv.conv
+    right = channels_trial.conv
 
     def doubled(engine: Any, kind: str, *operands: Any, **options: Any) -> Any:
         found = right(engine, kind, *operands, **options)
         return engine.tensor(2 * engine.read(found), "float32") if kind == "grad_weight" else found
 
-    monkeypatch.setattr(conv, "conv", doubled)
+    monkeypatch.setattr(channels_trial, "conv", doubled)
     assert channels_trial.run_trial(key) == WRONG
 
 
 def test_versions_that_are_known_have_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
-    monkeypatch.setattr(channels_trial, "verdict", lambda name, *rest, **options: tried.append(name))
-    monkeypatch.setattr(channels_trial, "driver_key", str)
+    monkeypatch.setattr(channels_verdict, "verdict", lambda name, *rest, **options: tried.append(name))
+    monkeypatch.setattr(channels_verdict, "driver_key", str)
     for version, trials in (("OpenCL 3.0 PoCL 3.0-rc2", 0), ("OpenCL 3.0 LINUX", 0), ("OpenCL 3.0 PoCL 7.1", 1)):
         tried.clear()
         platform = SimpleNamespace(version=version)
-        works = channels_trial._work.__wrapped__(SimpleNamespace(platform=platform))
+        works = channels_verdict._work.__wrapped__(SimpleNamespace(platform=platform))
         assert len(tried) == trials
         assert works is (None if trials else True)
 

@@ -12,7 +12,7 @@ from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
 from netcl.core.backend.opencl.contraction.few_channels import small_channels
-from netcl.core.backend.opencl.contraction.few_channels.channels_trial import few_channels_work
+from netcl.core.backend.opencl.contraction.few_channels.channels_verdict import few_channels_work
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue, OperandLayout, fuse_epilogue
 from netcl.core.backend.opencl.contraction.gpu import implicit_gemm
 from netcl.core.backend.opencl.contraction.matrix_unit import unit_convolution

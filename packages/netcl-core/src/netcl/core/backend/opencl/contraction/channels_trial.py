@@ -1,38 +1,18 @@
-"""The trial of the kernels for few channels, in a child process, on versions of PoCL that are not known to be right."""
+"""The trial of the kernels for few channels, in a child process."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from netcl.core.device.child_probe import RIGHT, WRONG, driver_key, verdict
+from netcl.core.backend.opencl.contraction.conv import conv
+from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
+from netcl.core.device.child_probe import RIGHT, WRONG
 
-__all__ = ["few_channels_work", "run_trial"]
+__all__ = ["run_trial"]
 
-_TIMEOUT_S = 60.0
-# os._exit skips the driver's shutdown, which says nothing about the kernels.
-_CHILD = """\
-import os
-from netcl.core.backend.opencl.contraction.few_channels.channels_trial import run_trial
-os._exit(run_trial(sys.argv[1]))
-"""
 _BATCH, _FILTERS, _SIZE, _SIDE = 64, 32, 28, 3  # PoCL 7.1 doubles the gradient of these weights
-
-
-def few_channels_work(engine: Any) -> bool:
-    """True if the kernels are right: on PoCL from 4 on by a trial, at the first call for a driver version."""
-    return _work(engine.queue.device)
-
-
-@lru_cache(maxsize=64)
-def _work(device: Any) -> bool:
-    version = device.platform.version
-    if "PoCL" not in version or "PoCL 3." in version:
-        return True
-    key = driver_key(device)
-    return verdict("few_channels", key, _CHILD, _TIMEOUT_S, key, unexpected=True)
 
 
 def run_trial(key: str) -> int:
@@ -41,9 +21,6 @@ def run_trial(key: str) -> int:
 
     Raises LookupError if there is no such device.
     """
-    from netcl.core.backend.opencl.contraction.conv import conv
-    from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
-
     engine, rng = engine_of_driver(key), np.random.default_rng(0)
     out = _SIZE - _SIDE + 1
     x, w, g = (
