@@ -10,9 +10,10 @@ from numpy.lib.stride_tricks import as_strided
 
 from netcl import ops
 from netcl.core import Tensor
-from netcl.core.capture.copies import _Walk, composed
+from netcl.core.capture.copies import Walk, composed
 from netcl.core.device import device
 from netcl.core.layout import contiguous_strides
+from netcl.core.tensor.views import Geometry
 from netcl.runtime.capture import capture
 
 
@@ -49,15 +50,17 @@ def test_a_composed_walk_is_that_of_one_copy_after_another() -> None:
         )
         step, origin = source.itemsize, between.__array_interface__["data"][0]
         offset = (second.__array_interface__["data"][0] - origin) // step
-        walk = _Walk(second.shape, tuple(s // step for s in second.strides), offset, contiguous_strides(second.shape))
+        read = Geometry(second.shape, tuple(s // step for s in second.strides), offset)
+        walk = Walk(read, contiguous_strides(second.shape))
         at = (first.__array_interface__["data"][0] - source.__array_interface__["data"][0]) // step
-        found = composed(first.shape, tuple(s // step for s in first.strides), at, walk)
+        found = composed(Geometry(first.shape, tuple(s // step for s in first.strides), at), walk)
         if found is None:
             continue
         given += 1
         out = np.full(second.size, -1)
-        from_source = as_strided(source[found.offset :], found.shape, [s * step for s in found.strides])
-        as_strided(out, found.shape, [s * step for s in found.out_strides])[...] = from_source
+        shape, strides, offset = found.geometry
+        from_source = as_strided(source[offset:], shape, [s * step for s in strides])
+        as_strided(out, shape, [s * step for s in found.out_strides])[...] = from_source
         assert np.array_equal(out, second.ravel())
     assert given > 1500
 

@@ -11,29 +11,25 @@ from typing import NamedTuple
 
 from netcl.core.capture.call_log import LoggedCall, Ref
 from netcl.core.layout import contiguous_strides
+from netcl.core.tensor.views import Geometry
 
-__all__ = ["with_composed_copies"]
+__all__ = ["Walk", "composed", "with_composed_copies"]
 
 _Key = tuple[int, int]
-_Shape = tuple[int, ...]
 
 
 class _Source(NamedTuple):
-    """The elements, in C order, that a copy has written: those of ``ref`` by ``shape``, ``strides`` and ``offset``."""
+    """The elements, in C order, that a copy has written: those of ``ref`` by ``geometry``."""
 
     ref: Ref
-    shape: _Shape
-    strides: _Shape
-    offset: int
+    geometry: Geometry
 
 
-class _Walk(NamedTuple):
-    """The shape of a copy, and the strides and the offset in its source, and the strides in its target."""
+class Walk(NamedTuple):
+    """The elements of its source that a copy reads, and the strides in its target."""
 
-    shape: _Shape
-    strides: _Shape
-    offset: int
-    out_strides: _Shape
+    geometry: Geometry
+    out_strides: tuple[int, ...]
 
 
 def with_composed_copies(calls: Sequence[LoggedCall], kept: Iterable[int]) -> list[LoggedCall]:
@@ -53,8 +49,7 @@ def with_composed_copies(calls: Sequence[LoggedCall], kept: Iterable[int]) -> li
                 source = call.args[0]
             key = (target.number, target.version + 1)
             if target.number not in kept and key not in others and _is_whole(call):
-                walk = _walk(call)
-                sources[key] = _Source(source, walk.shape, walk.strides, walk.offset)
+                sources[key] = _Source(source, _walk(call).geometry)
         versions.update((number, versions.get(number, 0) + 1) for number in call.writes)
         versions.update(call.makes)
         found.append(call)
@@ -72,46 +67,43 @@ def _others(calls: Sequence[LoggedCall]) -> set[_Key]:
     return found
 
 
-def _walk(call: LoggedCall) -> _Walk:
+def _walk(call: LoggedCall) -> Walk:
     given = call.kwargs
-    return _Walk(
-        tuple(given["shape"]), tuple(given["source_strides"]), given["source_offset"], tuple(given["out_strides"])
-    )
+    source = Geometry(tuple(given["shape"]), tuple(given["source_strides"]), given["source_offset"])
+    return Walk(source, tuple(given["out_strides"]))
 
 
 def _is_whole(call: LoggedCall) -> bool:
     """True if a copy writes all elements of its target, in C order."""
-    shape = tuple(call.kwargs["shape"])
+    (shape, *_), out_strides = _walk(call)
     whole = prod(shape) == prod(call.args[1].shape) and call.kwargs["out_offset"] == 0
-    return whole and tuple(call.kwargs["out_strides"]) == contiguous_strides(shape)
+    return whole and out_strides == contiguous_strides(shape)
 
 
 def _composed(call: LoggedCall, first: _Source) -> LoggedCall:
     """The copy ``call`` of what ``first`` has copied, from the source of that one; itself if no strides give it."""
-    walk = composed(first.shape, first.strides, first.offset, _walk(call))
+    walk = composed(first.geometry, _walk(call))
     if walk is None:
         return call
-    named = {
-        **call.kwargs,
-        "shape": walk.shape,
-        "source_strides": walk.strides,
-        "source_offset": walk.offset,
-        "out_strides": walk.out_strides,
-    }
+    shape, strides, offset = walk.geometry
+    read = {"shape": shape, "source_strides": strides, "source_offset": offset}
+    named = {**call.kwargs, **read, "out_strides": walk.out_strides}
     old, ref = call.args[0], first.ref
     reads = (call.reads - {(old.number, old.version)}) | {(ref.number, ref.version)}
     return replace(call, args=(ref, *call.args[1:]), kwargs=named, reads=reads)
 
 
-def composed(shape: _Shape, strides: _Shape, offset: int, walk: _Walk) -> _Walk | None:
-    """The walk through the elements that ``shape``, ``strides`` and ``offset`` name in a source, in place of ``walk``
-    through these elements in C order; None if its axes do not stay within axes of ``shape``, or span whole ones.
+def composed(first: Geometry, walk: Walk) -> Walk | None:
+    """The walk through the source of which ``first`` names elements, in place of ``walk`` through these elements in C
+    order; None if its axes do not stay within axes of ``first``, or span whole ones.
     """
+    shape, strides, offset = first
+    (sizes, steps, begin), out_strides = walk
     rows = contiguous_strides(shape)
-    reach = [walk.offset // row % size for row, size in zip(rows, shape)]  # the last place in each axis
+    reach = [begin // row % size for row, size in zip(rows, shape)]  # the last place in each axis
     start = offset + sum(place * step for place, step in zip(reach, strides))
     axes: list[tuple[int, int, int]] = []
-    for size, step, out_step in zip(walk.shape, walk.strides, walk.out_strides):
+    for size, step, out_step in zip(sizes, steps, out_strides):
         parts = []
         while size > 1:
             axis = next((a for a, row in enumerate(rows) if row <= step < row * shape[a] and step % row == 0), None)
@@ -128,7 +120,5 @@ def composed(shape: _Shape, strides: _Shape, offset: int, walk: _Walk) -> _Walk 
             parts.append((count, stride * strides[axis], out_step))
             size, step, out_step = size // count, rows[axis] * shape[axis], out_step * count
         axes += reversed(parts)
-    if not axes:
-        axes = [(1, 0, 0)]
-    sizes, steps, out_steps = zip(*axes)
-    return _Walk(sizes, steps, start, out_steps)
+    sizes, steps, out_strides = zip(*(axes or [(1, 0, 0)]))
+    return Walk(Geometry(sizes, steps, start), out_strides)

@@ -26,7 +26,7 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["choose_work_group_method", "half_works", "needs_flush", "sixteen_lanes_work"]
+__all__ = ["choose_work_group_method", "half_works", "needs_flush", "pocl_major", "sixteen_lanes_work"]
 
 # Distinguishes half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is
 # 0.
@@ -82,6 +82,12 @@ def needs_flush(device: Any) -> bool:
         return False
 
 
+def pocl_major(version: str) -> int | None:
+    """Returns the major version of PoCL in the ``version`` of a platform, None if the platform is another one."""
+    found = re.search(r"pocl (\d+)", version.lower())
+    return int(found[1]) if found else None
+
+
 def choose_work_group_method(platforms: Iterable[Any]) -> None:
     """Lets PoCL 4 to 6 build kernels with barriers by continuations (``POCL_WORK_GROUP_METHOD=cbs``), unless the user
     chose a method.
@@ -89,8 +95,7 @@ def choose_work_group_method(platforms: Iterable[Any]) -> None:
     Built by loops over work-items, programs are wrong at random (docs/adr/0101). PoCL 3 has no other method, and writes
     a message for each kernel where one is asked for.
     """
-    found = (re.search(r"pocl (\d+)", platform.version.lower()) for platform in platforms)
-    versions = {int(version[1]) for version in found if version}
+    versions = {major for platform in platforms if (major := pocl_major(platform.version))}
     if versions & {4, 5, 6} and min(versions) >= 4:
         os.environ.setdefault("POCL_WORK_GROUP_METHOD", "cbs")
 

@@ -175,11 +175,13 @@ def convolution_unit(profile: DeviceProfile, kind: str, g: Geometry, dtype: str)
     return matrix_units.convolution_unit_of(profile, dtype, kind, g)
 
 
-def choose_convolution(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Chosen:
+def choose_convolution(
+    device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None, few_channels: bool = True
+) -> Chosen:
     """The algorithm of a direction (forward, grad_input, grad_weight); ``wanted``: a kernel that was requested or
-    measured.
+    measured. Without ``few_channels`` the kernels for few channels are not taken.
     """
-    small = small_channels.chosen(device, kind, g, dtype, wanted)
+    small = small_channels.chosen(device, kind, g, dtype, wanted) if few_channels else None
     filtering = None if small is not None else winograd.chosen(device, kind, g, dtype, wanted)
     return Chosen(small, filtering, wanted)
 

@@ -161,7 +161,7 @@ def chosen(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | Non
     p = problem_of(kind, g)
     if p is None or share_of(p, tile_of(device, p.kind, dtype)) is None:
         return None
-    return p if wanted or (device.few_channels and _pays(p)) else None
+    return p if wanted or _pays(p) else None
 
 
 def _pays(p: Problem) -> bool:

@@ -23,7 +23,6 @@ class Traits(NamedTuple):
     group: int = 256  # work-items that a group may have
     sub_groups: bool = False
     units: int = 1  # compute units
-    few_channels: bool = True  # whether the kernels for few channels may be chosen
 
 
 def traits_of(profile: DeviceProfile, device: Any = None, vector_width: int = 1) -> Traits:

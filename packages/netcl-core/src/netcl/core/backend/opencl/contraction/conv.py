@@ -186,9 +186,9 @@ def _described(
 def _choice(engine: Any, kind: str, g: Geometry, dtype: str, variant: str | None) -> Chosen:
     """The algorithm of a direction, without the kernels for few channels where these are not right."""
     chosen = choose_convolution(traits(engine), kind, g, dtype, variant)
-    if chosen.small_channels is not None and variant is None and not few_channels_work(engine):
-        return choose_convolution(traits(engine)._replace(few_channels=False), kind, g, dtype, variant)
-    return chosen
+    if chosen.small_channels is None or variant is not None or few_channels_work(engine):
+        return chosen
+    return choose_convolution(traits(engine), kind, g, dtype, variant, few_channels=False)
 
 
 def _convolve(

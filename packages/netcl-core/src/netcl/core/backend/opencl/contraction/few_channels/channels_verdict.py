@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from netcl.core.device.child_probe import driver_key, verdict
+from netcl.core.device.quirks import pocl_major
 
 __all__ = ["few_channels_work"]
 
@@ -25,8 +26,7 @@ def few_channels_work(engine: Any) -> bool:
 
 @lru_cache(maxsize=64)
 def _work(device: Any) -> bool:
-    version = device.platform.version
-    if "PoCL" not in version or "PoCL 3." in version:
+    if (pocl_major(device.platform.version) or 3) <= 3:
         return True
     key = driver_key(device)
     return verdict("few_channels", key, _CHILD, _TIMEOUT_S, key, unexpected=True)
