@@ -227,7 +227,7 @@ def test_workers_of_a_killed_program_end(tmp_path):
     def alive(pid):
         try:
             return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] not in "ZX"
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # before, or while, it is read
             return False
 
     while any(map(alive, pids)) and time.monotonic() < deadline:
