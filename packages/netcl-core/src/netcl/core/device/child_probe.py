@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from netcl.core import cache_files, config
+from netcl.core.device.llvm_processor import processor_name
 
 __all__ = [
     "RIGHT",
@@ -63,11 +64,13 @@ _lock = threading.Lock()
 
 @lru_cache(maxsize=64)
 def driver_key(device: Any) -> str:
-    """Returns the key of a driver: platform, platform version, device, device version, driver version; each device is
-    asked once.
+    """Returns the key of a driver: platform, platform version, device, device version, driver version, and the name
+    that netcl gave the processor for PoCL; each device is asked once.
     """
     platform = device.platform
-    names = (platform.name, platform.version, device.name, device.version, device.driver_version)
+    names = [platform.name, platform.version, device.name, device.version, device.driver_version]
+    if named := processor_name(device):
+        names.append(named)
     return " | ".join(str(name).strip() for name in names)
 
 

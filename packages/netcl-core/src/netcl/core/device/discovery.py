@@ -254,6 +254,7 @@ class DeviceManager:
                 continue
             try:
                 for dev in platform.get_devices():
+                    _opencl().quirks.name_processor(platform, dev)
                     found.setdefault((platform.int_ptr, dev.int_ptr), (platform, dev))
             except cl.Error as error:
                 config.get_logger().warning("OpenCL platform %s shows no device: %s", platform.name, error)

@@ -1,8 +1,8 @@
 """Probes of OpenCL drivers: half arithmetic, vectors of sixteen lanes, order of kernels.
 
 ``half_works`` and ``sixteen_lanes_work`` compile code on which drivers may fail, in a child process; ``needs_flush``
-launches dependent kernels in this process. ``choose_work_group_method`` probes nothing: no trial finds a compiler out
-that is wrong at random.
+launches dependent kernels in this process. ``choose_work_group_method`` and ``name_processor`` probe nothing: the
+version tells.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core import config
+from netcl.core.device import llvm_processor
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key, verdict
 from netcl.core.device.kernel_objects import new_kernel, raw_program
 
@@ -26,7 +27,14 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["choose_work_group_method", "half_works", "needs_flush", "pocl_major", "sixteen_lanes_work"]
+__all__ = [
+    "choose_work_group_method",
+    "half_works",
+    "name_processor",
+    "needs_flush",
+    "pocl_major",
+    "sixteen_lanes_work",
+]
 
 # Distinguishes half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is
 # 0.
@@ -98,6 +106,12 @@ def choose_work_group_method(platforms: Iterable[Any]) -> None:
     versions = {major for platform in platforms if (major := pocl_major(platform.version))}
     if versions & {4, 5, 6} and min(versions) >= 4:
         os.environ.setdefault("POCL_WORK_GROUP_METHOD", "cbs")
+
+
+def name_processor(platform: Any, device: Any) -> None:
+    """Lets a device of PoCL 3 compile for a processor that its LLVM does not know (docs/adr/0103)."""
+    if (pocl_major(platform.version) or 0) == 3:
+        llvm_processor.name_processor(device)
 
 
 # os._exit skips the driver's shutdown: PoCL may abort there, which says nothing about the kernel.

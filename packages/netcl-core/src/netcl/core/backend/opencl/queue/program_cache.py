@@ -31,6 +31,7 @@ from netcl.core.__about__ import __version__
 from netcl.core.backend.opencl.queue import build_progress, shutdown
 from netcl.core.backend.opencl.queue.declarations import WITHOUT_HEADER, declared
 from netcl.core.device.capabilities import type_of
+from netcl.core.device.child_probe import driver_key
 from netcl.core.device.half_vectors import half_vectors
 from netcl.core.device.kernel_objects import raw_program
 from netcl.core.errors import KernelBuildError
@@ -269,9 +270,7 @@ def _with_half_vectors(source: str, device: Any) -> str:
 
 
 def _key(source: str, options: str, device: Any) -> str:
-    platform = device.platform
-    names = (platform.name, platform.version, device.name, device.version, device.driver_version)
-    parts = (__version__, *(str(name).strip() for name in names), options, source)
+    parts = (__version__, driver_key(device), options, source)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

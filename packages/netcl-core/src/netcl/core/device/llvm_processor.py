@@ -1,0 +1,107 @@
+"""The processor for which PoCL 3 compiles, where its LLVM does not know the one of this machine (docs/adr/0103).
+
+LLVM 14 knows AMD's families up to 25 (Zen 4) and calls later ones "generic", a name that its front end then refuses: no
+kernel builds. ``name_processor`` gives such a device the highest level of x86-64 whose instructions the processor has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from bisect import bisect_right
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["level", "name_processor", "processor_name"]
+
+# Flags of Linux that each level adds to the one before it, the highest first; every 64-bit processor has the last one.
+# https://gitlab.com/x86-psABIs/x86-64-ABI
+_LEVELS: tuple[tuple[str, set[str]], ...] = (
+    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}),
+    ("x86-64-v3", {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}),
+    ("x86-64-v2", {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}),
+    ("x86-64", set()),
+)
+_UNKNOWN = b"generic"
+_TRIPLE = b"x86_64-"
+_WORD = ctypes.sizeof(ctypes.c_size_t)
+_WORDS = 160  # from the start of PoCL's structure of a device; triple and processor are words 79 and 80 of 3.0
+
+
+def level(flags: set[str]) -> str:
+    """Returns the highest level of x86-64 of which a processor with the ``flags`` of /proc/cpuinfo has all."""
+    for at, (name, _) in enumerate(_LEVELS):
+        if all(needed <= flags for _, needed in _LEVELS[at:]):
+            return name
+    raise AssertionError("the lowest level needs nothing")
+
+
+def processor_name(device: Any) -> str:
+    """Returns the level of x86-64 for which PoCL compiles if its version says "generic", else ""."""
+    return _own_level() if device.version.rstrip().endswith("-" + _UNKNOWN.decode()) else ""
+
+
+def name_processor(device: Any) -> None:
+    """Lets a pyopencl device of PoCL 3 compile for a level of x86-64 if it compiles for "generic"; else does nothing.
+
+    PoCL 3 has no option for it, so the name is replaced in its structure of the device: the word after the one that
+    points to the target triple. Sub-devices copy the structure.
+    """
+    name = processor_name(device)
+    place = unknown_processor(device.int_ptr) if name else None
+    if place is not None:
+        copied = ctypes.CDLL(None).strdup
+        copied.restype, copied.argtypes = ctypes.c_void_p, [ctypes.c_char_p]  # PoCL may free it
+        ctypes.c_size_t.from_address(place).value = copied(name.encode())
+
+
+def unknown_processor(address: int) -> int | None:
+    """Returns the address of the pointer to "generic" that follows a pointer to a triple of x86-64, in the structure at
+    ``address``; None if there is none.
+    """
+    readable = _readable()
+    texts = [b"", b""]
+    for place in range(address, address + _WORDS * _WORD, _WORD):
+        if not _bytes(readable, place, _WORD):
+            return None
+        texts = [texts[1], _bytes(readable, ctypes.c_size_t.from_address(place).value, len(_UNKNOWN) + 1)]
+        if texts[0].startswith(_TRIPLE) and texts[1] == _UNKNOWN + b"\0":
+            return place
+    return None
+
+
+@cache
+def _own_level() -> str:
+    """The level of this machine, "" if it has none: not x86-64, or not Linux, for which alone pip has PoCL."""
+    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
+        return ""
+    return level(_flags())
+
+
+def _flags() -> set[str]:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, words = line.partition(":")
+        if name.strip() == "flags":
+            return set(words.split())
+    return set()
+
+
+def _readable() -> list[tuple[int, int]]:
+    """The first address and the end of each readable region of this process, sorted."""
+    found = []
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        region, rights, *_ = line.split()
+        if rights.startswith("r"):
+            first, _, end = region.partition("-")
+            found.append((int(first, 16), int(end, 16)))
+    return found
+
+
+def _bytes(readable: list[tuple[int, int]], address: int, count: int) -> bytes:
+    """Returns ``count`` bytes of the memory of this process, b"" if they are not in one readable region."""
+    at = bisect_right(readable, (address, sys.maxsize)) - 1
+    if at < 0 or address + count > readable[at][1]:
+        return b""
+    return ctypes.string_at(address, count)
