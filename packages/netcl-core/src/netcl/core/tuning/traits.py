@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from netcl.core.device.capabilities import DeviceProfile
+from netcl.core.device.llvm_processor import processor_name
 from netcl.core.device.quirks import sixteen_lanes_work
 
 __all__ = ["Traits", "traits_of"]
 
 _SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
-# Processors of which PoCL 3.0's LLVM 14 knows the AVX-512; of others, such as Zen 4, it compiles for AVX2.
+# Processors of which PoCL 3.0's LLVM 14 knows the AVX-512; of Zen 4 it does not.
 _KNOWN_AVX512 = ("skylake-avx512", "cascadelake", "cooperlake", "icelake", "rocketlake", "tigerlake", "sapphirerapids")
+_NAMED_AVX512 = "x86-64-v4"
 
 
 class Traits(NamedTuple):
@@ -50,5 +52,5 @@ def _lanes(device: Any) -> int:
 
 def _sixteen_lanes(device: Any) -> bool:
     # Without AVX-512 its LLVM aborts over them: known, so its users do not wait for the probe.
-    aborts = "PoCL 3.0" in device.platform.version and not any(name in device.version for name in _KNOWN_AVX512)
-    return not aborts and sixteen_lanes_work(device)
+    has_avx512 = processor_name(device) == _NAMED_AVX512 or any(name in device.version for name in _KNOWN_AVX512)
+    return ("PoCL 3.0" not in device.platform.version or has_avx512) and sixteen_lanes_work(device)
