@@ -1,4 +1,4 @@
-"""Times the programs of examples/torch under PyTorch and under netcl.torch on the same cores, and the facade's cost.
+"""Times the programs of examples/pytorch under PyTorch and under netcl.torch on the same cores, and the facade's cost.
 
 ``python benchmarks/programs.py [--devices intel,pocl] [--only cnn,facade] [--turns 15] [--json FILE]``. Both run the
 same steps of a program in turns: a turn is a few steps of one and then the same steps of the other, so that the work of
@@ -59,7 +59,7 @@ class Program:
     """A program in a process of its own, which stops between turns."""
 
     def __init__(self, python: str, kind: str, name: str, env: dict[str, str]) -> None:
-        script = HERE.parent / f"examples/torch/{name}.py"
+        script = HERE.parent / f"examples/pytorch/{name}.py"
         command = [python, str(HERE / "program_turns.py"), kind, str(script), "--device", "cpu"]
         steps = ("--steps", str(FOREVER))
         self._process = subprocess.Popen(

@@ -32,7 +32,7 @@ JOBS = {
     "fine_tune": (r"fine-tuned (\S+) %, from random weights (\S+) %, \S+ s", (1.15, 4)),
 }
 
-# Programs of examples/torch: options that make three steps of them small, pattern and bounds of the last line.
+# Programs of examples/pytorch: options that make three steps of them small, pattern and bounds of the last line.
 PROGRAMS = {
     "cnn": ("--samples 40 --batch-size 8", r"accuracy (\S+) %", (0, 100)),
     "vae": ("--samples 40 --batch-size 8", r"loss (\S+)", (300, 450)),
@@ -98,7 +98,7 @@ def test_a_picture_of_a_job_is_drawn(root: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_for_pytorch_run(name: str, root: Path, tmp_path: Path) -> None:
     options, pattern, (low, high) = PROGRAMS[name]
-    program, log = root / f"examples/torch/{name}.py", tmp_path / "losses.txt"
+    program, log = root / f"examples/pytorch/{name}.py", tmp_path / "losses.txt"
     command = [sys.executable, "-W", "error", "-m", "netcl.torch", str(program), "--steps", "3", "--log", str(log)]
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NETCL_DEVICE": "cpu"}
     done = subprocess.run([*command, *options.split()], capture_output=True, text=True, timeout=110, env=env)
@@ -114,7 +114,7 @@ def test_programs_for_pytorch_run(name: str, root: Path, tmp_path: Path) -> None
 @pytest.mark.timeout(300)
 def test_a_program_for_torchrun_has_the_losses_of_one_process(root: Path, tmp_path: Path) -> None:
     launcher = ("-m", "netcl.distributed.run")
-    program = str(root / "examples/torch/ddp.py")
+    program = str(root / "examples/pytorch/ddp.py")
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "NETCL_DEVICE": "cpu"}
     losses = {}
     for name, command in {
@@ -162,6 +162,6 @@ def test_every_example_is_run_somewhere(root: Path) -> None:
     jobs = {path.stem for path in (root / "examples/jobs").glob("*.py")}
     assert jobs == {*JOBS, "two_devices"}
     assert all(f"(jobs/{name}.py)" in page for name in jobs)
-    programs = {path.stem for path in (root / "examples/torch").glob("*.py")}
+    programs = {path.stem for path in (root / "examples/pytorch").glob("*.py")}
     assert programs == {*PROGRAMS, "ddp"}
     assert all(f"(torch/{name}.py)" in page for name in programs)

@@ -192,7 +192,7 @@ def test_a_script_of_two_processes_has_pytorchs_results(device: str, tmp_path: P
 
 @pytest.mark.timeout(600)
 def test_the_losses_of_the_example_are_pytorchs(tmp_path: Path) -> None:
-    example = ROOT / "examples/torch/ddp.py"
+    example = ROOT / "examples/pytorch/ddp.py"
     curves = []
     for name, command in {
         "theirs": ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"],

@@ -1,4 +1,4 @@
-"""The programs of examples/torch learn under netcl.torch as under PyTorch: the losses of 50 steps from one seed.
+"""The programs of examples/pytorch learn under netcl.torch as under PyTorch: the losses of 50 steps from one seed.
 
 PyTorch runs each program three times: in float32 with one and with two threads, and in float64. The largest difference
 between these curves is PyTorch's own spread, taken for the first ten steps alone, as differences grow; the curve of
@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 Array = np.ndarray[Any, Any]
-PROGRAMS = Path(__file__).resolve().parents[2] / "examples/torch"
+PROGRAMS = Path(__file__).resolve().parents[2] / "examples/pytorch"
 STEPS = 50
 FIRST = 10
 FLOOR = 1e-4  # relative; no smaller difference is required

@@ -161,11 +161,11 @@ def roofline() -> Any:
 
 
 def _program(name: str) -> Any:
-    """Imports a program of examples/torch with netcl in place of PyTorch."""
+    """Imports a program of examples/pytorch with netcl in place of PyTorch."""
     import netcl.torch
 
     netcl.torch.install()
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"examples/torch/{name}.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"examples/pytorch/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -7,7 +7,6 @@ kernel builds. ``name_processor`` gives such a device the highest level of x86-6
 from __future__ import annotations
 
 import ctypes
-import platform
 import sys
 from bisect import bisect_right
 from functools import cache
@@ -74,14 +73,14 @@ def unknown_processor(address: int) -> int | None:
 
 @cache
 def _own_level() -> str:
-    """The level of this machine, "" if it has none: not x86-64, or not Linux, for which alone pip has PoCL."""
-    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
-        return ""
-    return level(_flags())
+    """The level of this processor, "" if Linux lists no flags of x86 for it, or the system is another one."""
+    flags = _flags()
+    return level(flags) if flags else ""
 
 
 def _flags() -> set[str]:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    path = Path("/proc/cpuinfo")
+    for line in path.read_text().splitlines() if path.exists() else ():
         name, _, words = line.partition(":")
         if name.strip() == "flags":
             return set(words.split())

@@ -1,7 +1,7 @@
 """Trains a convolutional network to read digits that are turned, scaled, sheared and noisy.
 
-    python examples/torch/cnn.py
-    python -m netcl.torch examples/torch/cnn.py
+    python examples/pytorch/cnn.py
+    python -m netcl.torch examples/pytorch/cnn.py
 
 The digits are drawn here from a font of 5 x 7 dots: 4,000 images of 28 x 28 to learn from, 1,000 others to test.
 The network has 0.1 million parameters; after 200 steps of 64 images it reads about 97 % of the test images right.

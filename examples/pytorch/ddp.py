@@ -1,10 +1,10 @@
 """Trains a network to tell three spirals apart, in several processes with DistributedDataParallel.
 
-    torchrun --standalone --nproc-per-node 2 examples/torch/ddp.py
-    python -m netcl.distributed.run -n 2 -m netcl.torch examples/torch/ddp.py
+    torchrun --standalone --nproc-per-node 2 examples/pytorch/ddp.py
+    python -m netcl.distributed.run -n 2 -m netcl.torch examples/pytorch/ddp.py
 
 Each process trains on its part of each batch, and the gradients are averaged: the losses are those of one process,
-which ``python examples/torch/ddp.py`` starts, to rounding. After 300 steps of 96 samples about 99 % are told right.
+which ``python examples/pytorch/ddp.py`` starts, to rounding. After 300 steps of 96 samples about 99 % are told right.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Trains a deep convolutional generative adversarial network on images of rings, and draws one of its images as text.
 
-    python examples/torch/dcgan.py
-    python -m netcl.torch examples/torch/dcgan.py
+    python examples/pytorch/dcgan.py
+    python -m netcl.torch examples/pytorch/dcgan.py
 
 4,096 rings of random place, radius and width, 32 x 32 pixels between -1 and 1. The generator has 0.2 million
 parameters, the discriminator 0.1 million. After 400 steps of 64 images the generator draws parts of rings; a

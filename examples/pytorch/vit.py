@@ -1,7 +1,7 @@
 """Trains a vision transformer to tell discs, squares, triangles and crosses in noise.
 
-    python examples/torch/vit.py
-    python -m netcl.torch examples/torch/vit.py
+    python examples/pytorch/vit.py
+    python -m netcl.torch examples/pytorch/vit.py
 
 4,000 images of 32 x 32 pixels are drawn here, a fifth of them for the test. The model cuts an image into 64 patches of
 4 x 4 and has 0.2 million parameters. After 300 steps of 64 images it names about 83 % of the test images right.

@@ -1,7 +1,7 @@
 """Trains a siamese network to tell signs that it has never seen, from one image of each.
 
-    python examples/torch/siamese.py
-    python -m netcl.torch examples/torch/siamese.py
+    python examples/pytorch/siamese.py
+    python -m netcl.torch examples/pytorch/siamese.py
 
 60 signs of 5 x 5 random dots are shifted, turned and made noisy, 20 images of 24 x 24 each. The network gets pairs
 of images of 50 signs and learns to tell if both show the same sign. Of the other ten it sees one image each and names

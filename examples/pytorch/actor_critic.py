@@ -1,7 +1,7 @@
 """Trains an actor-critic policy to balance a pole on a cart.
 
-    python examples/torch/actor_critic.py
-    python -m netcl.torch examples/torch/actor_critic.py
+    python examples/pytorch/actor_critic.py
+    python -m netcl.torch examples/pytorch/actor_critic.py
 
 The cart-pole is simulated here with its equations of motion (a pole of 1 m on a cart of 1 kg, Euler steps of 20 ms); an
 episode ends when the pole leans by more than 12 degrees, the cart is 2.4 m from the middle, or after 200 steps. Each

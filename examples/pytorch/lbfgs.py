@@ -1,7 +1,7 @@
 """Fits a surface to noisy samples, some of them wrong, with L-BFGS, all samples at each step.
 
-    python examples/torch/lbfgs.py
-    python -m netcl.torch examples/torch/lbfgs.py
+    python examples/pytorch/lbfgs.py
+    python -m netcl.torch examples/pytorch/lbfgs.py
 
 The surface is sin(3 x) cos(2 y) exp(-x y / 2) on a square. 512 samples have noise of 0.05, and one of ten is an
 outlier; the loss is linear in large differences. The model is linear in 200 random Fourier features. Each step makes up

@@ -1,7 +1,7 @@
 """Trains a U-Net to mark the discs of noisy images that show discs and squares.
 
-    python examples/torch/unet.py
-    python -m netcl.torch examples/torch/unet.py
+    python examples/pytorch/unet.py
+    python -m netcl.torch examples/pytorch/unet.py
 
 512 images of 48 x 48 pixels with two discs and two squares each are drawn here, an eighth of them for the test. The
 network has 0.1 million parameters. After 200 steps of 16 images the marked pixels of the test images overlap the true

@@ -1,7 +1,7 @@
 """Trains a small GPT to add two numbers, written as text, and asks it for sums that it has not seen.
 
-    python examples/torch/gpt.py
-    python -m netcl.torch examples/torch/gpt.py
+    python examples/pytorch/gpt.py
+    python -m netcl.torch examples/pytorch/gpt.py
 
 A sample is "37+45=280": the digits of the sum are written from the last to the first, which is the order in which they
 are carried. 8,000 of the 10,000 pairs below 100 are learned. The model has 0.4 million parameters; after 1,000 steps of

@@ -1,7 +1,7 @@
 """Trains a denoising diffusion model on images of crosses, and draws two of its samples as text.
 
-    python examples/torch/ddpm.py
-    python -m netcl.torch examples/torch/ddpm.py
+    python examples/pytorch/ddpm.py
+    python -m netcl.torch examples/pytorch/ddpm.py
 
 2,048 crosses of random place, size and angle, 16 x 16 pixels between -1 and 1. The network, residual blocks that are
 told the time step, has 0.2 million parameters; its exponential moving average is what samples. The loss, the mean

@@ -1,7 +1,7 @@
 """Trains a graph convolutional network to find the communities of a graph from a few labelled nodes.
 
-    python examples/torch/gcn.py
-    python -m netcl.torch examples/torch/gcn.py
+    python examples/pytorch/gcn.py
+    python -m netcl.torch examples/pytorch/gcn.py
 
 The graph of 2,000 nodes in seven communities, about five neighbours each, is drawn here; most edges stay within a
 community, and a node has 128 noisy features. The normalized adjacency is a sparse matrix. 140 nodes are labelled; after

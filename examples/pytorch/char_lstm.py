@@ -1,7 +1,7 @@
 """Trains a two-layer LSTM to write text, character by character, and lets it write.
 
-    python examples/torch/char_lstm.py --text file.txt
-    python -m netcl.torch examples/torch/char_lstm.py
+    python examples/pytorch/char_lstm.py --text file.txt
+    python -m netcl.torch examples/pytorch/char_lstm.py
 
 Without --text it learns sentences of a small grammar, made here. The model has 0.2 million parameters and reads 16
 streams of text, 48 characters at a step, its state carried from step to step. The loss, in nats per character, falls

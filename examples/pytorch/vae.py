@@ -1,7 +1,7 @@
 """Trains a variational autoencoder on images of ellipses, and draws two of its samples as text.
 
-    python examples/torch/vae.py
-    python -m netcl.torch examples/torch/vae.py
+    python examples/pytorch/vae.py
+    python -m netcl.torch examples/pytorch/vae.py
 
 3,000 ellipses of random place, size and angle, 24 x 24 pixels, are described by five numbers each, and the latent space
 has six. The loss is the negative evidence lower bound, in nats per image: about 405 at the first step, 45 after 600
