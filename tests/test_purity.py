@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -95,7 +96,7 @@ def test_the_first_tensor_on_numpy_loads_nothing_of_opencl(run_python: Run) -> N
 
 @pytest.mark.timing
 def test_the_first_tensor_on_numpy_takes_at_most_1_7_times_the_import_of_numpy() -> None:
-    """Processor time, the least of interleaved processes; a median of 12 was 1.54, from 1.39 to 1.75."""
+    """Processor time, the median of the ratios of processes by turns: 1.4 to 1.65, on a busy machine too."""
 
     resource = pytest.importorskip("resource", reason="needs a POSIX system, which counts the time of processes")
 
@@ -107,9 +108,10 @@ def test_the_first_tensor_on_numpy_takes_at_most_1_7_times_the_import_of_numpy()
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     codes = ("import numpy", "import netcl as nc; nc.zeros(3)")
-    numpy = zeros = float("inf")
+    ratios: list[float] = []
     for turn in range(21):
-        numpy, zeros = (min(least, seconds(code)) for least, code in zip((numpy, zeros), codes, strict=True))
-        if turn >= 6 and zeros < 1.7 * numpy:  # seven at least; on a busy machine the least times come late
+        numpy, zeros = map(seconds, codes)
+        ratios.append(zeros / numpy)
+        if turn >= 6 and statistics.median(ratios) < 1.7:  # seven at least
             break
-    assert zeros < 1.7 * numpy
+    assert statistics.median(ratios) < 1.7
