@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from contest import Captured, arguments, captured, contest, heading
-from measure import save
+from contest import Captured, arguments, captured, contest, heading, keep
 from models import JOBS, batch, model
 from peer_processes import peers
 
@@ -86,7 +85,7 @@ def main() -> None:
                 options.seconds,
                 options.profile,
             )
-            save(options.json, found)
+            keep(options.json, peaks, found)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from netcl.core import Tensor
 from netcl.profiling import profile
+
+
+class Kernels(NamedTuple):
+    """The launches of a name in a replay: their count, milliseconds by the device's clock, MB of their operands."""
+
+    name: str
+    launches: int
+    ms: float
+    mb: float
 
 
 def seen_replay(captured: Any, given: tuple[Tensor, ...]) -> profile:
@@ -35,6 +44,16 @@ def operations(seen: profile) -> int:
     return sum(counts.values())
 
 
+def kernels_of(seen: profile) -> list[Kernels]:
+    """The kernels of a profile by name, and its copies by kind; the longest first."""
+    found: dict[str, Kernels] = {}
+    for one in seen.launches:
+        name = one.name if one.kind == "kernel" else one.kind
+        _, launches, ms, mb = found.get(name, Kernels(name, 0, 0.0, 0.0))
+        found[name] = Kernels(name, launches + 1, ms + (one.end - one.start) * 1e3, mb + one.nbytes * 1e-6)
+    return sorted(found.values(), key=lambda kernels: -kernels.ms)
+
+
 def print_replay(title: str, captured: Any, given: tuple[Tensor, ...]) -> None:
     """Prints the kernels of a replay by name: launches, milliseconds by the device's clock, GB/s of their operands."""
     queue = given[0].queue
@@ -45,14 +64,9 @@ def print_replay(title: str, captured: Any, given: tuple[Tensor, ...]) -> None:
     host = time.perf_counter() - begin
     queue.finish()
     whole = time.perf_counter() - begin
-    seen = seen_replay(captured, given)
-    found: dict[str, list[float]] = {}
-    for one in seen.launches:
-        row = found.setdefault(one.name if one.kind == "kernel" else one.kind, [0, 0.0, 0.0])
-        row[0], row[1], row[2] = row[0] + 1, row[1] + (one.end - one.start) * 1e3, row[2] + one.nbytes * 1e-9
-    total = sum(row[1] for row in found.values())
-    print(f"{title}: {sum(row[0] for row in found.values()):.0f} launches, {total:.2f} ms on the device")
+    found = kernels_of(seen_replay(captured, given))
+    total = sum(row.ms for row in found)
+    print(f"{title}: {sum(row.launches for row in found)} launches, {total:.2f} ms on the device")
     print(f"  a replay takes {whole * 1e3:.2f} ms, of which the host {host * 1e3:.2f}")
-    for name, (count, ms, moved) in sorted(found.items(), key=lambda item: -item[1][1])[:24]:
-        rate = moved / max(ms, 1e-9) * 1e3
-        print(f"  {name:32} {count:5.0f} {ms:9.3f} ms {100 * ms / total:5.1f} % {rate:8.0f} GB/s")
+    for name, launches, ms, mb in found[:24]:
+        print(f"  {name:32} {launches:5} {ms:9.3f} ms {100 * ms / total:5.1f} % {mb / max(ms, 1e-6):8.0f} GB/s")

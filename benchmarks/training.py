@@ -10,8 +10,7 @@ step. ``--processor`` compares processor time, for machines that other processes
 
 from __future__ import annotations
 
-from contest import Captured, arguments, captured, contest, heading
-from measure import save
+from contest import Captured, arguments, captured, contest, heading, keep
 from models import JOBS, batch, loss, model, optimizer
 from peer_processes import peers
 
@@ -52,7 +51,7 @@ def main() -> None:
                 options.seconds,
                 options.profile,
             )
-            save(options.json, found)
+            keep(options.json, peaks, found)
 
 
 if __name__ == "__main__":
