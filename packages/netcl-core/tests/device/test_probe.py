@@ -202,6 +202,7 @@ def test_vectors_are_narrower_where_sixteen_lanes_fail(monkeypatch, device):
 
     class Unknown:
         native_vector_width_float = 16
+        version = "OpenCL 3.0"
 
         class platform:
             name = version = "Some new driver"

@@ -244,10 +244,11 @@ class DeviceManager:
         wanted = config.get("PLATFORM_FILTER").lower()
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
         try:
-            platforms = cl.get_platforms()
+            platforms, threads = _opencl().new_threads(cl.get_platforms)
         except cl.Error as error:  # how the loader reports that there is no driver
             config.get_logger().debug("no OpenCL platform: %s", error)
             return []
+        _opencl().bind_workers(threads, platforms)
         _opencl().quirks.choose_work_group_method(platforms)
         for platform in platforms:
             if not in_platform(wanted, platform.name):

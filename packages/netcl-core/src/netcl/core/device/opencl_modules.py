@@ -8,6 +8,7 @@ from typing import Any
 
 from netcl.core.device import icd, quirks
 from netcl.core.device.sub_devices import new_queue, sub_devices
+from netcl.core.device.worker_threads import bind_workers, new_threads
 
 try:
     import pyopencl
@@ -16,7 +17,7 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["cl", "has_svm", "icd", "new_queue", "quirks", "sub_devices"]
+__all__ = ["bind_workers", "cl", "has_svm", "icd", "new_queue", "new_threads", "quirks", "sub_devices"]
 
 
 def has_svm(dev: Any) -> bool:
