@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core import DeviceHandle, Tensor
+from netcl.core import DeviceHandle, Tensor, naming
 from netcl.runtime.capture import capture
 
 HALVES = ("float16", "bfloat16")
@@ -90,14 +90,15 @@ def test_small_products_read_a_in_place_or_packed(engine: Any, half: str) -> Non
     np.testing.assert_array_equal(*(one.astype("float32").numpy() for one in found))
 
 
-@pytest.mark.parametrize("size", [1, 20])
+@pytest.mark.parametrize("size, named", [(1, "netcl"), (20, "netcl"), (20, "torch")])
 @pytest.mark.parametrize("half", HALVES)
 def test_casts_in_a_captured_step_are_part_of_its_products(
-    handle: DeviceHandle, half: str, size: int, monkeypatch: pytest.MonkeyPatch
+    handle: DeviceHandle, half: str, size: int, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of results, and of large parameters and inputs; not of a tensor that is written between its cast and the
-    product.
+    product. The text of a dtype, which is PyTorch's in a program written for it, changes nothing.
     """
+    monkeypatch.setattr(naming, "is_pytorch", named == "torch")
     w = numbers(1, 20 * size, 16 * size)
     changed = Tensor.from_host(numbers(2, 16 * size, 12 * size).numpy(), persistent=True)
     start = changed.numpy().copy()

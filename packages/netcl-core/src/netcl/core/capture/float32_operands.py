@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
 from netcl.core.capture.schedule import SMALL
+from netcl.core.dtypes import canonical
 from netcl.core.expr import Load, cast
 
 _HALVES = ("float16", "bfloat16")
@@ -73,14 +74,15 @@ class _Rewriting:
         wide = self._wanted(at, result)
         if given == [None, None] and wide is None:
             return call
-        a, b, out = roles(call.method, call.args, str(result.dtype), call.kwargs)
+        half = canonical(result.dtype)
+        a, b, out = roles(call.method, call.args, half, call.kwargs)
         operands = [new if takes and new else old for old, new, takes in zip(call.args[first:], given, (a, b))]
         wide = wide if out else None
         if wide is not None:
             self.replaced.add(self._back[result.number, result.version].at)
         if operands == list(call.args[first:]) and wide is None:
             return call
-        named = {**call.kwargs, "half": str(result.dtype), "wide": wide is not None}
+        named = {**call.kwargs, "half": half, "wide": wide is not None}
         args = (*call.args[:first], *operands)
         reads = frozenset((ref.number, ref.version) for ref in tensors_in((args, call.kwargs)))
         made = result if wide is None else wide._replace(shape=result.shape)
@@ -119,7 +121,7 @@ def _cast_of(at: int, call: LoggedCall) -> _Cast | None:
         return None
     source, result = inputs[0], made[0]
     kinds = {source.dtype in _HALVES, result.dtype in _HALVES}
-    known = {str(source.dtype), str(result.dtype)} - set(_HALVES) == {"float32"}
+    known = "float32" in (source.dtype, result.dtype)
     plain = outputs[0] is cast(Load(0, source.dtype), result.dtype)
     same = _size(source) == _size(result)
     return _Cast(at, source, result) if kinds == {True, False} and known and plain and same else None
