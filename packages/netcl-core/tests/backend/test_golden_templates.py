@@ -136,6 +136,9 @@ def _contractions_of_cpus() -> Instances:
                 )
         for dtype in DTYPES:
             for tile in (2, 4):
+                for kernel in winograd._WINDOWS:
+                    build = partial(winograd._tiles_program, device, dtype, tile, kernel)
+                    yield f"contract_winograd_windows/{name}_{dtype}_{tile}_{kernel}", build
                 plain = partial(winograd._program, device, dtype, tile)
                 yield f"contract_winograd/{name}_{dtype}_{tile}", plain
                 for suffix, text, operands in _finishes(dtype, device.vector):

@@ -418,6 +418,7 @@ def test_minimal_filtering_stays_within_its_bounds(
                 results = [engine.read(t) for t in compute(engine, case, dtype, arrays, variant)]
             assert "data_tiles" in names
             assert "weight_sums" in names
+            assert "pad" not in names  # zeros outside of images are part of the transform
             assert "direct" not in names or variant.endswith("_gpu")  # of few channels
             again = [engine.read(t) for t in compute(engine, case, dtype, arrays, variant)]
             values = [wide(array, dtype) for array in arrays]
@@ -426,6 +427,31 @@ def test_minimal_filtering_stays_within_its_bounds(
             for found, twice, value, scale in zip(results, again, reference(case, *values), scales):
                 assert np.array_equal(found, twice)
                 assert (np.abs(wide(found, dtype) - value) / (scale + 1e-30)).max() < bound, (name, dtype)
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_minimal_filtering_reads_windows_by_vectors_of_any_width(
+    engine: Any, lanes: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of a window is several vectors, one, or a part of one; images of one tile up to several vectors of them."""
+    if not is_opencl_cpu(engine):
+        pytest.skip("needs an OpenCL CPU device: GPUs have kernels of their own")
+    from netcl.core.backend.opencl import templates
+    from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
+
+    monkeypatch.setitem(vars(engine), "_traits", templates.traits(engine)._replace(vector=lanes))
+    sizes = [((18, 2, 4, 4), (1, 1)), ((3, 5, 33, 34), (1, 1)), ((2, 3, 29, 64), (0, 2)), ((2, 3, 1, 21), (2, 1))]
+    for size, left in sizes:
+        case = Case(size, (7, size[1], 3, 3), (1, 1), ((1, 1), left), (1, 1), 1)
+        arrays = data(case, dtype)
+        values = [wide(array, dtype) for array in arrays]
+        expected, scales = reference(case, *values), reference(case, *(np.abs(value) for value in values))
+        for tile in (2, 4):
+            bound = TOLERANCE[dtype] + winograd.ERROR[tile]
+            found = compute(engine, case, dtype, arrays, f"winograd{tile}")
+            for one, value, scale in zip(found, expected, scales):
+                assert (np.abs(wide(engine.read(one), dtype) - value) / (scale + 1e-30)).max() < bound, (size, tile)
 
 
 def test_minimal_filtering_is_chosen_where_it_pays_and_is_allowed(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:

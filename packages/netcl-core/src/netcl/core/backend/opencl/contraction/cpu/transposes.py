@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["transposes_text"]
+__all__ = ["transposes_text", "windows_text"]
 
 
 def transposes_text(lanes: int) -> str:
@@ -18,13 +18,7 @@ def transposes_text(lanes: int) -> str:
         places = range(first, first + half)
         parts = ", ".join(f"(a).s{i:x}, (b).s{i:x}" for i in places)
         shuffled = ", ".join(f"{i}, {lanes + i}" for i in places)
-        lines += [
-            "#if defined(__clang__) && !defined(NO_SHUFFLES)",  # one instruction in place of one for each element
-            f"#define {name}(a, b) __builtin_shufflevector(a, b, {shuffled})",
-            "#else",
-            f"#define {name}(a, b) (REALV)({parts})",
-            "#endif",
-        ]
+        lines += _either(name, parts, shuffled)
     lines += [_macro(rows) for rows in (2, 4, 8, 16) if rows <= max(lanes, 4)]
     return "\n".join(lines) + "\n"
 
@@ -41,3 +35,66 @@ def _macro(rows: int) -> str:
         lines.append("    const REALV " + ", ".join(parts) + ";")
     lines.append("    " + " ".join(f"KEPT({i}, x{steps}_{i})" for i in range(rows)))
     return " \\\n".join([*lines, "}"])
+
+
+def windows_text(lanes: int, width: int, columns: int) -> str:
+    """TOGETHER and EACH_COLUMN for ``lanes`` rows of ``width`` elements, powers of two, in ``width`` vectors: a vector
+    has MANY rows or one of the PARTS of a row, TAKEN elements of each.
+
+    TOGETHER(type, ROW): the vector of ROW(0), ROW(1) ...; COLUMN_NUMBERS: the numbers of its columns.
+    EACH_COLUMN(GIVEN, KEPT): of the vectors GIVEN(v), in the order of rows, the first ``columns`` columns, each passed
+    to ``KEPT(j, vector)``. Each step separates the even elements of pairs of vectors from the odd ones.
+    """
+    taken = min(lanes, width)
+    many, parts = lanes // taken, width // taken
+    elements = [f"(ROW({m})).s{i:x}" for m in range(many) for i in range(taken)]
+    lines = [
+        f"#define WIDTH {width}",
+        f"#define TAKEN {taken}",
+        f"#define MANY {many}",
+        f"#define PARTS {parts}",
+        "#ifndef NO_SHUFFLES",
+        f"#define TOGETHER(type, ROW) (type)({', '.join(f'ROW({m})' for m in range(many))})",
+        "#else",
+        f"#define TOGETHER(type, ROW) (type)({', '.join(elements if many > 1 else ['ROW(0)'])})",
+        "#endif",
+        f"#define COLUMN_NUMBERS {', '.join(str(lane % taken) for lane in range(lanes))}",
+    ]
+    for name, first in (("EVEN", 0), ("ODD", 1)):
+        picked = ", ".join(f"({of}).s{i:x}" for of in "ab" for i in range(first, lanes, 2))
+        shuffled = ", ".join(str(i) for i in range(first, 2 * lanes, 2))
+        lines += _either(name, picked, shuffled)
+    body = ["#define EACH_COLUMN(GIVEN, KEPT) {"]
+    for part in range(parts):
+        body += [f"    {line}" for line in _columns(part, parts, taken, columns - part * taken)]
+    return "\n".join(lines) + "\n" + " \\\n".join([*body, "}"]) + "\n"
+
+
+def _columns(part: int, parts: int, taken: int, columns: int) -> list[str]:
+    """The steps for one of the parts of each row."""
+    given = ", ".join(f"p{part}_0_{v}_0 = GIVEN({v * parts + part})" for v in range(taken))
+    lines, vectors, found, step = [f"const REALV {given};"], taken, 1, 0
+    while vectors > 1:
+        vectors //= 2
+        pair = f"(p{part}_{step}_{{}}_{{}}, p{part}_{step}_{{}}_{{}})"
+        halves = [
+            f"p{part}_{step + 1}_{u}_{c + found * odd} = {name}{pair.format(2 * u, c, 2 * u + 1, c)}"
+            for u in range(vectors)
+            for c in range(found)
+            for odd, name in enumerate(("EVEN", "ODD"))
+            if c + found * odd < columns
+        ]
+        lines.append(f"const REALV {', '.join(halves)};")
+        found, step = found * 2, step + 1
+    return [*lines, " ".join(f"KEPT({part * taken + j}, p{part}_{step}_0_{j})" for j in range(min(taken, columns)))]
+
+
+def _either(name: str, picked: str, shuffled: str) -> list[str]:
+    """``name(a, b)``, a vector of elements of two vectors."""
+    return [
+        "#if defined(__clang__) && !defined(NO_SHUFFLES)",  # one instruction in place of one for each element
+        f"#define {name}(a, b) __builtin_shufflevector(a, b, {shuffled})",
+        "#else",
+        f"#define {name}(a, b) (REALV)({picked})",
+        "#endif",
+    ]

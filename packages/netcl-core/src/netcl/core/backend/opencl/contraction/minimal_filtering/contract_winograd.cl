@@ -1,151 +1,166 @@
 // Convolution with kernels of 3 x 3, stride 1, by minimal filtering for CPU devices. A tile of TILE x TILE outputs becomes
 // SIDE x SIDE = (TILE + 2)^2 products, each the element of one of as many matrix products, which contract_cpu.cl computes in
-// between. winograd_matrices.cl has the transforms.
+// between. winograd_matrices.cl has the transforms, contract_winograd_windows.cl the kernels that read images.
 //
 // weight_tiles    panels of rows of G w G^T, [SIDE^2][tile of rows][column][ROWS]
-// data_tiles      B^T d B of padded images, [SIDE^2][plane][tile]; a row of tiles has `stride` elements
 // output_tiles    A^T m A, through epilogue(sum, operands...) if requested, to the images
-// gradient_tiles  A d A^T of the gradient of an output, [SIDE^2][plane][tile]
 // weight_sums     G^T u G: the gradient of the weights from its [SIDE^2][element]
 //
-// A work-item takes every `items`-th vector of tiles of its plane. Contraction of a*b+c into one rounding is allowed here.
+// Contraction of a*b+c into one rounding is allowed here. transposes.py writes TOGETHER, EACH_COLUMN and TURN_.
+
+$windows
+$transposes
 
 typedef struct {
-    long planes, tiles, stride, items;
-    long across, per_image;            // tiles of a row, of an image
-    long row, plane, image, offset;    // elements from one to the next; of the first
-    long height, width;
+    tiling tiles;
     long finished;
     operand operands[OPERANDS];
-} tiling;
+} outputs;
 
 typedef struct {
-    long rows, columns, panel, row_step, column_step, offset, flipped;
+    long rows, columns, panel, step;  // step: elements from a product to the next
+    long each, row_step, column_step, offset, flipped;
 } weights;
 
-__kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* restrict panels, const weights g) {
-    const size_t tile = get_global_id(0);
-    const size_t step = (size_t)((g.rows + ROWS - 1) / ROWS) * g.panel;
+typedef RAWV __attribute__((aligned(sizeof(RAW)))) RAW_PACKED;
+typedef JOIN(RAW, TILE) __attribute__((aligned(sizeof(RAW)))) TILE_ROW;
+
+#define ROW_TILES 4  // of a work-item
+#define RUN 8        // vectors of a panel before those of the next one
+typedef JOIN(RAW, TAKEN) __attribute__((aligned(sizeof(RAW)))) TAPS;
+
+#define ROW_OF(m) (*(__global const TAPS*)(w + from[v / PARTS * MANY + m] + v % PARTS * TAKEN))
+#define GIVEN(v) given[v]
+#define TAP(j, x) taps[j] = x;
+
+// A work-item takes `each` vectors of the panels of ROW_TILES tiles of rows, RUN at a time.
+__kernel LOOPS void weight_tiles(__global const STORAGE* restrict w, __global REAL* restrict panels, const weights g) {
+    const size_t tiles = (g.rows + ROWS - 1) / ROWS, groups = (tiles + ROW_TILES - 1) / ROW_TILES;
+    const size_t tile_first = get_global_id(0) % groups * ROW_TILES, tile_last = min(tiles, tile_first + ROW_TILES);
+    const size_t begin = get_global_id(0) / groups * g.each * VECTOR, end = min((size_t)g.panel, begin + g.each * VECTOR);
     w += g.offset;
-    for (size_t first = 0; first < (size_t)g.panel; first += VECTOR) {
-        size_t from[VECTOR];
-        for (int i = 0; i < VECTOR; i++) {
-            const size_t column = min((size_t)(first + i) / ROWS, (size_t)(g.columns - 1));
-            const size_t row = min(tile * ROWS + (first + i) % ROWS, (size_t)(g.rows - 1));
-            from[i] = row * g.row_step + column * g.column_step;
-        }
-        REALV one[3][3], two[SIDE][3], three[SIDE][SIDE];
-        for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 3; j++) one[i][j] = GATHER(w + (g.flipped ? 8 - i * 3 - j : i * 3 + j), from);
-        BOTH(WEIGHT, 3, SIDE)
-        __global REAL* to = panels + tile * g.panel + first;
-        for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * step);
-    }
-}
-
-// The offsets of the tiles of vector `group` in the images.
-static inline void tile_offsets(const tiling* g, const size_t group, size_t* from) {
-    for (int i = 0; i < VECTOR; i++) {
-        const uint tile = min((uint)(group * VECTOR + i), (uint)(g->tiles - 1));
-        const uint image = tile / (uint)g->per_image, rest = tile - image * (uint)g->per_image;
-        const uint down = rest / (uint)g->across, right = rest - down * (uint)g->across;
-        from[i] = (size_t)image * g->image + (size_t)down * TILE * g->row + (size_t)right * TILE;
-    }
-}
-
-__kernel void data_tiles(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling g) {
-    const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
-    const size_t step = (size_t)g.planes * g.stride;
-    x += g.offset + plane * g.plane;
-    for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
-        size_t from[VECTOR];
-        tile_offsets(&g, group, from);
-        REALV one[SIDE][SIDE], two[SIDE][SIDE], three[SIDE][SIDE];
-        for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) one[i][j] = GATHER(x + i * g.row + j, from);
-        BOTH(DATA, SIDE, SIDE)
-        __global REAL* to = tiles + plane * g.stride + group * VECTOR;
-        for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * step);
-    }
-}
-
-__kernel void gradient_tiles(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling g) {
-    const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
-    const size_t step = (size_t)g.planes * g.stride;
-    x += g.offset + plane * g.plane;
-    for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
-        size_t from[VECTOR];
-        tile_offsets(&g, group, from);
-        REALV one[TILE][TILE], two[SIDE][TILE], three[SIDE][SIDE];
-        for (int i = 0; i < TILE; i++)
-            for (int j = 0; j < TILE; j++) one[i][j] = GATHER(x + i * g.row + j, from);
-        BOTH(GRADIENT, TILE, SIDE)
-        __global REAL* to = tiles + plane * g.stride + group * VECTOR;
-        for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * step);
-    }
-}
-
-__kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
-                           const tiling g${operand_parameters}) {
-    const size_t plane = get_global_id(0) % g.planes, groups = (g.tiles + VECTOR - 1) / VECTOR;
-    const size_t step = (size_t)g.planes * g.stride;
-    out += g.offset + plane * g.plane;
-    for (size_t group = get_global_id(0) / g.planes; group < groups; group += g.items) {
-        size_t from[VECTOR];
-        tile_offsets(&g, group, from);
-        __global const REAL* at = sums + plane * g.stride + group * VECTOR;
-        REALV one[SIDE][SIDE], two[TILE][SIDE], three[TILE][TILE];
-        for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(at + (i * SIDE + j) * step);
-        BOTH(OUTPUT, SIDE, TILE)
-        RAWV lanes[TILE * TILE];
-        const RAW* lane_of = (const RAW*)lanes;
-        for (int i = 0; i < TILE; i++)
-            for (int j = 0; j < TILE; j++) {
-                if (g.finished) three[i][j] = epilogue(three[i][j]${operand_values});
-                lanes[i * TILE + j] = NARROW(three[i][j]);
+    for (size_t run = begin; run < end; run += RUN * VECTOR)
+        for (size_t tile = tile_first; tile < tile_last; tile++)
+            for (size_t first = run; first < min(end, run + RUN * VECTOR); first += VECTOR) {
+                size_t from[VECTOR];
+                for (int i = 0; i < VECTOR; i++) {
+                    const uint column = min((uint)(first + i) / ROWS, (uint)(g.columns - 1));
+                    const uint row = min((uint)tile * ROWS + (uint)(first + i) % ROWS, (uint)(g.rows - 1));
+                    from[i] = row * g.row_step + column * g.column_step;
+                }
+                REALV given[WIDTH], taps[9], one[3][3], two[SIDE][3], three[SIDE][SIDE];
+                _Pragma("unroll") for (int v = 0; v < WIDTH; v++) given[v] = WIDEN(TOGETHER(RAWV, ROW_OF));
+                EACH_COLUMN(GIVEN, TAP)
+                taps[8] = GATHER(w + 8, from);
+                for (int i = 0; i < 9; i++) one[i / 3][i % 3] = taps[g.flipped ? 8 - i : i];
+                BOTH(WEIGHT, 3, SIDE)
+                __global REAL* to = panels + tile * g.panel + first;
+                for (int i = 0; i < SIDE; i++)
+                    for (int j = 0; j < SIDE; j++) GSTORE(three[i][j], to + (i * SIDE + j) * g.step);
             }
-        const int count = min((size_t)VECTOR, (size_t)g.tiles - group * VECTOR);
-        for (int lane = 0; lane < count; lane++) {
-            const uint rest = (uint)(group * VECTOR + lane) % (uint)g.per_image;
-            const int down = rest / (uint)g.across * TILE, right = rest % (uint)g.across * TILE;
-            const int rows = min(TILE, (int)g.height - down), columns = min(TILE, (int)g.width - right);
-            __global STORAGE* to = out + from[lane];
-            if (rows == TILE && columns == TILE)
-                for (int i = 0; i < TILE; i++)
-                    for (int j = 0; j < TILE; j++) RAW_STORE(lane_of[(i * TILE + j) * VECTOR + lane], to, i * g.row + j);
-            else
-                for (int i = 0; i < rows; i++)
-                    for (int j = 0; j < columns; j++) RAW_STORE(lane_of[(i * TILE + j) * VECTOR + lane], to, i * g.row + j);
-        }
+}
+
+// The rows and columns of a tile that are in its image, and its offset in the images; of VECTOR tiles.
+typedef struct {
+    int start[VECTOR], rows[VECTOR], columns[VECTOR];
+    bool run[TILE];  // true if the tiles of a vector of a row's elements are next to each other, and whole
+} targets;
+
+#define PART (VECTOR / TILE)  // tiles of such a vector
+
+static inline void find_targets(const tiling* g, place p, targets* to) {
+    const int count = min(VECTOR, (int)g->tiles - p.tile);
+    for (int tile = 0; tile < VECTOR; tile++) {
+        to->start[tile] = p.start;
+        to->rows[tile] = tile < count ? min(TILE, (int)g->height - p.top) : 0;
+        to->columns[tile] = min(TILE, (int)g->width - p.left);
+        advance(g, &p);
+    }
+    for (int q = 0; q < TILE; q++) {
+        const int first = q * PART;
+        to->run[q] = true;
+        for (int tile = first; tile < first + PART; tile++)
+            to->run[q] &= to->rows[tile] == TILE && to->columns[tile] == TILE
+                          && to->start[tile] == to->start[first] + (tile - first) * TILE;
     }
 }
 
-__kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long items,
-                          const long offset) {
+#define ROW_OF_TILES(j) three[i][j]
+#define TO_LANES(q, x) lanes[i][q] = NARROW(x);
+
+// A work-item takes `each` planes of `span` vectors of tiles, whose places it finds once.
+__kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
+                                 const outputs geometry${operand_parameters}) {
+    const outputs all = geometry;
+    const tiling g = all.tiles;
+    const size_t spans = (g.stride + g.span * VECTOR - 1) / (g.span * VECTOR), span = get_global_id(0) % spans;
+    const size_t first = get_global_id(0) / spans * g.each, last = min((size_t)g.planes, (size_t)(first + g.each));
+    const int count = min(g.span, g.stride / VECTOR - (long)span * g.span);
+    targets of[SPAN];
+    for (int i = 0; i < count; i++) find_targets(&g, place_of(&g, (span * g.span + i) * VECTOR), of + i);
+    for (size_t plane = first; plane < last; plane++)
+        for (int n = 0; n < count; n++) {
+            const targets* to = of + n;
+            __global STORAGE* image = out + g.offset + plane * g.plane;
+            __global const REAL* at = sums + plane * g.stride + (span * g.span + n) * VECTOR;
+            REALV one[SIDE][SIDE], two[TILE][SIDE], three[TILE][TILE];
+            for (int i = 0; i < SIDE; i++)
+                for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(at + (i * SIDE + j) * g.product);
+            BOTH(OUTPUT, SIDE, TILE)
+            if (all.finished)
+                for (int i = 0; i < TILE; i++)
+                    for (int j = 0; j < TILE; j++) three[i][j] = epilogue(three[i][j]${operand_values});
+            RAWV lanes[TILE][TILE];
+            for (int i = 0; i < TILE; i++) JOIN(TURN_, TILE)(ROW_OF_TILES, TO_LANES)
+            for (int q = 0; q < TILE; q++) {
+                if (to->run[q]) {
+                    for (int i = 0; i < TILE; i++)
+                        *(__global RAW_PACKED*)(image + to->start[q * PART] + i * g.width) = lanes[i][q];
+                    continue;
+                }
+                for (int tile = q * PART; tile < q * PART + PART; tile++)
+                    for (int i = 0; i < to->rows[tile]; i++) {
+                        const RAW* row = (const RAW*)lanes[i] + tile * TILE;
+                        __global STORAGE* line = image + to->start[tile] + i * g.width;
+                        if (to->columns[tile] == TILE) *(__global TILE_ROW*)line = *(const TILE_ROW*)row;
+                        else for (int j = 0; j < to->columns[tile]; j++) RAW_STORE(row[j], line, j);
+                    }
+            }
+        }
+}
+
+#define TAPS_FROM_0(j) three[j / 3][j % 3]
+#define TAPS_FROM_4(j) three[(j + 4) / 3][(j + 4) % 3]
+#define TO_FIRST(q, x) lanes[0][q] = NARROW(x);
+#define TO_SECOND(q, x) lanes[1][q] = NARROW(x);
+typedef JOIN(RAW, 4) __attribute__((aligned(sizeof(RAW)))) FOUR;
+
+static inline REALV first_of(__global const REAL* x, const int count) {
+    REALV found = 0;
+    for (int lane = 0; lane < count; lane++) ((REAL*)&found)[lane] = x[lane];
+    return found;
+}
+
+__kernel LOOPS void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long step,
+                                const long items, const long offset) {
     out += offset;
     for (size_t first = get_global_id(0) * VECTOR; first < (size_t)size; first += items * VECTOR) {
+        const int count = min((size_t)VECTOR, (size_t)size - first);
         REALV one[SIDE][SIDE], two[3][SIDE], three[3][3];
         for (int i = 0; i < SIDE; i++)
-            for (int j = 0; j < SIDE; j++) one[i][j] = GLOAD(sums + (i * SIDE + j) * size + first);
+            for (int j = 0; j < SIDE; j++) {
+                __global const REAL* at = sums + (i * SIDE + j) * step + first;
+                one[i][j] = count == VECTOR ? GLOAD(at) : first_of(at, count);
+            }
         BOTH(SUMS, SIDE, 3)
-        const int count = min((size_t)VECTOR, (size_t)size - first);
-        if (count == VECTOR) {
-            RAWV lanes[9];
-            const RAW* lane_of = (const RAW*)lanes;
-            for (int i = 0; i < 3; i++)
-                for (int j = 0; j < 3; j++) lanes[i * 3 + j] = NARROW(three[i][j]);
-            for (int lane = 0; lane < VECTOR; lane++)
-                for (int tap = 0; tap < 9; tap++) RAW_STORE(lane_of[tap * VECTOR + lane], out, (first + lane) * 9 + tap);
-            continue;
+        RAWV lanes[3][4];
+        TURN_4(TAPS_FROM_0, TO_FIRST)
+        TURN_4(TAPS_FROM_4, TO_SECOND)
+        lanes[2][0] = NARROW(three[2][2]);
+        for (int lane = 0; lane < count; lane++) {
+            __global STORAGE* to = out + (first + lane) * 9;
+            for (int i = 0; i < 2; i++) *(__global FOUR*)(to + i * 4) = *(const FOUR*)((const RAW*)lanes[i] + lane * 4);
+            RAW_STORE(((const RAW*)lanes[2])[lane], to, 8);
         }
-        REAL lanes[9][VECTOR];
-        for (int i = 0; i < 3; i++)
-            for (int j = 0; j < 3; j++) RSTORE(three[i][j], lanes[i * 3 + j]);
-        for (int lane = 0; lane < count; lane++)
-            for (int tap = 0; tap < 9; tap++) STORE(lanes[tap][lane], out, (first + lane) * 9 + tap);
     }
 }

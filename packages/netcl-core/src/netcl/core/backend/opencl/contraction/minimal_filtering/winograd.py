@@ -15,14 +15,13 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
 from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import RowStrides
+from netcl.core.backend.opencl.contraction.cpu.transposes import transposes_text, windows_text
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
     SAME,
     FusedEpilogue,
-    OperandLayout,
     members,
     operand_parts,
 )
-from netcl.core.backend.opencl.contraction.pads.padding import padded_images
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import cpu_tile
@@ -38,26 +37,45 @@ ERROR = {2: 2e-6, 4: 8e-6}
 # more, and of weights. Where several blocks of images need the same large weights, and where sums are continued from
 # one block to the next, blocks are larger.
 _TILES, _WEIGHTS, _WORKSPACE = 8 * 2**20, 5 * 2**20, 12 * 2**20
-_UNITS = 64
+_UNITS, _ITEMS = 64, 32  # work-items, of sums of weights and of transforms
+_SPAN = 4  # most vectors of tiles of a work-item: of few images, whose distances are powers of two
+# Elements between the tiles of products: at distances of powers of two they would share the same sets of a cache.
+_GAP = 16
+_ROW_TILES, _RUNS = 4, 32  # of a work-item that transforms weights: tiles of rows, vectors of their panels
+# Of the kernels that read images, the matrix and the elements of a window's edge beyond a tile's.
+_WINDOWS = {"data_tiles": ("DATA", 2), "gradient_tiles": ("GRADIENT", 0)}
+
+
+@lru_cache(maxsize=64)
+def _tiles_program(device: Traits, dtype: str, tile: int, kernel: str) -> str:
+    """The text of ``data_tiles`` or ``gradient_tiles``."""
+    matrix, more = _WINDOWS[kernel]
+    window = tile + more
+    defines = (
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("TILE", tile), ("TILES_KERNEL", kernel),
+        ("TILES_MATRIX", matrix), ("WINDOW", window), ("SPAN", _SPAN),
+    )  # fmt: skip
+    parts = {"windows": windows_text(device.vector, 1 << (window - 1).bit_length(), window)}
+    names = ("storage", "gathered", "winograd_matrices", "winograd_places", "winograd_windows")
+    return filled(source((*names, "contract_winograd_windows"), defines), parts)
 
 
 @lru_cache(maxsize=64)
 def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands: int = 1) -> str:
+    """The text of the kernels for weights and outputs."""
     rows = cpu_tile(device, "float32").rows
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("TILE", tile), ("ROWS", rows),
-        ("OPERANDS", operands),
+        ("OPERANDS", operands), ("SPAN", _SPAN),
     )  # fmt: skip
-    parts = operand_parts(
-        epilogue, operands, "REALV", "(REALV)(LOAD(e{k}, g.operands[{i}].offset + plane * g.operands[{i}].row))"
-    )
-    return (
-        filled(
-            source(("storage", "gathered", "contract_operands", "winograd_matrices", "contract_winograd"), defines),
-            parts,
-        )
-        + epilogue
-    )
+    layout = "all.operands[{i}]"
+    value = f"(REALV)(LOAD(e{{k}}, {layout}.offset + plane * {layout}.row))"
+    parts = operand_parts(epilogue, operands, "REALV", value) | {
+        "windows": windows_text(device.vector, 8, 8),
+        "transposes": transposes_text(device.vector),
+    }
+    names = ("storage", "gathered", "contract_operands", "winograd_matrices", "winograd_places", "contract_winograd")
+    return filled(source(names, defines), parts) + epilogue
 
 
 def _blocks(p: Problem, most: int) -> tuple[tuple[int, int], ...]:
@@ -90,50 +108,51 @@ def _tiles(p: Problem, images: int, device: Traits) -> _Tiles:
     return _Tiles(count, -(-count // device.vector) * device.vector)
 
 
+class _Images(NamedTuple):
+    """Planes of images: ``planes`` from element ``first`` on, of images of ``whole`` planes, ``length`` elements in
+    all; ``low`` rows and columns of zeros are in front of each.
+    """
+
+    planes: int
+    whole: int
+    size: tuple[int, int]
+    low: tuple[int, int]
+    first: int
+    length: int
+
+
 @lru_cache(maxsize=512)
-def _tiling(
-    p: Problem,
-    tiles: _Tiles,
-    planes: int,
-    extent: tuple[int, int],
-    offset: int,
-    vector: int,
-    image: int,
-    layouts: tuple[OperandLayout, ...] | None = None,
-) -> tuple[int, Any]:
-    """The work-items, and the argument of the kernels, for tiles of ``planes`` of images of ``image`` elements."""
-    groups = tiles.stride // vector
-    items = max(1, min(groups, -(-_UNITS // planes)))
-    plane = prod(extent)
-    argument = struct(
-        planes, tiles.total, tiles.stride, items, p.across[1], prod(p.across), extent[1], plane, image, offset,
-        extent, int(layouts is not None), members(layouts),
+def _tiling(p: Problem, tiles: _Tiles, images: _Images, vector: int) -> tuple[int, tuple[int, ...]]:
+    """The work-items, and the members of ``tiling``."""
+    span = max(1, min(_SPAN, prod(p.across) // vector))
+    groups = -(-tiles.stride // (span * vector))
+    each = -(-images.planes // max(1, min(images.planes, -(-_ITEMS // groups))))
+    plane = prod(images.size)
+    argument = (
+        images.planes, tiles.total, tiles.stride, images.planes * tiles.stride + _GAP, span, each, *p.across[::-1],
+        plane, images.whole * plane, images.first, *images.size, images.length, *images.low,
     )  # fmt: skip
-    return planes * items, argument
+    return groups * -(-images.planes // each), argument
 
 
-def _padded(
-    engine: Any, x: TensorData, first: int, images: int, low: tuple[int, int], extent: tuple[int, int]
-) -> tuple[TensorData, int]:
-    """Images whose planes have ``extent``, and the offset of the first; x itself if its planes have it."""
-    planes, size = x.shape[1], (x.shape[2], x.shape[3])
-    if size == extent and low == (0, 0):
-        return x, first * planes * prod(size)
-    return padded_images(engine, x, planes, (1, *size), (0, *low), (1, *extent), first, images), 0
-
-
-def _transformed(
-    engine: Any, p: Problem, name: str, x: TensorData, first: int, images: int, tiles: _Tiles
-) -> TensorData:
-    """The tiles of images (``data_tiles``) or of output gradients (``gradient_tiles``): (products, planes, stride)."""
+def _transformed(engine: Any, p: Problem, name: str, x: TensorData, first: int, tiles: _Tiles) -> TensorData:
+    """The tiles of images (``data_tiles``) or of output gradients (``gradient_tiles``) from image ``first`` on, in
+    memory as ``_memory`` says.
+    """
     device = traits(engine)
-    edge = 2 if name == "data_tiles" else 0
-    extent = (p.across[0] * p.tile + edge, p.across[1] * p.tile + edge)
-    images_in, offset = _padded(engine, x, first, images, p.low if edge else (0, 0), extent)
-    planes = x.shape[1]
-    result: TensorData = engine.empty((p.products, planes, tiles.stride), "float32")
-    units, argument = _tiling(p, tiles, planes, extent, offset, device.vector, planes * prod(extent))
-    engine.launch(_program(device, x.dtype, p.tile), name, (units,), (1,), [images_in, result, argument])
+    _, planes, *size = x.shape
+    low = p.low if name == "data_tiles" else (0, 0)
+    images = _Images(planes, planes, (size[0], size[1]), low, first * planes * prod(size), x.size)
+    units, argument = _tiling(p, tiles, images, device.vector)
+    result = _memory(engine, p, planes, tiles)
+    text = _tiles_program(device, x.dtype, p.tile, name)
+    engine.launch(text, name, (units,), (1,), [x, result, struct(argument)])
+    return result
+
+
+def _memory(engine: Any, p: Problem, planes: int, tiles: _Tiles) -> TensorData:
+    """Memory for the tiles of planes: (products, planes * stride), and a gap behind each product."""
+    result: TensorData = engine.empty((p.products, planes * tiles.stride + _GAP), "float32")
     return result
 
 
@@ -148,11 +167,13 @@ def _weights(
     tiles = -(-p.outs // rows)
     panel = -(-p.ins * rows // device.vector) * device.vector
     steps = (9, whole.outs * 9) if flipped else (p.ins * 9, 9)
-    panels: TensorData = engine.empty((p.products, tiles * panel), "float32")
-    argument = struct(p.outs, p.ins, panel, steps, first * steps[0], int(flipped))
+    step = tiles * panel + _GAP
+    panels: TensorData = engine.empty((p.products, step), "float32")
+    argument = struct(p.outs, p.ins, panel, step, _RUNS, steps, first * steps[0], int(flipped))
+    units = -(-tiles // _ROW_TILES) * -(-panel // (_RUNS * device.vector))
     text = _program(device, weight.dtype, p.tile)
-    engine.launch(text, "weight_tiles", (tiles,), (1,), [weight, panels, argument])
-    return panels, RowStrides(1, rows, panel, (0, tiles * panel), 0)
+    engine.launch(text, "weight_tiles", (units,), (1,), [weight, panels, argument])
+    return panels, RowStrides(1, rows, panel, (0, step), 0)
 
 
 @lru_cache(maxsize=512)
@@ -160,7 +181,7 @@ def _products(p: Problem, tiles: _Tiles) -> Contraction:
     return Contraction(
         m=p.outs, k=(1, 1, 1, p.ins), n=(1, 1, 1, tiles.stride), a_row=1, a_k=(0, 0, 0, 1),
         b_k=(0, 0, 0, tiles.stride), b_n=(0, 0, 0, 1), out_row=tiles.stride, out_n=(0, 0, 0, 1),
-        batch=(1, p.products), b_batch=(0, p.ins * tiles.stride), out_batch=(0, p.outs * tiles.stride),
+        batch=(1, p.products), b_batch=(0, p.ins * tiles.stride + _GAP), out_batch=(0, p.outs * tiles.stride + _GAP),
     )  # fmt: skip
 
 
@@ -169,8 +190,9 @@ def _weight_products(whole: Problem, p: Problem, tiles: _Tiles, row: int, accumu
     return Contraction(
         m=p.outs, k=(1, 1, 1, tiles.total), n=(1, 1, 1, p.ins), a_row=tiles.stride, a_k=(0, 0, 0, 1),
         b_k=(0, 0, 0, 1), b_n=(0, 0, 0, tiles.stride), out_row=p.ins, out_n=(0, 0, 0, 1), batch=(1, p.products),
-        a_offset=row * tiles.stride, a_batch=(0, whole.outs * tiles.stride), b_batch=(0, p.ins * tiles.stride),
-        out_batch=(0, p.outs * p.ins), accumulate=accumulate, partial=True,
+        a_offset=row * tiles.stride, a_batch=(0, whole.outs * tiles.stride + _GAP),
+        b_batch=(0, p.ins * tiles.stride + _GAP), out_batch=(0, p.outs * p.ins + _GAP), accumulate=accumulate,
+        partial=True,
     )  # fmt: skip
 
 
@@ -203,12 +225,14 @@ def run(
             tiles = _tiles(p, images, device)
             if data is None or len(blocks) > 1:
                 data = None
-                data = _transformed(engine, p, "data_tiles", x, first, images, tiles)
-            sums: TensorData = engine.empty((p.products, part.outs, tiles.stride), "float32")
+                data = _transformed(engine, p, "data_tiles", x, first, tiles)
+            sums = _memory(engine, p, part.outs, tiles)
             cpu_tiles.contract_rows(engine, _products(part, tiles), rows, data, sums)
             offset = (first * p.outs + row) * plane
-            units, argument = _tiling(p, tiles, part.outs, p.out, offset, device.vector, p.outs * plane, placed)
-            engine.launch(program, "output_tiles", (units,), (1,), [sums, out, argument, *(operands or (x,))])
+            targets = _Images(part.outs, p.outs, p.out, (0, 0), offset, out.size)
+            units, argument = _tiling(p, tiles, targets, device.vector)
+            finished = struct(argument, int(placed is not None), members(placed))
+            engine.launch(program, "output_tiles", (units,), (1,), [sums, out, finished, *(operands or (out,))])
 
 
 def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: TensorData) -> None:
@@ -220,16 +244,15 @@ def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: T
     for row, part in _row_blocks(p, device, len(blocks)):
         size = part.outs * p.ins
         sums = None  # frees its memory first, as below
-        # Whole vectors are read, also at the end.
-        sums = engine.empty((p.products * size + device.vector,), "float32")
+        sums = engine.empty((p.products * (size + _GAP),), "float32")
         for first, images in blocks:
             tiles = _tiles(p, images, device)
             if data is None or grads is None or len(blocks) > 1:
                 data = grads = None
-                data = _transformed(engine, p, "data_tiles", x, first, images, tiles)
-                grads = _transformed(engine, p, "gradient_tiles", grad, first, images, tiles)
+                data = _transformed(engine, p, "data_tiles", x, first, tiles)
+                grads = _transformed(engine, p, "gradient_tiles", grad, first, tiles)
             products = _weight_products(p, part, tiles, row, first > 0)
             cpu_tiles.contract(engine, products, grads, data, sums, variant="rows")
         items = min(-(-size // device.vector), _UNITS)
-        arguments = [sums, out, *(np.int64(n) for n in (size, items, 9 * row * p.ins))]
+        arguments = [sums, out, *(np.int64(n) for n in (size, size + _GAP, items, 9 * row * p.ins))]
         engine.launch(program, "weight_sums", (items,), (1,), arguments)
