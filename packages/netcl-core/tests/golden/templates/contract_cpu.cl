@@ -132,8 +132,24 @@ typedef struct {
 #define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
 #endif
 
-#define PACK(i) panels[k * ROWS + i] = LOAD(from, i * g.row);
-#define FROM_ROW(i) VLOAD(run + i * g.row + k)
+#ifdef ROUNDED_LATER
+// Elements that are stored in float32 are rounded when the tile is complete, in whole vectors: in the loops that gather
+// them, Intel's compiler makes scatters of it, which take up to 20 times as long.
+#define COPIED(p, i) ((p)[i])
+#define COPIED_VECTOR(p) GLOAD(p)
+static inline void round_panel(__global REAL* panel, const long count) {
+    long i = 0;
+    for (; i + VECTOR <= count; i += VECTOR) GSTORE(rounded_vector(GLOAD(panel + i)), panel + i);
+    for (; i < count; i++) panel[i] = rounded(panel[i]);
+}
+#else
+#define COPIED(p, i) LOAD(p, i)
+#define COPIED_VECTOR(p) VLOAD(p)
+#define round_panel(panel, count)
+#endif
+
+#define PACK(i) panels[k * ROWS + i] = COPIED(from, i * g.row);
+#define FROM_ROW(i) COPIED_VECTOR(run + i * g.row + k)
 #define TO_PANEL(i, x) GSTORE(x, panels + k * ROWS + i * VECTOR);
 
 // One tile of `rows` rows, a panel of g.k / g.k_extent[0] steps.
@@ -159,7 +175,7 @@ static inline void pack_tile(__global const STORAGE* a, __global REAL* panels, c
                 const long stop = min(inner, start + STEP);
                 for (long i = 0; i < rows; i++)
                     for (long k = start; k < stop; k++)
-                        panels[k * ROWS + i] = LOAD(run, i * g.row + k * g.k_stride[3]);
+                        panels[k * ROWS + i] = COPIED(run, i * g.row + k * g.k_stride[3]);
                 for (long i = rows; i < ROWS; i++)
                     for (long k = start; k < stop; k++) panels[k * ROWS + i] = 0;
             }
@@ -181,8 +197,10 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
             for (int t = 0; t < TOGETHER; t++)
                 for (int i = 0; i < ROWS; i++) panels[t * panel + i] = LOAD(a, t * ROWS + i);
     }
-    else for (long tile = first; tile < last; tile++, a += ROWS * g.row, panels += panel)
+    else for (long tile = first; tile < last; tile++, a += ROWS * g.row, panels += panel) {
         pack_tile(a, panels, min((long)ROWS, g.m - tile * ROWS), g);
+        round_panel(panels, steps * ROWS);
+    }
 }
 
 // A is copied into panels of the computing type, or with A_STORED read in place in its own.

@@ -24,6 +24,7 @@ static inline float8 rounded_vector(const float8 x) { return widened(narrowed(x)
 #define STORE(x, p, i) ((p)[i] = rounded(x))
 #define VLOAD(p) rounded_vector(GLOAD(p))
 #define VSTORE(x, p) GSTORE(rounded_vector(x), (p))
+#define ROUNDED_LATER
 #define RAW float
 #define RAWV float8
 #define WIDEN(v) rounded_vector(v)

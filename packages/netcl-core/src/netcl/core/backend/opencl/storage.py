@@ -81,6 +81,7 @@ def _in_float32_text(dtype: str, vector: int) -> str:
     lines = ["#define LOAD(p, i) rounded((p)[i])", "#define STORE(x, p, i) ((p)[i] = rounded(x))"]
     if vector > 1:
         lines += ["#define VLOAD(p) rounded_vector(GLOAD(p))", "#define VSTORE(x, p) GSTORE(rounded_vector(x), (p))"]
+        lines.append("#define ROUNDED_LATER")
     replaced = ("#define LOAD(", "#define STORE(", "#define VLOAD(", "#define VSTORE(")
     plain = [line for line in storage_text("float32", vector).splitlines() if not line.startswith(replaced)]
     return "\n".join([*plain, *_rounding_text(dtype, vector), *lines]) + "\n"
