@@ -330,9 +330,12 @@ def _rows() -> Instances:
                 yield name, partial(window._program, kind, dtype, 1, True, narrow, "")
             fixed = "g.taps[2] = 3; g.stride[2] = 2;"
             yield f"window/{kind}_{dtype}_fixed", partial(window._program, kind, dtype, 2, True, True, fixed)
-        for of_four in (False, True):
-            name = f"contract_partial_sums/{dtype}{'_of_four' if of_four else ''}"
-            yield name, partial(partial_sums._program, dtype, of_four)
+    for dtype in (*FLOATS, "float16_in_float32", "bfloat16_in_float32"):
+        for name in ("cpu", "gpu"):
+            yield f"contract_partial_sums/{name}_{dtype}", partial(partial_sums._program, DEVICES[name], dtype)
+            for suffix, text, operands in _finishes(dtype, partial_sums.LANES):
+                build = partial(partial_sums._program, DEVICES[name], dtype, text, operands)
+                yield f"contract_partial_sums/{name}_{dtype}{suffix}", build
     for dtype in FLOATS:
         for width in (1, 4, 16):
             yield f"sparse_rows/{dtype}_{width}", partial(sparse._program, dtype, "sparse_rows", WIDTH=width)

@@ -35,6 +35,7 @@ PRODUCTS = [
     ((), 130, 17, 67, (True, False)),
     ((2,), 9, 5, 33, (True, True)),
     ((), 9, 0, 4, (False, False)),
+    ((2,), 3, 4100, 21, (False, True)),  # few tiles of long sums, which are cut in parts
 ]
 # The GEMV kernels of CPUs: one row to more than a block, on both sides of a vector.
 THIN = {
@@ -130,7 +131,8 @@ def check_product(engine: Any, variant: str, name: str, dtype: str) -> None:
         scale = 1 + np.abs(exact) + 4 * (np.abs(left) @ np.abs(right))
         error = np.abs(wide(found, dtype) - exact) / scale
         assert error.max() < TOLERANCE[dtype], (variant, name, dtype, m, k, n)
-        in_one = variant != "plain" and (variant not in OF_CPUS or dtype != "float64" or name == "bias")
+        as_vectors = variant in OF_CPUS and k < 4096  # the sums of parts are finished one by one
+        in_one = variant != "plain" and (not as_vectors or dtype != "float64" or name == "bias")
         assert count == before + (not in_one), (variant, name, dtype, m, k, n)
         if dtype in ("float32", "float64") and name in EXACT:
             apart = engine.tensor(plain, dtype)
@@ -167,9 +169,7 @@ def check_images(engine: Any, variant: str, dtype: str = "float32") -> None:
                 exact = wide(engine.read(apart), dtype)
                 scale = 1 + np.abs(wide(plain, dtype)) + np.abs(exact)
                 assert (np.abs(wide(found, dtype) - exact) / scale).max() < 2 * TOLERANCE[dtype], (variant, case, name)
-            # Sums that are cut in parts are finished by a pass behind their addition.
-            assert count == before or (count == before + 1 and variant == "windows"), (variant, case, name, kind)
-            assert case == "sums in parts" or count == before, (variant, case, name, kind)
+            assert count == before, (variant, case, name, kind)
 
 
 @pytest.fixture

@@ -154,7 +154,9 @@ def test_split_sums_are_added_and_stored_as_images(gpu: Any, monkeypatch: pytest
             assert [*log][:3] == ["unit_operands", "matrix_unit", "add_parts"]
             assert len(log) == 3 or kind == "grad_weight"
             assert np.array_equal(found.numpy(), wanted[kind]), kind
+        log.clear()
         found = gpu.conv("forward", x, w, **OPTIONS, epilogue=addend)
+        assert [*log] == ["unit_operands", "matrix_unit", "add_parts"]
         assert np.array_equal(found.numpy(), wanted["forward"] + bias)
 
 

@@ -1,30 +1,42 @@
-// add_parts  out = the sum of `splits` partial results, in order, so that it does not depend on scheduling: a work-item adds `block`
-//            results, or with OF_FOUR four adjacent ones, of which there are a multiple of four.
+// add_parts  out = the sum of `splits` partial results of `size` elements, in order, so that it does not depend on scheduling, passed
+//            through an epilogue if there is one. A work-item adds `block` results, VECTOR of them at a time. For operands of the
+//            epilogue, results are matrices of `rows` x `columns`, `inner` of them for each outer one.
 
-#ifdef OF_FOUR
-#define REAL4 JOIN(REAL, 4)
-__kernel void add_parts(__global const REAL4* restrict parts, __global STORAGE* restrict out, const long size, const long splits,
-                        const long block) {
-    const size_t i = get_global_id(0), fours = size / 4;
-    REAL4 sum = parts[i];
-    for (size_t s = 1; s < (size_t)splits; s++) sum += parts[s * fours + i];
-#if defined(DTYPE_FLOAT16) || defined(DTYPE_BFLOAT16)
-    STORE(sum.x, out, i * 4);
-    STORE(sum.y, out, i * 4 + 1);
-    STORE(sum.z, out, i * 4 + 2);
-    STORE(sum.w, out, i * 4 + 3);
-#else
-    *(__global REAL4*)(out + i * 4) = sum;
-#endif
+#ifdef OPERANDS
+typedef struct { operand each[OPERANDS]; } operands;
+
+static inline long operand_at(const operand e, const long at, const long columns, const long rows, const long inner) {
+    if (e.along == 2) return at;
+    const long line = at / columns, matrix = line / rows;
+    return e.offset + (line - matrix * rows) * e.row + (e.along == 1 ? at - line * columns : 0)
+        + matrix / inner * e.batch[0] + matrix % inner * e.batch[1];
 }
+#endif
+
+__kernel LOOPS void add_parts(__global const REAL* restrict parts, __global OUT_STORAGE* restrict out, const long size, const long splits,
+                              const long block, const long columns, const long rows, const long inner${operand_parameters}) {
+    const long first = get_global_id(0) * block, last = min(size, first + block);
+    long i = first;
+    for (; i + VECTOR <= last; i += VECTOR) {
+        REALV sum = GLOAD(parts + i);
+        for (long s = 1; s < splits; s++) sum += GLOAD(parts + s * size + i);
+#ifdef OPERANDS
+        REAL each[VECTOR];
+        RSTORE(sum, each);
+        for (int k = 0; k < VECTOR; k++) {
+            const long at = i + k;
+            OUT_STORE(epilogue(each[k]${operand_values}), out, at);
+        }
 #else
-__kernel LOOPS void add_parts(__global const REAL* restrict parts, __global STORAGE* restrict out, const long size, const long splits,
-                        const long block) {
-    const size_t first = get_global_id(0) * block, last = min((size_t)size, (size_t)(first + block));
-    for (size_t i = first; i < last; i++) {
-        REAL sum = parts[i];
-        for (size_t s = 1; s < (size_t)splits; s++) sum += parts[s * size + i];
-        STORE(sum, out, i);
+        OUT_VSTORE(sum, out + i);
+#endif
+    }
+    for (long at = i; at < last; at++) {
+        REAL sum = parts[at];
+        for (long s = 1; s < splits; s++) sum += parts[s * size + at];
+#ifdef OPERANDS
+        sum = epilogue(sum${operand_values});
+#endif
+        OUT_STORE(sum, out, at);
     }
 }
-#endif

@@ -18,7 +18,7 @@ from netcl.core.backend.opencl.contraction.gpu import implicit_gemm
 from netcl.core.backend.opencl.contraction.matrix_unit import unit_convolution
 from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, winograd_gpu
 from netcl.core.backend.opencl.contraction.pads.padding import padded_images, resampled
-from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
+from netcl.core.backend.opencl.contraction.partial_sums import Matrices, reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.queue.call_plan import repeated
 from netcl.core.backend.opencl.storage import in_float32, value_dtype
@@ -211,10 +211,10 @@ def _convolve(
         if kind == "grad_weight":
             unit_convolution.grad_weight(engine, variant, g, a, b, out)
         else:
-            if epilogue is not None and not unit_convolution.splits(engine, variant, g, kind):
+            if epilogue is not None:
                 layouts = [_operand_layout(plan, out, operand.shape) for operand in operands]
                 fused = fuse_epilogue(epilogue, layouts, 1)
-            unit_convolution.run(engine, variant, g, a, b, out, kind, fused)
+            unit_convolution.run(engine, variant, g, a, b, out, kind, fused, _matrices(plan, out))
     elif small is not None:
         if epilogue is not None and kind == "forward":
             fused = _fuse(engine, plan, epilogue, out, "rows")
@@ -232,7 +232,6 @@ def _convolve(
             _winograd[problem.form].run(engine, problem, a, b, out, fused, kind == "grad_input")
         elif all(part_kernel(traits(engine), part.contraction, variant) == "windows" for part in plan.parts):
             tiles = _implicit_gemm_tiles(engine, plan, a.dtype)
-            fused = fused if tiles[0].splits == 1 else None
             _by_implicit_gemm(engine, plan, tiles, a, b, out, fused)
         else:
             _per_image(engine, plan, a, b, out, variant, fused)
@@ -288,6 +287,11 @@ def _operand_layout(plan: ConvPlan, out: TensorData, shape: tuple[int, ...]) -> 
     if prod(shape) == channels == ((1,) * (out.ndim - len(shape)) + shape)[1]:
         return OperandLayout(row=1, batch=(0, c.m))
     return None
+
+
+def _matrices(plan: ConvPlan, out: TensorData) -> Matrices:
+    """The planes of the results, as matrices of a group's channels."""
+    return Matrices(prod(out.shape[2:]), plan.parts[0].contraction.m, plan.parts[0].contraction.batch[1])
 
 
 def _at_output_offset(fused: FusedEpilogue | None, c: Contraction) -> FusedEpilogue | None:
@@ -359,11 +363,10 @@ def _by_implicit_gemm(
         for part, each in zip(plan.parts, tiles):
             c = restricted(part, first, count)
             if not c.empty:
-                implicit_gemm.contract(
-                    engine, c, each, weight, source_images, target, out.size, _at_output_offset(fused, c)
-                )
+                within = _at_output_offset(fused, c) if splits == 1 else None
+                implicit_gemm.contract(engine, c, each, weight, source_images, target, out.size, within)
     if splits > 1:
-        reduce_partials(engine, target, out, splits)
+        reduce_partials(engine, target, out, splits, fused, _matrices(plan, out))
 
 
 @lru_cache(maxsize=512)

@@ -1,31 +1,88 @@
-"""Reduces partial sums of split-K kernels in order, so that they have the same bits on every run."""
+"""Adds the partial sums of split-K kernels in order, so that they have the same bits on every run, and passes them
+through the epilogue of the contraction.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.templates import source, traits
+from netcl.core.backend.opencl.contraction.fused_epilogue import operand_parts, trailing_args
+from netcl.core.backend.opencl.storage import value_dtype
+from netcl.core.backend.opencl.templates import Traits, filled, source, traits
 
 if TYPE_CHECKING:
+    from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
     from netcl.core.tensor.data import TensorData
+    from netcl.core.tuning.problems import Contraction
+
+__all__ = ["LANES", "Matrices", "matrices_of_result", "reduce_partials"]
+
+LANES = 1  # of the epilogues of ``reduce_partials``
+_OPERAND = "LOAD(e{k}, operand_at(layouts.each[{i}], at, columns, rows, inner))"
+_GPU_VECTOR = 4
+_UNITS = 64  # work-items of a CPU for many results, and the least results of one
+_PLAIN = {"operand_parameters": "", "operand_values": ""}
 
 
-def _program(dtype: str, of_four: bool) -> str:
-    defines: tuple[tuple[str, object], ...] = ((f"DTYPE_{dtype.upper()}", 1), *((("OF_FOUR", 1),) if of_four else ()))
-    return source(("storage", "contract_partial_sums"), defines)
+class Matrices(NamedTuple):
+    """Results as matrices of ``rows`` x ``columns``, adjacent in memory; ``inner`` of them for each outer one."""
+
+    columns: int
+    rows: int
+    inner: int
 
 
-def reduce_partials(engine: Any, parts: TensorData, out: TensorData, splits: int) -> None:
-    """out = the sum of ``splits`` partial sums of out's size, in order."""
-    size, is_cpu = out.size, traits(engine).is_cpu
-    of_four = not is_cpu and size % 4 == 0
-    block = max(64, -(-size // 64)) if is_cpu else 4 if of_four else 1
-    engine.launch(
-        _program(out.dtype, of_four), "add_parts", (-(-size // block),), (1,) if is_cpu else None,
-        [parts, out, np.int64(size), np.int64(splits), np.int64(block)],
+def matrices_of_result(c: Contraction) -> Matrices | None:
+    """The results of a contraction as adjacent matrices, None if they are stored in another way."""
+    columns = 1
+    for extent, stride in zip(reversed(c.n), reversed(c.out_n)):
+        if extent != 1 and stride != columns:
+            return None
+        columns *= extent
+    matrix, inner = columns * c.m, c.batch[1]
+    adjacent = c.out_offset == 0 and not c.accumulate and (c.m == 1 or c.out_row == columns)
+    batches = zip(c.batch, c.out_batch, (matrix * inner, matrix))
+    if not adjacent or any(count != 1 and stride != step for count, stride, step in batches):
+        return None
+    return Matrices(columns, c.m, inner)
+
+
+@lru_cache(maxsize=256)
+def _program(device: Traits, stored: str, epilogue: str = "", operands: int = 0) -> str:
+    """The text for results of the dtype ``stored``, which may be a half type's in float32."""
+    dtype = value_dtype(stored)
+    lanes = device.vector // 2 if dtype == "float64" else device.vector
+    defines: tuple[tuple[str, object], ...] = (
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", lanes if device.is_cpu else _GPU_VECTOR),
+        *((("OUT_IN_FLOAT32", 1),) if dtype != stored else ()),
     )  # fmt: skip
+    if not operands:
+        return filled(source(("storage", "roles", "contract_partial_sums"), defines), _PLAIN)
+    parts = operand_parts(epilogue, operands, "REAL", _OPERAND)
+    parts["operand_parameters"] = ", const operands layouts" + parts["operand_parameters"]
+    names = ("storage", "roles", "contract_operands", "contract_partial_sums")
+    return filled(source(names, (*defines, ("OPERANDS", operands))), parts) + epilogue
 
 
-__all__ = ["reduce_partials"]
+def reduce_partials(
+    engine: Any,
+    parts: TensorData,
+    out: TensorData,
+    splits: int,
+    fused: FusedEpilogue | None = None,
+    matrices: Matrices | None = None,
+) -> None:
+    """out = ``splits`` partial sums of out's size, added in order, and passed through ``fused``, an epilogue of
+    ``LANES`` lanes with operands of ``matrices``.
+    """
+    size, device = out.size, traits(engine)
+    epilogue, operands, more = trailing_args(fused, parts)
+    block = max(_UNITS, -(-size // _UNITS)) if device.is_cpu else _GPU_VECTOR
+    numbers = (size, splits, block, *(matrices or Matrices(1, 1, 1)))
+    engine.launch(
+        _program(device, out.dtype, epilogue, operands), "add_parts", (-(-size // block),),
+        (1,) if device.is_cpu else None, [parts, out, *map(np.int64, numbers), *more],
+    )  # fmt: skip

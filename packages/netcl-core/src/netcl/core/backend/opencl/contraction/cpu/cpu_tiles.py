@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from netcl.core.backend.opencl.contraction import partial_sums
 from netcl.core.backend.opencl.contraction.cpu.transposes import transposes_text
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.gpu import gpu_tiles as gpu
 from netcl.core.backend.opencl.contraction.gpu import implicit_gemm, skinny
 from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
-from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
+from netcl.core.backend.opencl.contraction.partial_sums import matrices_of_result, reduce_partials
 from netcl.core.backend.opencl.contraction.problem import ProductLaunch, compute_dtype, strides_argument
 from netcl.core.backend.opencl.storage import value_dtype
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
@@ -296,15 +297,15 @@ def _contract_depthwise(
 
 
 def epilogue_lanes(engine: Any, c: Contraction, out: TensorData, variant: str | None) -> int:
-    """The vector width of an epilogue that ``contract`` can fuse; 0 if it cannot: with split-K, or if the kernel has no
-    epilogue, such as ``plain``, the one for drivers that build no other.
+    """The vector width of an epilogue that ``contract`` can fuse. 0 if it cannot: the kernel has no epilogue, such as
+    ``plain``, the one for drivers that build no other, or with split-K results are not adjacent matrices.
     """
     if variant in GEMV_VARIANTS:
         return 1
     device = traits(engine)
     variant = possible(device, c, variant or contraction_kernel(device, c))
     if _splits(engine, c, out, variant) > 1:
-        return 0
+        return partial_sums.LANES if matrices_of_result(c) else 0
     if variant in ("rows", "packed"):
         return device.vector
     return int(variant in gpu.EPILOGUE_VARIANTS and not c.partial and not c.accumulate)
@@ -362,14 +363,15 @@ def contract(
     else:
         splits = _splits(engine, c, out, variant)
         target = out if splits == 1 else engine.empty((splits, out.size), compute_dtype(out.dtype))
+        within = fused if splits == 1 else None
         if variant in _SPLITTING:
             cut, run = _SPLITTING[variant]
             tile = cut(device, c)
             tile = tile if tile.splits == splits else tile._replace(splits=splits)
-            run(engine, c, tile, a, b, target, out.size, fused)
+            run(engine, c, tile, a, b, target, out.size, within)
         else:
             form = c if splits == 1 else replace(c, partial=True)
             rows = rows_for(engine, c, a, variant)
-            contract_rows(engine, form, rows, b, target, splits=splits, out_part=out.size, fused=fused)
+            contract_rows(engine, form, rows, b, target, splits=splits, out_part=out.size, fused=within)
         if splits > 1:
-            reduce_partials(engine, target, out, splits)
+            reduce_partials(engine, target, out, splits, fused, matrices_of_result(c))

@@ -23,7 +23,7 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
 from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
-from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
+from netcl.core.backend.opencl.contraction.partial_sums import Matrices, reduce_partials
 from netcl.core.backend.opencl.templates import source, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.tuning.matrix_units import CHUNK, tile_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[int, int]
 
-__all__ = ["grad_weight", "run", "splits"]
+__all__ = ["grad_weight", "run"]
 
 _ITEMS, _PIXELS, _CHANNELS, _EACH = 256, 64, 64, 4  # of a work-group of unit_operands.cl
 
@@ -146,17 +146,12 @@ def _product(g: Geometry, kind: str) -> _Product:
     return _Product(padding, rows, c, matrix_units.Images(step, columns, *result, rows.height * plane))
 
 
-def splits(engine: Any, unit: str, g: Geometry, kind: str) -> bool:
-    """True if ``run`` adds partial sums (split-K), so that it takes no epilogue."""
-    return _tile(unit, traits(engine), _product(g, kind).contraction).splits > 1
-
-
 def run(
     engine: Any, unit: str, g: Geometry, images: TensorData, weight: TensorData, out: TensorData, kind: str,
-    fused: FusedEpilogue | None = None,
+    fused: FusedEpilogue | None, matrices: Matrices,
 ) -> None:  # fmt: skip
     """``forward``, or ``grad_input``, in which the images are the gradients of the results and the filters are turned
-    around.
+    around; ``fused`` takes operands of ``matrices`` if sums are cut (split-K).
     """
     padding, rows, c, form = _product(g, kind)
     both, begin = _laid_out(engine, images, padding, weight, rows)
@@ -166,7 +161,7 @@ def run(
         return
     sums = engine.empty((tile.splits, out.size), "float32")
     matrix_units.contract(engine, c, tile, both, both, sums, out.size, None, form)
-    reduce_partials(engine, sums, out, tile.splits)
+    reduce_partials(engine, sums, out, tile.splits, fused, matrices)
 
 
 def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: TensorData, out: TensorData) -> None:
