@@ -197,6 +197,8 @@ PRODUCTS: dict[str, dict[str, tuple[tuple[int, int, int], tuple[tuple[bool, bool
         "direct": ((2, 2, 2), TRANSPOSED),
     },
 }
+# Terms of a sum that a variant cuts in parts (split-K).
+LONG_SUMS = {"rows": 2100, "packed": 2100, "windows": 300, "slices": 600}
 # Storage that changes loads and stores: (op, dtype)
 STORED = [(name, dtype) for dtype in ("float16", "bfloat16") for name in ("add", "sum", "matmul", "index_select_grad")]
 
@@ -281,12 +283,15 @@ def check_convolutions(engine: Any, mode: str) -> int:
 
 
 def matrices(
-    tile: tuple[int, int, int], transposed: tuple[tuple[bool, bool], ...]
+    tile: tuple[int, int, int], transposed: tuple[tuple[bool, bool], ...], long: int | None = None
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[bool, bool]]]:
-    """Shapes of operands and which are transposed: just under and over the edges of a tile, batches, nothing to sum."""
+    """Shapes of operands and which are transposed: just under and over the edges of a tile, batches, nothing to sum, and
+    a ``long`` sum.
+    """
     rows, deep, columns = tile
     sizes = [((), rows - 1, deep + 1, columns + 1, ()), ((), rows + 1, deep - 1, columns - 1, ())]
     sizes += [((2, 1), 2, 5, 3, (2,)), ((), 4, 0, 3, ())]
+    sizes += [((), 3, long, 5, ())] if long else []
     for number, (outer, m, k, n, other) in enumerate(sizes):
         # Each of the four ways to transpose once.
         first, second = transposed[number % len(transposed)]
@@ -297,12 +302,13 @@ def check_products(engine: Any, mode: str) -> int:
     """Products of matrices in every variant of a mode, every other with an epilogue; the number of cases."""
     count = 0
     for variant, (tile, transposed) in PRODUCTS[mode].items():
-        for x, y, flags in matrices(tile, transposed):
+        long = LONG_SUMS.get(variant)
+        for x, y, flags in matrices(tile, transposed, long):
             a, b = normal(*x), normal(*y)
             exact = np.matmul(*(np.swapaxes(one, -1, -2) if flag else one for one, flag in zip((a, b), flags)))
             operands = [engine.tensor(one, "float32") for one in (a, b)]
             options: dict[str, Any] = {"transpose_a": flags[0], "transpose_b": flags[1], "variant": variant}
-            if count % 2 == 0:
+            if count % 2 == 0 or long in x:
                 options["epilogue"], finish = ended(engine, exact.shape, exact.shape[-1:])
                 exact = finish(exact)
             out = gemm.matmul(engine, *operands, **options)
