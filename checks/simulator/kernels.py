@@ -285,8 +285,8 @@ def check_convolutions(engine: Any, mode: str) -> int:
 def matrices(
     tile: tuple[int, int, int], transposed: tuple[tuple[bool, bool], ...], long: int | None = None
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[bool, bool]]]:
-    """Shapes of operands and which are transposed: just under and over the edges of a tile, batches, nothing to sum, and
-    a ``long`` sum.
+    """Shapes of operands and which are transposed: just under and over the edges of a tile, batches, nothing to sum, a
+    ``long`` sum.
     """
     rows, deep, columns = tile
     sizes = [((), rows - 1, deep + 1, columns + 1, ()), ((), rows + 1, deep - 1, columns - 1, ())]
