@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from netcl.core import cache_files, config
-from netcl.core.device.llvm_processor import processor_name
+from netcl.core.device.drivers.llvm_processor import processor_name
 
 __all__ = [
     "RIGHT",

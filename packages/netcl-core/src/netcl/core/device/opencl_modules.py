@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.core.device import icd, quirks
+from netcl.core.device import icd
+from netcl.core.device.drivers import quirks
+from netcl.core.device.drivers.worker_threads import bind_workers, new_threads
 from netcl.core.device.sub_devices import new_queue, sub_devices
-from netcl.core.device.worker_threads import bind_workers, new_threads
 
 try:
     import pyopencl

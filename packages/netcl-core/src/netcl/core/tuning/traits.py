@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from netcl.core.device.capabilities import DeviceProfile
-from netcl.core.device.llvm_processor import processor_name
-from netcl.core.device.quirks import sixteen_lanes_work
+from netcl.core.device.drivers.llvm_processor import processor_name
+from netcl.core.device.drivers.quirks import sixteen_lanes_work
 
 __all__ = ["Traits", "traits_of"]
 

@@ -158,7 +158,7 @@ def _vectors(dtype: str, real: str, lanes: int) -> list[str]:
 
 def _conversions_of_halves(lanes: int) -> list[str]:
     """``widened`` and ``narrowed``, by way of memory: without cl_khr_fp16 there are no values of the type. Not by
-    vload_half8, which ``device.half_vectors`` replaces by a macro for global memory.
+    vload_half8, which ``device.drivers.half_vectors`` replaces by a macro for global memory.
     """
     part = 4 if lanes == 8 else lanes
     loads = ", ".join(f"vload_half{part}({at}, (const half*)&v)" for at in range(lanes // part))

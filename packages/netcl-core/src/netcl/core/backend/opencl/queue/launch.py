@@ -49,9 +49,9 @@ from netcl.core.backend.opencl.queue.replay import KernelRecording
 from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
 from netcl.core.backend.recording import Recording
 from netcl.core.device import health
+from netcl.core.device.drivers.quirks import needs_flush
 from netcl.core.device.health import forget_launches, is_lost, launch_log, mark_lost, state_of
 from netcl.core.device.kernel_objects import new_kernel
-from netcl.core.device.quirks import needs_flush
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.expr.kernel_source import KernelSource
 from netcl.core.late_launches import waiting

@@ -32,7 +32,7 @@ from netcl.core.backend.opencl.queue import build_progress, shutdown
 from netcl.core.backend.opencl.queue.declarations import WITHOUT_HEADER, declared
 from netcl.core.device.capabilities import type_of
 from netcl.core.device.child_probe import driver_key
-from netcl.core.device.half_vectors import half_vectors
+from netcl.core.device.drivers.half_vectors import half_vectors
 from netcl.core.device.kernel_objects import raw_program
 from netcl.core.errors import KernelBuildError
 
@@ -263,7 +263,7 @@ def _with_division(source: str, options: str, device: Any) -> str:
 
 
 def _with_half_vectors(source: str, device: Any) -> str:
-    """The text with PoCL's loads and stores of vectors of halves replaced (``device.half_vectors``)."""
+    """The text with PoCL's loads and stores of vectors of halves replaced (``device.drivers.half_vectors``)."""
     if "_half" not in source or not _is_pocl(device):
         return source
     return half_vectors(source, device.platform.version) + source

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from netcl.core.device.child_probe import driver_key, verdict
-from netcl.core.device.quirks import pocl_major
+from netcl.core.device.drivers.quirks import pocl_major
 
 __all__ = ["few_channels_work"]
 

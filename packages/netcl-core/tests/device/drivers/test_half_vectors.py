@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor
-from netcl.core.device import half_vectors
+from netcl.core.device.drivers import half_vectors
 from netcl.core.device.kernel_objects import new_kernel, raw_program
 
 # Each float to half and each half to float at odd addresses; the same by way of local and private memory, and of

@@ -8,8 +8,9 @@ import sys
 
 import pytest
 
-from netcl.core.device import llvm_processor, manager
-from netcl.core.device.quirks import pocl_major
+from netcl.core.device import manager
+from netcl.core.device.drivers import llvm_processor
+from netcl.core.device.drivers.quirks import pocl_major
 
 V2 = {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}
 V3 = V2 | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"}
@@ -50,7 +51,8 @@ import ctypes
 import numpy as np
 import pyopencl as cl
 from netcl.core import Tensor
-from netcl.core.device import icd, llvm_processor, manager
+from netcl.core.device import icd, manager
+from netcl.core.device.drivers import llvm_processor
 
 icd.ensure_drivers()
 device = next(p for p in cl.get_platforms() if "pocl 3" in p.version.lower()).get_devices()[0]

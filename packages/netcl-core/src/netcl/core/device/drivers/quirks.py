@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from netcl.core import config
-from netcl.core.device import llvm_processor
 from netcl.core.device.child_probe import RIGHT, WRONG, driver_key, verdict
+from netcl.core.device.drivers import llvm_processor
 from netcl.core.device.kernel_objects import new_kernel, raw_program
 
 try:
@@ -119,7 +119,7 @@ _CHILD = """\
 import os
 from netcl.core import config
 from netcl.core.device import manager
-from netcl.core.device.quirks import run_trial
+from netcl.core.device.drivers.quirks import run_trial
 with config.override(PLATFORM_FILTER=None):
     devices = [device for _, device in manager.discover()]
 os._exit(run_trial({name!r}, sys.argv[1], devices))

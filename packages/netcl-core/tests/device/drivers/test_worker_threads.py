@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from netcl.core.device import manager
-from netcl.core.device.worker_threads import bind_workers, new_threads
+from netcl.core.device.drivers.worker_threads import bind_workers, new_threads
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="needs Linux: threads in /proc, affinities"
