@@ -30,6 +30,7 @@ from netcl.core.backend.epilogue import Epilogue, added
 from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.contraction import conv, gemm
 from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
+from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
 from netcl.core.backend.opencl.kernels.scans import sweep_scan
 from netcl.core.backend.opencl.kernels.selections import compaction
 from netcl.core.backend.opencl.kernels.softmax_attention import attention_unit
@@ -257,11 +258,11 @@ def ended(engine: Any, shape: tuple[int, ...], narrow: tuple[int, ...]) -> tuple
     return Epilogue(expression, operands), lambda result: np.maximum(result + bias, 0) + residual
 
 
-def check_convolutions(engine: Any, mode: str) -> int:
-    """Every direction of the convolutions in every variant of a mode, forward with an epilogue; the number of cases."""
+def check_convolutions(engine: Any, variants: Sequence[str | None]) -> int:
+    """Every direction of the convolutions in every variant, forward with an epilogue; the number of cases."""
     twin: Any = engine_for(manager.default("cpu"))
     count = 0
-    for (name, (x, weight, options)), variant in product(CONVOLUTIONS.items(), VARIANTS[mode]):
+    for (name, (x, weight, options)), variant in product(CONVOLUTIONS.items(), variants):
         first, second = normal(*x), normal(*weight)
         out = twin.conv("forward", *(twin.tensor(array, "float32") for array in (first, second)), **options).shape
         third = normal(*out)
@@ -279,6 +280,14 @@ def check_convolutions(engine: Any, mode: str) -> int:
             found = engine.read(conv.conv(engine, kind, *operands, **call, variant=variant))
             np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4, err_msg=f"{name}, {kind}, {variant}")
             count += 1
+    return count
+
+
+def check_filtering_in_one_launch(engine: Any) -> int:
+    """Convolutions by minimal filtering whose blocks of tiles stay in a core's cache; the number of cases."""
+    least, winograd._LEAST_BLOCKS = winograd._LEAST_BLOCKS, 0
+    count = check_convolutions(engine, ("winograd2", "winograd4"))
+    winograd._LEAST_BLOCKS = least
     return count
 
 
@@ -515,9 +524,10 @@ def inside(mode: str) -> None:
         if mode == UNITS_ALONE:
             families_seen, count = [mode], check_matrix_units(engine) + check_unit_convolutions(engine)
         else:
-            count = check(engine) + check_convolutions(engine, mode) + check_products(engine, mode)
+            count = check(engine) + check_convolutions(engine, VARIANTS[mode]) + check_products(engine, mode)
             count += check_captured(engine)
             count += check_float32_operands(engine) if mode == "CPU" else check_sweeps(engine) if mode == "GPU" else 0
+            count += check_filtering_in_one_launch(engine) if mode == "CPU" else 0
     print(json.dumps({"kernels": len(built), "cases": count, "families": families_seen}), flush=True)
 
 

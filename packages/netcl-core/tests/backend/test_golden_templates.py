@@ -144,6 +144,8 @@ def _contractions_of_cpus() -> Instances:
                 for suffix, text, operands in _finishes(dtype, device.vector):
                     finished = partial(winograd._program, device, dtype, tile, text, operands)
                     yield f"contract_winograd/{name}_{dtype}_{tile}{suffix}", finished
+                    finished = partial(winograd._images_program, device, dtype, tile, text, operands)
+                    yield f"contract_winograd_images/{name}_{dtype}_{tile}{suffix}", finished
 
 
 def _contractions_of_gpus() -> Instances:

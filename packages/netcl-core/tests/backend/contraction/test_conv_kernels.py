@@ -394,8 +394,13 @@ WINOGRAD = {
 }
 
 
-@pytest.mark.parametrize("variant", ["winograd2", "winograd4", "winograd2_gpu", "winograd4_gpu"])
-@pytest.mark.parametrize("blocks", ["of images", "of weights"])
+@pytest.mark.parametrize(
+    ("variant", "blocks"),
+    [
+        *product(("winograd2", "winograd4", "winograd2_gpu", "winograd4_gpu"), ("of images", "of weights")),
+        *product(("winograd2", "winograd4"), ("in one launch",)),
+    ],
+)
 def test_minimal_filtering_stays_within_its_bounds(
     engine: Any, variant: str, blocks: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,11 +410,15 @@ def test_minimal_filtering_stays_within_its_bounds(
         pytest.skip("needs an OpenCL CPU device: GPUs have kernels of their own")
     from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, winograd_gpu
 
+    if blocks == "in one launch":
+        monkeypatch.setattr(winograd, "_LEAST_BLOCKS", 0)
+    else:
+        monkeypatch.setattr(winograd, "_BLOCK", 0)
     if blocks == "of images":
         monkeypatch.setattr(winograd, "_TILES", 1 << 18)
         monkeypatch.setattr(winograd, "_WORKSPACE", 1 << 18)
         monkeypatch.setattr(winograd_gpu, "_WORKSPACE", 1 << 18)
-    else:
+    elif blocks == "of weights":
         monkeypatch.setattr(winograd, "_WEIGHTS", 1)
     for name, case in WINOGRAD.items():
         for dtype in ("float32", "bfloat16") if name == "whole tiles" else ("float32",):
@@ -417,6 +426,7 @@ def test_minimal_filtering_stays_within_its_bounds(
             with launches(engine, monkeypatch) as names:
                 results = [engine.read(t) for t in compute(engine, case, dtype, arrays, variant)]
             assert "data_tiles" in names
+            assert names.count("filter_images") == (2 if blocks == "in one launch" else 0)
             assert "weight_sums" in names
             assert "pad" not in names  # zeros outside of images are part of the transform
             assert "direct" not in names or variant.endswith("_gpu")  # of few channels
@@ -454,6 +464,40 @@ def test_minimal_filtering_reads_windows_by_vectors_of_any_width(
                 assert (np.abs(wide(engine.read(one), dtype) - value) / (scale + 1e-30)).max() < bound, (size, tile)
 
 
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_minimal_filtering_in_one_launch_has_the_bits_of_several(
+    engine: Any, tile: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums of fewer and of more than 64 products, rows that end within a tile, unequal shares of blocks."""
+    if not is_opencl_cpu(engine):
+        pytest.skip("needs an OpenCL CPU device: GPUs have kernels of their own")
+    from netcl.core.backend.epilogue import Epilogue
+    from netcl.core.backend.opencl.contraction import conv
+    from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
+    from netcl.core.expr import Load, parse
+
+    expression = parse("fmax(v0 + v1, 0.0f)", [Load(0, dtype), Load(1, dtype)])
+    for size, rows in (((3, 5, 33, 34), 19), ((9, 130, 8, 8), 7), ((1, 65, 17, 20), 33), ((2, 1, 1, 1), 1)):
+        case = Case(size, (rows, size[1], 3, 3), (1, 1), ((1, 1), (2, 1)), (1, 1), 1)
+        x, weight, grad = (engine.tensor(array, dtype) for array in data(case, dtype))
+        bias = engine.tensor(stored(np.linspace(-1, 1, rows)[:, None, None], dtype), dtype)
+        options: dict[str, Any] = {key: getattr(case, key) for key in ("stride", "padding", "dilation", "groups")}
+        options["variant"] = f"winograd{tile}"
+        found = {}
+        for least in (0, 1 << 30):
+            monkeypatch.setattr(winograd, "_LEAST_BLOCKS", least)
+            with launches(engine, monkeypatch) as names:
+                found[least] = [
+                    conv.conv(engine, "forward", x, weight, **options, epilogue=Epilogue(expression, (bias,))),
+                    conv.conv(engine, "grad_input", grad, weight, shape=case.x, **options),
+                ]
+            assert ("filter_images" in names) == (least == 0)
+            assert ("contract" in names) == (least > 0)
+        for one, several in zip(*found.values()):
+            assert engine.read(one).tobytes() == engine.read(several).tobytes(), size
+
+
 def test_minimal_filtering_is_chosen_where_it_pays_and_is_allowed(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from netcl.core import config
 
@@ -464,6 +508,7 @@ def test_minimal_filtering_is_chosen_where_it_pays_and_is_allowed(engine: Any, m
         with config.override(CONV_WINOGRAD=allowed), launches(engine, monkeypatch) as names:
             found[allowed] = [engine.read(t) for t in compute(engine, case, "float32", arrays)]
         assert ("data_tiles" in names) == (allowed and is_opencl_cpu(engine))
+        assert ("filter_images" in names) == (allowed and is_opencl_cpu(engine))
     scales = reference(case, *(np.abs(array).astype(np.float64) for array in arrays))
     for ours, exact, scale in zip(found[True], found[False], scales):
         assert (np.abs(ours - exact) / scale).max() < 1e-5

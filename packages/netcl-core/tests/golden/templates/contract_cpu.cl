@@ -48,6 +48,41 @@ typedef struct {
     long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
 } operand;
 
+// The sums of a tile of ROWS rows x COLUMNS = VECTORS * VECTOR columns in registers, for the kernels of CPU devices: macros of a
+// row i, whose sums are c<i>_0 ..; a<i> points to its elements of A, bp to a vector of B. RUN products each are summed, then
+// added to the total at s: long sums have a smaller rounding error so.
+
+#define COLUMNS (VECTORS * VECTOR)
+#define RUN 64
+
+#if ROWS == 4
+#define EACH_ROW(F) F(0) F(1) F(2) F(3)
+#elif ROWS == 6
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5)
+#elif ROWS == 8
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
+#elif ROWS == 10
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9)
+#elif ROWS == 14
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13)
+#elif ROWS == 12
+#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
+#endif
+
+#if VECTORS == 1
+#define DECLARE(i) REALV c##i##_0 = 0;
+#define KEEP(i) s[i] = c##i##_0;
+#define ADD(i) s[i] += c##i##_0;
+#define MULTIPLY(i) { const REAL x = A_AT(a##i, at); c##i##_0 += x * b0; }
+#define STRIP_LOAD const REALV b0 = bp[0];
+#else
+#define DECLARE(i) REALV c##i##_0 = 0, c##i##_1 = 0;
+#define KEEP(i) s[2 * i] = c##i##_0; s[2 * i + 1] = c##i##_1;
+#define ADD(i) s[2 * i] += c##i##_0; s[2 * i + 1] += c##i##_1;
+#define MULTIPLY(i) { const REAL x = A_AT(a##i, at); c##i##_0 += x * b0; c##i##_1 += x * b1; }
+#define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
+#endif
+
 // Blocked GEMM for CPU devices: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one template for matrix products and for all
 // three directions of convolution.
 //
@@ -95,10 +130,8 @@ typedef struct {
 }
 
 
-#define COLUMNS (VECTORS * VECTOR)
 #define STEP 64
 #define TOGETHER 4
-#define RUN 64
 
 typedef struct {
     long m, k, n;
@@ -117,20 +150,6 @@ typedef struct {
     long batch[2];
     long k_extent[4], k_stride[4];
 } packing;
-
-#if ROWS == 4
-#define EACH_ROW(F) F(0) F(1) F(2) F(3)
-#elif ROWS == 6
-#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5)
-#elif ROWS == 8
-#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
-#elif ROWS == 10
-#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9)
-#elif ROWS == 14
-#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13)
-#elif ROWS == 12
-#define EACH_ROW(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
-#endif
 
 #ifdef ROUNDED_LATER
 // Elements that are stored in float32 are rounded when the tile is complete, in whole vectors: in the loops that gather
@@ -213,20 +232,6 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
 #endif
 
 #define POINT(i) __global const A_TYPE* a##i = ap + min((long)i, rows - 1) * g.a_row;
-
-#if VECTORS == 1
-#define DECLARE(i) REALV c##i##_0 = 0;
-#define KEEP(i) s[i] = c##i##_0;
-#define ADD(i) s[i] += c##i##_0;
-#define MULTIPLY(i) { const REAL x = A_AT(a##i, at); c##i##_0 += x * b0; }
-#define STRIP_LOAD const REALV b0 = bp[0];
-#else
-#define DECLARE(i) REALV c##i##_0 = 0, c##i##_1 = 0;
-#define KEEP(i) s[2 * i] = c##i##_0; s[2 * i + 1] = c##i##_1;
-#define ADD(i) s[2 * i] += c##i##_0; s[2 * i + 1] += c##i##_1;
-#define MULTIPLY(i) { const REAL x = A_AT(a##i, at); c##i##_0 += x * b0; c##i##_1 += x * b1; }
-#define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
-#endif
 
 #define FROM_COLUMN(i) B_VLOAD(b + from[v * VECTOR + i] + k_begin + k)
 #define TO_STRIP(i, x) ((__local REALV*)strip)[(k + i) * VECTORS + v] = x;

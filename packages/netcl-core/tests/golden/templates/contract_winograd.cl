@@ -132,6 +132,89 @@ static inline void advance(const tiling* g, place* p) {
     p->top -= (int)g->down * TILE;
     p->start += (int)(g->image - g->down * TILE * g->width);
 }
+// Minimal filtering on CPU devices: where the tiles of outputs are in their images, and their stores by rows.
+
+#if defined(__clang__) && !defined(NO_SHUFFLES)
+#define LOW_HALVES(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#else
+#define LOW_HALVES(a, b) (REALV)((a).s0, (b).s0, (a).s1, (b).s1, (a).s2, (b).s2, (a).s3, (b).s3)
+#endif
+#if defined(__clang__) && !defined(NO_SHUFFLES)
+#define HIGH_HALVES(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define HIGH_HALVES(a, b) (REALV)((a).s4, (b).s4, (a).s5, (b).s5, (a).s6, (b).s6, (a).s7, (b).s7)
+#endif
+#define TURN_2(LOADED, KEPT) { \
+    const REALV x0_0 = LOADED(0), x0_1 = LOADED(1); \
+    const REALV x1_0 = LOW_HALVES(x0_0, x0_1), x1_1 = HIGH_HALVES(x0_0, x0_1); \
+    KEPT(0, x1_0) KEPT(1, x1_1) \
+}
+#define TURN_4(LOADED, KEPT) { \
+    const REALV x0_0 = LOADED(0), x0_1 = LOADED(1), x0_2 = LOADED(2), x0_3 = LOADED(3); \
+    const REALV x1_0 = LOW_HALVES(x0_0, x0_2), x1_1 = HIGH_HALVES(x0_0, x0_2), x1_2 = LOW_HALVES(x0_1, x0_3), x1_3 = HIGH_HALVES(x0_1, x0_3); \
+    const REALV x2_0 = LOW_HALVES(x1_0, x1_2), x2_1 = HIGH_HALVES(x1_0, x1_2), x2_2 = LOW_HALVES(x1_1, x1_3), x2_3 = HIGH_HALVES(x1_1, x1_3); \
+    KEPT(0, x2_0) KEPT(1, x2_1) KEPT(2, x2_2) KEPT(3, x2_3) \
+}
+#define TURN_8(LOADED, KEPT) { \
+    const REALV x0_0 = LOADED(0), x0_1 = LOADED(1), x0_2 = LOADED(2), x0_3 = LOADED(3), x0_4 = LOADED(4), x0_5 = LOADED(5), x0_6 = LOADED(6), x0_7 = LOADED(7); \
+    const REALV x1_0 = LOW_HALVES(x0_0, x0_4), x1_1 = HIGH_HALVES(x0_0, x0_4), x1_2 = LOW_HALVES(x0_1, x0_5), x1_3 = HIGH_HALVES(x0_1, x0_5), x1_4 = LOW_HALVES(x0_2, x0_6), x1_5 = HIGH_HALVES(x0_2, x0_6), x1_6 = LOW_HALVES(x0_3, x0_7), x1_7 = HIGH_HALVES(x0_3, x0_7); \
+    const REALV x2_0 = LOW_HALVES(x1_0, x1_4), x2_1 = HIGH_HALVES(x1_0, x1_4), x2_2 = LOW_HALVES(x1_1, x1_5), x2_3 = HIGH_HALVES(x1_1, x1_5), x2_4 = LOW_HALVES(x1_2, x1_6), x2_5 = HIGH_HALVES(x1_2, x1_6), x2_6 = LOW_HALVES(x1_3, x1_7), x2_7 = HIGH_HALVES(x1_3, x1_7); \
+    const REALV x3_0 = LOW_HALVES(x2_0, x2_4), x3_1 = HIGH_HALVES(x2_0, x2_4), x3_2 = LOW_HALVES(x2_1, x2_5), x3_3 = HIGH_HALVES(x2_1, x2_5), x3_4 = LOW_HALVES(x2_2, x2_6), x3_5 = HIGH_HALVES(x2_2, x2_6), x3_6 = LOW_HALVES(x2_3, x2_7), x3_7 = HIGH_HALVES(x2_3, x2_7); \
+    KEPT(0, x3_0) KEPT(1, x3_1) KEPT(2, x3_2) KEPT(3, x3_3) KEPT(4, x3_4) KEPT(5, x3_5) KEPT(6, x3_6) KEPT(7, x3_7) \
+}
+
+
+typedef RAWV __attribute__((aligned(sizeof(RAW)))) RAW_PACKED;
+typedef JOIN(RAW, TILE) __attribute__((aligned(sizeof(RAW)))) TILE_ROW;
+
+// The rows and columns of a tile that are in its image, and its offset in the images; of VECTOR tiles.
+typedef struct {
+    int start[VECTOR], rows[VECTOR], columns[VECTOR];
+    bool run[TILE];  // true if the tiles of a vector of a row's elements are next to each other, and whole
+} targets;
+
+#define PART (VECTOR / TILE)  // tiles of such a vector
+
+static inline void find_targets(const tiling* g, const uint first_tile, targets* to) {
+    const int count = (int)g->tiles - (int)first_tile;
+    place p = place_of(g, min(first_tile, (uint)g->tiles - 1));
+    for (int tile = 0; tile < VECTOR; tile++) {
+        to->start[tile] = p.start;
+        to->rows[tile] = tile < count ? min(TILE, (int)g->height - p.top) : 0;
+        to->columns[tile] = min(TILE, (int)g->width - p.left);
+        advance(g, &p);
+    }
+    for (int q = 0; q < TILE; q++) {
+        const int first = q * PART;
+        to->run[q] = true;
+        for (int tile = first; tile < first + PART; tile++)
+            to->run[q] &= to->rows[tile] == TILE && to->columns[tile] == TILE
+                          && to->start[tile] == to->start[first] + (tile - first) * TILE;
+    }
+}
+
+#define ROW_OF_TILES(j) three[i][j]
+#define TO_LANES(q, x) lanes[i][q] = NARROW(x);
+
+// Stores the elements of VECTOR tiles to an image.
+static inline void store_tiles(const REALV three[TILE][TILE], const targets* to, __global STORAGE* image, const int width) {
+    RAWV lanes[TILE][TILE];
+    for (int i = 0; i < TILE; i++) JOIN(TURN_, TILE)(ROW_OF_TILES, TO_LANES)
+    for (int q = 0; q < TILE; q++) {
+        if (to->run[q]) {
+            for (int i = 0; i < TILE; i++) *(__global RAW_PACKED*)(image + to->start[q * PART] + i * width) = lanes[i][q];
+            continue;
+        }
+        for (int tile = q * PART; tile < q * PART + PART; tile++)
+            for (int i = 0; i < to->rows[tile]; i++) {
+                const RAW* row = (const RAW*)lanes[i] + tile * TILE;
+                __global STORAGE* line = image + to->start[tile] + i * width;
+                if (to->columns[tile] == TILE) *(__global TILE_ROW*)line = *(const TILE_ROW*)row;
+                else for (int j = 0; j < to->columns[tile]; j++) RAW_STORE(row[j], line, j);
+            }
+    }
+}
+
 // Convolution with kernels of 3 x 3, stride 1, by minimal filtering for CPU devices. A tile of TILE x TILE outputs becomes
 // SIDE x SIDE = (TILE + 2)^2 products, each the element of one of as many matrix products, which contract_cpu.cl computes in
 // between. winograd_matrices.cl has the transforms, contract_winograd_windows.cl the kernels that read images.
@@ -170,35 +253,6 @@ static inline void advance(const tiling* g, place* p) {
     KEPT(0, p0_3_0_0) KEPT(1, p0_3_0_1) KEPT(2, p0_3_0_2) KEPT(3, p0_3_0_3) KEPT(4, p0_3_0_4) KEPT(5, p0_3_0_5) KEPT(6, p0_3_0_6) KEPT(7, p0_3_0_7) \
 }
 
-#if defined(__clang__) && !defined(NO_SHUFFLES)
-#define LOW_HALVES(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#else
-#define LOW_HALVES(a, b) (REALV)((a).s0, (b).s0, (a).s1, (b).s1, (a).s2, (b).s2, (a).s3, (b).s3)
-#endif
-#if defined(__clang__) && !defined(NO_SHUFFLES)
-#define HIGH_HALVES(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#else
-#define HIGH_HALVES(a, b) (REALV)((a).s4, (b).s4, (a).s5, (b).s5, (a).s6, (b).s6, (a).s7, (b).s7)
-#endif
-#define TURN_2(LOADED, KEPT) { \
-    const REALV x0_0 = LOADED(0), x0_1 = LOADED(1); \
-    const REALV x1_0 = LOW_HALVES(x0_0, x0_1), x1_1 = HIGH_HALVES(x0_0, x0_1); \
-    KEPT(0, x1_0) KEPT(1, x1_1) \
-}
-#define TURN_4(LOADED, KEPT) { \
-    const REALV x0_0 = LOADED(0), x0_1 = LOADED(1), x0_2 = LOADED(2), x0_3 = LOADED(3); \
-    const REALV x1_0 = LOW_HALVES(x0_0, x0_2), x1_1 = HIGH_HALVES(x0_0, x0_2), x1_2 = LOW_HALVES(x0_1, x0_3), x1_3 = HIGH_HALVES(x0_1, x0_3); \
-    const REALV x2_0 = LOW_HALVES(x1_0, x1_2), x2_1 = HIGH_HALVES(x1_0, x1_2), x2_2 = LOW_HALVES(x1_1, x1_3), x2_3 = HIGH_HALVES(x1_1, x1_3); \
-    KEPT(0, x2_0) KEPT(1, x2_1) KEPT(2, x2_2) KEPT(3, x2_3) \
-}
-#define TURN_8(LOADED, KEPT) { \
-    const REALV x0_0 = LOADED(0), x0_1 = LOADED(1), x0_2 = LOADED(2), x0_3 = LOADED(3), x0_4 = LOADED(4), x0_5 = LOADED(5), x0_6 = LOADED(6), x0_7 = LOADED(7); \
-    const REALV x1_0 = LOW_HALVES(x0_0, x0_4), x1_1 = HIGH_HALVES(x0_0, x0_4), x1_2 = LOW_HALVES(x0_1, x0_5), x1_3 = HIGH_HALVES(x0_1, x0_5), x1_4 = LOW_HALVES(x0_2, x0_6), x1_5 = HIGH_HALVES(x0_2, x0_6), x1_6 = LOW_HALVES(x0_3, x0_7), x1_7 = HIGH_HALVES(x0_3, x0_7); \
-    const REALV x2_0 = LOW_HALVES(x1_0, x1_4), x2_1 = HIGH_HALVES(x1_0, x1_4), x2_2 = LOW_HALVES(x1_1, x1_5), x2_3 = HIGH_HALVES(x1_1, x1_5), x2_4 = LOW_HALVES(x1_2, x1_6), x2_5 = HIGH_HALVES(x1_2, x1_6), x2_6 = LOW_HALVES(x1_3, x1_7), x2_7 = HIGH_HALVES(x1_3, x1_7); \
-    const REALV x3_0 = LOW_HALVES(x2_0, x2_4), x3_1 = HIGH_HALVES(x2_0, x2_4), x3_2 = LOW_HALVES(x2_1, x2_5), x3_3 = HIGH_HALVES(x2_1, x2_5), x3_4 = LOW_HALVES(x2_2, x2_6), x3_5 = HIGH_HALVES(x2_2, x2_6), x3_6 = LOW_HALVES(x2_3, x2_7), x3_7 = HIGH_HALVES(x2_3, x2_7); \
-    KEPT(0, x3_0) KEPT(1, x3_1) KEPT(2, x3_2) KEPT(3, x3_3) KEPT(4, x3_4) KEPT(5, x3_5) KEPT(6, x3_6) KEPT(7, x3_7) \
-}
-
 
 typedef struct {
     tiling tiles;
@@ -210,9 +264,6 @@ typedef struct {
     long rows, columns, panel, step;  // step: elements from a product to the next
     long each, row_step, column_step, offset, flipped;
 } weights;
-
-typedef RAWV __attribute__((aligned(sizeof(RAW)))) RAW_PACKED;
-typedef JOIN(RAW, TILE) __attribute__((aligned(sizeof(RAW)))) TILE_ROW;
 
 #define ROW_TILES 4  // of a work-item
 #define RUN 8        // vectors of a panel before those of the next one
@@ -249,34 +300,6 @@ __kernel LOOPS void weight_tiles(__global const STORAGE* restrict w, __global RE
             }
 }
 
-// The rows and columns of a tile that are in its image, and its offset in the images; of VECTOR tiles.
-typedef struct {
-    int start[VECTOR], rows[VECTOR], columns[VECTOR];
-    bool run[TILE];  // true if the tiles of a vector of a row's elements are next to each other, and whole
-} targets;
-
-#define PART (VECTOR / TILE)  // tiles of such a vector
-
-static inline void find_targets(const tiling* g, place p, targets* to) {
-    const int count = min(VECTOR, (int)g->tiles - p.tile);
-    for (int tile = 0; tile < VECTOR; tile++) {
-        to->start[tile] = p.start;
-        to->rows[tile] = tile < count ? min(TILE, (int)g->height - p.top) : 0;
-        to->columns[tile] = min(TILE, (int)g->width - p.left);
-        advance(g, &p);
-    }
-    for (int q = 0; q < TILE; q++) {
-        const int first = q * PART;
-        to->run[q] = true;
-        for (int tile = first; tile < first + PART; tile++)
-            to->run[q] &= to->rows[tile] == TILE && to->columns[tile] == TILE
-                          && to->start[tile] == to->start[first] + (tile - first) * TILE;
-    }
-}
-
-#define ROW_OF_TILES(j) three[i][j]
-#define TO_LANES(q, x) lanes[i][q] = NARROW(x);
-
 // A work-item takes `each` planes of `span` vectors of tiles, whose places it finds once.
 __kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
                                  const outputs geometry, __global const STORAGE* restrict e1) {
@@ -286,7 +309,7 @@ __kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global ST
     const size_t first = get_global_id(0) / spans * g.each, last = min((size_t)g.planes, (size_t)(first + g.each));
     const int count = min(g.span, g.stride / VECTOR - (long)span * g.span);
     targets of[SPAN];
-    for (int i = 0; i < count; i++) find_targets(&g, place_of(&g, (span * g.span + i) * VECTOR), of + i);
+    for (int i = 0; i < count; i++) find_targets(&g, (span * g.span + i) * VECTOR, of + i);
     for (size_t plane = first; plane < last; plane++)
         for (int n = 0; n < count; n++) {
             const targets* to = of + n;
@@ -299,22 +322,7 @@ __kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global ST
             if (all.finished)
                 for (int i = 0; i < TILE; i++)
                     for (int j = 0; j < TILE; j++) three[i][j] = epilogue(three[i][j], (REALV)(LOAD(e1, all.operands[0].offset + plane * all.operands[0].row)));
-            RAWV lanes[TILE][TILE];
-            for (int i = 0; i < TILE; i++) JOIN(TURN_, TILE)(ROW_OF_TILES, TO_LANES)
-            for (int q = 0; q < TILE; q++) {
-                if (to->run[q]) {
-                    for (int i = 0; i < TILE; i++)
-                        *(__global RAW_PACKED*)(image + to->start[q * PART] + i * g.width) = lanes[i][q];
-                    continue;
-                }
-                for (int tile = q * PART; tile < q * PART + PART; tile++)
-                    for (int i = 0; i < to->rows[tile]; i++) {
-                        const RAW* row = (const RAW*)lanes[i] + tile * TILE;
-                        __global STORAGE* line = image + to->start[tile] + i * g.width;
-                        if (to->columns[tile] == TILE) *(__global TILE_ROW*)line = *(const TILE_ROW*)row;
-                        else for (int j = 0; j < to->columns[tile]; j++) RAW_STORE(row[j], line, j);
-                    }
-            }
+            store_tiles(three, to, image, (int)g.width);
         }
 }
 

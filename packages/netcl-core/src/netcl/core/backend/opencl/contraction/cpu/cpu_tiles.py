@@ -89,7 +89,10 @@ def cpu_program(
         ("DEPTH", tile.depth), ("CHUNK", tile.chunk), ("OPERANDS", operands), *roles,
     )  # fmt: skip
     parts = {**operand_parts(epilogue, operands, "REALV", _OPERAND), "transposes": transposes_text(tile.vector)}
-    text = filled(source(("storage", "roles", "contract_operands", "contract_cpu"), defines), parts) + epilogue
+    text = (
+        filled(source(("storage", "roles", "contract_operands", "contract_registers", "contract_cpu"), defines), parts)
+        + epilogue
+    )
     return CpuKernel(text, *tile[1:], _UNITS_OF_A_CORE * device.units)
 
 

@@ -9,7 +9,6 @@
 // Contraction of a*b+c into one rounding is allowed here. transposes.py writes TOGETHER, EACH_COLUMN and TURN_.
 
 $windows
-$transposes
 
 typedef struct {
     tiling tiles;
@@ -21,9 +20,6 @@ typedef struct {
     long rows, columns, panel, step;  // step: elements from a product to the next
     long each, row_step, column_step, offset, flipped;
 } weights;
-
-typedef RAWV __attribute__((aligned(sizeof(RAW)))) RAW_PACKED;
-typedef JOIN(RAW, TILE) __attribute__((aligned(sizeof(RAW)))) TILE_ROW;
 
 #define ROW_TILES 4  // of a work-item
 #define RUN 8        // vectors of a panel before those of the next one
@@ -60,34 +56,6 @@ __kernel LOOPS void weight_tiles(__global const STORAGE* restrict w, __global RE
             }
 }
 
-// The rows and columns of a tile that are in its image, and its offset in the images; of VECTOR tiles.
-typedef struct {
-    int start[VECTOR], rows[VECTOR], columns[VECTOR];
-    bool run[TILE];  // true if the tiles of a vector of a row's elements are next to each other, and whole
-} targets;
-
-#define PART (VECTOR / TILE)  // tiles of such a vector
-
-static inline void find_targets(const tiling* g, place p, targets* to) {
-    const int count = min(VECTOR, (int)g->tiles - p.tile);
-    for (int tile = 0; tile < VECTOR; tile++) {
-        to->start[tile] = p.start;
-        to->rows[tile] = tile < count ? min(TILE, (int)g->height - p.top) : 0;
-        to->columns[tile] = min(TILE, (int)g->width - p.left);
-        advance(g, &p);
-    }
-    for (int q = 0; q < TILE; q++) {
-        const int first = q * PART;
-        to->run[q] = true;
-        for (int tile = first; tile < first + PART; tile++)
-            to->run[q] &= to->rows[tile] == TILE && to->columns[tile] == TILE
-                          && to->start[tile] == to->start[first] + (tile - first) * TILE;
-    }
-}
-
-#define ROW_OF_TILES(j) three[i][j]
-#define TO_LANES(q, x) lanes[i][q] = NARROW(x);
-
 // A work-item takes `each` planes of `span` vectors of tiles, whose places it finds once.
 __kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
                                  const outputs geometry${operand_parameters}) {
@@ -97,7 +65,7 @@ __kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global ST
     const size_t first = get_global_id(0) / spans * g.each, last = min((size_t)g.planes, (size_t)(first + g.each));
     const int count = min(g.span, g.stride / VECTOR - (long)span * g.span);
     targets of[SPAN];
-    for (int i = 0; i < count; i++) find_targets(&g, place_of(&g, (span * g.span + i) * VECTOR), of + i);
+    for (int i = 0; i < count; i++) find_targets(&g, (span * g.span + i) * VECTOR, of + i);
     for (size_t plane = first; plane < last; plane++)
         for (int n = 0; n < count; n++) {
             const targets* to = of + n;
@@ -110,22 +78,7 @@ __kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global ST
             if (all.finished)
                 for (int i = 0; i < TILE; i++)
                     for (int j = 0; j < TILE; j++) three[i][j] = epilogue(three[i][j]${operand_values});
-            RAWV lanes[TILE][TILE];
-            for (int i = 0; i < TILE; i++) JOIN(TURN_, TILE)(ROW_OF_TILES, TO_LANES)
-            for (int q = 0; q < TILE; q++) {
-                if (to->run[q]) {
-                    for (int i = 0; i < TILE; i++)
-                        *(__global RAW_PACKED*)(image + to->start[q * PART] + i * g.width) = lanes[i][q];
-                    continue;
-                }
-                for (int tile = q * PART; tile < q * PART + PART; tile++)
-                    for (int i = 0; i < to->rows[tile]; i++) {
-                        const RAW* row = (const RAW*)lanes[i] + tile * TILE;
-                        __global STORAGE* line = image + to->start[tile] + i * g.width;
-                        if (to->columns[tile] == TILE) *(__global TILE_ROW*)line = *(const TILE_ROW*)row;
-                        else for (int j = 0; j < to->columns[tile]; j++) RAW_STORE(row[j], line, j);
-                    }
-            }
+            store_tiles(three, to, image, (int)g.width);
         }
 }
 

@@ -41,6 +41,9 @@ _UNITS, _ITEMS = 64, 32  # work-items, of sums of weights and of transforms
 _SPAN = 4  # most vectors of tiles of a work-item: of few images, whose distances are powers of two
 # Elements between the tiles of products: at distances of powers of two they would share the same sets of a cache.
 _GAP = 16
+# Of convolutions in one launch: vectors of tiles and tiles of rows of a block, most bytes of its tiles, and for each
+# compute unit the least number of blocks and the number of work-items.
+_COLUMNS, _BLOCK_ROWS, _BLOCK, _LEAST_BLOCKS, _OF_A_UNIT = 2, 2, 640 * 2**10, 2, 2
 _ROW_TILES, _RUNS = 4, 32  # of a work-item that transforms weights: tiles of rows, vectors of their panels
 # Of the kernels that read images, the matrix and the elements of a window's edge beyond a tile's.
 _WINDOWS = {"data_tiles": ("DATA", 2), "gradient_tiles": ("GRADIENT", 0)}
@@ -74,7 +77,26 @@ def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands
         "windows": windows_text(device.vector, 8, 8),
         "transposes": transposes_text(device.vector),
     }
-    names = ("storage", "gathered", "contract_operands", "winograd_matrices", "winograd_places", "contract_winograd")
+    names = ("storage", "gathered", "contract_operands", "winograd_matrices", "winograd_places", "winograd_targets")
+    return filled(source((*names, "contract_winograd"), defines), parts) + epilogue
+
+
+@lru_cache(maxsize=64)
+def _images_program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands: int = 1) -> str:
+    """The text of the kernel for both transforms and the products in between."""
+    rows, window = cpu_tile(device, "float32").rows, tile + 2
+    defines = (
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("VECTORS", _COLUMNS), ("TILE", tile), ("ROWS", rows),
+        ("OPERANDS", operands), ("TILES_MATRIX", "DATA"), ("WINDOW", window), ("BLOCK_ROWS", _BLOCK_ROWS),
+    )  # fmt: skip
+    layout = "all.operands[{i}]"
+    value = f"(REALV)(LOAD(e{{k}}, {layout}.offset + plane * {layout}.row))"
+    parts = operand_parts(epilogue, operands, "REALV", value) | {
+        "windows": windows_text(device.vector, 1 << (window - 1).bit_length(), window),
+        "transposes": transposes_text(device.vector),
+    }
+    shared = ("storage", "gathered", "contract_operands", "winograd_matrices", "winograd_places", "winograd_windows")
+    names = (*shared, "winograd_targets", "contract_registers", "contract_winograd_images")
     return filled(source(names, defines), parts) + epilogue
 
 
@@ -156,6 +178,14 @@ def _memory(engine: Any, p: Problem, planes: int, tiles: _Tiles) -> TensorData:
     return result
 
 
+@lru_cache(maxsize=512)
+def _panels(p: Problem, device: Traits) -> tuple[int, int]:
+    """The elements of a tile of rows, and of a product, of the tiles of weights."""
+    rows = cpu_tile(device, "float32").rows
+    panel = -(-p.ins * rows // device.vector) * device.vector
+    return panel, -(-p.outs // rows) * panel + _GAP
+
+
 def _weights(
     engine: Any, whole: Problem, p: Problem, weight: TensorData, first: int, flipped: bool
 ) -> tuple[TensorData, RowStrides]:
@@ -164,13 +194,11 @@ def _weights(
     """
     device = traits(engine)
     rows = cpu_tile(device, "float32").rows
-    tiles = -(-p.outs // rows)
-    panel = -(-p.ins * rows // device.vector) * device.vector
+    panel, step = _panels(p, device)
     steps = (9, whole.outs * 9) if flipped else (p.ins * 9, 9)
-    step = tiles * panel + _GAP
     panels: TensorData = engine.empty((p.products, step), "float32")
     argument = struct(p.outs, p.ins, panel, step, _RUNS, steps, first * steps[0], int(flipped))
-    units = -(-tiles // _ROW_TILES) * -(-panel // (_RUNS * device.vector))
+    units = -(-p.outs // (rows * _ROW_TILES)) * -(-panel // (_RUNS * device.vector))
     text = _program(device, weight.dtype, p.tile)
     engine.launch(text, "weight_tiles", (units,), (1,), [weight, panels, argument])
     return panels, RowStrides(1, rows, panel, (0, step), 0)
@@ -201,6 +229,50 @@ def supports_epilogue(fused: FusedEpilogue | None) -> bool:
     return fused is None or all(layout.stride_kind == SAME for layout in fused.layouts)
 
 
+def _in_one_launch(p: Problem, device: Traits) -> bool:
+    """True if the tiles of a block of all planes fit a core's cache, and there are enough blocks for all cores."""
+    columns = _COLUMNS * device.vector
+    blocks = p.batch * prod(p.across) // columns
+    short = p.batch * max(p.ins * prod(p.size), p.outs * prod(p.out)) < 1 << 30  # offsets in images have 32 bits
+    return short and 4 * p.products * p.ins * columns <= _BLOCK and blocks >= _LEAST_BLOCKS * device.units
+
+
+@lru_cache(maxsize=512)
+def _filtering(p: Problem, device: Traits, lengths: tuple[int, int]) -> tuple[int, int, tuple[int, ...]]:
+    """The work-items, the elements of scratch of all, and the members of ``filtering`` before those of an epilogue."""
+    tiles, rows = _tiles(p, p.batch, device), cpu_tile(device, "float32").rows
+    columns = _COLUMNS * device.vector
+    count = -(-tiles.total // columns)
+    blocks = -(-count // (_OF_A_UNIT * device.units))
+    data, sums = p.ins * columns + _GAP, _BLOCK_ROWS * rows * columns + _GAP
+    scratch = p.products * (data + sums)
+    _, given = _tiling(p, tiles, _Images(p.ins, p.ins, p.size, p.low, 0, lengths[0]), device.vector)
+    _, made = _tiling(p, tiles, _Images(p.outs, p.outs, p.out, (0, 0), 0, lengths[1]), device.vector)
+    items = -(-count // blocks)
+    return items, items * scratch, (*given, *made, blocks, scratch, *_panels(p, device), data, sums)
+
+
+def _run_in_one_launch(
+    engine: Any,
+    p: Problem,
+    x: TensorData,
+    weight: TensorData,
+    out: TensorData,
+    fused: FusedEpilogue | None,
+    flipped: bool,
+) -> None:
+    """``run`` with a block of tiles at a time in each core's cache."""
+    device = traits(engine)
+    text, operands, layouts = fused or ("", (), None)
+    panels, _ = _weights(engine, p, p, weight, 0, flipped)
+    items, size, filtering = _filtering(p, device, (x.size, out.size))
+    scratch: TensorData = engine.empty((size,), "float32")
+    argument = struct(filtering, int(layouts is not None), members(layouts))
+    program = _images_program(device, out.dtype, p.tile, text, max(1, len(operands)))
+    arguments = [x, panels, out, scratch, argument, *(operands or (out,))]
+    engine.launch(program, "filter_images", (items,), (1,), arguments)
+
+
 def run(
     engine: Any,
     p: Problem,
@@ -212,6 +284,9 @@ def run(
 ) -> None:
     """The forward direction, or with ``flipped`` weights the gradient of the input, into ``out``."""
     device = traits(engine)
+    if _in_one_launch(p, device):
+        _run_in_one_launch(engine, p, x, weight, out, fused, flipped)
+        return
     text, operands, layouts = fused or ("", (), None)
     program = _program(device, out.dtype, p.tile, text, max(1, len(operands)))
     plane = prod(p.out)
