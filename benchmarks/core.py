@@ -108,10 +108,10 @@ def eager_op(handle: DeviceHandle) -> Iterator[Line]:
     a, b = (Tensor.from_host(handle, np.ones(16, np.float32)) for _ in range(2))
     ops.add(a, b)
     engine: Any = engine_for(handle)
-    ready = next(ready for plan in engine.plans.values() for ready in plan.launches)
-    program = cl.Program(queue.context, ready.launch.source).build()
-    numbers = [int(number) for number in ready.launch.numbers]
-    kernel = cl.Kernel(program, ready.launch.name)
+    launch = next(launch for ready in engine.plans.values() for launch in ready.launches)
+    program = cl.Program(queue.context, launch.source).build()
+    numbers = [int(number) for number in launch.numbers]
+    kernel = cl.Kernel(program, launch.name)
     kernel.set_scalar_arg_dtypes([None] * 3 + [np.uint64] * len(numbers))
     text = "__kernel void f(__global float* a, __global float* b, __global float* c) { int i = get_global_id(0); "
     least = cl.Kernel(cl.Program(queue.context, text + "c[i] = a[i] + b[i]; }").build(), "f")

@@ -41,7 +41,7 @@ def test_a_replay_walks_no_expression() -> None:
         assert _graph_calls(lambda: step.replay(x)) == []
 
 
-def test_a_warm_call_walks_no_expression() -> None:
+def test_a_planned_call_walks_no_expression() -> None:
     with device(manager.default("cpu")):
         x = Tensor.from_host(np.ones((4, 6), np.float32))
         ops.softmax(x)

@@ -178,7 +178,7 @@ def test_operands_may_come_after_attributes(x):
     np.testing.assert_allclose(ops.layer_norm(x, (3,), weight).numpy(), ops.layer_norm(x, 3).numpy() * [1, 2, 3])
 
 
-def test_a_warm_call_uses_its_program_again(x):
+def test_attributes_that_are_launch_scalars_share_a_program(x):
     row = row_of("leaky_relu")
     first, second = (dispatch.bind(row, (x,), {"slope": slope}) for slope in (0.1, 0.2))
     assert first.program is second.program

@@ -62,7 +62,7 @@ _TABLE: dict[str, _DType] = {
     "bool": _DType(np.dtype(np.bool_), "uchar", "int", 0),
 }
 SUPPORTED: tuple[str, ...] = tuple(_TABLE)
-# By canonical name, for warm paths: ``is_floating`` and ``numpy_dtype`` take any spelling.
+# By canonical name, for calls that are repeated: ``is_floating`` and ``numpy_dtype`` take any spelling.
 FLOATING: frozenset[str] = frozenset(name for name, row in _TABLE.items() if row.kind == 2)
 STORAGE: dict[str, np.dtype[Any]] = {name: row.storage for name, row in _TABLE.items()}
 

@@ -17,7 +17,6 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain, set_shape
-from netcl.core.ops_table.products import PRODUCTS
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
 from netcl.ops.domains import few
@@ -68,11 +67,12 @@ def _matmul_product(
     """The product that a call of ``matmul`` is; None for dtypes that are converted, and without elements."""
     if a.dtype != b.dtype or a.dtype not in FLOATING or 0 in (*a.shape, *b.shape):
         return None
-    left, right = a.shape if a.ndim > 1 else (1, *a.shape), b.shape if b.ndim > 1 else (*b.shape, 1)
-    return Product(left, right, a.dtype, transpose_a and a.ndim > 1, transpose_b and b.ndim > 1)
+    transpose_a, transpose_b, _, final, matrices = _form(a.shape, b.shape, bool(transpose_a), bool(transpose_b))
+    left, right = (shape or x.shape for x, shape in zip((a, b), matrices))
+    return Product(left, right, a.dtype, transpose_a, transpose_b, shape=final)
 
 
-@computed(amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference))
+@computed(amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference), product=_matmul_product)
 def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes are
     promoted.
@@ -275,10 +275,12 @@ def _linear_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Pr
     if weight.dtype != dtype or (bias is not None and bias.dtype != dtype) or 0 in (*x.shape, *weight.shape):
         return None
     rows, added = (math.prod(x.shape[:-1]), x.shape[-1]), None if bias is None else bias.shape
-    return Product(rows, weight.shape, dtype, transpose_b=True, added=added)
+    return Product(rows, weight.shape, dtype, transpose_b=True, added=added, shape=(*x.shape[:-1], weight.shape[0]))
 
 
-@computed(amp="half", domain=Domain(cases=_linear_cases, reference=lambda x, w, b=0.0: x @ w.T + b))
+@computed(
+    amp="half", domain=Domain(cases=_linear_cases, reference=lambda x, w, b=0.0: x @ w.T + b), product=_linear_product
+)
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,); gives (..., out)."""
     engine = engine_of("linear", x, weight, bias)
@@ -307,9 +309,6 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is not None and result.size:
         engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (result, bias), out=(result,))
     return result  # type: ignore[no-any-return]
-
-
-PRODUCTS.update({matmul.row: _matmul_product, linear.row: _linear_product})
 
 
 @composite(amp="half", domain=Domain(cases=_pairs(((3,), (4,)), ((0,), (2,))), reference=np.outer))

@@ -87,15 +87,22 @@ def expression(
 
 
 def computed(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
+    *,
+    domain: Domain | None = None,
+    amp: str = "widest",
+    name: str = "",
+    doc: str = "",
+    dtypes: str = "any",
+    product: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
-    rules. ``dtypes`` are those of the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
+    rules. ``dtypes`` are those of the first operand: ``any``, ``numbers`` (no bool) or ``floating``. ``product``: see
+    OpRow.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        row = make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes)
+        row = make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes, product=product)
         return _define(row)
 
     return decorate

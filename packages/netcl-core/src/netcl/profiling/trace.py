@@ -269,10 +269,10 @@ def _planned(engine: Any) -> dict[tuple[str, tuple[Any, ...]], int]:
     """Returns operations by (name, shapes of operands) of the expression kernels that have their own plan."""
     known: dict[tuple[str, tuple[Any, ...]], int] = {}
     for key, ready in list(getattr(engine, "plans", {}).items()):
-        if not hasattr(ready, "plan") or len(ready.launches) != 1:  # the former is for several sets of tensors
+        if len(getattr(ready, "launches", ())) != 1:  # of a call of kernels, of several sets of tensors, or of stages
             continue
         outputs, inputs, wanted, *_ = key
-        launch = ready.launches[0].launch
+        (launch,) = ready.launches
         shapes = [*inputs, *ready.shapes]
         if launch.flag or any(slot >= len(shapes) for slot in (*launch.inputs, *launch.outputs)):
             continue

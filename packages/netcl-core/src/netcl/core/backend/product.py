@@ -1,4 +1,4 @@
-"""Product: an op that is one matrix product, by shapes, for the engines that repeat it by a warm call."""
+"""Product: an op that is one matrix product, by shapes, for the engines that repeat it by its execution plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Shape = tuple[int, ...]
 
 class Product(NamedTuple):
     """The product of the first two arguments of an op, seen in the shapes ``a`` and ``b``, after the transposes, plus
-    the third argument, of the shape ``added``, None: nothing is added; all are of ``dtype``.
+    the third argument, of the shape ``added``, None: nothing is added; all are of ``dtype``. The result has ``shape``.
     """
 
     a: Shape
@@ -18,6 +18,7 @@ class Product(NamedTuple):
     transpose_a: bool = False
     transpose_b: bool = False
     added: Shape | None = None
+    shape: Shape = ()
 
 
 __all__ = ["Product"]

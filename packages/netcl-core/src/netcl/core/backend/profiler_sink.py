@@ -1,7 +1,7 @@
 """The profiler sink: an interceptor of engine calls that also sees each kernel, copy and replay of the engine.
 
 ``engine.sink`` is the ProfilerSink among the engine's interceptors, None without a profiler, and that is all that a
-launch asks. A profiled engine has no warm calls.
+launch asks. A profiled engine repeats no ops by plans.
 """
 
 from __future__ import annotations

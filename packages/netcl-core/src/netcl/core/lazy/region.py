@@ -96,18 +96,18 @@ class Fused(Program):
     results: tuple[int, ...] = ()
     arranged: tuple[Shape | None, ...] = ()
     shift: int = 0
-    warm: list[Any] = field(default_factory=list)
+    planned: list[Any] = field(default_factory=list)
 
     def run(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> Sequence[Any]:
-        """The results for inputs in their arranged shapes; by the engine's fast path from the second run on."""
-        if self.warm and self.warm[0] is not None:
-            result = self.warm[0](self._arguments(inputs, scalars))
+        """The results for inputs in their arranged shapes; by their execution plan from the second run on."""
+        if self.planned and self.planned[0] is not None:
+            result = self.planned[0](self._arguments(inputs, scalars))
             if result is not None:
                 return result if isinstance(result, tuple) else (result,)
         results = Bound(self, inputs, dict(scalars)).run()
-        if not self.warm:
-            make = None if self.relaxed else getattr(inputs[0].engine, "warm_call", None)
-            self.warm.append(make and make(self, self._arguments(inputs, scalars), scalars))
+        if not self.planned:
+            make = None if self.relaxed else getattr(inputs[0].engine, "planned", None)
+            self.planned.append(make and make(self, self._arguments(inputs, scalars), scalars))
         return results
 
     def _arguments(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> tuple[Any, ...]:

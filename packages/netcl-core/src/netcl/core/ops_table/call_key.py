@@ -13,8 +13,8 @@ _STATIC = frozenset((int, bool, str, type(None)))
 
 
 def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The key of a call of an expression row: all that its program depends on, and the values of attributes. Operands
-    that are numbers count by type. None if the call cannot be looked up.
+    """The key of a call of an expression row, or of one that is a product: all that its program depends on, and the
+    values of attributes. Operands that are numbers count by type. None if the call cannot be looked up.
     """
     if len(args) == 2 and not kwargs:
         a, b = args
@@ -33,7 +33,7 @@ def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
             key.append(type(value))
         else:
             return None
-    return key_of_values(key, args[count:], kwargs)
+    return _with_values(key, args[count:], kwargs)
 
 
 def program_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -45,10 +45,10 @@ def program_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
         if not isinstance(value, TensorData):
             return None
         key += (value.engine, value.shape, value.dtype)
-    return key_of_values(key, tuple(kwargs["scalars"].values()), {})
+    return _with_values(key, tuple(kwargs["scalars"].values()), {})
 
 
-def key_of_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """``key`` with the values of attributes and their types, as True and 1 are equal; None if one is not hashable or
     may be changed.
     """

@@ -2,7 +2,7 @@
 
 Order of a call, outermost first: profiler, autocast, recorder, tracer, backend. The recorder is one for the process
 (set by importing ``netcl.autograd``) and sees calls with ``record=True``; the others are pushed per thread. With no
-hook pushed a call is one branch. A call seen before is repeated by its warm call, without binding and
+hook pushed a call is one branch. A call seen before is repeated by its execution plan, without binding and
 planning it again.
 """
 
@@ -22,7 +22,6 @@ from netcl.core.ops_table.call_key import call_key, program_key
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
-from netcl.core.ops_table.products import PRODUCTS, product_key, warm_product
 from netcl.core.ops_table.program import (
     Bound,
     Program,
@@ -77,9 +76,10 @@ __all__ = [
 _recorder: Hook | None = None
 
 # By the key of a call, the function that repeats it: ``again(args)`` returns the result, or None if the call needs the
-# full path. All threads share it: a warm call is safe in several at once.
-warm_calls: dict[Any, Callable[[tuple[Any, ...]], Any]] = {}
-_MOST_WARM_CALLS = 8192
+# full path. All threads share it: such a function is safe in several at once. An engine makes it when a key is seen for
+# the second time, as attributes, which are keys by value, may differ from call to call.
+planned_calls: dict[Any, Callable[[tuple[Any, ...]], Any]] = {}
+_PLANNED_CALLS_MAX = 8192
 
 
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
@@ -132,14 +132,14 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
                     key = None
             else:
                 key = None if requires_grad(args) else call_key(row, args, kwargs)
-            again = warm_calls.get(key)
+            again = planned_calls.get(key)
             if again is not None:
                 result = again(args)
                 if result is not None:
                     return result
         return op(*args, **kwargs)
 
-    return straight if record is None and row.expression is not None else op
+    return straight if record is None and (row.expression or row.product) is not None else op
 
 
 def own_form(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
@@ -288,74 +288,63 @@ def set_recorder(hook: Hook | None) -> Hook | None:
 
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The innermost of the stack: computes the op, on plain tensors, and records nothing."""
-    if row.expression is None:
-        return _execute_computed(row, args, kwargs)
-    key = None
-    if not _pooled:
-        key = call_key(row, args, kwargs) if row.name in TABLE else program_key(row, args, kwargs)
-    again = warm_calls.get(key)
+    key = None if _pooled else _key(row, args, kwargs)
+    again = planned_calls.get(key)
     if again is not None:
         result = again(args)
         if result is not None:
             return result
-    out = kwargs.pop("out", None) if "out" in kwargs else None
     try:
-        ready = bound(row, args, kwargs)
-        if out is not None:
-            check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
-        results = ready.run(None if out is None else (out,))
+        if row.expression is None:
+            ready, result = None, _compute(row, args, kwargs)
+        else:
+            ready, result = _evaluate(row, args, kwargs)
     except (DTypeError, OutOfMemoryError) as error:
         _say_where(error, row, args, kwargs)
         raise
     if key is not None and (again is None or again is _once):
-        keep_warm_call(key, row, ready, args, again)
-    return results[0] if ready.program.single else results
-
-
-def _execute_computed(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Runs the function of a computed row, or repeats a matrix product by its warm call."""
-    key = again = None
-    if row in PRODUCTS and not _pooled:
-        key = product_key(row, args, kwargs)
-        again = warm_calls.get(key)
-        if again is not None:
-            result = again(args)
-            if result is not None:
-                return result
-    try:
-        result = _compute(row, args, kwargs)
-    except (DTypeError, OutOfMemoryError) as error:
-        _say_where(error, row, args, kwargs)
-        raise
-    if key is not None and again is None:
-        if len(warm_calls) >= _MOST_WARM_CALLS:
-            warm_calls.clear()
-        warm_calls[key] = warm_product(row, args, kwargs, result) or _never
+        if len(planned_calls) >= _PLANNED_CALLS_MAX:
+            planned_calls.clear()
+        planned_calls[key] = _once if again is None else _planned(row, args, kwargs, ready) or _never
     return result
 
 
-def keep_warm_call(key: Any, row: OpRow, ready: Bound, args: tuple[Any, ...], again: Any) -> None:
-    """Keeps the warm call of what ``ready`` has just computed for the second time, if its engine has a method
-    ``warm_call``: attributes may differ from call to call.
+def _key(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The key of a call in ``planned_calls``; None if it cannot be repeated."""
+    if row.expression is None and row.product is None:
+        return None
+    return call_key(row, args, kwargs) if row.name in TABLE else program_key(row, args, kwargs)
+
+
+def _evaluate(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Bound, Any]:
+    """Runs the program of an expression row: the program with its tensors, and the result of the op."""
+    out = kwargs.pop("out", None) if "out" in kwargs else None
+    ready = bound(row, args, kwargs)
+    if out is not None:
+        check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
+    results = ready.run(None if out is None else (out,))
+    return ready, results[0] if ready.program.single else results
+
+
+def _planned(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], ready: Bound | None) -> Any:
+    """The function that repeats a call that was computed twice, of the program ``ready``, or None for a product; None
+    if its engine makes none.
     """
-    if not row.leading or ready.program.relaxed:
-        return
-    if len(warm_calls) >= _MOST_WARM_CALLS:
-        warm_calls.clear()
-    if again is None:
-        warm_calls[key] = _once
-        return
-    make = getattr(ready.inputs[0].engine, "warm_call", None)
+    make = getattr((args if ready is None else ready.inputs)[0].engine, "planned", None)
+    if ready is None:
+        assert row.product is not None
+        product = row.product(*args, **kwargs)
+        return make and product and make(product, args, {})
     operands = args[: len(row.operands)] if row.name in TABLE else args
-    warm_calls[key] = (make and make(ready.program, operands, ready.scalars)) or _never
+    return make and not ready.program.relaxed and row.leading and make(ready.program, operands, ready.scalars)
 
 
 def _once(args: tuple[Any, ...]) -> None:
-    """The warm call of what has been computed once."""
+    """The function of a call that was computed once."""
 
 
 def _never(args: tuple[Any, ...]) -> None:
-    """The warm call of what has none."""
+    """The function of a call that is not repeated."""
 
 
 def _say_where(error: DTypeError | OutOfMemoryError, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

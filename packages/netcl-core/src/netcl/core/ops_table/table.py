@@ -45,6 +45,9 @@ class OpRow:
     ``vjp(call, grad)`` returns the gradients of a row without expression by the names of its operands; netcl-autograd
     has rules for the computed rows of this core, and takes ``vjp`` before a rule. ``saves``: for each operand the names
     of the operands and results (``out``, ``out1``) that its gradient reads; None saves all.
+
+    ``product(*args, **kwargs)`` of a computed row describes the Product that a call is, by which an engine repeats the
+    call; None for a call that is more than one matrix product.
     """
 
     name: str
@@ -63,6 +66,7 @@ class OpRow:
     leading: bool = True
     vjp: Callable[[Any, Any], Mapping[str, Any]] | None = None
     saves: Mapping[str, tuple[str, ...]] | None = None
+    product: Callable[..., Any] | None = None
 
 
 TABLE: dict[str, OpRow] = {}

@@ -63,7 +63,7 @@ class TensorData:
     _grad_fn: Any
 
     def _begin(self, engine: Any, storage: Storage, shape: tuple[int, ...], dtype: str) -> Self:
-        """Sets every slot; the arguments are trusted. The warm call of OpenCL repeats these lines."""
+        """Sets every slot; the arguments are trusted. Planned ops of OpenCL repeat these lines."""
         self.engine = engine
         self.shape = shape if type(shape) is Shape else Shape(shape)
         self.dtype = OBJECTS[dtype]

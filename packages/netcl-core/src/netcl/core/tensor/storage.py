@@ -68,7 +68,7 @@ class Storage:
     @staticmethod
     def of(buffer: Any, array: Any, allocation: Any) -> Storage:
         """Storage of memory that has just been allocated."""
-        # No __init__, without which a class is called faster: the warm call of OpenCL makes one each time, and repeats
+        # No __init__, without which a class is called faster: a planned op of OpenCL makes one each time, and repeats
         # these lines.
         self = Storage()
         self.buffer = buffer

@@ -32,6 +32,7 @@ from netcl.core.backend.cpu import (
     window,
 )
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
+from netcl.core.backend.product import Product
 from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
 from netcl.core.backend.protocol import Described, HostTransfer, KernelText
 from netcl.core.backend.recording import Recording, host_read_allowed
@@ -190,11 +191,11 @@ class CPUBackend(ForwardedCalls):
                 function(*args)
             sink.kernel(began, None, function.__name__, args)
 
-    def warm_call(
-        self, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
+    def planned(
+        self, what: Program | Product, args: Sequence[Any], scalars: Mapping[str, float | int]
     ) -> Callable[[Sequence[Any]], Tensor | None] | None:
-        """Repeats a run of an op's ``program`` on ``args`` at the least cost; see ``warm``."""
-        return run.warm_call(self, program, args, scalars)
+        """The function that repeats an op that has just run the program ``what`` on ``args``. None if there is none."""
+        return None if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
     @property
     def rng_state(self) -> Tensor:

@@ -83,11 +83,11 @@ def _evaluate(
         store[...] = value
 
 
-def warm_call(
+def planned(
     engine: Any, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
 ) -> Callable[[Sequence[Any]], Tensor | None] | None:
-    """Repeats a run of an op's ``program`` on operands like ``args``; returns None for several outputs, or if a number
-    must be checked against the dtype.
+    """The function that repeats the run of an op's ``program`` on operands like ``args``; None for several outputs, or
+    if a number must be checked against the dtype.
     """
     if len(program.outputs) != 1 or program.small:
         return None

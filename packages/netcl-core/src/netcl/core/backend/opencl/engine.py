@@ -16,10 +16,8 @@ from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.interceptors import push_interceptor
 from netcl.core.backend.opencl.builds.deferred_launches import NotedCalls
 from netcl.core.backend.opencl.contraction import conv, gemm
-from netcl.core.backend.opencl.contraction.cpu.warm_product import warm_product
 from netcl.core.backend.opencl.expressions import multi_tensor, run
 from netcl.core.backend.opencl.expressions.describe import describe
-from netcl.core.backend.opencl.expressions.fast_path import warm_call
 from netcl.core.backend.opencl.expressions.relaxed import Relaxed, relaxed
 from netcl.core.backend.opencl.kernels import random, resample
 from netcl.core.backend.opencl.kernels.copies import border, copy
@@ -36,6 +34,7 @@ from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.queue.shutdown import install_sigint_handler
 from netcl.core.backend.opencl.queue.transfer import DeviceTransfer, Transfer
 from netcl.core.backend.opencl.templates import traits
+from netcl.core.backend.product import Product
 from netcl.core.backend.protocol import Described, HostTransfer, KernelText
 from netcl.core.backend.recording import host_read_allowed, open_here
 from netcl.core.device.capabilities import profile_of
@@ -51,7 +50,6 @@ from netcl.core.tensor.tensor import Tensor
 from netcl.core.tuning.matrix_units import try_ahead
 
 if TYPE_CHECKING:
-    from netcl.core.backend.product import Product
     from netcl.core.backend.profiler_sink import ProfilerSink
     from netcl.core.backend.recording import Recording
     from netcl.core.ops_table.program import Program
@@ -339,17 +337,13 @@ class OpenCLBackend(ForwardedCalls):
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
-    def warm_call(
-        self, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
-    ) -> Callable[[Sequence[Any]], Tensor | None] | None:
-        """The fast path of an op: a function that repeats the run of ``program`` on arguments such as ``args``; see
-        ``expressions/fast_path.py``."""
-        return warm_call(self, program, args, scalars)
-
-    def warm_product(self, product: Product, shape: Sequence[int]) -> Callable[[Sequence[Any]], Tensor | None] | None:
-        """The fast path of an op that is a matrix product, whose result has ``shape``: a function that repeats it on
-        arguments such as ``product`` describes; see ``contraction/cpu/warm_product.py``."""
-        return warm_product(self, product, tuple(shape))
+    def planned(
+        self, what: Program | Product, args: Sequence[Any], scalars: Mapping[str, float | int]
+    ) -> Callable[[Sequence[Any]], Any] | None:
+        """The function that repeats an op that has just run ``what`` on ``args``, by its execution plan; see
+        ``queue/planned_op.py``. None if there is none.
+        """
+        return gemm.planned(self, what) if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
     def float32_roles(
         self, name: str, args: Sequence[Any], half: str, options: Mapping[str, Any]

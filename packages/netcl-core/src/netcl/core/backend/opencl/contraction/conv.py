@@ -20,7 +20,7 @@ from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, wi
 from netcl.core.backend.opencl.contraction.pads.padding import padded_images, resampled
 from netcl.core.backend.opencl.contraction.partial_sums import Matrices, reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
-from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.queue.noted_plan import run_planned
 from netcl.core.backend.opencl.storage import in_float32, value_dtype
 from netcl.core.backend.opencl.templates import profile, traits
 from netcl.core.dtypes import itemsize
@@ -110,10 +110,10 @@ def conv(
         "conv", kind, g, out.shape, stored, variant, config.get("KERNEL_STRATEGY"), config.get("CONV_WINOGRAD"),
         expression, tuple([operand.shape for operand in operands]),
     )  # fmt: skip
-    tensors = (a, b, out, *operands)
+    tensors = (a, b, *operands, out)
     if half:
         tensors = tuple(in_float32(x, half) for x in tensors)
-    repeated(engine, key, partial(_convolve, kind, g, variant, expression), tensors, not forced)
+    run_planned(engine, key, partial(_convolve, kind, g, variant, expression), tensors, not forced)
     return out
 
 
@@ -199,11 +199,13 @@ def _convolve(
     engine: Any,
     a: TensorData,
     b: TensorData,
-    out: TensorData,
-    *operands: TensorData,
+    *others: TensorData,
 ) -> None:
-    """One direction of a convolution, with an epilogue of ``operands`` if there is an ``expression``."""
-    epilogue = None if expression is None else Epilogue(expression, operands)
+    """One direction of a convolution of ``a`` and ``b`` into the last of ``others``, with an epilogue of the operands
+    before it if there is an ``expression``.
+    """
+    *operands, out = others
+    epilogue = None if expression is None else Epilogue(expression, tuple(operands))
     plan = conv_plan(kind, g)
     small, problem, _ = _choice(engine, kind, g, value_dtype(a.dtype), variant)
     fused = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import product
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core import config
-from netcl.core.backend.epilogue import Epilogue, check, run_alone
+from netcl.core.backend.epilogue import Epilogue, check, run_alone, sum_expression
 from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import contract, epilogue_lanes, reads_float32
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
     COLUMN,
@@ -23,7 +23,8 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
 )
 from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import epilogue_source
 from netcl.core.backend.opencl.contraction.problem import ProductLaunch
-from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.queue.noted_plan import run_planned
+from netcl.core.backend.opencl.queue.planned_op import planned_op
 from netcl.core.backend.opencl.storage import in_float32
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
 from netcl.core.tuning.measurements import fastest_kernel
@@ -31,6 +32,7 @@ from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.selector import GEMV_VARIANTS, gemv_kernel, product_kernel, product_kernels, product_unit, swaps
 
 if TYPE_CHECKING:
+    from netcl.core.backend.product import Product
     from netcl.core.expr.nodes import Expr
     from netcl.core.tensor.data import TensorData
 
@@ -172,6 +174,21 @@ def _measured_variant(engine: Any, plan: _Matrices, dtype: str) -> str | None:
     return product_kernel(traits(engine), c, found, _unit(engine, c, dtype))
 
 
+def _chosen(engine: Any, plan: _Matrices, dtype: str) -> str | None:
+    """The variant of a product for which none is asked; None: of each contraction by itself."""
+    chosen = _measured_variant(engine, plan, dtype) or plan.variant
+    if chosen is None and plan.contractions:
+        chosen = _unit(engine, plan.contractions[0], dtype)
+    return chosen
+
+
+def _settings(engine: Any, plan: _Matrices, dtype: str) -> tuple[Any, ...]:
+    """The variables and settings that choose the kernel of a product, besides measurements."""
+    if traits(engine).is_cpu:
+        return ()
+    return _unit(engine, plan.contractions[0], dtype), config.get("KERNEL_STRATEGY")
+
+
 def _fuse(
     engine: Any, plan: _Matrices, epilogue: Epilogue, out: TensorData, variant: str | None
 ) -> FusedEpilogue | None:
@@ -224,22 +241,46 @@ def matmul(
         check(epilogue, dtype)
     plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
     result: TensorData = engine.empty(plan.shape, "float32" if wide else dtype) if out is None else out
-    chosen = variant or _measured_variant(engine, plan, dtype) or plan.variant
-    if chosen is None and plan.contractions:
-        chosen = _unit(engine, plan.contractions[0], dtype)
+    chosen = variant or _chosen(engine, plan, dtype)
     expression, operands = (None, ()) if epilogue is None else epilogue
     stored = (half, a.dtype, b.dtype, wide) if half else dtype
-    key = (
-        "matmul", a.shape, b.shape, transpose_a, transpose_b, stored, chosen, config.get("KERNEL_STRATEGY"),
-        expression, tuple([operand.shape for operand in operands]), result.shape,
-    )  # fmt: skip
-    tensors = (b, a, result, *operands) if plan.swapped else (a, b, result, *operands)
+    shapes = tuple([operand.shape for operand in operands])
+    key = _key(a.shape, b.shape, transpose_a, transpose_b, stored, chosen, expression, shapes, result.shape)
+    tensors = (b, a, *operands, result) if plan.swapped else (a, b, *operands, result)
     if half:
         tensors = tuple(in_float32(x, half) for x in tensors)
-    repeated(engine, key, partial(_multiply, plan, chosen, expression), tensors, planned=variant is None)
+    run_planned(engine, key, partial(_multiply, plan, chosen, expression), tensors, planned=variant is None)
     if out is not None:
         out._storage.written()
     return result
+
+
+def _key(*described: Any) -> tuple[Any, ...]:
+    """The key of the execution plan of a product: all that its launches depend on."""
+    return ("matmul", *described, config.get("KERNEL_STRATEGY"))
+
+
+def planned(engine: Any, product: Product) -> Callable[[Sequence[Any]], Any] | None:
+    """The function that repeats an op that is ``product``; see ``planned_op.py``. None if there was no such product."""
+    a, b, dtype, transpose_a, transpose_b, added, shape = product
+    plan = matrices_of(a, b, transpose_a, transpose_b, traits(engine).is_cpu)
+    chosen, settings, sizes = _chosen(engine, plan, dtype), _settings(engine, plan, dtype), plan.sizes
+    measured = sizes and fastest_kernel(engine, "matmul", sizes, dtype)
+    expression, shapes = (None, ()) if added is None else (sum_expression(dtype), (added,))
+    found = engine.plans.get(_key(a, b, transpose_a, transpose_b, dtype, chosen, expression, shapes, plan.shape))
+    if found is None:
+        return None
+    places = ((1, 0) if plan.swapped else (0, 1)) + (2,) * (added is not None)
+    repeat: Any = planned_op(engine, found, places, [(shape, dtype)])
+
+    def call(args: Sequence[Any]) -> Any:
+        if engine.intercepting or (sizes and fastest_kernel(engine, "matmul", sizes, dtype) != measured):
+            return None
+        if settings and _settings(engine, plan, dtype) != settings:
+            return None
+        return repeat(args)
+
+    return call
 
 
 def float32_roles(
@@ -269,11 +310,13 @@ def _multiply(
     engine: Any,
     first: TensorData,
     second: TensorData,
-    result: TensorData,
-    *operands: TensorData,
+    *others: TensorData,
 ) -> None:
-    """The contractions of a product, with an epilogue of ``operands`` if there is an ``expression``."""
-    epilogue = None if expression is None else Epilogue(expression, operands)
+    """The contractions of a product into the last of ``others``, with an epilogue of the operands before it if there is
+    an ``expression``.
+    """
+    *operands, result = others
+    epilogue = None if expression is None else Epilogue(expression, tuple(operands))
     fused = None if epilogue is None else _fuse(engine, plan, epilogue, result, variant)
     for c in plan.contractions:
         if c.empty:

@@ -21,7 +21,7 @@ import numpy as np
 
 from netcl.core.backend import one_by_one
 from netcl.core.backend.opencl.expressions.run import SCALAR_TYPES
-from netcl.core.backend.opencl.queue.context import PLANS_MAX
+from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan, Step, keep
 from netcl.core.dtypes import compute_type
 from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar
@@ -33,7 +33,6 @@ from netcl.core.layout import broadcast_shapes
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
-    from netcl.core.backend.opencl.queue.launch import PreparedLaunch
     from netcl.core.tensor.data import TensorData
 
 Shape = tuple[int, ...]
@@ -47,13 +46,12 @@ _PARTS_EACH = 8  # parts that a compute unit of a CPU finds, so that one that fa
 
 @dataclass(frozen=True)
 class _Ready:
-    """The launches for a list of sets: per launch, the prepared kernel and its tensors; and the allocations of the
-    tables.
+    """The launches for a list of sets, on the tensors of all sets, one after the other, and then the shared ones; and
+    the allocations of the tables.
     """
 
     spaces: tuple[Shape, ...]
-    launches: tuple[tuple[PreparedLaunch, tuple[tuple[int, int], ...]], ...]
-    shared: tuple[int, ...]
+    plan: ExecutionPlan
     rows: int
     allocations: tuple[Any, ...]
 
@@ -101,7 +99,7 @@ def _in_few_launches(
     key = ("each", outputs, _shapes(inputs), tuple([t.shape for t in shared]), in_place, numbers)
     ready = engine.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:
-        ready = _kept(engine, key, _elementwise(engine, outputs, inputs, shared, scalars, in_place))
+        ready = keep(engine, key, _elementwise(engine, outputs, inputs, shared, scalars, in_place))
     if ready is None:
         return None
     results: list[tuple[TensorData, ...]]
@@ -110,10 +108,8 @@ def _in_few_launches(
         results = [tuple(engine.empty(space, dtype) for dtype in dtypes) for space in ready.spaces]
     else:
         results = [tuple(targets) for targets in out]
-    sets = [(*one, *made) for one, made in zip(inputs, results)]
-    given = [shared[at] for at in ready.shared]
-    for prepared, places in ready.launches:
-        prepared(*[sets[number][column] for number, column in places], *given)
+    given = [tensor for one, made in zip(inputs, results) for tensor in (*one, *made)]
+    ready.plan.run(engine, [*given, *shared])
     for targets in out or ():
         for target in targets:
             target._storage.written()
@@ -131,24 +127,15 @@ def _reduced_in_few_launches(
     key = ("reduce each", kind, expression, _shapes(inputs), tuple([t.shape for t in shared]))
     ready = engine.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:
-        ready = _kept(engine, key, _reduction(engine, Reduce(kind, expression, (0,)), inputs, shared))
+        ready = keep(engine, key, _reduction(engine, Reduce(kind, expression, (0,)), inputs, shared))
     if ready is None:
         return None
     parts = engine.empty((ready.rows,), Reduce(kind, expression, (0,)).dtype)
-    given = [shared[at] for at in ready.shared]
-    for prepared, places in ready.launches:
-        prepared(*[inputs[number][column] for number, column in places], *given, parts)
+    ready.plan.run(engine, [*(tensor for one in inputs for tensor in one), *shared, parts])
     return parts
 
 
 _UNKNOWN = object()
-
-
-def _kept(engine: QueueContext, key: Any, ready: _Ready | None) -> _Ready | None:
-    if len(engine.plans) >= PLANS_MAX:
-        engine.plans.clear()
-    engine.plans[key] = ready
-    return ready
 
 
 def _shapes(inputs: Sequence[Sequence[TensorData]]) -> tuple[tuple[Shape, ...], ...]:
@@ -228,7 +215,7 @@ def _elementwise(
         each = group * target.width * _VECTORS
         numbers = {"n0": "row_[2]", "chunk": "each_"}
     text = _Text(render(outputs, layout), columns, tuple(slot for slot in loads if slot >= width), numbers, group)
-    return _ready(engine, text, spaces, each, width, scalars_of(outputs), scalars)
+    return _ready(engine, text, spaces, each, (width, width + len(outputs)), len(shared), scalars_of(outputs), scalars)
 
 
 def _reduction(
@@ -259,7 +246,7 @@ def _reduction(
     numbers = {"n0": "row_[2]", "rows": parts, "rows_each": "1", "parts": parts, "part_size": "each_"}
     shared_slots = tuple(slot for slot in loads if slot >= width)
     text = _Text(render((whole,), layout), columns, shared_slots, numbers, target.group, parts=True)
-    return _ready(engine, text, spaces, PIECE, width)
+    return _ready(engine, text, spaces, PIECE, (width, width), len(shared))
 
 
 def _ready(
@@ -267,12 +254,13 @@ def _ready(
     text: _Text,
     spaces: tuple[Shape, ...],
     each: int,
-    width: int,
+    widths: tuple[int, int],
+    shared: int,
     wanted: Sequence[Scalar] = (),
     scalars: Mapping[str, float | int] | None = None,
 ) -> _Ready | None:
     """The launches over sets of these spaces, with ``each`` elements per work-group; None if the arguments
-    hold no two sets.
+    hold no two sets. ``widths``: the tensors of a set that are read, and all of them; ``shared``: those of all sets.
     """
     members = [number for number, space in enumerate(spaces) if prod(space)]
     if not members or not text.columns:
@@ -282,8 +270,11 @@ def _ready(
     if most < 2:
         return None
     values = [SCALAR_TYPES[compute_type(s.dtype)]((scalars or {})[s.name]) for s in wanted]
-    launches: list[tuple[PreparedLaunch, tuple[tuple[int, int], ...]]] = []
-    allocations, rows = [], 0
+    read, width = widths
+    others = [len(spaces) * width + slot - read for slot in text.shared]
+    if text.parts:
+        others.append(len(spaces) * width + shared)
+    steps, allocations, rows = [], [], 0
     for start in range(0, len(members), most):
         chosen = members[start : start + most]
         places = min(most, 1 << (len(chosen) - 1).bit_length())
@@ -293,15 +284,15 @@ def _ready(
         allocations.append(allocation)
         engine.transfer.upload(allocation.buffer, table, private=True)
         filled = [*chosen, *chosen[-1:] * (places - len(chosen))]
-        given = tuple((number, column) for column in text.distinct for number in filled)
-        buffers = [None] * (len(given) + len(text.shared) + text.parts)
+        tensors = (*(number * width + column for column in text.distinct for number in filled), *others)
+        buffers = [None] * len(tensors)
         args = [allocation.buffer, np.uint64(each), np.uint64(rows), *buffers, *values]
         name, source = text.kernel(places)
         size = len(table) * text.group
         prepared = engine.launcher.prepare(source, name, (size,), (text.group,), args, engine.build_options)
-        launches.append((prepared, given))
+        steps.append(Step(prepared, tensors))
         rows += len(table)
-    return _Ready(spaces, tuple(launches), tuple(slot - width for slot in text.shared), rows, tuple(allocations))
+    return _Ready(spaces, ExecutionPlan(tuple(steps)), rows, tuple(allocations))
 
 
 def _table(lengths: Sequence[int], each: int) -> Any:

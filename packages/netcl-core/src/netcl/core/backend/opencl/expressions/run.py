@@ -1,25 +1,26 @@
-"""Runs expressions on a queue: plans are made once per shapes, and a warm run only swaps buffers in prepared
-launches.
-"""
+"""Runs expressions on a queue, by execution plans that are made once for shapes and launch scalars."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.queue.context import PLANS_MAX
+from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan, Made, keep, steps_of
+from netcl.core.backend.opencl.queue.planned_op import Number, planned_op
 from netcl.core.dtypes import compute_type
 from netcl.core.expr.nodes import Expr, Load
 from netcl.core.expr.schedule import Launch, Plan, Target, make_plan
 from netcl.core.layout import broadcast_shapes
+from netcl.core.tensor.data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.backend.opencl.queue.launch import PreparedLaunch
+    from netcl.core.ops_table.program import Program
 
 Shape = tuple[int, ...]
 Scalars = Mapping[str, float | int]
@@ -33,49 +34,75 @@ SCALAR_TYPES: dict[str, Any] = {
     "ulong": np.uint64,
 }
 _EXACT_DIVISION = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-_VARIANTS_MAX = 16  # prepared launches kept for different values of the launch scalars
+_VARIANTS_MAX = 16  # plans kept for different values of the launch scalars
 
 
-class _Ready:
-    """One launch of a plan, prepared for the values of its scalars."""
+class PlannedRun:
+    """A run of expressions on inputs of given shapes: the shapes and dtypes of its results, its launches, and its
+    execution plans by the values of the launch scalars.
+    """
 
-    __slots__ = ("_fixed", "_prepared", "engine", "launch", "sizes")
+    __slots__ = (
+        "_launches",
+        "_made",
+        "_only",
+        "_plans",
+        "_sizes",
+        "dtypes",
+        "empty",
+        "engine",
+        "launches",
+        "names",
+        "shapes",
+    )
 
-    def __init__(self, engine: QueueContext, launch: Launch, sizes: Mapping[str, int]) -> None:
+    def __init__(
+        self, engine: QueueContext, plan: Plan, inputs: int, shapes: Sequence[Shape], outputs: Sequence[Expr]
+    ) -> None:
         self.engine = engine
-        self.launch = launch
-        self.sizes = sizes
-        self._prepared: dict[tuple[Any, ...], Any] = {}
-        self._fixed: Any = None
-        if all(name in sizes for name, _ in launch.scalars):
-            self._fixed = self.prepare({})
+        self.shapes = tuple(shapes)
+        self.dtypes = tuple(output.dtype for output in outputs)
+        self.empty = any(math.prod(shape) == 0 for shape in shapes)
+        self.launches: list[Launch] = [] if self.empty else plan.launches
+        self._sizes = plan.sizes
+        self._made = [Made(number, *one) for number, one in enumerate(plan.temporaries, inputs + len(outputs))]
+        wanted = [name for launch in self.launches for name, _ in launch.scalars if name not in plan.sizes]
+        self.names = tuple(dict.fromkeys(wanted))
+        self._plans: dict[tuple[Any, ...], ExecutionPlan] = {}
+        # Launches without scalars serve all plans.
+        self._launches = [None if self._wants(launch) else self._prepared(launch, {}) for launch in self.launches]
+        self._only = None if self.names else self.prepare({})
 
-    def __call__(self, storages: Sequence[Any], scalars: Scalars) -> None:
-        launch = self.launch
-        prepared = self._fixed
-        if prepared is None:
-            key = tuple([scalars.get(name) for name, _ in launch.scalars])
-            if 0.0 in key:  # -0.0 equals it
-                key += tuple([math.copysign(1.0, value) for value in key if value is not None])
-            prepared = self._prepared.get(key)
-            if prepared is None:
-                if len(self._prepared) >= _VARIANTS_MAX:
-                    self._prepared.clear()
-                prepared = self._prepared[key] = self.prepare(scalars)
-        buffers = [storages[slot] for slot in launch.inputs]
-        buffers.extend(storages[slot] for slot in launch.outputs)
-        if launch.flag:
-            buffers.append(self.engine.flag)
-        prepared(*buffers)
+    def plan(self, scalars: Scalars) -> ExecutionPlan:
+        """The plan for these values of the launch scalars."""
+        if self._only is not None:
+            return self._only
+        key = tuple([scalars.get(name) for name in self.names])
+        if 0.0 in key:  # -0.0 equals it
+            key += tuple([math.copysign(1.0, value) for value in key if value is not None])
+        plan = self._plans.get(key)
+        if plan is None:
+            if len(self._plans) >= _VARIANTS_MAX:
+                self._plans.clear()
+            plan = self._plans[key] = self.prepare(scalars)
+        return plan
 
-    def prepare(self, scalars: Scalars, later: Container[str] = ()) -> Any:
-        """The launch with its numbers set; those of the scalars ``later`` are set at each call, like the buffers."""
-        if self._fixed is not None:
-            return self._fixed
-        launch = self.launch
+    def prepare(self, scalars: Scalars, later: Container[str] = ()) -> ExecutionPlan:
+        """A new plan; the scalars ``later`` are set at each call, like the buffers."""
+        launches = [
+            (known or self._prepared(launch, scalars, later), (*launch.inputs, *launch.outputs, *launch.flag * (-1,)))
+            for launch, known in zip(self.launches, self._launches)
+        ]
+        raises_flag = any(launch.flag for launch in self.launches)
+        return ExecutionPlan(steps_of(launches, self._made), (None,) * len(self._made), raises_flag)
+
+    def _wants(self, launch: Launch) -> bool:
+        return any(name not in self._sizes for name, _ in launch.scalars)
+
+    def _prepared(self, launch: Launch, scalars: Scalars, later: Container[str] = ()) -> PreparedLaunch:
         buffers = [None] * (len(launch.inputs) + len(launch.outputs) + launch.flag)
         numbers = [np.uint64(number) for number in launch.numbers]
-        given = {**scalars, **self.sizes}
+        given = {**scalars, **self._sizes}
         values = [
             None if name in later else SCALAR_TYPES[compute_type(dtype)](given[name]) for name, dtype in launch.scalars
         ]
@@ -97,35 +124,22 @@ def _rounded(launch: Launch) -> int:
     return -(-launch.items // launch.group) * launch.group
 
 
-class _Prepared:
-    """A plan with its launches ready and the shapes of what it makes."""
-
-    __slots__ = ("dtypes", "empty", "launches", "plan", "shapes")
-
-    def __init__(self, engine: QueueContext, plan: Plan, shapes: Sequence[Shape], outputs: Sequence[Expr]) -> None:
-        self.plan = plan
-        self.shapes = tuple(shapes)
-        self.dtypes = tuple(output.dtype for output in outputs)
-        self.empty = any(math.prod(shape) == 0 for shape in shapes)
-        self.launches = [] if self.empty else [_Ready(engine, launch, plan.sizes) for launch in plan.launches]
-
-
 def _prepare(
     engine: QueueContext,
     outputs: tuple[Expr, ...],
     inputs: Sequence[TensorData],
     shapes: Sequence[Shape] | None,
     in_place: bool,
-) -> _Prepared:
+) -> PlannedRun:
     space = broadcast_shapes([*(tensor.shape for tensor in inputs), *(shapes or ())], "run")
     wanted = [space] * len(outputs) if shapes is None else [tuple(shape) for shape in shapes]
     if any(math.prod(shape) == 0 for shape in wanted):
-        return _Prepared(
-            engine, Plan(), wanted, outputs
-        )  # nothing to compute: all outputs share the space that is empty
-    # What is written over what has just been read is in the caches: to go past them takes twice as long there.
+        # Nothing to compute: all outputs share the space that is empty.
+        return PlannedRun(engine, Plan(), len(inputs), wanted, outputs)
+    # Memory that has just been read is in the caches: to write past them takes twice as long there.
     target = replace(engine.target, streams=False) if in_place else engine.target
-    return _Prepared(engine, make_plan(outputs, wanted, [t.shape for t in inputs], space, target), wanted, outputs)
+    plan = make_plan(outputs, wanted, [t.shape for t in inputs], space, target)
+    return PlannedRun(engine, plan, len(inputs), wanted, outputs)
 
 
 def run(
@@ -146,9 +160,7 @@ def run(
         key += (True,)
     prepared = engine.plans.get(key)
     if prepared is None:
-        if len(engine.plans) >= PLANS_MAX:
-            engine.plans.clear()
-        prepared = engine.plans[key] = _prepare(engine, outputs, inputs, shapes, in_place)
+        prepared = keep(engine, key, _prepare(engine, outputs, inputs, shapes, in_place))
     if out is not None and in_place and len(prepared.launches) > 1:
         return _apart(engine, outputs, inputs, scalars, shapes, out)
     results = []
@@ -158,13 +170,37 @@ def run(
             target = engine.empty(shape, dtype)
         results.append(target)
     if not prepared.empty:
-        storages = [*inputs, *results, *(engine.empty(shape, dtype) for shape, dtype in prepared.plan.temporaries)]
-        for launch in prepared.launches:
-            launch(storages, scalars or {})
+        prepared.plan(scalars or {}).run(engine, [*inputs, *results])
     for target in out or ():
         if target is not None:
             target._storage.written()
     return tuple(results)
+
+
+def planned(
+    engine: QueueContext, program: Program, args: Sequence[Any], scalars: Scalars
+) -> Callable[[Sequence[Any]], Any] | None:
+    """The function that repeats the run of an op's ``program`` on operands like ``args``; see ``planned_op.py``. None
+    if there was no such run, or numbers among the operands are arguments of several launches.
+    """
+    places = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
+    ready = engine.plans.get((program.outputs, tuple([args[position].shape for position in places]), program.shapes))
+    if ready is None or ready.empty:
+        return None
+    given = {f"v{position}": position for position in range(len(args)) if position not in places}
+    later = [name for name in ready.names if name in given]
+    if not later:
+        numbers: list[Number] = []
+    elif len(ready.launches) == 1:
+        (launch,) = ready.launches
+        first = len(launch.inputs) + len(launch.outputs) + len(launch.numbers)
+        named = enumerate(launch.scalars, first)
+        numbers = [Number(index, given[name], dtype) for index, (name, dtype) in named if name in given]
+    else:
+        return None
+    plan = ready.prepare(scalars, later) if later else ready.plan(scalars)
+    results = [(shape, output.dtype) for shape, output in zip(program.finals, program.outputs)]
+    return planned_op(engine, plan, places, results, numbers)
 
 
 def _overwrites(inputs: Sequence[TensorData], out: Sequence[TensorData | None]) -> bool:

@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from netcl.core.expr.schedule import Target
     from netcl.core.memory.pools import PersistentBufferPool
 
-PLANS_MAX = 8192  # plans of an engine, of all kinds
-
 
 class QueueContext(Protocol):
     """A command queue with its launcher, buffers and plans.
 
-    ``plans`` are prepared launches by expressions and shapes, made for ``target`` and built with ``build_options``.
+    ``plans`` are execution plans (``execution_plan.py``), made for ``target`` and built with ``build_options``.
     ``override_pools`` is the pool that a thread's new tensors come from, by thread, if it is not ``pool``.
     """
 

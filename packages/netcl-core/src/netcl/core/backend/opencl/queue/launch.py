@@ -6,7 +6,7 @@ API for the engine (one Launcher for each queue)::
     launcher = Launcher(queue, programs=None)          programs: a ProgramCache, None: the shared one
     launcher.launch(source, kernel_name, global_size, local_size, args, options="")
     prepared = launcher.prepare(source, kernel_name, global_size, local_size, args, options="", kernel=None)
-    prepared(*buffers)                                 the warm launch: only buffers change
+    prepared(*buffers)                                 later launches: only buffers change
     launcher.recording                                 None or the open Recording; the engine's ``recording``
     launcher.new_recording() -> Recording              with an arena pool of its own
     launcher.guard(what)                               context manager: the driver's errors become netcl's
@@ -309,7 +309,6 @@ class PreparedLaunch:
     __slots__ = (
         "_build",
         "_launcher",
-        "_positions",
         "args",
         "global_size",
         "kernel",
@@ -317,6 +316,7 @@ class PreparedLaunch:
         "local_size",
         "name",
         "options",
+        "positions",
         "source",
     )
 
@@ -340,13 +340,13 @@ class PreparedLaunch:
         local_size = launcher.fit(kernel_name, global_size, local_size)
         self.local_size: tuple[int, ...] | None = None if local_size is None else tuple(local_size)
         self.args: tuple[Any, ...] = tuple(args)
-        self._positions = tuple(index for index, arg in enumerate(args) if arg is None)
+        self.positions: tuple[int, ...] = tuple(index for index, arg in enumerate(args) if arg is None)
         self._build = partial(launcher._new_kernel, source, kernel_name, None, options)
         self.kernels: list[Taken] = []
 
     def __call__(self, *buffers: Any) -> None:
-        if len(buffers) != len(self._positions):
-            raise UnsupportedError(f"kernel {self.name} takes {len(self._positions)} buffers, {len(buffers)} given")
+        if len(buffers) != len(self.positions):
+            raise UnsupportedError(f"kernel {self.name} takes {len(self.positions)} buffers, {len(buffers)} given")
         launcher = self._launcher
         recording = launcher.recording
         if recording is not None and recording.thread == get_ident():
@@ -357,7 +357,7 @@ class PreparedLaunch:
             return
         taken = self.take()
         kernel, set_arg, event_free = taken
-        for position, buffer in zip(self._positions, buffers):
+        for position, buffer in zip(self.positions, buffers):
             if type(buffer) is not _Buffer:
                 buffer = _buffer_of(buffer, self.name, position)
             set_arg(position, buffer)
@@ -366,10 +366,10 @@ class PreparedLaunch:
 
     def _defer(self, buffers: Sequence[Any]) -> None:
         args = list(self.args)
-        for position, buffer in zip(self._positions, buffers):
+        for position, buffer in zip(self.positions, buffers):
             args[position] = _as_argument(self.name, position, buffer)
         sizes = self.name, self.global_size, self.local_size
-        again = partial(self, *(args[position] for position in self._positions))
+        again = partial(self, *(args[position] for position in self.positions))
         self._launcher.deferred.append(again, self.source, self.options, sizes, args)
 
     def take(self) -> Taken:
@@ -392,7 +392,7 @@ class PreparedLaunch:
 
     def _record(self, recording: Recording, buffers: Sequence[Any]) -> None:
         args = list(self.args)
-        for position, buffer in zip(self._positions, buffers):
+        for position, buffer in zip(self.positions, buffers):
             args[position] = buffer
         given = [getattr(buffer, "buffer", buffer) for buffer in buffers]
         recorded = Recorded(accesses(self.source, self.name, args), self, given)
@@ -401,7 +401,7 @@ class PreparedLaunch:
             enqueue = partial(self, *given)  # if it becomes part of another launch, nothing has to be built
         else:
             kernel, queue = self.new_kernel(), self._launcher.queue
-            self._launcher._set(kernel, zip(self._positions, buffers))
+            self._launcher._set(kernel, zip(self.positions, buffers))
             enqueue = partial(cl.enqueue_nd_range_kernel, queue, kernel, self.global_size, self.local_size)
         recording.append(enqueue, args, launch_record(self.name, buffers))
         recording.recorded[len(recording) - 1] = recorded

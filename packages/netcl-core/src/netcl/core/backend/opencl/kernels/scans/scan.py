@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program, state_words
 from netcl.core.backend.opencl.kernels.scans.sweep_scan import sweep_rows, sweep_scan
-from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.queue.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
 from netcl.core.tuning.warp_table import warp_of
 
@@ -124,7 +124,7 @@ def _scan_rows(engine: Any, kind: str, x: TensorData, results: list[TensorData],
     warp = warp_of(profile(engine)) if how.chunks > 1 else None
     sweep = None if warp is None else sweep_scan(kind, x.dtype, how.rows, how.extent, traits(engine), warp)
     compute = partial(_in_chunks, how, kind, reverse) if sweep is None else partial(sweep_rows, sweep, kind, reverse)
-    repeated(engine, ("scan", kind, x.dtype, reverse, sweep or how), compute, (x, *results))
+    run_planned(engine, ("scan", kind, x.dtype, reverse, sweep or how), compute, (x, *results))
 
 
 def _in_chunks(how: _RowScan, kind: str, reverse: bool, engine: Any, x: TensorData, *results: TensorData) -> None:

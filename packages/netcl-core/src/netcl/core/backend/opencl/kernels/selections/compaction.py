@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
 from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
-from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.queue.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, filled, largest_group, per_work_item, profile, source, traits
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import itemsize
@@ -82,11 +82,11 @@ def _listed(engine: Any, name: str, x: TensorData, *dtypes: str) -> list[TensorD
         engine.launch(text, kernel, size, local, [*tensors, *sizes])
 
     counts = engine.empty((chunks.number,), "int64")
-    repeated(engine, ("count_true", text, x.size), partial(launch, "count_true"), (x, counts))
+    run_planned(engine, ("count_true", text, x.size), partial(launch, "count_true"), (x, counts))
     count = int(engine.read(counts).sum())
     found = [engine.empty((count,), dtype) for dtype in dtypes]
     if count:
-        repeated(engine, ("list_true", text, x.size), partial(launch, "list_true"), (x, counts, *found))
+        run_planned(engine, ("list_true", text, x.size), partial(launch, "list_true"), (x, counts, *found))
     return found
 
 
@@ -104,7 +104,7 @@ def _swept(engine: Any, name: str, x: TensorData, warp: str, *dtypes: str) -> li
 
     found = [engine.empty((x.size,), dtype) for dtype in dtypes]
     number = engine.empty((1,), "int64")
-    repeated(engine, ("list_sweep", text, x.size), launch, (x, *found, number))
+    run_planned(engine, ("list_sweep", text, x.size), launch, (x, *found, number))
     count = int(engine.read(number)[0])
     return [_first(engine, tensor, count) for tensor in found]
 

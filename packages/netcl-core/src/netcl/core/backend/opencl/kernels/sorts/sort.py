@@ -26,7 +26,7 @@ from netcl.core.backend.opencl.kernels.selections.select import (
 )
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
 from netcl.core.backend.opencl.kernels.sorts.sweep_sort import sweep_blocks, sweep_sort
-from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.queue.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, filled, largest_group, profile, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
@@ -174,7 +174,7 @@ def _sorted_long(engine: Any, x: TensorData, results: list[TensorData], descendi
     sweep = None if warp is None else sweep_sort(rows, extent, size, device, warp, len(results) == 1)
     if sweep is not None:
         key = ("sort", x.dtype, len(results), descending, sweep)
-        repeated(engine, key, partial(sweep_blocks, sweep, descending), (x, *results))
+        run_planned(engine, key, partial(sweep_blocks, sweep, descending), (x, *results))
     else:
         _sort_blocks(engine, x, results, descending, block_sort)
     return True

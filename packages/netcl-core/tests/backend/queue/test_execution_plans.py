@@ -14,7 +14,7 @@ from netcl.core.device.health import launch_log
 
 pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 from netcl.core.backend.opencl.contraction import conv, gemm
-from netcl.core.backend.opencl.queue.call_plan import repeated
+from netcl.core.backend.opencl.queue.noted_plan import run_planned
 
 PADDED = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
 
@@ -133,7 +133,7 @@ def test_a_call_with_a_tensor_of_its_own_is_computed_each_time(opencl: Any) -> N
         engine.launch(text, "twice", (4,), (1,), [opencl.tensor(np.full(4, next(values)), "float32"), target])
 
     for wanted in (6, 10, 14):
-        repeated(opencl, "twice", compute, (out,))
+        run_planned(opencl, "twice", compute, (out,))
         assert opencl.read(out).tolist() == [wanted] * 4
 
 
@@ -143,12 +143,12 @@ def test_a_call_that_fails_leaves_no_plan(opencl: Any) -> None:
 
     for _ in range(2):
         with pytest.raises(ValueError, match="no kernel"):
-            repeated(opencl, "failing", failing, ())
+            run_planned(opencl, "failing", failing, ())
     assert "failing" not in opencl.plans
 
 
 def test_the_number_of_plans_is_bounded(opencl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netcl.core.backend.opencl.queue.call_plan.PLANS_MAX", 3)
+    monkeypatch.setattr("netcl.core.backend.opencl.queue.execution_plan.PLANS_MAX", 3)
     for size in range(2, 12):
         opencl.matmul(*(opencl.tensor(np.ones((size, size)), "float32") for _ in range(2)))
         assert len(opencl.plans) <= 3

@@ -1,9 +1,4 @@
-"""Plans of engine calls: the launches of a contraction, noted in its first run and repeated on other tensors.
-
-A contraction of the same shapes takes the same launches each time, on other buffers. To choose its kernel, tiles and
-arguments again, and to set all arguments, takes more time than the driver needs for the launch, so that small products
-that are called one by one wait for the host. A plan has a prepared launch for each, and makes what tensors they need on
-the way.
+"""Runs calls of kernels by their execution plans, which are noted in the first run.
 
 A recording is made without plans: there a call may take what an earlier one has left (``matrix_units.planes_of``).
 """
@@ -11,71 +6,45 @@ A recording is made without plans: there a call may take what an earlier one has
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
 
-from netcl.core.backend.opencl.queue.context import PLANS_MAX
+from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan, Made, keep, steps_of
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.recording import open_here
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["repeated"]
+__all__ = ["run_planned"]
 
 
-class _Step(NamedTuple):
-    """A launch: the function that makes it, the numbers of its tensors, the temporary tensors that are made before
-    (number, shape, dtype), and the numbers of temporary tensors that end with it.
-    """
-
-    run: Callable[..., None]
-    tensors: tuple[int, ...]
-    made: tuple[tuple[int, tuple[int, ...], str], ...]
-    ended: tuple[int, ...]
-
-
-def repeated(
-    engine: Any, key: Any, compute: Callable[..., None], tensors: tuple[TensorData, ...], planned: bool = True
+def run_planned(
+    engine: Any, key: Any, compute: Callable[..., None], tensors: Sequence[TensorData], planned: bool = True
 ) -> None:
     """``compute(engine, *tensors)``, whose launches depend on nothing but ``key``: by their plan from the second call
-    with that key on, unless ``planned`` is False, a recording is made, or interceptors are at work.
+    with that key on, unless ``planned`` is False, a recording is made, or interceptors are at work. Tensors that are
+    only read come before the results.
 
     ``compute`` may ask its engine for ``empty``, ``signals``, ``launch``, ``copy``, ``run`` with out, and ``queue``.
     """
     if not planned or engine.intercepting or open_here(engine) is not None:
         compute(engine, *tensors)
         return
-    plan = engine.plans.get(key)
-    if plan is None:
+    plan = engine.plans.get(key, _UNKNOWN)
+    if plan is _UNKNOWN:
         noted = _Noted(engine, tensors)
         compute(noted, *noted.given)
-        if len(engine.plans) >= PLANS_MAX:
-            engine.plans.clear()
-        engine.plans[key] = noted.plan()
-        return
-    steps, others = plan
-    if steps is None:
+        keep(engine, key, noted.plan())
+    elif plan is None:
         compute(engine, *tensors)
-        return
-    known = [*tensors, *others]
-    for run, numbers, made, ended in steps:
-        for number, shape, dtype in made:
-            known[number] = engine.empty(shape, dtype)
-        run(*[known[number] for number in numbers])
-        for number in ended:
-            known[number] = None
+    else:
+        plan.run(engine, tensors)
 
 
-class _Plan(NamedTuple):
-    """The launches of a call, None if they cannot be repeated, and the tensors that were not given: None for each that
-    is made on the way, and the kept tensors of the engine.
-    """
-
-    steps: tuple[_Step, ...] | None
-    others: tuple[TensorData | None, ...]
+_UNKNOWN = object()
 
 
 class _Noted:
@@ -95,24 +64,20 @@ class _Noted:
             seen.add(id(tensor))
         self._refs: list[Any] = [ref(tensor) for tensor in self.given]
         self._number = {id(tensor): number for number, tensor in enumerate(self.given)}
-        self._made: list[tuple[int, tuple[int, ...], str]] = []
+        self._made: list[Made] = []
         self._kept: dict[int, TensorData] = {}
-        self._steps: list[tuple[Callable[..., None], tuple[int, ...]]] = []
+        self._launches: list[tuple[Callable[..., None], tuple[int, ...]]] = []
         self._known = True  # False once a launch took what is no tensor of the call
 
     def empty(self, shape: Sequence[int], dtype: str) -> Any:
         tensor = self._engine.empty(shape, dtype)
-        number = self._number[id(tensor)] = len(self._refs)
-        self._refs.append(ref(tensor))
-        self._made.append((number, tuple(shape), dtype))
+        self._made.append(Made(self._numbered(tensor), tuple(shape), dtype))
         return tensor
 
     def signals(self, count: int) -> Any:
         tensor = self._engine.signals(count)
         if id(tensor) not in self._number:
-            number = self._number[id(tensor)] = len(self._refs)
-            self._refs.append(ref(tensor))
-            self._kept[number] = tensor
+            self._kept[self._numbered(tensor)] = tensor
         return tensor
 
     def launch(
@@ -142,31 +107,22 @@ class _Noted:
         again(*inputs, *out)
         self._note(again, [*inputs, *out])
 
+    def _numbered(self, tensor: Any) -> int:
+        number = self._number[id(tensor)] = len(self._refs)
+        self._refs.append(ref(tensor))
+        return number
+
     def _note(self, run: Callable[..., None], given: Sequence[Any]) -> None:
         numbers = []
         for value in given:
             number = self._number.get(id(value), -1)
             self._known = self._known and number >= 0 and self._refs[number]() is value
             numbers.append(number)
-        self._steps.append((run, tuple(numbers)))
+        self._launches.append((run, tuple(numbers)))
 
-    def plan(self) -> _Plan:
-        """The plan of what was launched."""
+    def plan(self) -> ExecutionPlan | None:
+        """The plan of what was launched; None if it cannot be repeated."""
         if not self._known:
-            return _Plan(None, ())
-        first: dict[int, int] = {}
-        last: dict[int, int] = {}
-        for at, (_, numbers) in enumerate(self._steps):
-            for number in numbers:
-                first.setdefault(number, at)
-                last[number] = at
-        steps = tuple(
-            _Step(
-                run,
-                numbers,
-                tuple(one for one in self._made if first.get(one[0]) == at),
-                tuple(number for number, *_ in self._made if last.get(number) == at),
-            )
-            for at, (run, numbers) in enumerate(self._steps)
-        )
-        return _Plan(steps, tuple(self._kept.get(number) for number in range(len(self.given), len(self._refs))))
+            return None
+        others = tuple(self._kept.get(number) for number in range(len(self.given), len(self._refs)))
+        return ExecutionPlan(steps_of(self._launches, self._made), others)

@@ -1,0 +1,98 @@
+"""Execution plans: the launches of a call, prepared once and repeated on the tensors of later calls.
+
+Stage: all that shapes, dtypes and options decide (programs, tiles, sizes, scalars, temporary tensors) has been chosen;
+what is left to a call are its buffers. To choose and to set all arguments again takes more time than the driver needs
+for a small launch.
+
+A plan comes from the schedule of an expression (``expressions/run.py``, ``expressions/multi_tensor.py``), or is noted
+while the code of a contraction, scan, sort or compaction runs for the first time (``noted_plan.py``). Engines keep
+plans in ``engine.plans``, by all that the launches depend on. ``planned_op.py`` makes of a plan the function that
+repeats a whole op, which ``ops_table.dispatch`` keeps by the op and its arguments.
+
+A plan holds no tensor of a call, and one plan serves all threads, since a prepared launch lends each call a kernel of
+its own (``launch.py``). It is dropped when its engine has too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from netcl.core.backend.opencl.queue.context import QueueContext
+
+__all__ = ["ExecutionPlan", "Made", "Step", "keep", "steps_of"]
+
+P = TypeVar("P")
+PLANS_MAX = 8192  # of an engine
+
+
+class Made(NamedTuple):
+    """A temporary tensor: its number among the tensors of the plan, its shape and dtype."""
+
+    number: int
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Step(NamedTuple):
+    """A launch: the function that makes it, the numbers of its tensors, the temporary tensors that are made before it,
+    and the numbers of temporary tensors that end with it.
+    """
+
+    run: Callable[..., None]
+    tensors: tuple[int, ...]
+    made: tuple[Made, ...] = ()
+    ended: tuple[int, ...] = ()
+
+
+class ExecutionPlan(NamedTuple):
+    """The launches of a call in order. Its tensors are numbered: first the ones that the call reads, then its results,
+    then ``others``: None for each temporary tensor, and tensors that the engine keeps. The last one is the engine's
+    flag, if ``raises_flag``.
+    """
+
+    steps: tuple[Step, ...]
+    others: tuple[Any, ...] = ()
+    raises_flag: bool = False
+
+    def run(self, engine: QueueContext, given: Sequence[Any]) -> None:
+        """Launches on the tensors that are read and the results."""
+        tensors = [*given, *self.others]
+        if self.raises_flag:
+            tensors.append(engine.flag)
+        for run, numbers, made, ended in self.steps:
+            for number, shape, dtype in made:
+                tensors[number] = engine.empty(shape, dtype)
+            run(*[tensors[number] for number in numbers])
+            for number in ended:
+                tensors[number] = None
+
+
+def steps_of(launches: Sequence[tuple[Callable[..., None], tuple[int, ...]]], made: Sequence[Made]) -> tuple[Step, ...]:
+    """The steps of launches with the numbers of their tensors; temporary tensors exist from their first launch to their
+    last.
+    """
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for at, (_, numbers) in enumerate(launches):
+        for number in numbers:
+            first.setdefault(number, at)
+            last[number] = at
+    return tuple(
+        Step(
+            run,
+            numbers,
+            tuple(one for one in made if first.get(one.number) == at),
+            tuple(one.number for one in made if last.get(one.number) == at),
+        )
+        for at, (run, numbers) in enumerate(launches)
+    )
+
+
+def keep(engine: QueueContext, key: Any, plan: P) -> P:
+    """Stores ``plan`` in ``engine.plans`` and returns it."""
+    if len(engine.plans) >= PLANS_MAX:
+        engine.plans.clear()
+    engine.plans[key] = plan
+    return plan

@@ -1,0 +1,219 @@
+"""Functions that repeat an op by its execution plan: fresh results from the pool, the buffers, the launches.
+
+A function takes the op's arguments and returns its result. It returns None if the call has to take the long way:
+during capture and profiling, with a pool of the caller, for a number that its dtype cannot hold, and without memory,
+whose error the long way completes.
+
+On 16 elements (Intel's CPU runtime, two cores of a Zen 5 EPYC) a call of an op with one launch takes 2.7 microseconds,
+of which the enqueue is 1.4: ``benchmarks/core.py`` measures it. That is why that function has the lines of
+``launch._buffer_of`` and ``Launcher._enqueue`` in it, and ``_fresh`` those of ``Tensor._wrap``: a call of another
+function takes 0.05 microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from netcl.core.backend.opencl.queue.launch import PreparedLaunch, released
+from netcl.core.device import health
+from netcl.core.dtypes import OBJECTS, c_type, compute_type, itemsize
+from netcl.core.errors import OutOfMemoryError
+from netcl.core.expr.c_types import is_small
+from netcl.core.late_launches import waiting
+from netcl.core.tensor import size
+from netcl.core.tensor.storage import Storage
+from netcl.core.tensor.tensor import Tensor
+
+try:
+    import pyopencl as cl
+except ImportError:
+    cl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from netcl.core.backend.opencl.queue.context import QueueContext
+    from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan
+
+__all__ = ["Number", "planned_op"]
+
+_CODES = {"float": "f", "double": "d", "int": "i", "long": "q", "uint": "I", "ulong": "Q"}
+_PACK = {name: struct.Struct(code).pack for name, code in _CODES.items()}
+_SMALL_CODES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H"}
+
+
+class Number(NamedTuple):
+    """A launch scalar that is an argument of the op: its places among the arguments of the kernel and of the op."""
+
+    argument: int
+    position: int
+    dtype: str
+
+
+def planned_op(
+    engine: QueueContext,
+    plan: ExecutionPlan,
+    places: Sequence[int],
+    results: Sequence[tuple[tuple[int, ...], str]],
+    numbers: Sequence[Number] = (),
+) -> Callable[[Sequence[Any]], Any] | None:
+    """The function that repeats ``plan`` on the arguments of an op: those at ``places`` are the tensors that it reads,
+    and each call makes ``results`` of these shapes and dtypes. ``numbers`` are set at each call; None if the plan has
+    them and several launches.
+    """
+    made = [_fresh(engine, shape, dtype) for shape, dtype in results]
+    if len(plan.steps) == len(made) == 1 and not (plan.others or plan.raises_flag):
+        run, taken, *_ = plan.steps[0]
+        if isinstance(run, PreparedLaunch) and taken.count(len(places)) == 1:
+            given = [*places, None]
+            tensors = [(index, given[number]) for index, number in zip(run.positions, taken)]
+            return _one_launch(engine, run, tensors, made[0], numbers)
+    return None if numbers else _launches(engine, plan, places, made)
+
+
+def _launches(
+    engine: QueueContext, plan: ExecutionPlan, places: Sequence[int], made: Sequence[Callable[[], Tensor | None]]
+) -> Callable[[Sequence[Any]], Any]:
+    """The function for what takes several launches or has several results, which it returns as a tuple."""
+    launcher, state, override_pools = engine.launcher, engine.launcher.state, engine.override_pools
+    single, run = len(made) == 1, plan.run
+
+    def call(args: Sequence[Any]) -> Any:
+        if health.closed or state.lost is not None:
+            launcher.check()
+        recording = launcher.recording
+        if recording is not None and recording.thread == get_ident():
+            return None
+        if launcher.sink is not None or override_pools:
+            return None
+        results = [make() for make in made]
+        if any(result is None for result in results):
+            return None
+        try:
+            run(engine, [*[args[place] for place in places], *results])
+        except OutOfMemoryError:
+            return None
+        return results[0] if single else tuple(results)
+
+    return call
+
+
+def _one_launch(
+    engine: QueueContext,
+    prepared: PreparedLaunch,
+    tensors: Sequence[tuple[int, int | None]],
+    make: Callable[[], Tensor | None],
+    numbers: Sequence[Number],
+) -> Callable[[Sequence[Any]], Tensor | None]:
+    """The function for what is one launch with one result. ``tensors`` are the places among the arguments of the kernel
+    and of the op, None for the result.
+    """
+    queue, launcher, state, override_pools = engine.queue, engine.launcher, engine.launcher.state, engine.override_pools
+    name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
+    take, give_back, log = prepared.kernels.pop, prepared.kernels.append, launcher.launched.append
+    read = [(index, position) for index, position in tensors if position is not None]
+    (written,) = [index for index, position in tensors if position is None]
+    packed = [(index, position, _pack(dtype)) for index, position, dtype in numbers]
+
+    def call(args: Sequence[Any]) -> Tensor | None:
+        # The states in which the call takes the long way.
+        if health.closed or state.lost is not None:
+            launcher.check()
+        recording = launcher.recording
+        if recording is not None and recording.thread == get_ident():
+            return None
+        if launcher.sink is not None or override_pools or waiting:
+            return None
+        result = make()
+        if result is None:
+            return None
+
+        # The kernel: taken, not shared, as another thread or a finaliser in the middle may call the same op.
+        try:
+            taken = take()
+        except IndexError:
+            taken = prepared.take()
+        kernel, set_arg, event_free = taken
+
+        # Its arguments.
+        for index, position in read:
+            storage = args[position]._storage
+            if storage.deferred is not None:
+                storage.materialize()
+                storage = args[position]._storage
+            allocation = storage.allocation
+            if allocation is not None and allocation.buffer is None:
+                raise released(name, index)
+            set_arg(index, storage.buffer)
+        set_arg(written, result._storage.buffer)
+        if packed:
+            try:
+                for index, position, pack in packed:
+                    kernel._set_arg_buf_multi((index, pack(args[position])))
+            except (OverflowError, struct.error):
+                return None
+
+        # The launch.
+        log(name)
+        try:
+            if event_free is None:
+                cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
+            else:
+                event_free()
+        except cl.Error:
+            launcher.enqueue_again(kernel, name, global_size, local_size)
+        if launcher.flushes:
+            queue.flush()
+        give_back(taken)
+        return result
+
+    return call
+
+
+def _fresh(engine: QueueContext, shape: tuple[int, ...], dtype: str) -> Callable[[], Tensor | None]:
+    """The function that makes a tensor in memory of the engine's pool, of undefined content; None if memory is out."""
+    allocate, try_reuse = engine.pool.allocate, engine.pool.try_reuse
+    nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
+    bucket = engine.pool.bucket_for(nbytes)
+    dtype_object, shape_object, new = OBJECTS[dtype], size.Shape(shape), Tensor.__new__
+
+    def make() -> Tensor | None:
+        allocation = try_reuse(bucket, bucket, nbytes, note)
+        if allocation is None:
+            try:
+                allocation = allocate(nbytes, None, note)
+            except OutOfMemoryError:
+                return None
+        t = new(Tensor)
+        s = t._storage = Storage()
+        s.buffer = allocation.buffer
+        s.array = None
+        s.allocation = allocation
+        s.version = 0
+        s.persistent = False
+        s.deferred = None
+        s.upload = None
+        s.views = None
+        t.engine = engine  # type: ignore[assignment]
+        t.shape = shape_object
+        t.dtype = dtype_object
+        t._requires_grad = False
+        t._grad = None
+        t._grad_fn = None
+        t._base = None
+        return t
+
+    return make
+
+
+def _pack(dtype: str) -> Callable[[Any], bytes]:
+    """The function that makes bytes of a number of ``dtype``, in the type that kernels compute it in; it raises
+    struct.error if the number is out of the range of ``dtype``.
+    """
+    wide = _PACK[compute_type(dtype)]
+    if not is_small(dtype):
+        return wide
+    stored = struct.Struct(_SMALL_CODES[c_type(dtype)])
+    return lambda number: wide(stored.unpack(stored.pack(number))[0])
