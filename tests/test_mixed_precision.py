@@ -23,6 +23,12 @@ STEPS, BATCH = 100, 32
 Step = Callable[[Tensor, Tensor], Tensor]
 
 
+@pytest.fixture(autouse=True)
+def half_on_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These networks are small: on CPUs autocast would leave their layers in float32."""
+    monkeypatch.setenv("NETCL_AUTOCAST_ON_CPUS", "half")
+
+
 def _handles() -> dict[str, DeviceHandle]:
     return {
         handle.platform_name: handle for handle in [manager.default("cpu"), *manager.select()] if handle is not None

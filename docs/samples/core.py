@@ -69,7 +69,7 @@ xp.asarray([1.0, 2.0]).dtype
 
 # %% netcl.autocast
 with nc.autocast("cpu", dtype=nc.bfloat16):
-    print((nc.ones(2, 2) @ nc.ones(2, 2)).dtype)
+    print((nc.ones(2, 2).bfloat16() @ nc.ones(2, 2)).dtype)
 
 # %% netcl.autograd.AutogradPrimitive
 import netcl.autograd as ag

@@ -26,6 +26,13 @@ from netcl.amp import (
 from netcl.amp.autocast import _warned
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, UnsupportedError
+from netcl.runtime.capture import capture
+
+
+@pytest.fixture(autouse=True)
+def half_on_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ops in the dtype of autocast on CPUs too; tests of the rule for CPUs delete it."""
+    monkeypatch.setenv("NETCL_AUTOCAST_ON_CPUS", "half")
 
 
 class Descent:
@@ -325,3 +332,101 @@ def test_with_pytorchs_arguments_another_floating_dtype_disables_the_block_with_
         assert ag.matmul(x, ag.transpose(x)).dtype == "float32"
     with autocast("cuda", dtype="float32", enabled=False):
         assert not is_autocast_enabled()
+
+
+def _products(x: Tensor, w: Tensor, q: Tensor) -> list[Tensor]:
+    attended = ag.scaled_dot_product_attention(q, q, q)
+    return [
+        x @ w,
+        ag.linear(x, w, w[0]),
+        ag.linear_relu(x, w),
+        ag.einsum("ij,jk->ik", x, w),
+        attended,
+        ag.bmm(q[0], q[0]),
+    ]
+
+
+@pytest.mark.level("half")
+def test_on_cpus_what_gains_nothing_stays_in_float32(handle: Any, leaf: Any, monkeypatch: Any) -> None:
+    monkeypatch.delenv("NETCL_AUTOCAST_ON_CPUS")
+    dtype = "float32" if handle.device_type == "cpu" else "bfloat16"
+    x, w, q, image, filters, depthwise = (
+        leaf(4, 4),
+        leaf(4, 4),
+        leaf(1, 2, 4, 4),
+        leaf(2, 3, 6, 6),
+        leaf(4, 3, 3, 3),
+        leaf(3, 1, 3, 3),
+    )
+    with autocast(dtype="bfloat16"):
+        found = _products(x, w, q)
+        found += [ag.conv2d(image, filters), ag.conv2d_relu(image, filters), ag.conv2d(image, depthwise, groups=3)]
+        found += [ag.conv2d(x=image, weight=filters), ag.conv_transpose2d(image, ag.transpose(filters, 0, 1))]
+        found += [ag.batch_norm2d(image), ag.batch_norm2d(image, leaf(3), leaf(3))]
+        assert [y.dtype for y in found] == [dtype] * len(found)
+        half = x.astype("bfloat16")
+        assert [(half @ w).dtype, ag.linear(half, w).dtype, ag.linear(x, half).dtype] == ["bfloat16"] * 3
+        assert ag.batch_norm2d(image.astype("bfloat16")).dtype == "bfloat16"
+        sum(y.sum() for y in found).backward()  # in the block: gradients of float32 numbers stay too
+    for value in (x, w, q, image, filters, depthwise):
+        got, value.grad = value.grad.numpy(), None
+        assert np.isfinite(got).all()
+    if dtype == "float32":
+        with autocast(dtype="bfloat16"):
+            inside = [y.numpy() for y in _products(x, w, q)]
+        for ours, plain in zip(inside, _products(x, w, q)):
+            np.testing.assert_array_equal(ours, plain.numpy())
+
+
+@pytest.mark.level("half")
+def test_large_convolutions_are_half_on_cpus(handle: Any, monkeypatch: Any) -> None:
+    monkeypatch.delenv("NETCL_AUTOCAST_ON_CPUS")
+    least = Tensor.zeros((1, 3, 256, 512))  # with a result of one channel 2**19 elements
+    weight, flipped = Tensor.zeros((1, 3, 1, 1)), Tensor.zeros((3, 1, 1, 1))
+    with autocast(dtype="bfloat16"):
+        assert ag.conv2d(least, weight).dtype == ag.conv_transpose2d(least, flipped).dtype == "bfloat16"
+        assert ag.relu(ag.conv2d(least, weight)).dtype == ag.conv2d(least[0], weight).dtype == "bfloat16"
+        assert ag.conv2d(x=least, weight=weight, stride=2).dtype == "bfloat16"
+        left = [ag.conv2d(least[:, :, 1:], weight), ag.conv_transpose2d(least[:, :, 1:], flipped)]
+        left += [ag.conv2d(least, Tensor.zeros((3, 1, 1, 1)), groups=3)]
+        left += [ag.conv_transpose2d(least, Tensor.zeros((3, 1, 1, 1)), groups=3)]
+        dtype = "float32" if handle.device_type == "cpu" else "bfloat16"
+        assert [one.dtype for one in left] == [dtype] * 4
+
+
+@pytest.mark.level("half")
+def test_a_checkpoint_and_a_decorator_keep_the_rule_for_cpus(numpy_device: Any, leaf: Any, monkeypatch: Any) -> None:
+    x, w, seen = leaf(3, 3), leaf(3, 3), []
+
+    def product(x: Tensor) -> Tensor:
+        y = ag.matmul(x, w)
+        seen.append(y.dtype)
+        return y  # type: ignore[no-any-return]
+
+    for value, dtype in (("measured", "float32"), ("half", "bfloat16")):
+        monkeypatch.setenv("NETCL_AUTOCAST_ON_CPUS", value)
+        with autocast(dtype="bfloat16"):
+            y = ag.checkpoint(product, x)
+        y.sum().backward()
+        autocast(dtype="bfloat16")(product)(x)
+        assert seen == [dtype] * 3
+        seen.clear()
+
+
+@pytest.mark.level("half", "capture")
+def test_a_captured_step_chooses_as_an_eager_one(handle: Any, leaf: Any, monkeypatch: Any) -> None:
+    monkeypatch.delenv("NETCL_AUTOCAST_ON_CPUS")
+    filters, weight = leaf(8, 3, 3, 3), leaf(5, 8)
+
+    def step(x: Tensor) -> list[Tensor]:
+        with autocast(dtype="bfloat16"):
+            hidden = ag.relu(ag.conv2d(x, filters, padding=1))
+            loss = (ag.linear(hidden.mean((2, 3)), weight) ** 2).mean()
+        return [loss, hidden, *ag.grad(loss, [filters, weight])]
+
+    for size in (8, 224):
+        x = Tensor.from_host(np.random.default_rng(size).standard_normal((1, 3, size, size)).astype(np.float32))
+        captured = capture(step, x)
+        for got, want in zip(captured.replay(x), step(x)):
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(got.astype("float32").numpy(), want.astype("float32").numpy())

@@ -193,8 +193,10 @@ def test_checkpoint_keeps_only_its_inputs(leaf: Any) -> None:
 
 
 @pytest.mark.level("half")
-def test_checkpoint_repeats_under_the_same_autocast(leaf: Any) -> None:
+def test_checkpoint_repeats_under_the_same_autocast(leaf: Any, monkeypatch: Any) -> None:
     from netcl.amp import autocast
+
+    monkeypatch.setenv("NETCL_AUTOCAST_ON_CPUS", "half")
 
     x, w, seen = leaf(4, 3), leaf(3, 5), []
 

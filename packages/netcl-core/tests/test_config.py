@@ -22,6 +22,7 @@ def bare_environment(monkeypatch):
 DEFAULTS = {
     "KERNEL_STRATEGY": "auto",
     "FLOAT32_MATMUL": "highest",
+    "AUTOCAST_ON_CPUS": "measured",
     "CONV_WINOGRAD": True,
     "CONV_TILED_LOCAL": False,
     "MAX_CACHED_GB": 4.0,

@@ -16,6 +16,7 @@ from netcl.core.backend.registry import engine_for
 SEEN_IN = {
     "KERNEL_STRATEGY": "tuning/test_launched_kernels.py",
     "FLOAT32_MATMUL": "backend/contraction/test_matrix_units.py",
+    "AUTOCAST_ON_CPUS": "netcl-autograd/tests/test_amp.py",
     "CONV_WINOGRAD": "backend/contraction/test_conv_kernels.py",
     "CONV_TILED_LOCAL": "tuning/test_launched_kernels.py",
     "MAX_CACHED_GB": "memory/test_memory.py",

@@ -133,7 +133,8 @@ def test_what_is_written_between_steps_reaches_all_devices(handles: list[DeviceH
 
 
 @pytest.mark.level("staging", "capture", "half")
-def test_mixed_precision_is_that_of_autocast(handles: list[DeviceHandle]) -> None:
+def test_mixed_precision_is_that_of_autocast(handles: list[DeviceHandle], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETCL_AUTOCAST_ON_CPUS", "half")
     with device(handles[0]):
         model = network()
         both = dist.DataParallel(model, handles, weights=[1] * len(handles))

@@ -9,25 +9,29 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
+from netcl.amp.cpu_rule import HALVES, is_left
 from netcl.autograd import Node, is_grad_enabled
 from netcl.autograd.levels import need
-from netcl.core import Tensor, dtypes, manager
+from netcl.core import Tensor, config, dtypes, manager
 from netcl.core.dispatch import OpRow, pop_hook, push_hook, row_of
 from netcl.core.errors import DTypeError
 from netcl.core.ops_table import modes
 from netcl.core.user_frame import level_outside
 
 F = TypeVar("F", bound=Callable[..., Any])
-_HALVES = ("float16", "bfloat16")
 _KEPT = ("cast", "transfer", "clone")
 _warned: set[str] = set()
 
 
 class _Cast:
-    """The hook of one autocast block; casts of parameters are cached until the block ends."""
+    """The hook of one autocast block; casts of parameters are cached until the block ends.
 
-    def __init__(self, dtype: str) -> None:
+    ``everywhere``: ops that are not faster in the half type on CPUs are computed in it there too.
+    """
+
+    def __init__(self, dtype: str, everywhere: bool) -> None:
         self.dtype = dtype
+        self.everywhere = everywhere
         self._usable: dict[Any, bool] = {}
         self._cast_row = row_of("cast")
         self._parameters: dict[tuple[int, bool], tuple[Tensor, int, Tensor]] = {}
@@ -38,11 +42,14 @@ class _Cast:
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         if not tensors or not self._works_on(tensors[0]):
             return next(row, args, kwargs)
+        on_cpu = not self.everywhere and tensors[0].engine.handle.device_type == "cpu"
+        if on_cpu and row.amp == "half" and is_left(row.name, args, kwargs, [tensor.dtype for tensor in tensors]):
+            return next(row, args, kwargs)
         if row.amp == "float32":
-            source: tuple[str, ...] = _HALVES
+            source: tuple[str, ...] = HALVES
             target = "float32"
         else:
-            source, target = ("float32", *_HALVES), self.dtype
+            source, target = ("float32", *HALVES), self.dtype
         # Batch norm reads its weights and statistics in float32; only its input is half.
         first = row.amp == "half" and row.expression is not None
 
@@ -97,14 +104,21 @@ class autocast:
 
     ``with autocast():`` or ``@autocast()``; per thread; ``enabled=False`` disables an outer block. Accumulators,
     statistics and parameters stay float32. float16 needs cl_khr_fp16: a device without it computes in float32, after
-    one warning; bfloat16 is a storage format with float32 arithmetic and works on all devices. On CPUs both save
-    memory, and a captured step takes about the time of one in float32.
+    one warning; bfloat16 is a storage format with float32 arithmetic and works on all devices.
+
+    On CPUs an op that a half type does not make faster stays in float32, and so does what it returns: of ops on float32
+    operands all but convolutions whose images and results have 2**19 elements together. An op with an operand in a half
+    type is computed in it. With NETCL_AUTOCAST_ON_CPUS=half, and for ``torch.autocast`` in programs written for
+    PyTorch, dtypes are the same on all devices.
 
     ``autocast(enabled, dtype)``, and PyTorch's ``autocast(device_type, dtype, enabled, cache_enabled)``, of which the
     device type decides the default dtype alone: bfloat16 for "cpu", else float16. Casts are kept by the graph, so
     ``cache_enabled`` changes nothing; another floating dtype disables the block, with a warning. Raises TypeError for a
     dtype in the first place.
     """
+
+    # True if CPUs compute in the dtypes of PyTorch too, even if that is slower.
+    _everywhere = False
 
     @overload
     def __init__(self, enabled: bool = True, dtype: str | None = None) -> None: ...
@@ -128,14 +142,14 @@ class autocast:
         self.enabled: bool = bool(options.get("enabled", True))
         wanted = options.get("dtype")
         self.dtype: str = dtypes.canonical(wanted or ("bfloat16" if kind == "cpu" else "float16"))
-        if self.dtype not in _HALVES and kind and dtypes.is_floating(self.dtype):
+        if self.dtype not in HALVES and kind and dtypes.is_floating(self.dtype):
             if self.enabled:  # as PyTorch does
                 warnings.warn(
                     f"autocast: {self.dtype} is no target of autocast; this block is disabled",
                     stacklevel=level_outside(),
                 )
             self.enabled = False
-        elif self.dtype not in _HALVES:
+        elif self.dtype not in HALVES:
             raise DTypeError(f"autocast: dtype is float16 or bfloat16, not {self.dtype}", parameter="dtype")
         self._outer: list[_Cast | None] = []
 
@@ -143,7 +157,8 @@ class autocast:
         if self.enabled:
             need("half", "autocast")
         self._outer.append(_current.hook)
-        _switch(_Cast(self.dtype) if self.enabled else None)
+        everywhere = self._everywhere or config.get("AUTOCAST_ON_CPUS") == "half"
+        _switch(_Cast(self.dtype, everywhere) if self.enabled else None)
         return self
 
     def __exit__(
@@ -152,11 +167,11 @@ class autocast:
         _switch(self._outer.pop())
 
     def __call__(self, function: F) -> F:
-        enabled, dtype = self.enabled, self.dtype
+        enabled, dtype, everywhere = self.enabled, self.dtype, self._everywhere
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with autocast(enabled, dtype if enabled else None):
+            with _block((dtype, everywhere) if enabled else None):
                 return function(*args, **kwargs)
 
         return wrapped  # type: ignore[return-value]
@@ -186,7 +201,19 @@ def autocast_dtype() -> str | None:
     return None if _current.hook is None else _current.hook.dtype
 
 
-modes.register(autocast_dtype, lambda dtype: autocast(dtype is not None, dtype or "float16"))
+def _mode() -> tuple[str, bool] | None:
+    """The dtype of this thread's autocast block, and True if CPUs compute in it everywhere; None outside of one."""
+    return None if _current.hook is None else (_current.hook.dtype, _current.hook.everywhere)
+
+
+def _block(mode: tuple[str, bool] | None) -> autocast:
+    """A block inside of which ``_mode`` returns ``mode``."""
+    block = autocast(mode is not None, None if mode is None else mode[0])
+    block._everywhere = mode is not None and mode[1]
+    return block
+
+
+modes.register(_mode, _block)
 
 
 def supports_fp16(q: Any = None) -> bool:

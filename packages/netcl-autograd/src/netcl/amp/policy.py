@@ -9,8 +9,8 @@ from netcl.core.dispatch import TABLE, row_of
 
 
 def policy(op: str) -> str:
-    """``half``: floating inputs are cast to autocast's dtype; ``float32``: half inputs are cast to float32;
-    ``widest``: inputs are not cast.
+    """``half``: floating inputs are cast to autocast's dtype, on CPUs if that is faster; ``float32``: half inputs are
+    cast to float32; ``widest``: inputs are not cast.
 
     UnsupportedError for an unknown op.
     """

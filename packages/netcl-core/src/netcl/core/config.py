@@ -79,6 +79,12 @@ _ROWS = (
         "highest",
         "precision of float32 products on a GPU's matrix unit, as set_float32_matmul_precision sets it",
     ),
+    Variable(
+        "AUTOCAST_ON_CPUS",
+        "measured half",
+        "measured",
+        "half: autocast computes in its dtype on CPUs too where float32 is as fast",
+    ),
     Variable("CONV_WINOGRAD", "bool", True, "allows Winograd for 3x3 convolutions of stride 1"),
     Variable("CONV_TILED_LOCAL", "bool", False, "GPUs run convolutions of small outputs by the local memory kernel"),
     Variable("MAX_CACHED_GB", "float", 4.0, "cap of PersistentBufferPool's cached buffers, in GiB", 0, 2**33),

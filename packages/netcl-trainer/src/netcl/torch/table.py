@@ -50,6 +50,7 @@ PARTS: dict[str, Part] = {
         (*_own("top", "numbers", "functions"), "netcl"),
         {
             **_FILES,
+            "autocast": f"{_OWN}.precision:autocast",
             "dtype": "netcl.core.dtypes:DType",
             "classes": f"{_OWN}.programs.refused:classes",
             "ops": f"{_OWN}.programs.refused:ops",

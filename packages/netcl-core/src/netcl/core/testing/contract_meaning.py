@@ -79,9 +79,9 @@ give float32 for integers. Axes may be negative; one that is out of range raises
 **Special values** are NumPy's: NaN propagates through maximum, minimum, amax and amin and is the largest in a sort;
 integers wrap; an integer quotient by zero is 0. The sign of zero is kept by +, -, *, /, neg and floor.
 
-**The amp class** of a row says what autocast does with floating operands: `half` casts them to the half dtype,
-`float32` to float32, `widest` to the widest among them. `name`, `amp`, `signature`, `doc`, `operands` and `attributes`
-are read by the packages above.
+**The amp class** of a row says what autocast does with floating operands: `half` casts them to the half dtype (on CPUs
+if that is faster), `float32` to float32, `widest` to the widest among them. `name`, `amp`, `signature`, `doc`,
+`operands` and `attributes` are read by the packages above.
 
 **Views** in the graph are tracked for the rows named reshape, permute, expand, strided_slice and diagonal, of which a
 core without views of these names has copies. `getitem` of ints, slices, Ellipsis and None calls the row

@@ -30,14 +30,20 @@ class CudaGradScaler(amp.GradScaler):
     """``GradScaler`` without the device."""
 
 
-class CudaAutocast(amp.autocast):
+class autocast(amp.autocast):
+    """``netcl.amp.autocast``, whose dtypes are PyTorch's on CPUs too: ops that gain nothing do not stay in float32."""
+
+    _everywhere = True
+
+
+class CudaAutocast(autocast):
     """``torch.cuda.amp.autocast(enabled, dtype, cache_enabled)``: float16 by default."""
 
     def __init__(self, enabled: bool = True, dtype: Any = "float16", cache_enabled: bool = True) -> None:
         super().__init__("cuda", dtype=dtype, enabled=enabled)
 
 
-class CpuAutocast(amp.autocast):
+class CpuAutocast(autocast):
     """``torch.cpu.amp.autocast(enabled, dtype, cache_enabled)``: bfloat16 by default."""
 
     def __init__(self, enabled: bool = True, dtype: Any = "bfloat16", cache_enabled: bool = True) -> None:
