@@ -182,13 +182,6 @@ def _chosen(engine: Any, plan: _Matrices, dtype: str) -> str | None:
     return chosen
 
 
-def _settings(engine: Any, plan: _Matrices, dtype: str) -> tuple[Any, ...]:
-    """The variables and settings that choose the kernel of a product, besides measurements."""
-    if traits(engine).is_cpu:
-        return ()
-    return _unit(engine, plan.contractions[0], dtype), config.get("KERNEL_STRATEGY")
-
-
 def _fuse(
     engine: Any, plan: _Matrices, epilogue: Epilogue, out: TensorData, variant: str | None
 ) -> FusedEpilogue | None:
@@ -263,8 +256,9 @@ def _key(*described: Any) -> tuple[Any, ...]:
 def planned(engine: Any, product: Product) -> Callable[[Sequence[Any]], Any] | None:
     """The function that repeats an op that is ``product``; see ``planned_op.py``. None if there was no such product."""
     a, b, dtype, transpose_a, transpose_b, added, shape = product
-    plan = matrices_of(a, b, transpose_a, transpose_b, traits(engine).is_cpu)
-    chosen, settings, sizes = _chosen(engine, plan, dtype), _settings(engine, plan, dtype), plan.sizes
+    is_cpu = traits(engine).is_cpu
+    plan = matrices_of(a, b, transpose_a, transpose_b, is_cpu)
+    sizes, chosen, strategy = plan.sizes, _chosen(engine, plan, dtype), config.get("KERNEL_STRATEGY")
     measured = sizes and fastest_kernel(engine, "matmul", sizes, dtype)
     expression, shapes = (None, ()) if added is None else (sum_expression(dtype), (added,))
     found = engine.plans.get(_key(a, b, transpose_a, transpose_b, dtype, chosen, expression, shapes, plan.shape))
@@ -276,7 +270,8 @@ def planned(engine: Any, product: Product) -> Callable[[Sequence[Any]], Any] | N
     def call(args: Sequence[Any]) -> Any:
         if engine.intercepting or (sizes and fastest_kernel(engine, "matmul", sizes, dtype) != measured):
             return None
-        if settings and _settings(engine, plan, dtype) != settings:
+        # On CPUs measurements and shapes alone choose the kernel.
+        if not is_cpu and (_chosen(engine, plan, dtype), config.get("KERNEL_STRATEGY")) != (chosen, strategy):
             return None
         return repeat(args)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan, Made, keep, steps_of
-from netcl.core.backend.opencl.queue.planned_op import Number, planned_op
+from netcl.core.backend.opencl.queue.planned_op import planned_op
 from netcl.core.dtypes import compute_type
 from netcl.core.expr.nodes import Expr, Load
 from netcl.core.expr.schedule import Launch, Plan, Target, make_plan
@@ -45,6 +45,7 @@ class PlannedRun:
     __slots__ = (
         "_launches",
         "_made",
+        "_names",
         "_only",
         "_plans",
         "_sizes",
@@ -52,7 +53,6 @@ class PlannedRun:
         "empty",
         "engine",
         "launches",
-        "names",
         "shapes",
     )
 
@@ -67,17 +67,17 @@ class PlannedRun:
         self._sizes = plan.sizes
         self._made = [Made(number, *one) for number, one in enumerate(plan.temporaries, inputs + len(outputs))]
         wanted = [name for launch in self.launches for name, _ in launch.scalars if name not in plan.sizes]
-        self.names = tuple(dict.fromkeys(wanted))
+        self._names = tuple(dict.fromkeys(wanted))
         self._plans: dict[tuple[Any, ...], ExecutionPlan] = {}
         # Launches without scalars serve all plans.
         self._launches = [None if self._wants(launch) else self._prepared(launch, {}) for launch in self.launches]
-        self._only = None if self.names else self.prepare({})
+        self._only = None if self._names else self.prepare({})
 
     def plan(self, scalars: Scalars) -> ExecutionPlan:
         """The plan for these values of the launch scalars."""
         if self._only is not None:
             return self._only
-        key = tuple([scalars.get(name) for name in self.names])
+        key = tuple([scalars.get(name) for name in self._names])
         if 0.0 in key:  # -0.0 equals it
             key += tuple([math.copysign(1.0, value) for value in key if value is not None])
         plan = self._plans.get(key)
@@ -188,17 +188,9 @@ def planned(
     if ready is None or ready.empty:
         return None
     given = {f"v{position}": position for position in range(len(args)) if position not in places}
-    later = [name for name in ready.names if name in given]
-    if not later:
-        numbers: list[Number] = []
-    elif len(ready.launches) == 1:
-        (launch,) = ready.launches
-        first = len(launch.inputs) + len(launch.outputs) + len(launch.numbers)
-        named = enumerate(launch.scalars, first)
-        numbers = [Number(index, given[name], dtype) for index, (name, dtype) in named if name in given]
-    else:
-        return None
-    plan = ready.prepare(scalars, later) if later else ready.plan(scalars)
+    all_scalars = (scalar for launch in ready.launches for scalar in launch.scalars)
+    numbers = [(given[name], dtype) for name, dtype in all_scalars if name in given]
+    plan = ready.prepare(scalars, given) if numbers else ready.plan(scalars)
     results = [(shape, output.dtype) for shape, output in zip(program.finals, program.outputs)]
     return planned_op(engine, plan, places, results, numbers)
 

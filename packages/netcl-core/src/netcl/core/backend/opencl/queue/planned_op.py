@@ -16,7 +16,7 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.queue.launch import PreparedLaunch, released
 from netcl.core.device import health
@@ -37,19 +37,11 @@ if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
     from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan
 
-__all__ = ["Number", "planned_op"]
+__all__ = ["planned_op"]
 
 _CODES = {"float": "f", "double": "d", "int": "i", "long": "q", "uint": "I", "ulong": "Q"}
 _PACK = {name: struct.Struct(code).pack for name, code in _CODES.items()}
 _SMALL_CODES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H"}
-
-
-class Number(NamedTuple):
-    """A launch scalar that is an argument of the op: its places among the arguments of the kernel and of the op."""
-
-    argument: int
-    position: int
-    dtype: str
 
 
 def planned_op(
@@ -57,11 +49,11 @@ def planned_op(
     plan: ExecutionPlan,
     places: Sequence[int],
     results: Sequence[tuple[tuple[int, ...], str]],
-    numbers: Sequence[Number] = (),
+    numbers: Sequence[tuple[int, str]] = (),
 ) -> Callable[[Sequence[Any]], Any] | None:
-    """The function that repeats ``plan`` on the arguments of an op: those at ``places`` are the tensors that it reads,
-    and each call makes ``results`` of these shapes and dtypes. ``numbers`` are set at each call; None if the plan has
-    them and several launches.
+    """The function that repeats ``plan`` on the arguments of an op: the ones at ``places`` are the tensors that it
+    reads, and each call makes ``results`` of these shapes and dtypes. ``numbers``, arguments by place and dtype, are
+    the scalars that its launch leaves open, in order; None if it has several launches.
     """
     made = [_fresh(engine, shape, dtype) for shape, dtype in results]
     if len(plan.steps) == len(made) == 1 and not (plan.others or plan.raises_flag):
@@ -76,7 +68,7 @@ def planned_op(
 def _launches(
     engine: QueueContext, plan: ExecutionPlan, places: Sequence[int], made: Sequence[Callable[[], Tensor | None]]
 ) -> Callable[[Sequence[Any]], Any]:
-    """The function for what takes several launches or has several results, which it returns as a tuple."""
+    """The function for several launches, or several results, which it returns as a tuple."""
     launcher, state, override_pools = engine.launcher, engine.launcher.state, engine.override_pools
     single, run = len(made) == 1, plan.run
 
@@ -105,17 +97,18 @@ def _one_launch(
     prepared: PreparedLaunch,
     tensors: Sequence[tuple[int, int | None]],
     make: Callable[[], Tensor | None],
-    numbers: Sequence[Number],
+    numbers: Sequence[tuple[int, str]],
 ) -> Callable[[Sequence[Any]], Tensor | None]:
-    """The function for what is one launch with one result. ``tensors`` are the places among the arguments of the kernel
-    and of the op, None for the result.
+    """The function for one launch with one result. ``tensors`` are the places among the arguments of the kernel and of
+    the op, None for the result.
     """
     queue, launcher, state, override_pools = engine.queue, engine.launcher, engine.launcher.state, engine.override_pools
     name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
     take, give_back, log = prepared.kernels.pop, prepared.kernels.append, launcher.launched.append
     read = [(index, position) for index, position in tensors if position is not None]
     (written,) = [index for index, position in tensors if position is None]
-    packed = [(index, position, _pack(dtype)) for index, position, dtype in numbers]
+    open_scalars = prepared.positions[len(tensors) :]
+    packed = [(index, position, _pack(dtype)) for index, (position, dtype) in zip(open_scalars, numbers)]
 
     def call(args: Sequence[Any]) -> Tensor | None:
         # The states in which the call takes the long way.
