@@ -36,13 +36,15 @@ def test_level_is_the_highest_whose_instructions_are_all_there() -> None:
         (b"aarch64-unknown-linux-gnu", b"generic", False),
     ],
 )
-def test_unknown_processor_is_the_word_after_the_triple(triple: bytes, name: bytes, found: bool) -> None:
+@pytest.mark.parametrize("apart", [1, 2, 3])
+def test_unknown_processor_follows_the_triple(triple: bytes, name: bytes, found: bool, apart: int) -> None:
     """Words that are no addresses, among them small numbers and -1, are passed over."""
     texts = [ctypes.create_string_buffer(text) for text in (triple, name)]
     words = (ctypes.c_size_t * 200)(0, 7, 2**64 - 1, 2**47 - 1)
-    words[70], words[79], words[80] = ctypes.addressof(texts[1]), *map(ctypes.addressof, texts)
+    words[70], words[79], words[79 + apart] = ctypes.addressof(texts[1]), *map(ctypes.addressof, texts)
     place = llvm_processor.unknown_processor(ctypes.addressof(words))
-    assert place == (ctypes.addressof(words) + 80 * ctypes.sizeof(ctypes.c_size_t) if found else None)
+    wanted = ctypes.addressof(words) + (79 + apart) * ctypes.sizeof(ctypes.c_size_t)
+    assert place == (wanted if found and apart <= 2 else None)
 
 
 # PoCL's structure is made to say "generic" before netcl looks at the device.

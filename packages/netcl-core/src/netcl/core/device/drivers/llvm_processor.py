@@ -26,7 +26,7 @@ _LEVELS: tuple[tuple[str, set[str]], ...] = (
 _UNKNOWN = b"generic"
 _TRIPLE = b"x86_64-"
 _WORD = ctypes.sizeof(ctypes.c_size_t)
-_WORDS = 160  # from the start of PoCL's structure of a device; triple and processor are words 79 and 80 of 3.0
+_WORDS = 160  # from the start of PoCL's structure of a device; triple and processor: 79 and 80 in 3.0, 77 and 79 in 3.1
 
 
 def level(flags: set[str]) -> str:
@@ -45,8 +45,8 @@ def processor_name(device: Any) -> str:
 def name_processor(device: Any) -> None:
     """Lets a pyopencl device of PoCL 3 compile for a level of x86-64 if it compiles for "generic"; else does nothing.
 
-    PoCL 3 has no option for it, so the name is replaced in its structure of the device: the word after the one that
-    points to the target triple. Sub-devices copy the structure.
+    PoCL 3 has no option for it, so the name is replaced in its structure of the device, where it follows the target
+    triple. Sub-devices copy the structure.
     """
     name = processor_name(device)
     place = unknown_processor(device.int_ptr) if name else None
@@ -57,16 +57,18 @@ def name_processor(device: Any) -> None:
 
 
 def unknown_processor(address: int) -> int | None:
-    """Returns the address of the pointer to "generic" that follows a pointer to a triple of x86-64, in the structure at
-    ``address``; None if there is none.
+    """Returns the address of the pointer to "generic", one or two words after a pointer to a triple of x86-64, in the
+    structure at ``address``; None if there is none.
     """
     readable = _readable()
-    texts = [b"", b""]
+    triple = None
     for place in range(address, address + _WORDS * _WORD, _WORD):
         if not _bytes(readable, place, _WORD):
             return None
-        texts = [texts[1], _bytes(readable, ctypes.c_size_t.from_address(place).value, len(_UNKNOWN) + 1)]
-        if texts[0].startswith(_TRIPLE) and texts[1] == _UNKNOWN + b"\0":
+        text = _bytes(readable, ctypes.c_size_t.from_address(place).value, len(_UNKNOWN) + 1)
+        if text.startswith(_TRIPLE):
+            triple = place
+        elif text == _UNKNOWN + b"\0" and triple is not None and place - triple <= 2 * _WORD:
             return place
     return None
 
