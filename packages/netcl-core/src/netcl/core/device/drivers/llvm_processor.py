@@ -45,8 +45,8 @@ def processor_name(device: Any) -> str:
 def name_processor(device: Any) -> None:
     """Lets a pyopencl device of PoCL 3 compile for a level of x86-64 if it compiles for "generic"; else does nothing.
 
-    PoCL 3 has no option for it, so the name is replaced in its structure of the device, where it follows the target
-    triple. Sub-devices copy the structure.
+    PoCL 3 has no option for it, so the name, which follows the target triple in PoCL's structure of the device, is
+    replaced there. Sub-devices copy the structure.
     """
     name = processor_name(device)
     place = unknown_processor(device.int_ptr) if name else None
