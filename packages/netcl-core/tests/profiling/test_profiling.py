@@ -16,6 +16,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
+from netcl.core.backend.profiler_sink import Size, sizes
 from netcl.core.backend.registry import engine_for
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load
@@ -121,6 +122,17 @@ def seen_step(handle: DeviceHandle, p: profile) -> None:
         w = step.replay(x)
         z.to_host()
         w.to_host()
+
+
+def test_an_operand_that_a_kernel_gets_twice_is_counted_once(handle: DeviceHandle) -> None:
+    first, second = np.zeros((3, 4), np.float32), np.zeros(5)
+    assert list(sizes([first, (second, first), np.int64(3), [first]])) == [Size((3, 4), 48), Size((5,), 40)]
+    # A product on a CPU device passes B in place of an operand of an epilogue.
+    a, b = (Tensor.from_host(handle, np.ones(shape, np.float32)) for shape in ((40, 50), (50, 70)))
+    with profile(handle) as seen:
+        ops.matmul(a, b)
+    moved = sum(row.nbytes for row in seen.kernels)
+    assert moved == 4 * (40 * 50 + 50 * 70 + 40 * 70)
 
 
 @pytest.mark.parametrize("clock", ["events", "wall"])

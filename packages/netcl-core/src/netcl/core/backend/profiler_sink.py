@@ -127,15 +127,23 @@ def launch_record(name: str, args: Iterable[Any]) -> LaunchRecord:
 
 
 def sizes(args: Iterable[Any]) -> Iterator[Size]:
-    """The sizes of the tensors, arrays and buffers among ``args`` and in lists there."""
+    """The sizes of the tensors, arrays and buffers among ``args`` and in lists there; of one that is there twice, such
+    as an operand that also stands for one that an epilogue does not have, once.
+    """
+    yield from _sizes(args, set())
+
+
+def _sizes(args: Iterable[Any], seen: set[int]) -> Iterator[Size]:
     for arg in args:
         if isinstance(arg, Size):
             yield arg
         elif isinstance(arg, (list, tuple)):
-            yield from sizes(arg)
-        elif isinstance(arg, np.generic):
+            yield from _sizes(arg, seen)
+        elif isinstance(arg, np.generic) or id(arg) in seen:
             continue
         elif hasattr(arg, "nbytes") and hasattr(arg, "shape"):
+            seen.add(id(arg))
             yield Size(arg.shape, arg.nbytes)
         elif hasattr(arg, "int_ptr") and hasattr(arg, "size"):
+            seen.add(id(arg))
             yield Size(None, arg.size)

@@ -139,7 +139,7 @@ def run(
             p.outs, tiles, p.across[1], prod(p.across), p.out, image, first * image, int(layouts is not None),
             members(layouts),
         )  # fmt: skip
-        _launch(engine, finish, "output_tiles", tiles, p.outs, [sums, out, argument, *(operands or (x,))])
+        _launch(engine, finish, "output_tiles", tiles, p.outs, [sums, out, argument, *(operands or (out,))])
 
 
 def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: TensorData) -> None:
