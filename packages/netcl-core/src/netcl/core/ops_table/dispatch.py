@@ -288,7 +288,9 @@ def set_recorder(hook: Hook | None) -> Hook | None:
 
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The innermost of the stack: computes the op, on plain tensors, and records nothing."""
-    key = None if _pooled else _key(row, args, kwargs)
+    key = None  # of what cannot be repeated
+    if not _pooled and (row.expression or row.product) is not None:
+        key = call_key(row, args, kwargs) if row.name in TABLE else program_key(row, args, kwargs)
     again = planned_calls.get(key)
     if again is not None:
         result = again(args)
@@ -307,13 +309,6 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             planned_calls.clear()
         planned_calls[key] = _once if again is None else _planned(row, args, kwargs, ready) or _never
     return result
-
-
-def _key(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The key of a call in ``planned_calls``; None if it cannot be repeated."""
-    if row.expression is None and row.product is None:
-        return None
-    return call_key(row, args, kwargs) if row.name in TABLE else program_key(row, args, kwargs)
 
 
 def _evaluate(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Bound, Any]:
