@@ -139,6 +139,8 @@ def _contractions_of_cpus() -> Instances:
                 for kernel in winograd._WINDOWS:
                     build = partial(winograd._tiles_program, device, dtype, tile, kernel)
                     yield f"contract_winograd_windows/{name}_{dtype}_{tile}_{kernel}", build
+                build = partial(winograd._gradients_program, device, dtype, tile)
+                yield f"contract_winograd_gradients/{name}_{dtype}_{tile}", build
                 plain = partial(winograd._program, device, dtype, tile)
                 yield f"contract_winograd/{name}_{dtype}_{tile}", plain
                 for suffix, text, operands in _finishes(dtype, device.vector):

@@ -412,8 +412,7 @@ def test_minimal_filtering_stays_within_its_bounds(
 
     if blocks == "in one launch":
         monkeypatch.setattr(winograd, "_LEAST_BLOCKS", 0)
-    else:
-        monkeypatch.setattr(winograd, "_BLOCK", 0)
+    monkeypatch.setattr(winograd, "_BLOCK", 1 << 22 if blocks == "in one launch" else 0)
     if blocks == "of images":
         monkeypatch.setattr(winograd, "_TILES", 1 << 18)
         monkeypatch.setattr(winograd, "_WORKSPACE", 1 << 18)
@@ -427,7 +426,7 @@ def test_minimal_filtering_stays_within_its_bounds(
                 results = [engine.read(t) for t in compute(engine, case, dtype, arrays, variant)]
             assert "data_tiles" in names
             assert names.count("filter_images") == (2 if blocks == "in one launch" else 0)
-            assert "weight_sums" in names
+            assert ("filter_gradients" if blocks == "in one launch" else "weight_sums") in names
             assert "pad" not in names  # zeros outside of images are part of the transform
             assert "direct" not in names or variant.endswith("_gpu")  # of few channels
             again = [engine.read(t) for t in compute(engine, case, dtype, arrays, variant)]
@@ -485,15 +484,17 @@ def test_minimal_filtering_in_one_launch_has_the_bits_of_several(
         options: dict[str, Any] = {key: getattr(case, key) for key in ("stride", "padding", "dilation", "groups")}
         options["variant"] = f"winograd{tile}"
         found = {}
-        for least in (0, 1 << 30):
-            monkeypatch.setattr(winograd, "_LEAST_BLOCKS", least)
+        monkeypatch.setattr(winograd, "_LEAST_BLOCKS", 0)
+        for most in (1 << 22, 0):
+            monkeypatch.setattr(winograd, "_BLOCK", most)
             with launches(engine, monkeypatch) as names:
-                found[least] = [
+                found[most] = [
                     conv.conv(engine, "forward", x, weight, **options, epilogue=Epilogue(expression, (bias,))),
                     conv.conv(engine, "grad_input", grad, weight, shape=case.x, **options),
+                    conv.conv(engine, "grad_weight", x, grad, shape=case.weight, **options),
                 ]
-            assert ("filter_images" in names) == (least == 0)
-            assert ("contract" in names) == (least > 0)
+            assert ("filter_images" in names) == ("filter_gradients" in names) == (most > 0)
+            assert ("contract" in names) == ("weight_sums" in names) == (most == 0)
         for one, several in zip(*found.values()):
             assert engine.read(one).tobytes() == engine.read(several).tobytes(), size
 

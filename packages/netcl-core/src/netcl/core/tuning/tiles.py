@@ -39,7 +39,7 @@ _ENTRY_POINTS = {
     "dot": ("dot_rows",),
     "stream": ("stream_rows",),
     "channels": ("channels_forward", "channels_input", "channels_weights"),
-    **dict.fromkeys(("winograd2", "winograd4"), ("filter_images", "output_tiles", "weight_sums")),
+    **dict.fromkeys(("winograd2", "winograd4"), ("filter_images", "filter_gradients", "output_tiles", "weight_sums")),
     **dict.fromkeys(("winograd2_gpu", "winograd4_gpu"), ("output_tiles", "weight_sums")),
     **dict.fromkeys(UNITS, ("matrix_unit",)),
 }

@@ -44,6 +44,7 @@ _GAP = 16
 # Of convolutions in one launch: vectors of tiles and tiles of rows of a block, most bytes of its tiles, and for each
 # compute unit the least number of blocks and the number of work-items.
 _COLUMNS, _BLOCK_ROWS, _BLOCK, _LEAST_BLOCKS, _OF_A_UNIT = 2, 2, 640 * 2**10, 2, 2
+_LEAST_ITEMS = 4  # work-items for each compute unit, of the gradient of weights from few tiles
 _ROW_TILES, _RUNS = 4, 32  # of a work-item that transforms weights: tiles of rows, vectors of their panels
 # Of the kernels that read images, the matrix and the elements of a window's edge beyond a tile's.
 _WINDOWS = {"data_tiles": ("DATA", 2), "gradient_tiles": ("GRADIENT", 0)}
@@ -78,7 +79,19 @@ def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands
         "transposes": transposes_text(device.vector),
     }
     names = ("storage", "gathered", "contract_operands", "winograd_matrices", "winograd_places", "winograd_targets")
-    return filled(source((*names, "contract_winograd"), defines), parts) + epilogue
+    return filled(source((*names, "winograd_taps", "contract_winograd"), defines), parts) + epilogue
+
+
+@lru_cache(maxsize=64)
+def _gradients_program(device: Traits, dtype: str, tile: int) -> str:
+    """The text of the kernel for the products of the gradients of weights, and their transform."""
+    rows = cpu_tile(device, "float32").rows
+    defines = (
+        (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("VECTORS", _COLUMNS), ("TILE", tile), ("ROWS", rows),
+    )  # fmt: skip
+    parts = {"transposes": transposes_text(device.vector)}
+    shared = ("storage", "gathered", "winograd_matrices", "winograd_places", "winograd_targets", "winograd_taps")
+    return filled(source((*shared, "contract_registers", "contract_winograd_gradients"), defines), parts)
 
 
 @lru_cache(maxsize=64)
@@ -310,11 +323,43 @@ def run(
             engine.launch(program, "output_tiles", (units,), (1,), [sums, out, finished, *(operands or (out,))])
 
 
+@lru_cache(maxsize=512)
+def _gradients(p: Problem, device: Traits, tiles: _Tiles) -> tuple[int, int, Any]:
+    """The work-items, the elements of scratch of all, and the argument of ``filter_gradients``."""
+    rows, columns = cpu_tile(device, "float32").rows, _COLUMNS * device.vector
+    strips, row_tiles = -(-p.ins // columns), -(-p.outs // rows)
+    each = -(-row_tiles // max(1, min(row_tiles, -(-_LEAST_ITEMS * device.units // strips))))
+    strip, sums = tiles.stride * columns + _GAP, rows * columns + _GAP
+    scratch = p.products * (strip + sums)
+    items = strips * -(-row_tiles // each)
+    argument = struct(
+        p.outs, p.ins, tiles.total, tiles.stride, each, scratch, p.outs * tiles.stride + _GAP,
+        p.ins * tiles.stride + _GAP, strip, sums,
+    )  # fmt: skip
+    return items, items * scratch, argument
+
+
+def _grad_weight_of_few_tiles(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: TensorData) -> None:
+    """``grad_weight`` whose sums stay in each core's cache."""
+    device = traits(engine)
+    tiles = _tiles(p, p.batch, device)
+    data = _transformed(engine, p, "data_tiles", x, 0, tiles)
+    grads = _transformed(engine, p, "gradient_tiles", grad, 0, tiles)
+    items, size, argument = _gradients(p, device, tiles)
+    scratch: TensorData = engine.empty((size,), "float32")
+    text = _gradients_program(device, out.dtype, p.tile)
+    engine.launch(text, "filter_gradients", (items,), (1,), [grads, data, out, scratch, argument])
+
+
 def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: TensorData) -> None:
     """The gradient of the weights into ``out``."""
     device = traits(engine)
-    program = _program(device, out.dtype, p.tile)
     blocks = _blocks(p, _WORKSPACE)
+    stride = _tiles(p, p.batch, device).stride
+    if len(blocks) == 1 and 4 * p.products * stride * _COLUMNS * device.vector <= _BLOCK:
+        _grad_weight_of_few_tiles(engine, p, x, grad, out)
+        return
+    program = _program(device, out.dtype, p.tile)
     data = grads = sums = None
     for row, part in _row_blocks(p, device, len(blocks)):
         size = part.outs * p.ins
