@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
-from netcl.core.backend.opencl.queue import command_buffer, event_free
-from netcl.core.backend.opencl.queue.program_cache import ProgramCache
+from netcl.core.backend.opencl.queue import event_free
+from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache
+from netcl.core.backend.opencl.queue.replays import command_buffer
 from netcl.core.capture.fuse import fused_steps
 from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.errors import CaptureError

@@ -10,7 +10,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.backend.opencl.queue import command_buffer
+from netcl.core.backend.opencl.queue.replays import command_buffer
 from netcl.core.device.health import launch_log
 from netcl.runtime.capture import capture
 from netcl.runtime.exchange import Exchange
@@ -158,7 +158,7 @@ def test_views_as_results(handle: DeviceHandle) -> None:
 
 
 def test_a_step_with_command_buffers_is_left_alone(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netcl.core.backend.opencl.queue.replay.are_used", lambda queue: True)
+    monkeypatch.setattr("netcl.core.backend.opencl.queue.replays.replay.are_used", lambda queue: True)
     step = capture(lambda x: ops.exp(x), Tensor.from_host(_array(0)))
     x = Tensor.from_host(_array(1))
     assert _entries(queue, lambda: step.replay(x)) == 3

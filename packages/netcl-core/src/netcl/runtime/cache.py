@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.core.backend.opencl.queue.program_cache import ProgramCache, ProgramStats, default_cache
+from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache, ProgramStats, default_cache
 
 __all__ = ["ProgramCache", "ProgramStats", "cacher", "default_cache"]
 

@@ -17,7 +17,7 @@ from netcl.core.errors import DeviceLostError, DeviceNotFoundError, KernelBuildE
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 from netcl.core.backend.opencl.queue import event_free, launch  # noqa: E402
 from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for  # noqa: E402
-from netcl.core.backend.opencl.queue.program_cache import ProgramCache  # noqa: E402
+from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache  # noqa: E402
 from netcl.core.backend.recording import Recording  # noqa: E402
 from netcl.core.tensor.storage import Storage  # noqa: E402
 

@@ -79,7 +79,7 @@ def test_versions_that_align_halves_get_the_replacements(function: str) -> None:
 
 
 def test_programs_of_pocl_get_them(opencl: Any) -> None:
-    from netcl.core.backend.opencl.queue import program_cache
+    from netcl.core.backend.opencl.queue.programs import program_cache
 
     text, device = "vstore_half16(x, 0, p);", opencl.queue.device
     pocl = device.platform.name == "Portable Computing Language"

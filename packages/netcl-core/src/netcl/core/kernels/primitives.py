@@ -133,7 +133,7 @@ class BuiltKernel:
     def __init__(self, spec: KernelSpec, target: Any = None) -> None:
         if cl is None:
             raise ImportError("pyopencl required: KernelSpec.build compiles for OpenCL devices")
-        from netcl.core.backend.opencl.queue.program_cache import default_cache
+        from netcl.core.backend.opencl.queue.programs.program_cache import default_cache
 
         self.spec: KernelSpec = spec
         self.context: Any

@@ -341,7 +341,7 @@ class OpenCLBackend(ForwardedCalls):
         self, what: Program | Product, args: Sequence[Any], scalars: Mapping[str, float | int]
     ) -> Callable[[Sequence[Any]], Any] | None:
         """The function that repeats an op that has just run ``what`` on ``args``, by its execution plan; see
-        ``queue/planned_op.py``. None if there is none.
+        ``queue/plans/planned_op.py``. None if there is none.
         """
         return gemm.planned(self, what) if isinstance(what, Product) else run.planned(self, what, args, scalars)
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from netcl.core import config
 from netcl.core.backend.opencl.builds.build_request import READY, Launch, Request
-from netcl.core.backend.opencl.queue import build_progress, shutdown
+from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue.programs import build_progress
 from netcl.core.device.capabilities import type_of
 from netcl.core.device.child_probe import child_environment, driver_key, has_interpreter
 from netcl.core.process_settings import usable_cores

@@ -20,7 +20,7 @@ from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, wi
 from netcl.core.backend.opencl.contraction.pads.padding import padded_images, resampled
 from netcl.core.backend.opencl.contraction.partial_sums import Matrices, reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
-from netcl.core.backend.opencl.queue.noted_plan import run_planned
+from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.storage import in_float32, value_dtype
 from netcl.core.backend.opencl.templates import profile, traits
 from netcl.core.dtypes import itemsize

@@ -23,8 +23,8 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
 )
 from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import epilogue_source
 from netcl.core.backend.opencl.contraction.problem import ProductLaunch
-from netcl.core.backend.opencl.queue.noted_plan import run_planned
-from netcl.core.backend.opencl.queue.planned_op import planned_op
+from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
+from netcl.core.backend.opencl.queue.plans.planned_op import planned_op
 from netcl.core.backend.opencl.storage import in_float32
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
 from netcl.core.tuning.measurements import fastest_kernel

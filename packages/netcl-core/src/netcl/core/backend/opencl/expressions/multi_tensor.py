@@ -21,7 +21,7 @@ import numpy as np
 
 from netcl.core.backend import one_by_one
 from netcl.core.backend.opencl.expressions.run import SCALAR_TYPES
-from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan, Step, keep
+from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan, Step, keep
 from netcl.core.dtypes import compute_type
 from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan, Made, keep, steps_of
-from netcl.core.backend.opencl.queue.planned_op import planned_op
+from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan, Made, keep, steps_of
+from netcl.core.backend.opencl.queue.plans.planned_op import planned_op
 from netcl.core.dtypes import compute_type
 from netcl.core.expr.nodes import Expr, Load
 from netcl.core.expr.schedule import Launch, Plan, Target, make_plan

@@ -42,10 +42,10 @@ from netcl.core import late_launches
 from netcl.core.backend.opencl.builds.deferred_launches import DeferredLaunches
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.event_free import without_event
-from netcl.core.backend.opencl.queue.launch_groups import Recorded
-from netcl.core.backend.opencl.queue.memory_accesses import accesses
-from netcl.core.backend.opencl.queue.program_cache import ProgramCache, default_cache
-from netcl.core.backend.opencl.queue.replay import KernelRecording
+from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache, default_cache
+from netcl.core.backend.opencl.queue.replays.launch_groups import Recorded
+from netcl.core.backend.opencl.queue.replays.memory_accesses import accesses
+from netcl.core.backend.opencl.queue.replays.replay import KernelRecording
 from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
 from netcl.core.backend.recording import Recording
 from netcl.core.device import health

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program, state_words
 from netcl.core.backend.opencl.kernels.scans.sweep_scan import sweep_rows, sweep_scan
-from netcl.core.backend.opencl.queue.noted_plan import run_planned
+from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
 from netcl.core.tuning.warp_table import warp_of
 

@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
 from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
-from netcl.core.backend.opencl.queue.noted_plan import run_planned
+from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, filled, largest_group, per_work_item, profile, source, traits
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import itemsize

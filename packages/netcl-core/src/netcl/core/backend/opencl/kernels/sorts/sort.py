@@ -26,7 +26,7 @@ from netcl.core.backend.opencl.kernels.selections.select import (
 )
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
 from netcl.core.backend.opencl.kernels.sorts.sweep_sort import sweep_blocks, sweep_sort
-from netcl.core.backend.opencl.queue.noted_plan import run_planned
+from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, filled, largest_group, profile, source, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce

@@ -11,7 +11,7 @@ from weakref import ref
 
 import numpy as np
 
-from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan, Made, keep, steps_of
+from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan, Made, keep, steps_of
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.recording import open_here
 

@@ -45,7 +45,7 @@ _CHILD = """\
 import os
 from netcl.core import config
 from netcl.core.device import manager
-from netcl.core.backend.opencl.queue.command_buffer import run_trial
+from netcl.core.backend.opencl.queue.replays.command_buffer import run_trial
 with config.override(PLATFORM_FILTER=None):
     devices = [device for _, device in manager.discover()]
 os._exit(run_trial(sys.argv[1], devices))

@@ -20,7 +20,7 @@ from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl.queue.program_cache import ProgramCache  # noqa: E402
+from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache  # noqa: E402
 
 SOURCE = "__kernel void twice(__global float* x) { size_t i = get_global_id(0); x[i] *= 2.0f; }"
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
@@ -182,7 +182,7 @@ def test_deleted_while_running(queue, tmp_path):
 SCRIPT = """
 import os, signal, sys
 from netcl.core.device import manager
-from netcl.core.backend.opencl.queue.program_cache import ProgramCache
+from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache
 queue = manager.default(sys.argv[1]).queue
 cache = ProgramCache(sys.argv[2])
 if sys.argv[3] == "replace":

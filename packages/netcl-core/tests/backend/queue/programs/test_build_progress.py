@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from netcl.core.backend.opencl.queue.build_progress import BuildProgress
+from netcl.core.backend.opencl.queue.programs.build_progress import BuildProgress
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo terminals, which Windows lacks")
 
@@ -58,7 +58,7 @@ def test_nothing_is_written_elsewhere(stream: io.StringIO | None) -> None:
 
 
 SCRIPT = """
-from netcl.core.backend.opencl.queue import build_progress
+from netcl.core.backend.opencl.queue.programs import build_progress
 build_progress._progress._patience = 0.0
 import netcl as nc
 print((nc.ones(3) + 2).tolist())

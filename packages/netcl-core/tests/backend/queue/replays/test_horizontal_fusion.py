@@ -9,9 +9,9 @@ import pytest
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.backend.opencl.queue.horizontal_fusion import joined, most_arguments
-from netcl.core.backend.opencl.queue.launch_groups import Recorded, grouped
-from netcl.core.backend.opencl.queue.memory_accesses import Accesses, Span
+from netcl.core.backend.opencl.queue.replays.horizontal_fusion import joined, most_arguments
+from netcl.core.backend.opencl.queue.replays.launch_groups import Recorded, grouped
+from netcl.core.backend.opencl.queue.replays.memory_accesses import Accesses, Span
 from netcl.core.expr import Load, cast
 from netcl.core.expr.kernel_source import Role
 from netcl.core.expr.nodes import Expr

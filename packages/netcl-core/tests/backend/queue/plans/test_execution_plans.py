@@ -14,7 +14,7 @@ from netcl.core.device.health import launch_log
 
 pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 from netcl.core.backend.opencl.contraction import conv, gemm
-from netcl.core.backend.opencl.queue.noted_plan import run_planned
+from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 
 PADDED = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "groups": 1}
 
@@ -148,7 +148,7 @@ def test_a_call_that_fails_leaves_no_plan(opencl: Any) -> None:
 
 
 def test_the_number_of_plans_is_bounded(opencl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netcl.core.backend.opencl.queue.execution_plan.PLANS_MAX", 3)
+    monkeypatch.setattr("netcl.core.backend.opencl.queue.plans.execution_plan.PLANS_MAX", 3)
     for size in range(2, 12):
         opencl.matmul(*(opencl.tensor(np.ones((size, size)), "float32") for _ in range(2)))
         assert len(opencl.plans) <= 3

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from netcl.core.backend.opencl.queue.launch_groups import Recorded, argument_keys
+from netcl.core.backend.opencl.queue.replays.launch_groups import Recorded, argument_keys
 from netcl.core.expr.c_types import LOOPING
 from netcl.core.expr.kernel_source import KernelSource
 

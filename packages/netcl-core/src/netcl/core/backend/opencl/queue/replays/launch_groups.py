@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
-from netcl.core.backend.opencl.queue.memory_accesses import Accesses
+from netcl.core.backend.opencl.queue.replays.memory_accesses import Accesses
 from netcl.core.expr.kernel_source import KernelSource, Role
 
 __all__ = ["Group", "Prepared", "Recorded", "argument_keys", "grouped"]

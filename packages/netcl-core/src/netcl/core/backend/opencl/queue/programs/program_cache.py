@@ -28,8 +28,9 @@ from typing import Any
 
 from netcl.core import cache_files, config
 from netcl.core.__about__ import __version__
-from netcl.core.backend.opencl.queue import build_progress, shutdown
-from netcl.core.backend.opencl.queue.declarations import WITHOUT_HEADER, declared
+from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue.programs import build_progress
+from netcl.core.backend.opencl.queue.programs.declarations import WITHOUT_HEADER, declared
 from netcl.core.device.capabilities import type_of
 from netcl.core.device.child_probe import driver_key
 from netcl.core.device.drivers.half_vectors import half_vectors

@@ -35,7 +35,7 @@ except ImportError:
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
-    from netcl.core.backend.opencl.queue.execution_plan import ExecutionPlan
+    from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan
 
 __all__ = ["planned_op"]
 

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from netcl.core import config
-from netcl.core.backend.opencl.queue.command_buffer import are_used, buffered, is_kernel
 from netcl.core.backend.opencl.queue.event_free import without_event
-from netcl.core.backend.opencl.queue.horizontal_fusion import joined, most_arguments
-from netcl.core.backend.opencl.queue.launch_groups import grouped
+from netcl.core.backend.opencl.queue.replays.command_buffer import are_used, buffered, is_kernel
+from netcl.core.backend.opencl.queue.replays.horizontal_fusion import joined, most_arguments
+from netcl.core.backend.opencl.queue.replays.launch_groups import grouped
 from netcl.core.backend.profiler_sink import LaunchRecord
 from netcl.core.backend.recording import Recording
 from netcl.core.device.health import LaunchLog

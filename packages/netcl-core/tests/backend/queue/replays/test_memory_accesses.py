@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from netcl.core import DeviceHandle
-from netcl.core.backend.opencl.queue.memory_accesses import Accesses, Span, accesses
+from netcl.core.backend.opencl.queue.replays.memory_accesses import Accesses, Span, accesses
 
 cl = pytest.importorskip("pyopencl")
 

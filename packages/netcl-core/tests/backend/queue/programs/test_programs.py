@@ -17,8 +17,8 @@ from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError, KernelBuildError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl.queue import program_cache  # noqa: E402
-from netcl.core.backend.opencl.queue.program_cache import ProgramCache, default_cache  # noqa: E402
+from netcl.core.backend.opencl.queue.programs import program_cache  # noqa: E402
+from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache, default_cache  # noqa: E402
 from netcl.runtime import cache as public  # noqa: E402
 
 EXACT = "#pragma OPENCL FP_CONTRACT OFF\n"
@@ -237,7 +237,7 @@ def test_clear(queue, tmp_path):
 def test_several_processes_share_a_folder(tmp_path):
     script = f"""
 from netcl.core.device import manager
-from netcl.core.backend.opencl.queue.program_cache import ProgramCache
+from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache
 queue = manager.default("opencl").queue
 cache = ProgramCache({str(tmp_path)!r})
 for i in range(5):
@@ -256,7 +256,7 @@ def test_public_face():
 
 
 def test_instructions_that_pass_through_the_compiler_as_comments() -> None:
-    from netcl.core.backend.opencl.queue.program_cache import _retargeted
+    from netcl.core.backend.opencl.queue.programs.program_cache import _retargeted
 
     binary = (
         b".version 9.0\n.target sm_90, texmode_independent\n{\n\t//@ wgmma.fence.sync.aligned;\n\t// a comment\n}\0"

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from netcl.core import config
-from netcl.core.backend.opencl.queue.declarations import declarations, declared, unknown
+from netcl.core.backend.opencl.queue.programs.declarations import declarations, declared, unknown
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
-from netcl.core.backend.opencl.queue import program_cache  # noqa: E402
-from netcl.core.backend.opencl.queue.program_cache import ProgramCache  # noqa: E402
+from netcl.core.backend.opencl.queue.programs import program_cache  # noqa: E402
+from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache  # noqa: E402
 
-INSTANTIATED = Path(__file__).parents[2] / "golden" / "templates"  # one text for each template
+INSTANTIATED = Path(__file__).parents[3] / "golden" / "templates"  # one text for each template
 SOURCE = "__kernel void root(__global float* x) { size_t i = get_global_id(0); x[i] = fmax(sqrt(x[i]), 2.0f); }"
 ATTRIBUTES = {"__cnfn": "const", "__purefn": "pure", "__conv": "convergent"}
 
