@@ -23,7 +23,7 @@ from netcl.ops.domains import few
 from netcl.ops.elementwise import add, mul
 from netcl.ops.reduce import sum as sum_op
 from netcl.ops.shape import permute, reshape
-from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of, floating
+from netcl.ops.table import OpFunction, as_dtype, composite, elementwise, engine_of, floating, multiplied
 
 if TYPE_CHECKING:
     from netcl.core.kernels.primitives import KernelSpec
@@ -72,7 +72,7 @@ def _matmul_product(
     return Product(left, right, a.dtype, transpose_a, transpose_b, shape=final)
 
 
-@computed(amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference), product=_matmul_product)
+@multiplied(_matmul_product, amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference))
 def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes are
     promoted.
@@ -278,9 +278,7 @@ def _linear_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Pr
     return Product(rows, weight.shape, dtype, transpose_b=True, added=added, shape=(*x.shape[:-1], weight.shape[0]))
 
 
-@computed(
-    amp="half", domain=Domain(cases=_linear_cases, reference=lambda x, w, b=0.0: x @ w.T + b), product=_linear_product
-)
+@multiplied(_linear_product, amp="half", domain=Domain(cases=_linear_cases, reference=lambda x, w, b=0.0: x @ w.T + b))
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,); gives (..., out)."""
     engine = engine_of("linear", x, weight, bias)

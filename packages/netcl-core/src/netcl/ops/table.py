@@ -93,17 +93,25 @@ def computed(
     name: str = "",
     doc: str = "",
     dtypes: str = "any",
-    product: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
-    rules. ``dtypes`` are those of the first operand: ``any``, ``numbers`` (no bool) or ``floating``. ``product``: see
-    OpRow.
+    rules. ``dtypes`` are those of the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        row = make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes, product=product)
-        return _define(row)
+        return _define(make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes))
+
+    return decorate
+
+
+def multiplied(
+    product: Callable[..., Any], *, domain: Domain | None = None, amp: str = "widest"
+) -> Callable[[Callable[..., Any]], OpFunction]:
+    """``computed`` for an op whose calls are matrix products: ``product`` describes each, see OpRow."""
+
+    def decorate(function: Callable[..., Any]) -> OpFunction:
+        return _define(make_row(function, "call", domain=domain or Domain(), amp=amp, dtypes="any", product=product))
 
     return decorate
 
