@@ -391,8 +391,9 @@ def test_a_child_that_is_started_as_the_process_ends_is_ended_too(engine: Any, m
     def slow(*arguments: Any, **options: Any) -> Any:
         started.set()
         assert goes_on.wait(30)
-        children.append(popen(*arguments, **options))
-        return children[0]
+        child = popen(*arguments, **options)
+        children.append(child)
+        return child
 
     monkeypatch.setattr(build_processes.subprocess, "Popen", slow)
     builds = BuildProcesses(engine.queue.device)
@@ -401,6 +402,7 @@ def test_a_child_that_is_started_as_the_process_ends_is_ended_too(engine: Any, m
     threading.Timer(0.2, goes_on.set).start()
     builds.close()
     assert not builds.busy
-    assert children[0].poll() is not None
+    assert children
+    assert all(child.poll() is not None for child in children)
     builds.prepare()  # no other one
     assert not builds.busy
