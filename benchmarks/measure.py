@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -51,14 +51,23 @@ def save(path: Path | None, timings: Iterable[Timing]) -> None:
         path.write_text(json.dumps([asdict(one) for one in timings], indent=1), encoding="utf-8")
 
 
+def timings_in(path: Path) -> list[Timing]:
+    """The timings in a file of ``save``, or in one that keeps them as rows with more about each (contest.py)."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    names = [field.name for field in fields(Timing)]
+    return [
+        Timing(**{name: one[name] for name in names}) for one in (found if isinstance(found, list) else found["rows"])
+    ]
+
+
 def draw(source: Path, target: Path) -> None:
-    """Draw a file of ``save`` (.svg, .png): a group of bars for each row, a colour for each contestant."""
+    """Draw the timings in a file (.svg, .png): a group of bars for each row, a colour for each contestant."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    timings = [Timing(**one) for one in json.loads(source.read_text(encoding="utf-8"))]
+    timings = timings_in(source)
     names = list(dict.fromkeys(one.contestant for one in timings))
     colours: dict[str, Any] = {name: plt.cm.tab10(number % 10) for number, name in enumerate(names)}
     figure, axes = plt.subplots(figsize=(9, 1 + 0.22 * (len(timings) + len({one.row for one in timings}))))

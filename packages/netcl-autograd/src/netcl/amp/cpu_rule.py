@@ -2,7 +2,7 @@
 
 There the arithmetic of half types is float32's, so an op in a half type gains by the memory traffic alone, and pays for
 casts and rounding. Of ops on float32 operands only convolutions of many elements are faster in a half type. The result
-of such a convolution is half, and so are the ops that read it, which have to cast but their weights.
+of such a convolution is half, and so are the ops that read it, which cast their weights alone.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ _CONVOLUTIONS = {
     **{f"conv{n}d_grad_input": ("grad_output", 1) for n in (1, 2, 3)},
 }
 _LEFT = frozenset(
-    (
-        *("matmul", "linear", "tiled_attention", "tiled_attention_gradients"),
-        *("batch_norm_training", "batch_norm_inference"),
-        *(f"conv{n}d_grad_weight" for n in (1, 2, 3)),
-    )
+    "matmul linear tiled_attention tiled_attention_gradients batch_norm_training batch_norm_inference "
+    "conv1d_grad_weight conv2d_grad_weight conv3d_grad_weight".split()  # noqa: SIM905
 )
 
 

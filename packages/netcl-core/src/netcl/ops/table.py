@@ -87,12 +87,7 @@ def expression(
 
 
 def computed(
-    *,
-    domain: Domain | None = None,
-    amp: str = "widest",
-    name: str = "",
-    doc: str = "",
-    dtypes: str = "any",
+    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
     rules. ``dtypes`` are those of the first operand: ``any``, ``numbers`` (no bool) or ``floating``.

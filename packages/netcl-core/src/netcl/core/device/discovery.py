@@ -236,7 +236,7 @@ class DeviceManager:
         Each device is listed once, even if the loader knows its driver by two names.
         """
         global _drivers_loaded
-        cl = _opencl().cl
+        first, cl = not _drivers_loaded, _opencl().cl
         if cl is None or not _has_backend():
             return []
         _opencl().icd.ensure_drivers()
@@ -244,11 +244,10 @@ class DeviceManager:
         wanted = config.get("PLATFORM_FILTER").lower()
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
         try:
-            platforms, threads = _opencl().new_threads(cl.get_platforms)
+            platforms = _opencl().with_bound_workers(cl.get_platforms) if first else cl.get_platforms()
         except cl.Error as error:  # how the loader reports that there is no driver
             config.get_logger().debug("no OpenCL platform: %s", error)
             return []
-        _opencl().bind_workers(threads, platforms)
         _opencl().quirks.choose_work_group_method(platforms)
         for platform in platforms:
             if not in_platform(wanted, platform.name):

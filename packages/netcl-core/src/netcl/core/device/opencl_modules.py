@@ -8,7 +8,7 @@ from typing import Any
 
 from netcl.core.device import icd
 from netcl.core.device.drivers import quirks
-from netcl.core.device.drivers.worker_threads import bind_workers, new_threads
+from netcl.core.device.drivers.worker_threads import with_bound_workers
 from netcl.core.device.sub_devices import new_queue, sub_devices
 
 try:
@@ -18,7 +18,7 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["bind_workers", "cl", "has_svm", "icd", "new_queue", "new_threads", "quirks", "sub_devices"]
+__all__ = ["cl", "has_svm", "icd", "new_queue", "quirks", "sub_devices", "with_bound_workers"]
 
 
 def has_svm(dev: Any) -> bool:

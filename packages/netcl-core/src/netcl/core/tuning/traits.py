@@ -11,9 +11,10 @@ from netcl.core.device.drivers.quirks import sixteen_lanes_work
 __all__ = ["Traits", "traits_of"]
 
 _SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
-# Processors of which PoCL 3.0's LLVM 14 knows the AVX-512; of Zen 4 it does not.
-_KNOWN_AVX512 = ("skylake-avx512", "cascadelake", "cooperlake", "icelake", "rocketlake", "tigerlake", "sapphirerapids")
-_NAMED_AVX512 = "x86-64-v4"
+# Processors of which PoCL 3.0's LLVM 14 knows the AVX-512, and the level that others get; of Zen 4 it does not.
+_KNOWN_AVX512 = (
+    "skylake-avx512", "cascadelake", "cooperlake", "icelake", "rocketlake", "tigerlake", "sapphirerapids", "x86-64-v4",
+)  # fmt: skip
 
 
 class Traits(NamedTuple):
@@ -52,5 +53,6 @@ def _lanes(device: Any) -> int:
 
 def _sixteen_lanes(device: Any) -> bool:
     # Without AVX-512 its LLVM aborts over them: known, so its users do not wait for the probe.
-    has_avx512 = processor_name(device) == _NAMED_AVX512 or any(name in device.version for name in _KNOWN_AVX512)
+    processor = processor_name(device) or device.version
+    has_avx512 = any(name in processor for name in _KNOWN_AVX512)
     return ("PoCL 3.0" not in device.platform.version or has_avx512) and sixteen_lanes_work(device)

@@ -48,8 +48,14 @@ def name_processor(device: Any) -> None:
     PoCL 3 has no option for it, so the name, which follows the target triple in PoCL's structure of the device, is
     replaced there. Sub-devices copy the structure.
     """
-    name = processor_name(device)
-    place = unknown_processor(device.int_ptr) if name else None
+    if name := processor_name(device):
+        _replace(device.int_ptr, name)
+
+
+@cache
+def _replace(address: int, name: str) -> None:
+    """``name_processor`` of the structure at ``address``, once in a process."""
+    place = unknown_processor(address)
     if place is not None:
         copied = ctypes.CDLL(None).strdup
         copied.restype, copied.argtypes = ctypes.c_void_p, [ctypes.c_char_p]  # PoCL may free it

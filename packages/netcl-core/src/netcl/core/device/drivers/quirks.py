@@ -110,7 +110,7 @@ def choose_work_group_method(platforms: Iterable[Any]) -> None:
 
 def name_processor(platform: Any, device: Any) -> None:
     """Lets a device of PoCL 3 compile for a processor that its LLVM does not know (docs/adr/0103)."""
-    if (pocl_major(platform.version) or 0) == 3:
+    if pocl_major(platform.version) == 3:
         llvm_processor.name_processor(device)
 
 

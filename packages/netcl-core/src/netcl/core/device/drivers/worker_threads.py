@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["bind_workers", "new_threads"]
+from netcl.core.device.drivers.quirks import pocl_major
+
+__all__ = ["bind_workers", "new_threads", "with_bound_workers"]
 
 _TASKS = Path("/proc/self/task")
 _ResultT = TypeVar("_ResultT")
+
+
+def with_bound_workers(get_platforms: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+    """Returns the platforms of the first call for them, in which PoCL begins its workers, which are then bound."""
+    platforms, threads = new_threads(get_platforms)
+    bind_workers(threads, platforms)
+    return platforms
 
 
 def new_threads(run: Callable[[], _ResultT]) -> tuple[_ResultT, list[int]]:
@@ -39,9 +48,8 @@ def bind_workers(threads: list[int], platforms: Iterable[Any]) -> None:
     if not threads or "POCL_AFFINITY" in os.environ or not hasattr(os, "sched_getaffinity"):
         return
     processors = sorted(os.sched_getaffinity(0))
-    units = [
-        dev.max_compute_units for each in platforms if "pocl" in each.version.lower() for dev in each.get_devices()
-    ]
+    pocl = [platform for platform in platforms if pocl_major(platform.version) is not None]
+    units = [device.max_compute_units for platform in pocl for device in platform.get_devices()]
     if len(processors) > 1 and units == [len(threads)] == [len(processors)]:
         for thread, processor in zip(threads, processors, strict=True):
             with suppress(OSError):  # a system that does not allow it
