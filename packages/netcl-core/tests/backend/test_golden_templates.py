@@ -335,11 +335,11 @@ def _rows() -> Instances:
             fixed = "g.taps[2] = 3; g.stride[2] = 2;"
             yield f"window/{kind}_{dtype}_fixed", partial(window._program, kind, dtype, 2, True, True, fixed)
     for dtype in (*FLOATS, "float16_in_float32", "bfloat16_in_float32"):
-        for name in ("cpu", "gpu"):
-            yield f"contract_partial_sums/{name}_{dtype}", partial(partial_sums._program, DEVICES[name], dtype)
-            for suffix, text, operands in _finishes(dtype, partial_sums.LANES):
-                build = partial(partial_sums._program, DEVICES[name], dtype, text, operands)
-                yield f"contract_partial_sums/{name}_{dtype}{suffix}", build
+        for name, whole in (("cpu", False), ("gpu", False), ("gpu", True)):
+            title, given = f"contract_partial_sums/{name}_{dtype}{'_whole' * whole}", (DEVICES[name], dtype, whole)
+            yield title, partial(partial_sums._program, *given)
+            for suffix, text, operands in _finishes(dtype, 1):
+                yield f"{title}{suffix}", partial(partial_sums._program, *given, text, operands)
     for dtype in FLOATS:
         for width in (1, 4, 16):
             yield f"sparse_rows/{dtype}_{width}", partial(sparse._program, dtype, "sparse_rows", WIDTH=width)

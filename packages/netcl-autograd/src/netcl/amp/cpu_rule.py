@@ -22,8 +22,15 @@ _CONVOLUTIONS = {
     **{f"conv{n}d_grad_input": ("grad_output", 1) for n in (1, 2, 3)},
 }
 _LEFT = frozenset(
-    "matmul linear tiled_attention tiled_attention_gradients batch_norm_training batch_norm_inference "
-    "conv1d_grad_weight conv2d_grad_weight conv3d_grad_weight".split()  # noqa: SIM905
+    [
+        "matmul",
+        "linear",
+        "tiled_attention",
+        "tiled_attention_gradients",
+        "batch_norm_training",
+        "batch_norm_inference",
+        *(f"conv{n}d_grad_weight" for n in (1, 2, 3)),
+    ]
 )
 
 

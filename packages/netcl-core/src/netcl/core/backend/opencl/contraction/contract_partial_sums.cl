@@ -2,6 +2,18 @@
 //            through an epilogue if there is one. A work-item adds `block` results, VECTOR of them at a time. For operands of the
 //            epilogue, results are matrices of `rows` x `columns`, `inner` of them for each outer one.
 
+// With WHOLE, `size` is a multiple of VECTOR: vectors have the alignment of their type, so that GPUs access each at once.
+#ifdef WHOLE
+#define PART_AT(p) (*(__global const REALV*)(p))
+#else
+#define PART_AT(p) GLOAD(p)
+#endif
+#if defined(WHOLE) && !defined(DTYPE_FLOAT16) && !defined(DTYPE_BFLOAT16)
+#define KEEP(x, p) (*(__global REALV*)(p) = (x))
+#else
+#define KEEP(x, p) OUT_VSTORE(x, p)
+#endif
+
 #ifdef OPERANDS
 typedef struct { operand each[OPERANDS]; } operands;
 
@@ -18,8 +30,8 @@ __kernel LOOPS void add_parts(__global const REAL* restrict parts, __global OUT_
     const long first = get_global_id(0) * block, last = min(size, first + block);
     long i = first;
     for (; i + VECTOR <= last; i += VECTOR) {
-        REALV sum = GLOAD(parts + i);
-        for (long s = 1; s < splits; s++) sum += GLOAD(parts + s * size + i);
+        REALV sum = PART_AT(parts + i);
+        for (long s = 1; s < splits; s++) sum += PART_AT(parts + s * size + i);
 #ifdef OPERANDS
         REAL each[VECTOR];
         RSTORE(sum, each);
@@ -28,7 +40,7 @@ __kernel LOOPS void add_parts(__global const REAL* restrict parts, __global OUT_
             OUT_STORE(epilogue(each[k]${operand_values}), out, at);
         }
 #else
-        OUT_VSTORE(sum, out + i);
+        KEEP(sum, out + i);
 #endif
     }
     for (long at = i; at < last; at++) {

@@ -11,19 +11,17 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import operand_parts, trailing_args
 from netcl.core.backend.opencl.storage import value_dtype
-from netcl.core.backend.opencl.templates import Traits, filled, source, traits
+from netcl.core.backend.opencl.templates import Traits, filled, per_work_item, source, traits
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
     from netcl.core.tensor.data import TensorData
     from netcl.core.tuning.problems import Contraction
 
-__all__ = ["LANES", "Matrices", "matrices_of_result", "reduce_partials"]
+__all__ = ["Matrices", "matrices_of_result", "reduce_partials"]
 
-LANES = 1  # of the epilogues of ``reduce_partials``
 _OPERAND = "LOAD(e{k}, operand_at(layouts.each[{i}], at, columns, rows, inner))"
 _GPU_VECTOR = 4
-_UNITS = 64  # work-items of a CPU for many results, and the least results of one
 _PLAIN = {"operand_parameters": "", "operand_values": ""}
 
 
@@ -51,13 +49,14 @@ def matrices_of_result(c: Contraction) -> Matrices | None:
 
 
 @lru_cache(maxsize=256)
-def _program(device: Traits, stored: str, epilogue: str = "", operands: int = 0) -> str:
-    """The text for results of the dtype ``stored``, which may be a half type's in float32."""
+def _program(device: Traits, stored: str, whole: bool, epilogue: str = "", operands: int = 0) -> str:
+    """The text for results of the dtype ``stored``, which may be a half type's in float32, or in ``whole`` vectors."""
     dtype = value_dtype(stored)
     lanes = device.vector // 2 if dtype == "float64" else device.vector
     defines: tuple[tuple[str, object], ...] = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", lanes if device.is_cpu else _GPU_VECTOR),
         *((("OUT_IN_FLOAT32", 1),) if dtype != stored else ()),
+        *((("WHOLE", 1),) if whole else ()),
     )  # fmt: skip
     if not operands:
         return filled(source(("storage", "roles", "contract_partial_sums"), defines), _PLAIN)
@@ -75,14 +74,15 @@ def reduce_partials(
     fused: FusedEpilogue | None = None,
     matrices: Matrices | None = None,
 ) -> None:
-    """out = ``splits`` partial sums of out's size, added in order, and passed through ``fused``, an epilogue of
-    ``LANES`` lanes with operands of ``matrices``.
+    """out = ``splits`` partial sums of out's size, added in order, and passed through ``fused``, an epilogue of one
+    lane with operands of ``matrices``.
     """
     size, device = out.size, traits(engine)
     epilogue, operands, more = trailing_args(fused, parts)
-    block = max(_UNITS, -(-size // _UNITS)) if device.is_cpu else _GPU_VECTOR
+    block = per_work_item(size, device, 1) if device.is_cpu else _GPU_VECTOR
+    whole = not device.is_cpu and size % _GPU_VECTOR == 0
     numbers = (size, splits, block, *(matrices or Matrices(1, 1, 1)))
     engine.launch(
-        _program(device, out.dtype, epilogue, operands), "add_parts", (-(-size // block),),
+        _program(device, out.dtype, whole, epilogue, operands), "add_parts", (-(-size // block),),
         (1,) if device.is_cpu else None, [parts, out, *map(np.int64, numbers), *more],
     )  # fmt: skip

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction import partial_sums
 from netcl.core.backend.opencl.contraction.cpu.transposes import transposes_text
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.gpu import gpu_tiles as gpu
@@ -89,10 +88,8 @@ def cpu_program(
         ("DEPTH", tile.depth), ("CHUNK", tile.chunk), ("OPERANDS", operands), *roles,
     )  # fmt: skip
     parts = {**operand_parts(epilogue, operands, "REALV", _OPERAND), "transposes": transposes_text(tile.vector)}
-    text = (
-        filled(source(("storage", "roles", "contract_operands", "contract_registers", "contract_cpu"), defines), parts)
-        + epilogue
-    )
+    names = ("storage", "roles", "contract_operands", "contract_registers", "contract_cpu")
+    text = filled(source(names, defines), parts) + epilogue
     return CpuKernel(text, *tile[1:], _UNITS_OF_A_CORE * device.units)
 
 
@@ -308,7 +305,7 @@ def epilogue_lanes(engine: Any, c: Contraction, out: TensorData, variant: str | 
     device = traits(engine)
     variant = possible(device, c, variant or contraction_kernel(device, c))
     if _splits(engine, c, out, variant) > 1:
-        return partial_sums.LANES if matrices_of_result(c) else 0
+        return int(matrices_of_result(c) is not None)
     if variant in ("rows", "packed"):
         return device.vector
     return int(variant in gpu.EPILOGUE_VARIANTS and not c.partial and not c.accumulate)
