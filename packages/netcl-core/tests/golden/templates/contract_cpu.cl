@@ -83,6 +83,20 @@ typedef struct {
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
+// The sums of `length` products, from the first on; the elements of A are `stride` apart.
+#define SUM_PRODUCTS(length, stride) { \
+    size_t at = 0; \
+    long k = 0; \
+    do { \
+        EACH_ROW(DECLARE) \
+        for (const long stop = min(length, k + RUN); k < stop; k++, at += stride, bp += VECTORS) { \
+            STRIP_LOAD \
+            EACH_ROW(MULTIPLY) \
+        } \
+        if (k <= RUN) { EACH_ROW(KEEP) } \
+        else { EACH_ROW(ADD) } \
+    } while (k < length); \
+}
 // Blocked GEMM for CPU devices: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], one template for matrix products and for all
 // three directions of convolution.
 //

@@ -5,6 +5,7 @@
 #define ROWS 6
 #define OPERANDS 1
 #define SPAN 4
+#define ROW_TILES 4
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -286,7 +287,6 @@ typedef struct {
     long each, row_step, column_step, offset, flipped;
 } weights;
 
-#define ROW_TILES 4  // of a work-item
 #define RUN 8        // vectors of a panel before those of the next one
 typedef JOIN(RAW, TAKEN) __attribute__((aligned(sizeof(RAW)))) TAPS;
 

@@ -253,6 +253,20 @@ static inline void store_taps(const REALV three[3][3], __global STORAGE* out, co
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
+// The sums of `length` products, from the first on; the elements of A are `stride` apart.
+#define SUM_PRODUCTS(length, stride) { \
+    size_t at = 0; \
+    long k = 0; \
+    do { \
+        EACH_ROW(DECLARE) \
+        for (const long stop = min(length, k + RUN); k < stop; k++, at += stride, bp += VECTORS) { \
+            STRIP_LOAD \
+            EACH_ROW(MULTIPLY) \
+        } \
+        if (k <= RUN) { EACH_ROW(KEEP) } \
+        else { EACH_ROW(ADD) } \
+    } while (k < length); \
+}
 // Minimal filtering on CPU devices: the gradients of weights from tiles in one launch, for few tiles. A work-item takes COLUMNS
 // columns, the planes of `data`, and `each` tiles of rows, the planes of `grads`. It transposes its rows of `data` to
 // [SIDE^2][tile][COLUMNS] in scratch that stays in its cache, and computes for one tile of rows after the other the sums
@@ -287,17 +301,7 @@ __kernel LOOPS void filter_gradients(__global const REAL* restrict grads, __glob
             EACH_ROW(TILES_OF_ROW)
             __global const REALV* bp = (__global const REALV*)(strip + product * g.strip_product);
             __global REALV* s = (__global REALV*)(sums + product * g.sums_product);
-            size_t at = 0;
-            long k = 0;
-            do {
-                EACH_ROW(DECLARE)
-                for (const long stop = min(g.tiles, k + RUN); k < stop; k++, at++, bp += VECTORS) {
-                    STRIP_LOAD
-                    EACH_ROW(MULTIPLY)
-                }
-                if (k <= RUN) { EACH_ROW(KEEP) }
-                else { EACH_ROW(ADD) }
-            } while (k < g.tiles);
+            SUM_PRODUCTS(g.tiles, 1)
         }
         for (long row = 0; row < rows; row++)
             for (int v = 0; v < VECTORS && column + v * VECTOR < g.columns; v++) {

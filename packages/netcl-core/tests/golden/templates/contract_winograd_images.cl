@@ -360,6 +360,20 @@ static inline void store_tiles(const REALV three[TILE][TILE], const targets* to,
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
+// The sums of `length` products, from the first on; the elements of A are `stride` apart.
+#define SUM_PRODUCTS(length, stride) { \
+    size_t at = 0; \
+    long k = 0; \
+    do { \
+        EACH_ROW(DECLARE) \
+        for (const long stop = min(length, k + RUN); k < stop; k++, at += stride, bp += VECTORS) { \
+            STRIP_LOAD \
+            EACH_ROW(MULTIPLY) \
+        } \
+        if (k <= RUN) { EACH_ROW(KEEP) } \
+        else { EACH_ROW(ADD) } \
+    } while (k < length); \
+}
 // Minimal filtering on CPU devices in one launch, from images to images. A work-item takes `blocks` blocks of COLUMNS tiles, one
 // after the other, and keeps their tiles in scratch that stays in its cache: of all planes [SIDE^2][plane][COLUMNS], then for
 // BLOCK_ROWS tiles of rows at a time the sums [SIDE^2][row][COLUMNS], from which it computes outputs, through
@@ -407,17 +421,7 @@ __kernel LOOPS void filter_images(__global const STORAGE* restrict x, __global c
                     EACH_ROW(PANEL_ROW)
                     __global const REALV* bp = (__global const REALV*)(data + product * all.data_product);
                     __global REALV* s = (__global REALV*)(sums + product * all.sums_product + t * ROWS * COLUMNS);
-                    size_t at = 0;
-                    long k = 0;
-                    do {
-                        EACH_ROW(DECLARE)
-                        for (const long stop = min(ins, k + RUN); k < stop; k++, at += ROWS, bp += VECTORS) {
-                            STRIP_LOAD
-                            EACH_ROW(MULTIPLY)
-                        }
-                        if (k <= RUN) { EACH_ROW(KEEP) }
-                        else { EACH_ROW(ADD) }
-                    } while (k < ins);
+                    SUM_PRODUCTS(ins, ROWS)
                 }
             const long rows = min(many * ROWS, o.planes - tile * ROWS);
             for (long row = 0; row < rows; row++) {

@@ -21,7 +21,6 @@ typedef struct {
     long each, row_step, column_step, offset, flipped;
 } weights;
 
-#define ROW_TILES 4  // of a work-item
 #define RUN 8        // vectors of a panel before those of the next one
 typedef JOIN(RAW, TAKEN) __attribute__((aligned(sizeof(RAW)))) TAPS;
 

@@ -32,17 +32,7 @@ __kernel LOOPS void filter_gradients(__global const REAL* restrict grads, __glob
             EACH_ROW(TILES_OF_ROW)
             __global const REALV* bp = (__global const REALV*)(strip + product * g.strip_product);
             __global REALV* s = (__global REALV*)(sums + product * g.sums_product);
-            size_t at = 0;
-            long k = 0;
-            do {
-                EACH_ROW(DECLARE)
-                for (const long stop = min(g.tiles, k + RUN); k < stop; k++, at++, bp += VECTORS) {
-                    STRIP_LOAD
-                    EACH_ROW(MULTIPLY)
-                }
-                if (k <= RUN) { EACH_ROW(KEEP) }
-                else { EACH_ROW(ADD) }
-            } while (k < g.tiles);
+            SUM_PRODUCTS(g.tiles, 1)
         }
         for (long row = 0; row < rows; row++)
             for (int v = 0; v < VECTORS && column + v * VECTOR < g.columns; v++) {

@@ -45,17 +45,7 @@ __kernel LOOPS void filter_images(__global const STORAGE* restrict x, __global c
                     EACH_ROW(PANEL_ROW)
                     __global const REALV* bp = (__global const REALV*)(data + product * all.data_product);
                     __global REALV* s = (__global REALV*)(sums + product * all.sums_product + t * ROWS * COLUMNS);
-                    size_t at = 0;
-                    long k = 0;
-                    do {
-                        EACH_ROW(DECLARE)
-                        for (const long stop = min(ins, k + RUN); k < stop; k++, at += ROWS, bp += VECTORS) {
-                            STRIP_LOAD
-                            EACH_ROW(MULTIPLY)
-                        }
-                        if (k <= RUN) { EACH_ROW(KEEP) }
-                        else { EACH_ROW(ADD) }
-                    } while (k < ins);
+                    SUM_PRODUCTS(ins, ROWS)
                 }
             const long rows = min(many * ROWS, o.planes - tile * ROWS);
             for (long row = 0; row < rows; row++) {

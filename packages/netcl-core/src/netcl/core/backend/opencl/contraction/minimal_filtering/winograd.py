@@ -46,6 +46,8 @@ _GAP = 16
 _COLUMNS, _BLOCK_ROWS, _BLOCK, _LEAST_BLOCKS, _OF_A_UNIT = 2, 2, 640 * 2**10, 2, 2
 _LEAST_ITEMS = 4  # work-items for each compute unit, of the gradient of weights from few tiles
 _ROW_TILES, _RUNS = 4, 32  # of a work-item that transforms weights: tiles of rows, vectors of their panels
+# The value of an operand of an epilogue, for a plane.
+_OPERAND = "(REALV)(LOAD(e{k}, all.operands[{i}].offset + plane * all.operands[{i}].row))"
 # Of the kernels that read images, the matrix and the elements of a window's edge beyond a tile's.
 _WINDOWS = {"data_tiles": ("DATA", 2), "gradient_tiles": ("GRADIENT", 0)}
 
@@ -70,11 +72,9 @@ def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands
     rows = cpu_tile(device, "float32").rows
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("TILE", tile), ("ROWS", rows),
-        ("OPERANDS", operands), ("SPAN", _SPAN),
+        ("OPERANDS", operands), ("SPAN", _SPAN), ("ROW_TILES", _ROW_TILES),
     )  # fmt: skip
-    layout = "all.operands[{i}]"
-    value = f"(REALV)(LOAD(e{{k}}, {layout}.offset + plane * {layout}.row))"
-    parts = operand_parts(epilogue, operands, "REALV", value) | {
+    parts = operand_parts(epilogue, operands, "REALV", _OPERAND) | {
         "windows": windows_text(device.vector, 8, 8),
         "transposes": transposes_text(device.vector),
     }
@@ -102,9 +102,7 @@ def _images_program(device: Traits, dtype: str, tile: int, epilogue: str = "", o
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("VECTORS", _COLUMNS), ("TILE", tile), ("ROWS", rows),
         ("OPERANDS", operands), ("TILES_MATRIX", "DATA"), ("WINDOW", window), ("BLOCK_ROWS", _BLOCK_ROWS),
     )  # fmt: skip
-    layout = "all.operands[{i}]"
-    value = f"(REALV)(LOAD(e{{k}}, {layout}.offset + plane * {layout}.row))"
-    parts = operand_parts(epilogue, operands, "REALV", value) | {
+    parts = operand_parts(epilogue, operands, "REALV", _OPERAND) | {
         "windows": windows_text(device.vector, 1 << (window - 1).bit_length(), window),
         "transposes": transposes_text(device.vector),
     }
