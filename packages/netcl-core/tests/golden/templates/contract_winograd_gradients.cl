@@ -253,8 +253,8 @@ static inline void store_taps(const REALV three[3][3], __global STORAGE* out, co
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
-// The sums of `length` products, from the first on; the elements of A are `stride` apart.
-#define SUM_PRODUCTS(length, stride) { \
+// The sums of `length` products, or unless they are the `first` ones those and the total; the elements of A are `stride` apart.
+#define SUM_PRODUCTS(length, stride, first) { \
     size_t at = 0; \
     long k = 0; \
     do { \
@@ -263,7 +263,7 @@ static inline void store_taps(const REALV three[3][3], __global STORAGE* out, co
             STRIP_LOAD \
             EACH_ROW(MULTIPLY) \
         } \
-        if (k <= RUN) { EACH_ROW(KEEP) } \
+        if (k <= RUN && (first)) { EACH_ROW(KEEP) } \
         else { EACH_ROW(ADD) } \
     } while (k < length); \
 }
@@ -301,7 +301,7 @@ __kernel LOOPS void filter_gradients(__global const REAL* restrict grads, __glob
             EACH_ROW(TILES_OF_ROW)
             __global const REALV* bp = (__global const REALV*)(strip + product * g.strip_product);
             __global REALV* s = (__global REALV*)(sums + product * g.sums_product);
-            SUM_PRODUCTS(g.tiles, 1)
+            SUM_PRODUCTS(g.tiles, 1, true)
         }
         for (long row = 0; row < rows; row++)
             for (int v = 0; v < VECTORS && column + v * VECTOR < g.columns; v++) {

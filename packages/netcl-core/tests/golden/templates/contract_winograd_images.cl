@@ -360,8 +360,8 @@ static inline void store_tiles(const REALV three[TILE][TILE], const targets* to,
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
-// The sums of `length` products, from the first on; the elements of A are `stride` apart.
-#define SUM_PRODUCTS(length, stride) { \
+// The sums of `length` products, or unless they are the `first` ones those and the total; the elements of A are `stride` apart.
+#define SUM_PRODUCTS(length, stride, first) { \
     size_t at = 0; \
     long k = 0; \
     do { \
@@ -370,7 +370,7 @@ static inline void store_tiles(const REALV three[TILE][TILE], const targets* to,
             STRIP_LOAD \
             EACH_ROW(MULTIPLY) \
         } \
-        if (k <= RUN) { EACH_ROW(KEEP) } \
+        if (k <= RUN && (first)) { EACH_ROW(KEEP) } \
         else { EACH_ROW(ADD) } \
     } while (k < length); \
 }
@@ -421,7 +421,7 @@ __kernel LOOPS void filter_images(__global const STORAGE* restrict x, __global c
                     EACH_ROW(PANEL_ROW)
                     __global const REALV* bp = (__global const REALV*)(data + product * all.data_product);
                     __global REALV* s = (__global REALV*)(sums + product * all.sums_product + t * ROWS * COLUMNS);
-                    SUM_PRODUCTS(ins, ROWS)
+                    SUM_PRODUCTS(ins, ROWS, true)
                 }
             const long rows = min(many * ROWS, o.planes - tile * ROWS);
             for (long row = 0; row < rows; row++) {

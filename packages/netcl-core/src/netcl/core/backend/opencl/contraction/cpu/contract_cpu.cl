@@ -269,17 +269,7 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TY
             __global const A_TYPE* ap = a + tile * g.a_tile + k_begin * g.a_k;
             EACH_ROW(POINT)
             __local const REALV* bp = strip;
-            size_t at = 0;
-            long k = 0;
-            do {
-                EACH_ROW(DECLARE)
-                for (const long stop = min(depth, k + RUN); k < stop; k++, at += g.a_k, bp += VECTORS) {
-                    STRIP_LOAD
-                    EACH_ROW(MULTIPLY)
-                }
-                if (k <= RUN && k_begin == k_first) { EACH_ROW(KEEP) }
-                else { EACH_ROW(ADD) }
-            } while (k < depth);
+            SUM_PRODUCTS(depth, g.a_k, k_begin == k_first)
             if (last)
                 for (long i = 0; i < rows; i++) {
                     const long row = tile * ROWS + i;

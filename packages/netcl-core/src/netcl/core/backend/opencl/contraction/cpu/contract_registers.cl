@@ -33,8 +33,8 @@
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
-// The sums of `length` products, from the first on; the elements of A are `stride` apart.
-#define SUM_PRODUCTS(length, stride) { \
+// The sums of `length` products, or unless they are the `first` ones those and the total; the elements of A are `stride` apart.
+#define SUM_PRODUCTS(length, stride, first) { \
     size_t at = 0; \
     long k = 0; \
     do { \
@@ -43,7 +43,7 @@
             STRIP_LOAD \
             EACH_ROW(MULTIPLY) \
         } \
-        if (k <= RUN) { EACH_ROW(KEEP) } \
+        if (k <= RUN && (first)) { EACH_ROW(KEEP) } \
         else { EACH_ROW(ADD) } \
     } while (k < length); \
 }

@@ -32,7 +32,7 @@ __kernel LOOPS void filter_gradients(__global const REAL* restrict grads, __glob
             EACH_ROW(TILES_OF_ROW)
             __global const REALV* bp = (__global const REALV*)(strip + product * g.strip_product);
             __global REALV* s = (__global REALV*)(sums + product * g.sums_product);
-            SUM_PRODUCTS(g.tiles, 1)
+            SUM_PRODUCTS(g.tiles, 1, true)
         }
         for (long row = 0; row < rows; row++)
             for (int v = 0; v < VECTORS && column + v * VECTOR < g.columns; v++) {

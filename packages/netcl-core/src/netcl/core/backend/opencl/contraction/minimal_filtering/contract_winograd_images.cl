@@ -45,7 +45,7 @@ __kernel LOOPS void filter_images(__global const STORAGE* restrict x, __global c
                     EACH_ROW(PANEL_ROW)
                     __global const REALV* bp = (__global const REALV*)(data + product * all.data_product);
                     __global REALV* s = (__global REALV*)(sums + product * all.sums_product + t * ROWS * COLUMNS);
-                    SUM_PRODUCTS(ins, ROWS)
+                    SUM_PRODUCTS(ins, ROWS, true)
                 }
             const long rows = min(many * ROWS, o.planes - tile * ROWS);
             for (long row = 0; row < rows; row++) {
