@@ -253,7 +253,7 @@ static inline void store_taps(const REALV three[3][3], __global STORAGE* out, co
 #define STRIP_LOAD const REALV b0 = bp[0], b1 = bp[1];
 #endif
 
-// The sums of `length` products, or unless they are the `first` ones those and the total; the elements of A are `stride` apart.
+// The sums of `length` products; unless they are the `first` ones, the total is added. The next element of A is `stride` on.
 #define SUM_PRODUCTS(length, stride, first) { \
     size_t at = 0; \
     long k = 0; \
