@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import Any
 
@@ -152,3 +153,19 @@ def test_means_and_softmax_take_floating_dtypes(engine: Any) -> None:
             function(half, dtype="int32")
     with pytest.raises(DTypeError, match="mean: dtype is floating, not int64"):
         ops.mean(x, dtype="int64")
+
+
+@pytest.mark.parametrize("axis", [None, 1])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_positions_along_an_axis_in_parts(
+    axis: int | None, keepdims: bool, handle: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["netcl.ops.reduce"], "_FURTHEST", 7)
+    x = np.random.default_rng(0).integers(0, 9, (3, 50, 4)).astype(np.float32)
+    for _ in range(2):
+        for op, reference in ((ops.argmax, np.argmax), (ops.argmin, np.argmin)):
+            found, wanted = op(Tensor.from_host(x), axis, keepdims), reference(x, axis, keepdims=keepdims)
+            assert found.dtype == "int64"
+            assert found.shape == wanted.shape
+            np.testing.assert_array_equal(found.numpy(), wanted)
+        x[1, 30, 2] = x[1, 33, 2] = np.nan

@@ -17,10 +17,14 @@ from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.data import TensorData
 from netcl.ops.elementwise import maximum, minimum
+from netcl.ops.index import take_along_axis
 from netcl.ops.ranked import Ranked
+from netcl.ops.shape import stack
 from netcl.ops.table import composite, expression, reduced
 
 Axis = Any
+
+_FURTHEST = 2**31 - 1  # of the positions that an expression's int32 counts
 
 
 def _cases(rng: np.random.Generator) -> Any:
@@ -352,11 +356,26 @@ def argmin_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Spac
     return _position("min", x, axis, space)
 
 
-def _whole(op: str, x: Tensor, axis: int | None, keepdims: bool, along: Any) -> Tensor:
+def _whole(op: str, x: Tensor, axis: int | None, keepdims: bool, along: Any, extremum: Any) -> Tensor:
     if reduced_axes(axis, x.ndim, op) and axis is not None:
+        if x.shape[axis] > _FURTHEST:
+            return _of_parts(x, axis, keepdims, along, extremum)
         return along(x, axis=axis, keepdims=keepdims)  # type: ignore[no-any-return]
-    flat = along(x.reshape(-1), axis=0, keepdims=False)
-    return flat.reshape((1,) * x.ndim) if keepdims else flat  # type: ignore[no-any-return]
+    flat = _whole(op, x.reshape(-1), 0, False, along, extremum)
+    return flat.reshape((1,) * x.ndim) if keepdims else flat
+
+
+def _of_parts(x: Tensor, axis: int, keepdims: bool, along: Any, extremum: Any) -> Tensor:
+    """The position of the first extremum along an axis that is too long for one program: that of the first part which
+    has it.
+    """
+    size, at, best = x.shape[axis], [], []
+    for start in range(0, size, _FURTHEST):
+        part = x.narrow(axis, start, builtins.min(_FURTHEST, size - start))
+        at.append(along(part, axis=axis, keepdims=keepdims) + start)
+        best.append(extremum(part, axis=axis, keepdims=keepdims))
+    first = along(stack(best), axis=0, keepdims=True)
+    return take_along_axis(stack(at), first, 0)[0]  # type: ignore[no-any-return]
 
 
 @composite(
@@ -368,7 +387,7 @@ def _whole(op: str, x: Tensor, axis: int | None, keepdims: bool, along: Any) -> 
 )
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first largest element along ``axis``, or of the flattened tensor for None; int64."""
-    return _whole("argmax", x, axis, keepdims, argmax_along)
+    return _whole("argmax", x, axis, keepdims, argmax_along, amax)
 
 
 @composite(
@@ -380,7 +399,7 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 )
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The position of the first smallest element along ``axis``, or of the flattened tensor for None; int64."""
-    return _whole("argmin", x, axis, keepdims, argmin_along)
+    return _whole("argmin", x, axis, keepdims, argmin_along, amin)
 
 
 def _lse_reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

@@ -204,7 +204,8 @@ def _stored(dtype: str, store: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _positions(axis: int, run: _Run) -> Any:
-    positions = np.arange(run.space[axis], dtype=np.int32)
+    size = run.space[axis]
+    positions = np.arange(size, dtype=np.int32 if size < 2**31 else np.int64)
     return positions.reshape([-1 if other == axis else 1 for other in range(len(run.space))])
 
 

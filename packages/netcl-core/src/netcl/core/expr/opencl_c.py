@@ -66,15 +66,13 @@ class _Writer(LoopWriter):
                 vector,
             )
         if isinstance(node, Index):
-            vector = scope.vector and node.axis == self.last and width > 1
-            text = f"(int)i{node.axis}"
-            if vector:
-                text = f"(int{width})({text}) + (int{width})({', '.join(map(str, range(width)))})"
-            return self.declare(scope, "int32", text, vector)
+            return self.position(node, "int32", scope)
         if isinstance(node, Reduce):
             self.reduce(node, scope)
             return scope.values[node]
         assert isinstance(node, Apply)
+        if node.prim.name == "to_int64" and isinstance(node.args[0], Index):
+            return self.position(node.args[0], "int64", scope)  # which 31 bits may not hold
         parts = [self.emit(arg, scope) for arg in node.args]
         vector = any(is_vector for _, is_vector in parts)
         if node.prim.name == "require":
@@ -91,6 +89,15 @@ class _Writer(LoopWriter):
         else:
             text = c.applied(node, texts, width if vector else 1)
         return self.declare(scope, node.dtype, text, vector)
+
+    def position(self, node: Index, dtype: str, scope: Scope) -> tuple[str, bool]:
+        """Declares the position along an axis as an int32 or int64; see ``write``."""
+        vector = scope.vector and node.axis == self.last and self.width > 1
+        text = f"({c.value_type(dtype, 1)})i{node.axis}"
+        if vector:
+            kind = c.value_type(dtype, self.width)
+            text = f"({kind})({text}) + ({kind})({', '.join(map(str, range(self.width)))})"
+        return self.declare(scope, dtype, text, vector)
 
     def is_function(self, node: Apply) -> bool:
         """True if a driver may compute ``node`` to other bits in a scalar than in a vector."""
