@@ -18,7 +18,7 @@ from netcl.runtime.capture import capture
 
 
 def _drawn_view(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Some view of an array: axes permuted, sliced, split and merged where strides give it."""
+    """Some view of an array: axes permuted, sliced and split."""
     for _ in range(rng.integers(1, 4)):
         kind = rng.integers(3)
         if kind == 0:
@@ -30,12 +30,7 @@ def _drawn_view(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray
             axis = int(rng.integers(a.ndim))
             size = a.shape[axis]
             parts = (2, size // 2) if size % 2 == 0 else (size, 1)
-            other = a.view()
-            try:
-                other.shape = (*a.shape[:axis], *parts, *a.shape[axis + 1 :])
-                a = other
-            except AttributeError:
-                pass
+            a = a.reshape((*a.shape[:axis], *parts, *a.shape[axis + 1 :]))
     return a
 
 
@@ -100,7 +95,7 @@ def test_replays_have_the_bits_of_eager_calls(engine: Any, function: Any, launch
     with device(engine.handle):
         x, y = (Tensor.from_host(rng.standard_normal((3, 5, 24)).astype(np.float32)) for _ in range(2))
         captured = capture(function, x)
-        if engine.name == "cl" and launches is not None:
+        if engine.name == "cl" and engine.handle.device_type == "cpu" and launches is not None:
             assert len(captured) == launches
         for given in (y, x):
             replayed, wanted = captured.replay(given), function(given)

@@ -102,5 +102,7 @@ def test_the_time_of_a_unit_is_compared_with_the_kernel_without_it(
     engine: Any, trial: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A twin exchanges fragments through local memory, so it is slower."""
+    if engine.handle.device_type != "cpu":
+        pytest.skip("needs a CPU: on others a launch takes longer than either product")
     monkeypatch.setattr(trial, "_TIMED_SIZE", 128)
     assert not trial._is_faster(engine, "mfma_f32_twin")

@@ -44,7 +44,9 @@ def opencl(engine: Any) -> Any:
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("standard", ["", "-cl-std=CL1.2", "-cl-std=CL3.0"])
 def test_halves_at_odd_addresses_have_the_bits_of_numpy(opencl: Any, standard: str, store: str) -> None:
-    """In the text itself the replacements are standard OpenCL C, which every driver computes right."""
+    """In the text itself the replacements are standard OpenCL C, which every driver of a CPU computes right."""
+    if opencl.handle.device_type != "cpu":
+        pytest.skip("needs a CPU: other drivers are given no replacements, and some know no half without an extension")
     import pyopencl as cl
 
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
