@@ -20,6 +20,7 @@ from netcl.core.layout import broadcast_shapes
 __all__ = ["with_constants"]
 
 _Key = tuple[int, int]
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def with_constants(calls: Sequence[LoggedCall], outside: Iterable[int]) -> list[LoggedCall]:
@@ -39,12 +40,13 @@ def with_constants(calls: Sequence[LoggedCall], outside: Iterable[int]) -> list[
 
 
 def _note(filled: dict[_Key, float], call: LoggedCall, outside: set[int]) -> None:
-    """Takes down the value of a fill that its tensor has exactly."""
+    """Takes down the value that a fill gives its tensor, if it is finite."""
     target, value = call.args[0], call.args[1]
     if target.number in outside or not isfinite(value):
         return
-    exact = np.float32(value) == value if target.dtype == "float32" else int(value) == value
-    if exact and target.dtype in ("float32", "int32"):
+    if target.dtype == "float32" and abs(value) <= _LARGEST:
+        filled[target.number, target.version + 1] = float(np.float32(value))
+    elif target.dtype == "int32" and int(value) == value:
         filled[target.number, target.version + 1] = value
 
 
