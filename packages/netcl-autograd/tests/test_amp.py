@@ -26,7 +26,6 @@ from netcl.amp import (
 from netcl.amp.autocast import _warned
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, UnsupportedError
-from netcl.runtime.capture import capture
 
 
 @pytest.fixture(autouse=True)
@@ -346,7 +345,7 @@ def _products(x: Tensor, w: Tensor, q: Tensor) -> list[Tensor]:
     ]
 
 
-@pytest.mark.level("half")
+@pytest.mark.level("half", "opencl-kernels")
 def test_on_cpus_what_gains_nothing_stays_in_float32(handle: Any, leaf: Any, monkeypatch: Any) -> None:
     monkeypatch.delenv("NETCL_AUTOCAST_ON_CPUS")
     dtype = "float32" if handle.device_type == "cpu" else "bfloat16"
@@ -378,7 +377,7 @@ def test_on_cpus_what_gains_nothing_stays_in_float32(handle: Any, leaf: Any, mon
             np.testing.assert_array_equal(ours, plain.numpy())
 
 
-@pytest.mark.level("half")
+@pytest.mark.level("half", "opencl-kernels")
 def test_large_convolutions_are_half_on_cpus(handle: Any, monkeypatch: Any) -> None:
     monkeypatch.delenv("NETCL_AUTOCAST_ON_CPUS")
     least = Tensor.zeros((1, 3, 256, 512))  # with a result of one channel 2**19 elements
@@ -394,7 +393,7 @@ def test_large_convolutions_are_half_on_cpus(handle: Any, monkeypatch: Any) -> N
         assert [one.dtype for one in left] == [dtype] * 4
 
 
-@pytest.mark.level("half")
+@pytest.mark.level("half", "opencl-kernels")
 def test_a_checkpoint_and_a_decorator_keep_the_rule_for_cpus(numpy_device: Any, leaf: Any, monkeypatch: Any) -> None:
     x, w, seen = leaf(3, 3), leaf(3, 3), []
 
@@ -415,6 +414,8 @@ def test_a_checkpoint_and_a_decorator_keep_the_rule_for_cpus(numpy_device: Any, 
 
 @pytest.mark.level("half", "capture")
 def test_a_captured_step_chooses_as_an_eager_one(handle: Any, leaf: Any, monkeypatch: Any) -> None:
+    from netcl.runtime.capture import capture
+
     monkeypatch.delenv("NETCL_AUTOCAST_ON_CPUS")
     filters, weight = leaf(8, 3, 3, 3), leaf(5, 8)
 

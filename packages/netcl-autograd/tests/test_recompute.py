@@ -15,6 +15,7 @@ from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.core.dispatch import pop_hook, push_hook
 
+pytestmark = pytest.mark.level("programs")
 SIDE = 512  # 1 MiB of float32, the least that is computed again
 
 

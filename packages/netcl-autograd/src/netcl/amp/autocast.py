@@ -157,7 +157,9 @@ class autocast:
         if self.enabled:
             need("half", "autocast")
         self._outer.append(_current.hook)
-        everywhere = self._everywhere or config.get("AUTOCAST_ON_CPUS") == "half"
+        # A core without the variable has other kernels than those of which the rule knows the speed.
+        ruled = "AUTOCAST_ON_CPUS" in config.VARIABLES and config.get("AUTOCAST_ON_CPUS") != "half"
+        everywhere = self._everywhere or not ruled
         _switch(_Cast(self.dtype, everywhere) if self.enabled else None)
         return self
 
