@@ -200,6 +200,27 @@ def test_a_bad_variable_is_reported_once_and_leaves_no_folder_behind(tmp_path):
     assert not list(tmp_path.glob("netcl-pocl-*"))
 
 
+@pytest.mark.parametrize("kind", ["open", "link"])
+def test_a_note_that_others_may_write_is_made_again(tmp_path, kind):
+    """The entry of a program that the driver keeps says no more than that it is there."""
+    try:
+        manager.default("pocl")
+    except DeviceNotFoundError:
+        pytest.skip("the OpenCL driver pocl is not installed")
+    places = {"NETCL_DEVICE": "pocl", "NETCL_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(SUM, tmp_path, **places).returncode == 0
+    entries = list((tmp_path / "cache/programs").glob("*.clbin"))
+    assert entries
+    for entry in entries:
+        if kind == "open":
+            entry.chmod(0o666)
+        else:
+            entry.unlink()
+            entry.symlink_to("/dev/zero")
+    assert run(SUM, tmp_path, **places).returncode == 0
+    assert {stat.S_IMODE(entry.lstat().st_mode) for entry in entries} == {0o600}
+
+
 @pytest.mark.parametrize("driver", ["pocl", "intel"])
 @pytest.mark.parametrize(
     "environment",

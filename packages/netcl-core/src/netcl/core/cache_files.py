@@ -30,6 +30,7 @@ from netcl.core.user_frame import level_outside
 __all__ = [
     "DamagedEntryError",
     "distrust",
+    "is_own",
     "make_private",
     "read",
     "remove",
@@ -121,6 +122,15 @@ def read(path: Path, key: str) -> bytes:
     if stored[:_HEADER] != _header(key, content):
         raise DamagedEntryError(f"{path} is damaged, or an entry of another key or version")
     return content
+
+
+def is_own(path: Path) -> bool:
+    """Returns True if there is an entry that no other user could have written, for entries that only have to exist."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and not distrust(status)
 
 
 def remove(path: Path) -> None:

@@ -192,7 +192,7 @@ class ProgramCache:
             program = _from_source(context, device, source, options)
         self._count(builds=1)
         if path is not None and kept:
-            if not os.path.exists(path):
+            if not cache_files.is_own(path):
                 self._store(path, key, _KEPT)
         elif path is not None:
             self._store(path, key, _binary(program))
