@@ -146,6 +146,7 @@ typedef struct {
 
 #define STEP 64
 #define TOGETHER 4
+#define ALL_RUNS ((1 << VECTORS) - 1)
 
 typedef struct {
     long m, k, n;
@@ -247,27 +248,16 @@ __kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL*
 
 #define POINT(i) __global const A_TYPE* a##i = ap + min((long)i, rows - 1) * g.a_row;
 
-#define FROM_COLUMN(i) B_VLOAD(b + from[v * VECTOR + i] + k_begin + k)
-#define TO_STRIP(i, x) ((__local REALV*)strip)[(k + i) * VECTORS + v] = x;
+#define FROM_COLUMN(i) B_VLOAD(source + from[v * VECTOR + i] + k)
+#define TO_STRIP(i, x) ((__local REALV*)strip)[(done + k + i) * VECTORS + v] = x;
 
-// Copies rows k_begin .. k_begin + depth of the strip whose columns are at from[] into `strip`.
+// Copies rows k_begin .. k_begin + depth of the strip whose columns are at from[] into `strip`. Bit v of `runs` is set
+// if the columns of vector v follow each other in memory.
 // No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
-static inline void fill_strip(__global const B_STORAGE* b, __local REAL* strip, const long* from, const bool run,
+static inline void fill_strip(__global const B_STORAGE* b, __local REAL* strip, const long* from, const int runs,
                        const long columns, const long k_begin, const long depth, const contraction* g) {
-    if (g->k_extent[3] == g->k && !run && g->b_k[3] == 1) {
-        // k is contiguous (a transposed matrix): blocks are transposed in registers.
-        const long turned = depth - depth % VECTOR;
-        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
-        for (long k = 0; k < turned; k += VECTOR)
-            #pragma clang loop unroll(disable)
-            for (int v = 0; v < VECTORS; v++) JOIN(TURN_, VECTOR)(FROM_COLUMN, TO_STRIP)
-        #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
-        for (long k = turned; k < depth; k++)
-            for (long j = 0; j < COLUMNS; j++) strip[k * COLUMNS + j] = B_LOAD(b, from[j] + k_begin + k);
-        return;
-    }
-    if (columns < COLUMNS)  // of the others nothing is read, and no sums are stored
-        for (long i = 0; i < depth * VECTORS; i++) ((__local REALV*)strip)[i] = 0;
+    // Runs along k, of a transposed matrix or of the images in a gradient of weights: blocks are transposed in registers.
+    const bool turned = !runs && g->b_k[3] == 1 && g->k_extent[3] >= VECTOR;
     long index[4], rest = k_begin;
     for (int d = 3; d >= 0; d--) {
         index[d] = rest % g->k_extent[d];
@@ -278,16 +268,36 @@ static inline void fill_strip(__global const B_STORAGE* b, __local REAL* strip, 
         const long length = min(depth - done, g->k_extent[3] - index[3]);
         __global const B_STORAGE* source = b + index[0] * g->b_k[0] + index[1] * g->b_k[1] + index[2] * g->b_k[2] + index[3] * g->b_k[3];
         const long step = g->b_k[3];
-        if (run)
+        if (runs == ALL_RUNS)
             for (long k = 0; k < length; k++)
                 for (int v = 0; v < VECTORS; v++)
-                    ((__local REALV*)strip)[(done + k) * VECTORS + v] = B_VLOAD(source + from[0] + k * step + v * VECTOR);
-        else if (columns == COLUMNS)
-            for (long k = 0; k < length; k++)
-                for (long j = 0; j < COLUMNS; j++) strip[(done + k) * COLUMNS + j] = B_LOAD(source, from[j] + k * step);
-        else
-            for (long j = 0; j < columns; j++)
-                for (long k = 0; k < length; k++) strip[(done + k) * COLUMNS + j] = B_LOAD(source, from[j] + k * step);
+                    ((__local REALV*)strip)[(done + k) * VECTORS + v] = B_VLOAD(source + from[v * VECTOR] + k * step);
+        else if (turned) {
+            const long blocks = length - length % VECTOR;
+            #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
+            for (long k = 0; k < blocks; k += VECTOR)
+                #pragma clang loop unroll(disable)
+                for (int v = 0; v < VECTORS; v++) JOIN(TURN_, VECTOR)(FROM_COLUMN, TO_STRIP)
+            #pragma clang loop vectorize(disable) interleave(disable) unroll(disable)
+            for (long k = blocks; k < length; k++)
+                for (long j = 0; j < COLUMNS; j++) strip[(done + k) * COLUMNS + j] = B_LOAD(source, from[j] + k);
+        }
+        else for (int v = 0; v < VECTORS; v++) {
+            __local REALV* vectors = (__local REALV*)strip + done * VECTORS + v;
+            __local REAL* lanes = (__local REAL*)vectors;
+            const long* first = from + v * VECTOR;
+            const long used = min((long)VECTOR, columns - v * VECTOR);
+            if (runs >> v & 1)
+                for (long k = 0; k < length; k++) vectors[k * VECTORS] = B_VLOAD(source + first[0] + k * step);
+            else if (used == VECTOR)
+                for (long k = 0; k < length; k++)
+                    for (int j = 0; j < VECTOR; j++) lanes[k * COLUMNS + j] = B_LOAD(source, first[j] + k * step);
+            else {  // of the other columns nothing is read, and no sums are stored
+                for (long k = 0; k < length; k++) vectors[k * VECTORS] = 0;
+                for (long j = 0; j < used; j++)
+                    for (long k = 0; k < length; k++) lanes[k * COLUMNS + j] = B_LOAD(source, first[j] + k * step);
+            }
+        }
         done += length;
         index[3] = 0;
         for (int d = 2; d >= 0; d--) {
@@ -297,34 +307,41 @@ static inline void fill_strip(__global const B_STORAGE* b, __local REAL* strip, 
     }
 }
 
-// Writes one row of sums to out; `to` has the offsets of its columns.
-static inline void write_row(__local const REALV* s, __global void* out, const long base, const long* to, const bool run,
+static inline void write_vector(const REALV x, __global void* out, const long at, const contraction* g) {
+    __global REAL* part = (__global REAL*)out + at;
+    if (!g->parts) OUT_VSTORE(x, (__global OUT_STORAGE*)out + at);
+    else if (g->accumulate) GSTORE(x + GLOAD(part), part);
+    else GSTORE(x, part);
+}
+
+// Writes one row of sums to out; `to` has the offsets of its columns, `runs` tells which vectors are adjacent there.
+static inline void write_row(__local const REALV* s, __global void* out, const long base, const long* to, const int runs,
                       const long columns, const contraction* g) {
-    __global REAL* part = (__global REAL*)out;
-    __global OUT_STORAGE* final = (__global OUT_STORAGE*)out;
-    if (run) {
-        for (int v = 0; v < VECTORS; v++) {
-            const long at = base + to[0] + v * VECTOR;
-            if (!g->parts) OUT_VSTORE(s[v], final + at);
-            else if (g->accumulate) GSTORE(s[v] + GLOAD(part + at), part + at);
-            else GSTORE(s[v], part + at);
-        }
+    if (runs == ALL_RUNS) {
+        for (int v = 0; v < VECTORS; v++) write_vector(s[v], out, base + to[v * VECTOR], g);
         return;
     }
-    __local const REAL* sum = (__local const REAL*)s;
-    for (long j = 0; j < columns; j++) {
-        const long at = base + to[j];
-        if (!g->parts) OUT_STORE(sum[j], final, at);
-        else part[at] = g->accumulate ? sum[j] + part[at] : sum[j];
+    for (int v = 0; v < VECTORS; v++) {
+        if (runs >> v & 1) {
+            write_vector(s[v], out, base + to[v * VECTOR], g);
+            continue;
+        }
+        __local const REAL* sum = (__local const REAL*)(s + v);
+        for (long j = 0; j < min((long)VECTOR, columns - v * VECTOR); j++) {
+            const long at = base + to[v * VECTOR + j];
+            __global REAL* part = (__global REAL*)out + at;
+            if (!g->parts) OUT_STORE(sum[j], (__global OUT_STORAGE*)out, at);
+            else *part = g->accumulate ? sum[j] + *part : sum[j];
+        }
     }
 }
 
 // The vector of an operand's values for columns v * VECTOR ... of a row; `first` is the strip's first column.
 static inline REALV operand_vector(__global const STORAGE* e, const long along, const long first, const long* to,
-                                   const bool run, const long columns, const int v) {
+                                   const int runs, const long columns, const int v) {
     if (along == 0) return (REALV)(LOAD(e, 0));
     if (along == 1 && columns == COLUMNS) return VLOAD(e + first + v * VECTOR);
-    if (along == 2 && run) return VLOAD(e + to[0] + v * VECTOR);
+    if (along == 2 && runs >> v & 1) return VLOAD(e + to[v * VECTOR]);
     REAL lanes[VECTOR];
     for (int i = 0; i < VECTOR; i++) {
         const long j = min((long)v * VECTOR + i, columns - 1);
@@ -355,7 +372,7 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TY
     // The offsets of each column of the strip in B and out; columns past the end repeat the last one and are not written.
     long from[COLUMNS], to[COLUMNS];
     const long columns = min((long)COLUMNS, g.n - strip_index * COLUMNS);
-    bool from_run = columns == COLUMNS, to_run = columns == COLUMNS;
+    int from_runs = ALL_RUNS, to_runs = ALL_RUNS;
     const bool one_level = g.n_extent[3] == g.n;  // of a matrix; divisions take as long as a tile of a small one
     long index[4] = {0, 0, 0, strip_index * COLUMNS}, from_next = 0, to_next = 0;
     for (int d = 3; d >= 0; d--) {
@@ -370,8 +387,8 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TY
     for (long j = 0; j < COLUMNS; j++) {
         from[j] = from_next;
         to[j] = to_next;
-        from_run = from_run && from[j] == from[0] + j;
-        to_run = to_run && to[j] == to[0] + j;
+        if (j % VECTOR && from[j] != from[j - 1] + 1) from_runs &= ~(1 << j / VECTOR);
+        if (j % VECTOR && to[j] != to[j - 1] + 1) to_runs &= ~(1 << j / VECTOR);
         if (j + 1 >= columns) continue;
         from_next += g.b_n[3];
         to_next += g.out_n[3];
@@ -389,7 +406,7 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TY
         const long depth = min((long)DEPTH, k_last - k_begin);
         const bool last = k_begin + depth >= k_last;
         const bool whole = last && k_begin == k_first;
-        if (depth > 0) fill_strip(b, (__local REAL*)strip, from, from_run, columns, k_begin, depth, &g);
+        if (depth > 0) fill_strip(b, (__local REAL*)strip, from, from_runs, columns, k_begin, depth, &g);
         for (long tile = tile_first; tile < tile_last; tile++) {
             __local REALV* s = sums + (whole ? 0 : tile - tile_first) * (ROWS * VECTORS);
             const long rows = min((long)ROWS, g.m - tile * ROWS);
@@ -402,8 +419,8 @@ __kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TY
                     const long row = tile * ROWS + i;
                     if (g.finished)
                         for (int v = 0; v < VECTORS; v++)
-                            s[i * VECTORS + v] = epilogue(s[i * VECTORS + v], operand_vector(e1 + g.operands[0].offset + row * g.operands[0].row + outer * g.operands[0].batch[0] + inner * g.operands[0].batch[1], g.operands[0].along, strip_index * COLUMNS, to, to_run, columns, v));
-                    write_row(s + i * VECTORS, out, out_base + row * g.out_row, to, to_run, columns, &g);
+                            s[i * VECTORS + v] = epilogue(s[i * VECTORS + v], operand_vector(e1 + g.operands[0].offset + row * g.operands[0].row + outer * g.operands[0].batch[0] + inner * g.operands[0].batch[1], g.operands[0].along, strip_index * COLUMNS, to, to_runs, columns, v));
+                    write_row(s + i * VECTORS, out, out_base + row * g.out_row, to, to_runs, columns, &g);
                 }
         }
         k_begin += DEPTH;

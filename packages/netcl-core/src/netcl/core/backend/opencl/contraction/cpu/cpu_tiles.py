@@ -38,6 +38,9 @@ _IN_PLACE = 1 << 18  # elements of a matrix A that is read without packing
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _UNITS_OF_A_CORE = 16  # work-items for each compute unit above that number of products
+# If the columns of B are gathered, those of all images or between two small ones, each chunk of rows does it again: so
+# many times larger a chunk may be than the number of work-items asks for, up to so many tiles.
+_GATHERED, _BETWEEN_IMAGES, _SMALL_IMAGE, _ENOUGH_TILES = 4, 2, 256, 64
 _LEAST_SPLIT = 1024  # least products of a partial sum
 _TOGETHER = 4  # tiles that a work-item packs at a time, see contract_cpu.cl
 _CONVERTED_IN_PLACE = 1 << 17  # most products of which A is converted at each use
@@ -46,7 +49,7 @@ _FEW_ROWS = 4  # rows up to which the CPU kernel has a smaller tile
 _LAYOUT = "g.operands[{i}]"
 _OPERAND = (
     f"operand_vector(e{{k}} + {_LAYOUT}.offset + row * {_LAYOUT}.row + outer * {_LAYOUT}.batch[0]"
-    f" + inner * {_LAYOUT}.batch[1], {_LAYOUT}.along, strip_index * COLUMNS, to, to_run, columns, v)"
+    f" + inner * {_LAYOUT}.batch[1], {_LAYOUT}.along, strip_index * COLUMNS, to, to_runs, columns, v)"
 )
 _DEPTHWISE_MOST = 64  # terms or columns of the kernels for depthwise convolutions
 
@@ -173,6 +176,14 @@ def _packed_rows(c: Contraction, program: CpuKernel) -> RowStrides:
     return RowStrides(1, program.rows, program.rows * prod(c.k), batch, 0)
 
 
+def _gathering(c: Contraction) -> int:
+    """The number of times that a chunk of rows may be larger since it gathers columns of B."""
+    step = next((step for extent, step in zip(reversed(c.n), reversed(c.b_n)) if extent > 1), 1)
+    if step != 1:
+        return _GATHERED
+    return _BETWEEN_IMAGES if c.n[0] > 1 and prod(c.n[1:]) < _SMALL_IMAGE else 1
+
+
 @lru_cache(maxsize=1024)
 def _launch_of(
     c: Contraction,
@@ -189,12 +200,15 @@ def _launch_of(
     # Sums of one stretch of k need not wait for another, so a chunk may then hold all rows.
     most = tiles if -(-k // splits) <= program.depth else program.chunk
     chunk = max(1, min(most, tiles * others // _units(c.m * n * k * prod(c.batch), program.most_units)))
+    chunk = max(chunk, min(most, _ENOUGH_TILES, _gathering(c) * chunk))
     chunks = -(-tiles // chunk)
+    chunk = -(-tiles // chunks)  # of even size
     split = -(-k // splits) if k else 1
+    k_levels, b_k = _merge_levels(c.k, c.b_k, True)
     argument = struct(
         c.m, k, n, chunk, chunks, strips, splits, split, c.batch[1], int(c.accumulate), int(c.partial),
         a.row, a.k, a.tile, a.batch, c.b_batch, c.out_batch, a.offset, c.b_offset, c.out_offset, c.out_row, out_part,
-        c.k, c.b_k, c.n, c.b_n, c.out_n, int(operands is not None), members(operands),
+        k_levels, b_k, c.n, c.b_n, c.out_n, int(operands is not None), members(operands),
     )  # fmt: skip
     return others * chunks, argument
 
