@@ -38,8 +38,8 @@ _IN_PLACE = 1 << 18  # elements of a matrix A that is read without packing
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _UNITS_OF_A_CORE = 16  # work-items for each compute unit above that number of products
-# If the columns of B are gathered, those of all images or between two small ones, each chunk of rows does it again: so
-# many times larger a chunk may be than the number of work-items asks for, up to so many tiles.
+# Each chunk of rows gathers the columns of B again, if they are gathered: all, or those between two small images. So a
+# chunk may be that many times larger than the number of work-items asks for, up to _ENOUGH_TILES tiles.
 _GATHERED, _BETWEEN_IMAGES, _SMALL_IMAGE, _ENOUGH_TILES = 4, 2, 256, 64
 _LEAST_SPLIT = 1024  # least products of a partial sum
 _TOGETHER = 4  # tiles that a work-item packs at a time, see contract_cpu.cl
