@@ -164,4 +164,4 @@ def test_every_example_is_run_somewhere(root: Path) -> None:
     assert all(f"(jobs/{name}.py)" in page for name in jobs)
     programs = {path.stem for path in (root / "examples/pytorch").glob("*.py")}
     assert programs == {*PROGRAMS, "ddp"}
-    assert all(f"(torch/{name}.py)" in page for name in programs)
+    assert all(f"(pytorch/{name}.py)" in page for name in programs)
