@@ -49,7 +49,7 @@ from netcl.core.backend.opencl.templates import Traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply
 from netcl.core.tuning.small_channels import tile_of
-from netcl.core.tuning.unit_table import INSTRUCTIONS, UNITS
+from netcl.core.tuning.unit_table import HALVES, INSTRUCTIONS, UNITS
 from netcl.core.tuning.winograd import DTYPES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -204,7 +204,7 @@ def _matrix_units() -> Instances:
     for unit in UNITS.values():
         dtype = unit.dtypes[0]
         across = INSTRUCTIONS[unit.base].across or dtype != "float32" or bool(unit.parts)
-        for number, (tile, _) in enumerate(unit.tiles):
+        for number, (tile, *_) in enumerate(unit.tiles):
             name, layout = f"contract_matrix_unit/{unit.name}_{tile.m}_{tile.n}", Layout(True, not across, True, True)
             yield name, partial(matrix_units.program, GPU, dtype, tile, layout)
             if number:
@@ -214,13 +214,15 @@ def _matrix_units() -> Instances:
                 yield f"{name}_{int(a_along)}{int(b_along)}", partial(matrix_units.program, GPU, dtype, tile, along)
             if dtype == "bfloat16":
                 yield f"{name}_float16", partial(matrix_units.program, GPU, "float16", tile, layout)
-            loose, images = layout._replace(aligned=False, pairs=False), layout._replace(images=True)
+            loose = layout._replace(aligned=False, pairs=False)
             yield f"{name}_loose", partial(matrix_units.program, GPU, dtype, tile, loose)
-            yield f"{name}_images", partial(matrix_units.program, GPU, dtype, tile, images)
+            for place, b_along in (("columns", True), ("terms", False)) if unit.dtypes == HALVES else ():
+                pixels = Layout(True, b_along, True, True, place)
+                yield f"{name}_{place}", partial(matrix_units.program, GPU, dtype, tile, pixels)
             yield f"{name}_split", partial(matrix_units.program, GPU, dtype, tile._replace(splits=2), layout)
             yield f"{name}_added", partial(matrix_units.program, GPU, dtype, tile, layout, "", 1)
-    for size, filters in ((2, True), (2, False), (4, True), (4, False)):
-        yield f"unit_operands/{size}_{filters}", partial(unit_convolution._operands_program, size, filters)
+    for vector, other in product((1, 2, 4, 8), (0, 1, 2, 4, 8)):
+        yield f"unit_operands/{vector}_{other}", partial(unit_convolution._operands_program, vector, other)
     for parts in (0, 1, 2, 3):
         yield f"matrix_unit_split/{parts}", partial(matrix_units.split_program, parts)
 

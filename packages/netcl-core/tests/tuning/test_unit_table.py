@@ -28,7 +28,7 @@ def places(held: Held, lanes: int) -> Counter[tuple[int, int]]:
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_lanes_hold_each_element_of_a_fragment_equally_often(name: str) -> None:
     one = INSTRUCTIONS[name]
-    (words,) = {KINDS[kind_of(unit.tiles[0][0], unit.dtypes[0])].words for unit in UNITS.values() if unit.base == name}
+    (words,) = {KINDS[kind_of(unit.tiles[0].tile, unit.dtypes[0])].words for unit in UNITS.values() if unit.base == name}
     assert one.a is not None
     assert one.b is not None
     depth = one.k // words
@@ -50,7 +50,7 @@ def test_a_warp_holds_each_sum_once(name: str) -> None:
 
 def test_tiles_are_whole_fragments_and_whole_copies() -> None:
     for unit in UNITS.values():
-        for tile, _ in unit.tiles:
+        for tile, *_ in unit.tiles:
             one, items = INSTRUCTIONS[tile.base], INSTRUCTIONS[tile.base].lanes * tile.warps_m * tile.warps_n
             assert tile.m % (tile.warps_m * one.m) == tile.n % (tile.warps_n * one.n) == tile.k % one.k == 0, tile
             words = KINDS[kind_of(tile, unit.dtypes[0])].words

@@ -316,7 +316,7 @@ def test_tiles_fill_the_compute_units() -> None:
     assert splits >= 32
 
 
-@pytest.mark.parametrize("unit", ["mma_twin", "wgmma_twin", "mma_twin_3", "wgmma_twin_2"])
+@pytest.mark.parametrize("unit", ["mma_twin", "wgmma_twin"])
 @pytest.mark.parametrize(
     ("n", "channels", "filters", "size", "kernel", "padding", "stride"),
     [
@@ -327,6 +327,11 @@ def test_tiles_fill_the_compute_units() -> None:
         (2, 64, 64, (8, 6), (3, 3), ((1, 1), (1, 1)), 2),
         (2, 64, 64, (7, 9), (3, 3), ((1, 0), (0, 1)), 2),  # odd sizes, whose last pixels are not read
         (3, 64, 128, (6, 4), (1, 1), ((0, 0), (0, 0)), 2),
+        (3, 96, 32, (4, 8), (3, 2), ((1, 1), (1, 0)), 1),  # planes of which 8 pixels are loaded at once, 4, and 1
+        (5, 16, 80, (2, 6), (2, 4), ((1, 0), (2, 1)), 1),
+        (2, 64, 64, (9, 9), (3, 3), ((1, 1), (1, 1)), 2),
+        (3, 128, 64, (16, 8), (3, 3), ((1, 1), (1, 1)), 2),
+        (2, 64, 64, (10, 11), (2, 3), ((0, 1), (1, 1)), 3),
     ],
 )
 def test_convolutions(engine, unit, n, channels, filters, size, kernel, padding, stride):
@@ -336,7 +341,7 @@ def test_convolutions(engine, unit, n, channels, filters, size, kernel, padding,
     from netcl.core.backend.opencl.contraction import conv
 
     rng = np.random.default_rng(0)
-    dtype = "float32" if unit[-1].isdigit() else "bfloat16"
+    dtype = "bfloat16"
     out = tuple((e + sum(pad) - k) // stride + 1 for e, pad, k in zip(size, padding, kernel))
     x, weight, grad = (
         rng.integers(-2, 3, shape).astype(np.float32)
@@ -373,7 +378,7 @@ def test_convolutions_that_pay():
     for kind in ("forward", "grad_input", "grad_weight"):
         assert convolves(kind, of(32, 64, 64, 56)), kind
         assert convolves(kind, of(32, 64, 64, 56, stride=2)), kind
-        assert not convolves(kind, of(32, 64, 64, 56, stride=3)), kind
+        assert convolves(kind, of(32, 64, 64, 56, stride=3)) == (kind != "grad_input"), kind
         assert not convolves(kind, of(32, 64, 64, 56, groups=64)), kind
         assert not convolves(kind, of(1, 64, 64, 8)), kind  # too few products
         assert not convolves(kind, of(0, 64, 64, 8)), kind

@@ -69,6 +69,14 @@ def test_two_launches_make_a_convolution(gpu: Any) -> None:
                 assert [*log] == wanted[kind], kind
 
 
+def test_float32_is_refused(gpu: Any) -> None:
+    from netcl.core.backend.opencl.contraction import conv
+
+    x, w = (gpu.tensor(np.ones(size, np.float32), "float32") for size in SIZES[:2])
+    with pytest.raises(ValueError, match="convolutions of float32 do not run on a matrix unit"):
+        conv.conv(gpu, "forward", x, w, **OPTIONS, variant="mma_twin")
+
+
 def test_an_epilogue_reads_operands_at_the_pixels_of_images(gpu: Any) -> None:
     """A value for each channel and one for each result."""
     x, w, _ = operands(gpu)

@@ -83,7 +83,7 @@ def test_rows_that_are_not_contiguous_along_k_do_not_run_on_tf32(engine: Any, tr
         out_row=64, out_n=(0, 0, 0, 1),
     )  # fmt: skip
     with pytest.raises(ValueError, match="mma_twin: operands of float32 are not contiguous along k"):
-        trial.contract(engine, c, UNITS["mma_twin_tf32"].tiles[0][0], x, x, x, 0)
+        trial.contract(engine, c, UNITS["mma_twin_tf32"].tiles[0].tile, x, x, x, 0)
 
 
 @pytest.mark.parametrize(

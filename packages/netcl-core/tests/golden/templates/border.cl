@@ -15,6 +15,11 @@
 // shift the host has computed.
 
 static inline uint quotient_by(const uint n, const uint magic, const uint shift) { return (mul_hi(n, magic) + n) >> shift; }
+
+// A number with its magic number and shift.
+typedef struct { long size, magic, shift; } divisor;
+
+static inline int quotient(const int n, const divisor by) { return (int)quotient_by(n, by.magic, by.shift); }
 // A border of elements of the tensor itself, and the gradient, for devices with many cores: a work-item computes EACH elements of the
 // result, spaced by the width of a group, whose positions in the last DIMS of six dimensions it finds (division.cl). REFLECT: the
 // border is the mirror image without the edge, else it is the edge.

@@ -14,6 +14,11 @@
 // shift the host has computed.
 
 static inline uint quotient_by(const uint n, const uint magic, const uint shift) { return (mul_hi(n, magic) + n) >> shift; }
+
+// A number with its magic number and shift.
+typedef struct { long size, magic, shift; } divisor;
+
+static inline int quotient(const int n, const divisor by) { return (int)quotient_by(n, by.magic, by.shift); }
 // Nearest neighbours along the last three dimensions in one launch, for GPUs: a work-item computes EACH elements, spaced by the width
 // of a group. Output o of a dimension is at (step * o + start) / unit of the input, held at the borders; all positions and products
 // fit in an int.

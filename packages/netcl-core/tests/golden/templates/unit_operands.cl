@@ -1,79 +1,136 @@
-// unit_operands/2_True
+// unit_operands/1_0
 #pragma OPENCL FP_CONTRACT OFF
-#define BYTES 2
 #define ITEMS 256
 #define PIXELS 64
 #define CHANNELS 64
-#define EACH 4
+#define INNER 64
+#define VECTOR 1
 #define FILTERS 1
+#define OTHER_VECTOR 0
 #define LOOPS __attribute__((vec_type_hint(float16)))
-// The operands of a convolution on a matrix unit, of elements of BYTES bytes, laid out in `out` by one launch of work-groups of
-// ITEMS: first the images, then the other operand from element `begin` on.
+// Quotients of 32 bits by multiplication (Granlund and Montgomery 1994): of n below 2^31 by a divisor whose magic number and
+// shift the host has computed.
+
+static inline uint quotient_by(const uint n, const uint magic, const uint shift) { return (mul_hi(n, magic) + n) >> shift; }
+
+// A number with its magic number and shift.
+typedef struct { long size, magic, shift; } divisor;
+
+static inline int quotient(const int n, const divisor by) { return (int)quotient_by(n, by.magic, by.shift); }
+// The operands of a convolution on a matrix unit, of elements of 16 bits, laid out in `out` by one launch of work-groups of ITEMS:
+// first the images, then the other operand from element `begin` on.
 //
 // Images (images, channels, high, wide) become (images, rows, columns, channels): pixel (y, x) at (low_y + spread * y,
-// low_x + spread * x), if that is inside; elements that are no pixel are zero. A work-group moves PIXELS pixels of the result, of
-// CHANNELS channels, through local memory: it reads along pixels and writes along channels.
+// low_x + spread * x), if that is inside. A work-group moves PIXELS pixels of CHANNELS channels through local memory: a work-item
+// loads VECTOR pixels, which divides high * wide, of two channels, and stores four channels of a pixel. The next `borders`
+// work-groups store zeros at all other places, each at those of ITEMS.
 //
-// The other operand becomes rows of `length` elements, of which a work-group writes ITEMS * EACH.
+// The other operand becomes rows of `length` elements.
 
-#if BYTES == 2
-typedef ushort element;
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#if VECTOR == 1
+typedef ushort pixel_vector;
+typedef uint pair_vector;
 #else
-typedef uint element;
+typedef JOIN(ushort, VECTOR) pixel_vector;
+typedef JOIN(uint, VECTOR) pair_vector;
 #endif
+#define RUN (16 / VECTOR)          // vectors of 32 bytes, which neighbouring work-items load
+#define PITCH (CHANNELS / 2 + 2)   // pairs of channels from a pixel to the next one: stores of a warp are in different banks
+#define PAIRS (CHANNELS / 2)
+#define LOADS (PIXELS / VECTOR * PAIRS / ITEMS)   // of a work-item
+#define STORES (PIXELS * CHANNELS / 4 / ITEMS)
+
+// Sizes in pixels.
+typedef struct { long images, channels, high; divisor wide, plane; long rows; divisor columns, padded; long low_y, low_x, spread, borders; } form;
 
 #if FILTERS
-// Row r of filters has `inner` channels for each tap.
+// Row r of filters has `inner` channels for each tap; a work-group writes INNER of them for all taps.
 #define OTHER_PARAMETERS const int inner, const int row_step, const int inner_step, const int first_tap, const int tap_step
-#define OTHER_ELEMENT(r, at) \
-    other[(long)(r) * row_step + (long)((at) % inner) * inner_step + first_tap + (at) / inner * tap_step]
-#else
-// Row r is channel r of images (images, others, other_high, other_wide), image n from `step` * n on, its rows at a distance of
-// `line`, and zeros.
-#define OTHER_PARAMETERS const int others, const int other_high, const int other_wide, const int step, const int line
-#define OTHER_ELEMENT(r, at) pixel_or_zero(other, r, at, images, others, other_high, other_wide, step, line)
 
-static inline element pixel_or_zero(__global const element* other, const int channel, const int at, const int images, const int others,
-                                    const int high, const int wide, const int step, const int line) {
-    const int n = at / step, pixel = at % step, y = pixel / line, x = pixel % line;
-    const bool inside = n < images && y < high && x < wide;
-    return inside ? other[(((long)n * others + channel) * high + y) * wide + x] : (element)0;
+static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item, const int length,
+                                 OTHER_PARAMETERS) {
+    const int parts = (inner + INNER - 1) / INNER, r = number / parts, first = number % parts * INNER + item % INNER, taps = length / inner;
+    if (first >= inner) return;
+    __global const ushort* from = other + (long)r * row_step + (long)first * inner_step + first_tap;
+    __global ushort* to = out + (long)r * length + first;
+    for (int tap = item / INNER; tap < taps; tap += ITEMS / INNER) to[(long)tap * inner] = from[tap * tap_step];
 }
+#define LAY_OUT_OTHER(number) lay_out_other(other, out + begin, number, item, length, inner, row_step, inner_step, first_tap, tap_step)
+#else
+// Row r is channel r of images (images, others, plane), and zeros; a work-item writes OTHER_VECTOR elements, which divides
+// plane and length.
+#define OTHER_PARAMETERS const int others, const divisor other_plane
+#if OTHER_VECTOR == 1
+typedef ushort other_vector;
+#else
+typedef JOIN(ushort, OTHER_VECTOR) other_vector;
 #endif
 
-#define LOADS (PIXELS * CHANNELS / ITEMS)  // of a work-item
+static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item, const int length,
+                                 const int images, OTHER_PARAMETERS) {
+    const int parts = (length + ITEMS * OTHER_VECTOR - 1) / (ITEMS * OTHER_VECTOR), r = number / parts;
+    const int at = (number % parts * ITEMS + item) * OTHER_VECTOR, n = quotient(at, other_plane);
+    if (at >= length) return;
+    const int from = ((n < images ? n : 0) * others + r) * (int)other_plane.size + at - n * (int)other_plane.size;
+    const other_vector given = *(__global const other_vector*)(other + (n < images ? from : 0));
+    *(__global other_vector*)(out + (long)r * length + at) = n < images ? given : (other_vector)0;
+}
+#define LAY_OUT_OTHER(number) lay_out_other(other, out + begin, number, item, length, g.images, others, other_plane)
+#endif
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void unit_operands(__global const element* restrict source, __global const element* restrict other, __global element* restrict out,
-                   const int images, const int channels, const int high, const int wide, const int rows, const int columns,
-                   const int low_y, const int low_x, const int spread, const long begin, const int length, OTHER_PARAMETERS) {
-    __local element square[PIXELS][CHANNELS + 4 / BYTES];  // neighbours of a column are in different banks
-    const int item = get_local_id(0), number = get_group_id(0), count = rows * columns;
-    const int runs = (count + PIXELS - 1) / PIXELS, blocks = (channels + CHANNELS - 1) / CHANNELS, past = number - images * runs * blocks;
-    const int first = number % runs * PIXELS, channel = number / runs % blocks * CHANNELS;
-    const long n = number / runs / blocks;
+void unit_operands(__global const ushort* restrict source, __global const ushort* restrict other, __global ushort* restrict out,
+                   const form g, const long begin, const int length, OTHER_PARAMETERS) {
+    __local uint square[PIXELS * PITCH] __attribute__((aligned(16)));
+    __local int places[ITEMS], listed;
+    const int item = get_local_id(0), number = get_group_id(0), channels = g.channels, plane = g.plane.size, count = g.images * plane;
+    const int runs = (count + PIXELS - 1) / PIXELS, past = number - runs * ((channels + CHANNELS - 1) / CHANNELS);
+    const int first = number % runs * PIXELS, channel = number / runs * CHANNELS;
+    if (item == 0) listed = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
     if (past < 0) {
-        const int pixel = first + item % PIXELS, y = pixel / columns - low_y, x = pixel % columns - low_x;
-        const bool inside = pixel < count && y >= 0 && x >= 0 && y % spread == 0 && x % spread == 0 && y / spread < high && x / spread < wide;
-        const long plane = (long)high * wide;
-        __global const element* from = source + (n * channels + channel) * plane + (inside ? y / spread * wide + x / spread : 0);
-        element loaded[LOADS];  // all under way before the first is stored
-        for (int k = 0; k < LOADS; k++) loaded[k] = from[min(item / PIXELS + k * (ITEMS / PIXELS), channels - 1 - channel) * plane];
-        for (int k = 0; k < LOADS; k++) square[item % PIXELS][item / PIXELS + k * (ITEMS / PIXELS)] = inside ? loaded[k] : (element)0;
+        pair_vector loaded[LOADS];  // all under way before the first is stored
+        for (int i = 0; i < LOADS; i++) {
+            const int q = item + i * ITEMS, pair = q / RUN % PAIRS, c = min(channel + pair * 2, channels - 2);
+            const int pixel = min(first + (q / (RUN * PAIRS) * RUN + q % RUN) * VECTOR, count - VECTOR), n = quotient(pixel, g.plane);
+            __global const ushort* from = source + ((n * channels + c) * plane + pixel - n * plane);
+            loaded[i] = upsample(*(__global const pixel_vector*)(from + plane), *(__global const pixel_vector*)from);
+        }
+        for (int i = 0; i < LOADS; i++) {
+            const int q = item + i * ITEMS, pair = q / RUN % PAIRS, pixel = (q / (RUN * PAIRS) * RUN + q % RUN) * VECTOR;
+            uint pairs[VECTOR] __attribute__((aligned(32)));
+            *(pair_vector*)pairs = loaded[i];
+            for (int j = 0; j < VECTOR; j++) square[(pixel + j) * PITCH + pair] = pairs[j];
+        }
+        if (item < PIXELS) {
+            const int pixel = first + item, n = quotient(pixel, g.plane), at = pixel - n * plane, y = quotient(at, g.wide);
+            const int row = g.low_y + y * (int)g.spread, column = g.low_x + (at - y * (int)g.wide.size) * (int)g.spread;
+            const bool inside = pixel < count && row >= 0 && row < g.rows && column >= 0 && column < g.columns.size;
+            places[item] = inside ? n * (int)g.padded.size + row * (int)g.columns.size + column : -1;
+        }
+    } else if (past < g.borders) {
+        const int place = past * ITEMS + item, n = quotient(place, g.padded), at = place - n * (int)g.padded.size;
+        const int row = quotient(at, g.columns), y = row - (int)g.low_y, x = at - row * (int)g.columns.size - (int)g.low_x;
+        const int spread = g.spread;
+        const bool inside = y >= 0 && x >= 0 && y % spread == 0 && x % spread == 0 && y / spread < g.high && x / spread < g.wide.size;
+        if (n < g.images && !inside) places[atomic_inc(&listed)] = place;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (past < 0) {
-        __global element* to = out + (n * count + first) * channels + channel;
-        for (int k = item; k < PIXELS * CHANNELS; k += ITEMS) {
-            const int p = k / CHANNELS, c = k % CHANNELS;
-            if (first + p < count && channel + c < channels) to[(long)p * channels + c] = square[p][c];
+        for (int i = 0; i < STORES; i++) {
+            const int q = item + i * ITEMS, pixel = q / (CHANNELS / 4), c = q % (CHANNELS / 4), place = places[pixel];
+            const uint2 four = *(__local const uint2*)(square + pixel * PITCH + c * 2);
+            if (place >= 0 && channel + c * 4 < channels) *(__global uint2*)(out + (place * channels + channel + c * 4)) = four;
+        }
+    } else if (past < g.borders) {
+        const int each = channels / 8, work = listed * each;
+        for (int k = item; k < work; k += ITEMS) {
+            const int at = k / each;
+            *(__global uint4*)(out + (places[at] * channels + (k - at * each) * 8)) = (uint4)0;
         }
     } else {
-        const int parts = (length + ITEMS * EACH - 1) / (ITEMS * EACH), row = past / parts, start = past % parts * (ITEMS * EACH) + item;
-        __global element* to = out + begin + (long)row * length;
-        element loaded[EACH];
-        for (int k = 0; k < EACH; k++) loaded[k] = OTHER_ELEMENT(row, min(start + k * ITEMS, length - 1));
-        for (int k = 0; k < EACH; k++)
-            if (start + k * ITEMS < length) to[start + k * ITEMS] = loaded[k];
+        LAY_OUT_OTHER(past - (int)g.borders);
     }
 }

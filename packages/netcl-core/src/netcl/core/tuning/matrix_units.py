@@ -50,7 +50,7 @@ _LEAST_K_OF_PARTS, _LEAST_OF_PARTS, _LARGE = 256, 64, 1 << 28  # k, rows and col
 _LARGE_ROUNDED = 1 << 32  # products above which rounding the operands before takes less time than it saves
 _SEGMENT = 64  # of k, a multiple of the tiles'
 _LEAST_PRODUCTS = 1 << 26  # of a convolution: below, its copies take all the time
-_MOST_STRIDE = 2  # of a convolution: with 2, half of the results that are computed are not wanted
+_MOST_STRIDE = 2  # of a gradient by images: with 2, three of four products are by zeros
 _LEAST_SPLIT = 256  # least products of a partial sum
 _MOST_ROUNDED = 9  # splits below which fill the last round of work-groups, where tiles are not few
 _LEAST_SCORES = 1 << 23  # of attention of operands in parts: below, splitting the operands takes all the time
@@ -60,7 +60,7 @@ _FOR_BOTH = 8  # cores on which attention is tried next to products
 # Of a large GPU (H100), for estimates: products of a compute unit with the best tile in a microsecond, the time of the
 # launch that adds partial sums, and the floats of partial sums that are read or written in a microsecond.
 _PRODUCTS_PER_US = 2.65e6
-_LAUNCH_US = 8.0
+_LAUNCH_US = 5.0
 _PARTIALS_PER_US = 6e5
 
 
@@ -200,7 +200,7 @@ def attention_pays(parts: int, scores: int) -> bool:
 def fits(unit: str, c: Contraction) -> bool:
     """True if a unit can run a contraction: its operands are contiguous along k or across it."""
     row = UNITS[unit]
-    words = KINDS[kind_of(row.tiles[0][0], row.dtypes[0])].words
+    words = KINDS[kind_of(row.tiles[0].tile, row.dtypes[0])].words
     steps = dense_steps(c, words)
     if steps is None or c.accumulate or c.partial or prod(c.k) < _LEAST_K:
         return False
@@ -233,7 +233,8 @@ def pays(unit: str, c: Contraction) -> bool:
 @lru_cache(maxsize=1024)
 def convolves(kind: str, g: Geometry) -> bool:
     """True if a unit can run a direction of a convolution of operands of 16 bits, on images with adjacent channels, and
-    is expected to be the fastest: dense filters of two dimensions, with stride 1 or 2.
+    is expected to be the fastest: dense filters of two dimensions, whose strides are equal; the gradient by images, of
+    which other products are by zeros, with stride 1 or 2.
 
     The row of a filter on such images is a segment of k, a multiple of each tile's k. Of float32 operands in parts the
     copies and planes cost more than the unit saves (a ResNet-18 step with 256 images on an H100: 52 ms, without 48).
@@ -242,7 +243,7 @@ def convolves(kind: str, g: Geometry) -> bool:
     (low_y, end_y), (low_x, end_x) = g.padding[1:]
     stride = g.stride[1]
     plain = g.groups == 1 and g.dilation == (1, 1, 1) and g.size[0] == g.kernel[0] == 1
-    plain = plain and g.stride == (1, stride, stride) and stride <= _MOST_STRIDE
+    plain = plain and g.stride == (1, stride, stride) and (kind != "grad_input" or stride <= _MOST_STRIDE)
     pads = (low_y, end_y, low_x, end_x)
     if not plain or min(pads) < 0 or 0 in (g.batch, g.channels, g.filters, *g.out):
         return False
@@ -266,13 +267,13 @@ def tile_of(unit: str, device: Traits, c: Contraction) -> UnitTile:
     last round: the one with the least estimated time.
     """
     times = {}
-    for tile, speed in UNITS[unit].tiles:
+    for tile, alone, together in UNITS[unit].tiles:
         m, n, k, z = c.m, prod(c.n), prod(c.k), prod(c.batch)
         count = -(-m // tile.m) * -(-n // tile.n) * z
         few = device.units // count
-        for splits in {1, *(min(some, k // _LEAST_SPLIT) or 1 for some in (*range(2, _MOST_ROUNDED), few))}:
-            rounds = -(-count * splits // device.units)
-            time = len(PRODUCTS[tile.parts]) * rounds * tile.m * tile.n * -(-k // splits) / speed / _PRODUCTS_PER_US
+        for splits in {1, *(min(some, k // _LEAST_SPLIT) or 1 for some in (*range(2, _MOST_ROUNDED), few, 2 * few))}:
+            slowness = max(1 / alone, -(-count * splits // device.units) / together)
+            time = len(PRODUCTS[tile.parts]) * tile.m * tile.n * -(-k // splits) * slowness / _PRODUCTS_PER_US
             if splits > 1:
                 time += _LAUNCH_US + 2 * splits * m * n * z / _PARTIALS_PER_US
             times[tile._replace(splits=splits)] = time

@@ -112,7 +112,7 @@ def config_of(device: Traits, op: str, kernel: str, dtype: str) -> KernelConfig:
             naive, SKINNY_ROWS, group // 4, 1, SKINNY_ROWS, group, (group, 1), use_vectorization=False, vector_width=1
         )
     if kernel in UNITS:
-        largest = UNITS[kernel].tiles[0][0]
+        largest = UNITS[kernel].tiles[0].tile
         items = 32 * largest.warps_m * largest.warps_n
         return KernelConfig(
             tiled, largest.m, largest.n, largest.k, largest.m * largest.n // items, items, (items, 1),

@@ -106,7 +106,17 @@ class UnitTile(NamedTuple):
         return self.unit.removesuffix("_twin")
 
 
-Tiles: TypeAlias = tuple[tuple[UnitTile, float], ...]  # each with its measured share of the best one's speed
+class RatedTile(NamedTuple):
+    """A tile with its measured share of the best speed of a compute unit: of a work-group alone on one, and of as many
+    as fit on one together.
+    """
+
+    tile: UnitTile
+    alone: float
+    together: float
+
+
+Tiles: TypeAlias = tuple[RatedTile, ...]
 Presence: TypeAlias = Callable[[DeviceProfile], bool]
 
 
@@ -133,12 +143,12 @@ class MatrixUnit(NamedTuple):
     @property
     def parts(self) -> int:
         """The bfloat16 parts of float32 operands, 0 for operands as they are."""
-        return self.tiles[0][0].parts
+        return self.tiles[0].tile.parts
 
     @property
     def base(self) -> str:
         """The name of the unit's instruction."""
-        return self.tiles[0][0].base
+        return self.tiles[0].tile.base
 
 
 def kind_of(tile: UnitTile, dtype: str) -> str:
@@ -264,25 +274,34 @@ def _amd(architectures: str) -> Presence:
 
 # --------------------------------------------------------------------------------------------------------------- rows
 
+
+def _rated(*tiles: tuple[UnitTile, float]) -> Tiles:
+    """Tiles whose work-groups are as fast alone as together."""
+    return tuple(RatedTile(tile, speed, speed) for tile, speed in tiles)
+
+
+# Of work-groups with 96 KB of tiles two fit on a compute unit, which hides copies and barriers; those with 128 KB have more copies
+# under way, for products with few work-groups.
 _WGMMA_TILES = (
-    (UnitTile("wgmma", 128, 256, 64, 8, 1, 4), 1.0),
-    (UnitTile("wgmma", 128, 128, 64, 8, 1, 3), 0.8),
-    (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.65),
-    (UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.45),
+    RatedTile(UnitTile("wgmma", 128, 256, 64, 8, 1, 4), 0.75, 0.75),
+    RatedTile(UnitTile("wgmma", 128, 128, 64, 8, 1, 3), 0.6, 0.74),
+    RatedTile(UnitTile("wgmma", 128, 128, 64, 8, 1, 4), 0.68, 0.68),
+    RatedTile(UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.44, 0.54),
+    RatedTile(UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.24, 0.43),
 )
-_MMA_TILES = (
+_MMA_TILES = _rated(
     (UnitTile("mma", 128, 128, 32, 2, 2, 4), 1.0),
     (UnitTile("mma", 128, 64, 32, 2, 2, 4), 0.8),
     (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.7),
 )
 # Of operands in parts, whose totals take as many registers as the sums of the unit.
-_WGMMA_PARTS = (
+_WGMMA_PARTS = _rated(
     (UnitTile("wgmma", 128, 128, 64, 8, 1, 5), 1.0),
     (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.75),
     (UnitTile("wgmma", 64, 64, 64, 4, 1, 4), 0.5),
 )
-_MMA_PARTS = ((UnitTile("mma", 128, 64, 32, 2, 2, 4), 1.0), (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.8))
-_MMA_F64_TILES = ((UnitTile("mma_f64", 64, 64, 64, 2, 2, 3), 1.0),)
+_MMA_PARTS = _rated((UnitTile("mma", 128, 64, 32, 2, 2, 4), 1.0), (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.8))
+_MMA_F64_TILES = _rated((UnitTile("mma_f64", 64, 64, 64, 2, 2, 3), 1.0))
 # Twins have one small tile each: they are for tests on CPUs.
 _TWIN_TILES = {
     "wgmma": UnitTile("wgmma_twin", 64, 64, 64, 4, 1, 3),
@@ -313,7 +332,7 @@ def _of_parts(
 ) -> Iterator[MatrixUnit]:
     """The rows of a unit for float32 operands in ``most`` parts and fewer."""
     for parts in range(most, 0, -1):
-        of_parts = tuple((tile._replace(parts=parts), speed) for tile, speed in tiles)
+        of_parts = tuple(rated._replace(tile=rated.tile._replace(parts=parts)) for rated in tiles)
         asked = tuple(precision for precision, count in PARTS.items() if count == parts)
         yield MatrixUnit(f"{name}_{parts}", ("float32",), may_have, of_parts, asked, ran)
 
@@ -328,7 +347,7 @@ def _untried(name: str, may_have: Presence, precisions: tuple[str, ...] = ()) ->
     """The rows of a unit that no device here has: on operands as they are, and if they have 16 bits, on float32 in two
     parts and in one. Three parts are as exact as float32 only if the unit's sums are, which is not known.
     """
-    tiles = tuple((tile, 1 / 2**i) for i, tile in enumerate(_UNTRIED_TILES[name]))
+    tiles = _rated(*((tile, 1 / 2**i) for i, tile in enumerate(_UNTRIED_TILES[name])))
     yield MatrixUnit(name, _dtypes_of(INSTRUCTIONS[name]), may_have, tiles, precisions, ran=False)
     if not precisions:
         yield from _of_parts(name, may_have, tiles, 2, ran=False)
@@ -337,10 +356,10 @@ def _untried(name: str, may_have: Presence, precisions: tuple[str, ...] = ()) ->
 def _twins(name: str, tile: UnitTile) -> Iterator[MatrixUnit]:
     """The twin of a unit for each of its kinds of operands."""
     one = INSTRUCTIONS[name]
-    yield MatrixUnit(f"{name}_twin", _dtypes_of(one), None, ((tile, 1.0),))
+    yield MatrixUnit(f"{name}_twin", _dtypes_of(one), None, _rated((tile, 1.0)))
     if one.a is None:
-        yield from _of_parts(f"{name}_twin", None, ((tile, 1.0),))
-        yield MatrixUnit(f"{name}_twin_tf32", ("float32",), None, ((tile, 1.0),))
+        yield from _of_parts(f"{name}_twin", None, _rated((tile, 1.0)))
+        yield MatrixUnit(f"{name}_twin_tf32", ("float32",), None, _rated((tile, 1.0)))
 
 
 UNITS: dict[str, MatrixUnit] = {

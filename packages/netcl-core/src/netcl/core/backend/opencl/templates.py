@@ -123,6 +123,11 @@ def magic(divisor: int) -> tuple[int, int]:
     return ((1 << 32) * ((1 << shift) - divisor)) // divisor + 1, shift
 
 
+def divisor(size: int) -> tuple[int, int, int]:
+    """A number with its magic number and shift, the struct ``divisor`` of division.cl."""
+    return size, *magic(size)
+
+
 def per_work_item(units: int, device: Traits, size: int = _LEAST_ELEMENTS) -> int:
     """Units of ``size`` elements per work-item: one on devices with many cores, else so many that few work-items
     remain.

@@ -15,7 +15,8 @@
 //
 // An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Words past an edge are copied as zeros.
 //
-// With IMAGES column j of the result is pixel j of a line of padded images (struct images), and what is no pixel is not stored.
+// With COLUMN_PIXELS column j of B are the elements from pixel j on (struct pixels), contiguous along k, and of the result they are
+// pixel j of images. With TERM_PIXELS row k of B are the elements from pixel k on. The elements have 16 bits.
 
 // Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
 // of its rows or columns, or of its elements along k, whichever is not 1. Rows past the last one are read as zeros: their
@@ -59,6 +60,65 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
     }
 }
 
+#if COLUMN_PIXELS || TERM_PIXELS
+// Pixels of padded images: `plane` of an image, `wide` of a row, the elements from an image to the next one, from a row to the next
+// one and from a pixel to the next one, and those of the results from an image to the next one.
+typedef struct { divisor plane, wide; long image, row, pixel, out; } pixels;
+
+static inline int pixel_begin(const pixels form, const int number) {
+    const int n = quotient(number, form.plane), at = number - n * (int)form.plane.size;
+    const int y = quotient(at, form.wide), x = at - y * (int)form.wide.size;
+    return n * (int)form.image + y * (int)form.row + x * (int)form.pixel;
+}
+#endif
+
+#if COLUMN_PIXELS
+#define PIXELS_PARAMETER , const pixels form
+#define BEGINS (SPAN_N / (ITEMS / ALONG_CHUNKS))  // pixels of a work-item
+// Columns past the last one are those of the last one; k is a multiple of SPAN_K.
+#define BEGIN_PIXELS \
+    int begins[BEGINS]; \
+    EACH_CHUNK \
+    for (uint i = 0; i < BEGINS; i++) begins[i] = pixel_begin(form, min(column + (int)(item / ALONG_CHUNKS + i * (SPAN_N / BEGINS)), n - 1));
+
+static inline void copy_columns(__local ushort* tile, __global const ushort* from, const int* begins, const uint item, const int start) {
+    const uint row = item / ALONG_CHUNKS, chunk = item % ALONG_CHUNKS;
+    EACH_CHUNK
+    for (uint i = 0; i < BEGINS; i++)
+        copy_whole_chunk(tile + ALONG(row + i * (SPAN_N / BEGINS), row, chunk), from + (begins[i] + start + (int)chunk * 8));
+}
+#define COPY_B(tile, from) copy_columns(tile, from, begins, item, start)
+
+static inline int column_offset(const pixels form, const int column) {
+    const int n = quotient(column, form.plane);
+    return n * (int)form.out + (column - n * (int)form.plane.size);
+}
+#define COLUMN_OFFSET(column) column_offset(form, column)
+#elif TERM_PIXELS
+#define PIXELS_PARAMETER , const pixels form
+#define BEGIN_PIXELS
+
+static inline void copy_terms(__local ushort* tile, __global const ushort* from, const pixels form, const uint item, const int first,
+                              const int count, const int start, const int depth) {
+    const uint row = item / (SPAN_N / 8), chunk = item % (SPAN_N / 8), rows = ITEMS / (SPAN_N / 8);
+    const int column = first + (int)chunk * 8, some = clamp(count - column, 0, 8);
+    from += some > 0 ? column : 0;
+    EACH_CHUNK
+    for (uint i = 0; i < SPAN_K / rows; i++) {
+        const uint at = row + i * rows;
+        const int k = start + (int)at;
+        copy_chunk(tile + ACROSS(at, at, chunk), from + pixel_begin(form, min(k, depth - 1)), k < depth ? some : 0);
+    }
+}
+#define COPY_B(tile, from) copy_terms(tile, from, form, item, column, n, start, depth)
+#define COLUMN_OFFSET(column) ((column) * out_n)
+#else
+#define PIXELS_PARAMETER
+#define BEGIN_PIXELS
+#define COPY_B(tile, from) COPY_OPERAND(tile, from, B_ALONG, SPAN_N, column, n, b_step)
+#define COLUMN_OFFSET(column) ((column) * out_n)
+#endif
+
 // Starts the copies of both operands' blocks at `start`.
 #define COPY_OPERAND(tile, from, along, span, first, count, step) \
     if (inner_tile && start + SPAN_K <= depth) copy_inner(tile, from, along, span, item, first, start, step); \
@@ -69,7 +129,7 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
         __global const ushort* a_from = a + A_PLANE((block) % PRODUCTS) * a_plane; \
         __global const ushort* b_from = b + B_PLANE((block) % PRODUCTS) * b_plane + start / segment * jump; \
         COPY_OPERAND(tile, a_from, A_ALONG, SPAN_M, row, m, a_step) \
-        COPY_OPERAND(tile + TILE_A, b_from, B_ALONG, SPAN_N, column, n, b_step) \
+        COPY_B(tile + TILE_A, b_from); \
     }
 
 // The planes of the factors of a product, two bits for each product.
@@ -103,26 +163,9 @@ static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __gl
                 sums[i][j][e] = 0; \
             }
 
-#if IMAGES
-// Of the line: pixels from an image to the next, and from a row to the next. Of a result: its rows, its columns, and the elements
-// from an image to the next.
-typedef struct { long step, line, high, wide, image; } images;
-
-// The offset of the pixel at `column` of the line, -1 if there is none.
-static inline int pixel_offset(const images form, const int column) {
-    const uint step = form.step, line = form.line, n = column / step, pixel = column - n * step, y = pixel / line, x = pixel - y * line;
-    return y < (uint)form.high && x < (uint)form.wide ? (int)(n * (uint)form.image + y * (uint)form.wide + x) : -1;
-}
-#define IMAGES_PARAMETER , const images form
-#define COLUMN_OFFSET(column) pixel_offset(form, column)
-#else
-#define IMAGES_PARAMETER
-#define COLUMN_OFFSET(column) ((column) * out_n)
-#endif
-
 __kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void matrix_unit(__global const ushort* restrict a_, __global const ushort* restrict b_, __global RESULT* restrict out, const product g,
-                 const int splits, const int part, const long out_part, const int segment, const int jump IMAGES_PARAMETER WHOLE_OPERANDS${operand_parameters}) {
+                 const int splits, const int part, const long out_part, const int segment, const int jump PIXELS_PARAMETER WHOLE_OPERANDS${operand_parameters}) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
     const uint item = get_local_id(0), warp = item / LANES, lane = item % LANES;
     UNIT_MEMORY(g.k)
@@ -152,6 +195,7 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
 #endif
     const bool inner_tile = row + SPAN_M <= m && column + SPAN_N <= n;
     const int depth = min((int)g.k, first_k + part), blocks = (depth - first_k + SPAN_K - 1) / SPAN_K * PRODUCTS;
+    BEGIN_PIXELS
     ROLLED
     for (int stage = 0; stage < AHEAD; stage++) {
         if (stage < blocks) COPY(tiles + stage * (TILE_A + TILE_B), stage)
@@ -192,17 +236,16 @@ void matrix_unit(__global const ushort* restrict a_, __global const ushort* rest
                     sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row, g.a_k, b_whole + b_begin + inside * g.b_n, g.b_k,
                                               first_k, depth, segment, jump);
 #endif
-                sums[i][j][e] = finished(sums[i][j][e], r, inside, max(COLUMN_OFFSET(inside), 0)${operand_arguments});
+                sums[i][j][e] = finished(sums[i][j][e], r, inside, COLUMN_OFFSET(inside)${operand_arguments});
             }
             EACH_FRAGMENT
             for (uint e = 0; e < SUMS; e += 1 + PAIRS) {
                 const int r = first_row + (int)(SUM_ROW(lane, e)), c = first_column + (int)(SUM_COLUMN(lane, e));
-                const int to = COLUMN_OFFSET(c);
-                if (r >= m || c >= n || to < 0) continue;
+                if (r >= m || c >= n) continue;
 #if PAIRS
-                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + to);
+                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + COLUMN_OFFSET(c));
 #else
-                STORE_RESULT(sums[i][j][e], out, r * out_row + to);
+                STORE_RESULT(sums[i][j][e], out, r * out_row + COLUMN_OFFSET(c));
 #endif
             }
         }

@@ -12,7 +12,7 @@ import numpy as np
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
 from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import SHORT, epilogue_source, wide_argument
 from netcl.core.backend.opencl.contraction.recorded_copies import copied
-from netcl.core.backend.opencl.templates import Traits, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, divisor, source, struct, traits
 from netcl.core.backend.registry import engine_for
 from netcl.core.device.child_probe import driver_key
 from netcl.core.device.discovery import manager
@@ -23,7 +23,7 @@ from netcl.core.tuning.unit_table import INSTRUCTIONS, KINDS, Instruction, Kind,
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["Images", "Layout", "contract", "engine_of_driver", "kind_defines", "planes_of", "program", "split_program"]
+__all__ = ["Layout", "Pixels", "contract", "engine_of_driver", "kind_defines", "planes_of", "program", "split_program"]
 
 _GROUP_ROWS = 8
 _SPLITTERS, _OF_A_SPLITTER = 128, 8  # work-items of a group that splits operands in parts, and elements of one
@@ -83,29 +83,41 @@ def _multiply(tile: UnitTile, along: tuple[bool, bool], kind: Kind) -> tuple[str
     return "WGMMA(sums, a, b)", f'asm volatile("{text}" : {operands} : "l"(a), "l"(b) : "memory")'
 
 
-class Images(NamedTuple):
-    """Results that are images: column j of a product is pixel j of a line of padded images, which has ``step`` pixels
-    from an image to the next and ``line`` from a row to the next; of each ``high`` x ``wide`` pixels are stored,
-    ``image`` elements from an image to the next.
+class Pixels(NamedTuple):
+    """Pixels of padded images, of 16 bits, at which columns or rows of B begin: ``plane`` of an image and ``wide`` of a
+    row; elements from an image to the next one, from a row to the next one and from a pixel to the next one; if the
+    columns of the result are images (``of_columns``), its elements from an image to the next one.
     """
 
-    step: int
-    line: int
-    high: int
+    plane: int
     wide: int
     image: int
+    row: int
+    pixel: int
+    out: int = 0
+
+    @property
+    def of_columns(self) -> bool:
+        """True if columns of B and of the result are pixels, False if rows of B are."""
+        return self.out > 0
+
+    @property
+    def argument(self) -> Any:
+        """The argument of the kernel."""
+        return struct(divisor(self.plane), divisor(self.wide), self[2:])
 
 
 class Layout(NamedTuple):
     """The properties of a contraction that the kernel's text depends on: if A and B are contiguous along k, if chunks
-    of both begin at multiples of 16 bytes, if results are stored in pairs, and if they are images.
+    of both begin at multiples of 16 bytes, if results are stored in pairs, and if columns or terms (rows of B) are
+    ``pixels``.
     """
 
     a_along: bool
     b_along: bool
     aligned: bool
     pairs: bool
-    images: bool = False
+    pixels: str | None = None
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +131,8 @@ def program(device: Traits, dtype: str, tile: UnitTile, layout: Layout, epilogue
         ("SPAN_M", tile.m), ("SPAN_N", tile.n), ("SPAN_K", tile.k), ("WARPS_M", tile.warps_m),
         ("WARPS_N", tile.warps_n), ("STAGES", tile.stages), ("GROUP_ROWS", _GROUP_ROWS),
         ("A_ALONG", int(layout.a_along)), ("B_ALONG", int(layout.b_along)), ("CHUNKS_ALIGNED", int(layout.aligned)),
-        ("PAIRS", int(layout.pairs and paired and not partial)), ("IMAGES", int(layout.images)),
+        ("PAIRS", int(layout.pairs and paired and not partial)), ("COLUMN_PIXELS", int(layout.pixels == "columns")),
+        ("TERM_PIXELS", int(layout.pixels == "terms")),
         *kind_defines(kind), *_instruction_defines(one), ("ATTRIBUTES", "" if twin else one.attributes),
         ("UNROLLED", int(not twin)), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
         ("A_PLANES", sum(a << 2 * i for i, (a, _) in enumerate(planes))),
@@ -128,7 +141,7 @@ def program(device: Traits, dtype: str, tile: UnitTile, layout: Layout, epilogue
     )  # fmt: skip
     if tile.unit == "wgmma":
         defines = (*defines, _multiply(tile, (layout.a_along, layout.b_along), kind))
-    names = ("contract_product", "matrix_unit_tile", *_templates(tile.unit), "contract_matrix_unit")
+    names = ("contract_product", "division", "matrix_unit_tile", *_templates(tile.unit), "contract_matrix_unit")
     multiply = {"multiply_accumulate": one.text.get(kind.name, "")}
     return epilogue_source(device, dtype, names, defines, epilogue, operands, multiply)
 
@@ -159,20 +172,24 @@ def _in_words(rows: SegmentedRows, words: int) -> SegmentedRows:
 
 
 @lru_cache(maxsize=1024)
-def _layout(rows: SegmentedRows, words: int, images: Images | None) -> Layout:
+def _layout(rows: SegmentedRows, words: int, pixels: Pixels | None) -> Layout:
     """The layout of a contraction in elements."""
     c, steps = rows.dense, dense_steps(rows.dense)
     assert steps is not None
     a_k, b_k, b_n, out_n = steps
     a_along, b_along = a_k == 1, b_k == 1
-    distances = (
+    distances: tuple[int, ...] = (
         c.a_row if a_along else a_k, b_n if b_along else b_k, c.a_offset, c.b_offset, *c.a_batch, *c.b_batch, rows.jump,
     )  # fmt: skip
-    of_images = () if images is None else (images.step, images.line, images.wide, images.image)
+    of_images: tuple[int, ...] = ()
+    if pixels is not None:
+        distances = (*distances, pixels.image, pixels.row, pixels.pixel)
+        of_images = (pixels.plane, pixels.out) if pixels.of_columns else ()
     results = (c.out_row, c.out_offset, *c.out_batch, prod(c.n), *of_images)
     return Layout(
         a_along, b_along, all(step * words % CHUNK == 0 for step in distances),
-        out_n == 1 and all(step % 2 == 0 for step in results), images is not None,
+        out_n == 1 and all(step % 2 == 0 for step in results),
+        None if pixels is None else "columns" if pixels.of_columns else "terms",
     )  # fmt: skip
 
 
@@ -185,13 +202,14 @@ def contract(
     out: TensorData,
     out_part: int,
     fused: FusedEpilogue | None = None,
-    images: Images | None = None,
+    pixels: Pixels | None = None,
 ) -> None:
     """Runs a product into ``out``: partial sum s goes to ``out`` + s * ``out_part`` in float32; without split-K, the
-    result, which may be ``images``. B's index k may have segments of a multiple of the tile's k.
+    result. Columns of B and the result, or rows of B, may be ``pixels``. B's index k may have segments of a multiple of
+    the tile's k.
     """
     epilogue, count, more = trailing_args(fused, b)
-    launch = _launch(traits(engine), a.dtype, tile, c, out_part, epilogue, count, images)
+    launch = _launch(traits(engine), a.dtype, tile, c, out_part, epilogue, count, pixels)
     operands, whole = [a, b], []
     if tile.parts or launch.rounded:
         planes = planes_of(engine, a, tile.parts)
@@ -224,13 +242,13 @@ def _launch(
     out_part: int,
     epilogue: str,
     count: int,
-    images: Images | None,
+    pixels: Pixels | None,
 ) -> _Launch:
     rows = segmented(c)
     if rows is None or (rows.jump and rows.segment % tile.k):
         raise ValueError(f"{tile.unit}: no kernel for this contraction, whose segments are no multiples of {tile.k}")
     words, one = KINDS[kind_of(tile, dtype)].words, INSTRUCTIONS[tile.base]
-    layout = _layout(rows, words, images)
+    layout = _layout(rows, words, pixels)
     if words > 1 and not one.across and not (layout.a_along and layout.b_along):
         raise ValueError(f"{tile.unit}: operands of {dtype} are not contiguous along k")
     rows = _in_words(rows, words)
@@ -242,7 +260,7 @@ def _launch(
     part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
     numbers = (
         wide_argument(c), np.int32(tile.splits), np.int32(part), np.int64(out_part), np.int32(rows.segment),
-        np.int32(rows.jump), *(() if images is None else (struct(*images),)),
+        np.int32(rows.jump), *([] if pixels is None else [pixels.argument]),
     )  # fmt: skip
     size = (groups * items, 1, prod(c.batch) * tile.splits)
     return _Launch(text, size, (items, 1, 1), numbers, one.rounded and words > 1)

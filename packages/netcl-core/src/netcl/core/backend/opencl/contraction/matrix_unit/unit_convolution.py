@@ -1,12 +1,10 @@
 """Convolutions on matrix units: implicit GEMM on zero-padded images with adjacent channels (NHWC).
 
-With stride 1 the results of all pixels of the padded images, those of the border included, read one sequence of
-pixels: result p sums over the rows of the filter, each ``kernel width x channels`` adjacent elements from pixel
-p + row * width on. So a convolution is a product whose index k has segments; results at border pixels are not stored.
+Result p of a convolution sums over the rows of the filter, each ``kernel width x channels`` adjacent elements of the
+images. So it is a product whose index k has segments and whose columns begin at the pixels of the padded images that
+belong to results; that of the filters' gradient has these pixels as its index k.
 
-With stride s result p reads from pixel s * p + row * width on; rows of results have a distance of ``width`` too, and
-1 / s of them are wanted. The gradient by the images is a convolution of stride 1 of the gradients with zeros between
-them.
+The gradient by the images is a convolution of stride 1 of the gradients with zeros between them.
 
 One launch lays out both operands. The layout of the filters is not kept between calls: it would save no launch, only
 work that is small next to that of the images.
@@ -24,11 +22,10 @@ import numpy as np
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
 from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
 from netcl.core.backend.opencl.contraction.partial_sums import Matrices, reduce_partials
-from netcl.core.backend.opencl.templates import source, traits
-from netcl.core.dtypes import itemsize
+from netcl.core.backend.opencl.templates import divisor, source, struct, traits
 from netcl.core.tuning.matrix_units import CHUNK, tile_of
 from netcl.core.tuning.problems import Contraction, Geometry, segmented
-from netcl.core.tuning.unit_table import UnitTile
+from netcl.core.tuning.unit_table import HALVES, UnitTile
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -37,17 +34,24 @@ Pair = tuple[int, int]
 
 __all__ = ["grad_weight", "run"]
 
-_ITEMS, _PIXELS, _CHANNELS, _EACH = 256, 64, 64, 4  # of a work-group of unit_operands.cl
+_ITEMS, _PIXELS, _CHANNELS, _INNER = 256, 64, 64, 64  # of a work-group of unit_operands.cl
 
 
-@lru_cache(maxsize=4)
-def _operands_program(size: int, filters: bool) -> str:
-    """The text of the kernel that lays out operands of elements of ``size`` bytes: images, and filters or images."""
+@lru_cache(maxsize=32)
+def _operands_program(vector: int, other: int) -> str:
+    """The text of the kernel that lays out operands: images by so many pixels at once, and by so many elements the
+    other operand, for 0 filters.
+    """
     defines = (
-        ("BYTES", size), ("ITEMS", _ITEMS), ("PIXELS", _PIXELS), ("CHANNELS", _CHANNELS), ("EACH", _EACH),
-        ("FILTERS", int(filters)),
+        ("ITEMS", _ITEMS), ("PIXELS", _PIXELS), ("CHANNELS", _CHANNELS), ("INNER", _INNER), ("VECTOR", vector),
+        ("FILTERS", int(not other)), ("OTHER_VECTOR", other),
     )  # fmt: skip
-    return source(("unit_operands",), defines)
+    return source(("division", "unit_operands"), defines)
+
+
+def _vector(plane: int) -> int:
+    """The elements of 16 bits that are loaded at once from planes of a size: at most 16 bytes."""
+    return min(plane & -plane, CHUNK)
 
 
 class _Padding(NamedTuple):
@@ -61,40 +65,99 @@ class _Padding(NamedTuple):
     spread: int = 1
 
 
-class _Rows(NamedTuple):
-    """The other operand as ``height`` rows of ``length`` elements, by the ``numbers`` of unit_operands.cl."""
+class _Filters(NamedTuple):
+    """The filters as ``height`` rows of ``length`` elements, by the ``numbers`` of unit_operands.cl."""
 
     height: int
     length: int
     numbers: tuple[int, ...]
-    filters: bool
+    vector: int = 0
+
+    @property
+    def parts(self) -> int:
+        """The work-groups of a row."""
+        return -(-self.numbers[0] // _INNER)
 
 
-def _filters(g: Geometry, backwards: bool) -> _Rows:
+class _Lines(NamedTuple):
+    """Images of ``shape`` (N, C, pixels) as C lines of ``length`` elements, the pixels of all images and zeros."""
+
+    shape: tuple[int, int, int]
+    length: int
+
+    @property
+    def height(self) -> int:
+        return self.shape[1]
+
+    @property
+    def numbers(self) -> tuple[Any, ...]:
+        """The last arguments of unit_operands.cl."""
+        return self.shape[1], struct(divisor(self.shape[2]))
+
+    @property
+    def vector(self) -> int:
+        """The elements that a work-item writes."""
+        return _vector(self.shape[2])
+
+    @property
+    def parts(self) -> int:
+        """The work-groups of a line."""
+        return -(-self.length // (_ITEMS * self.vector))
+
+
+def _filters(g: Geometry, backwards: bool) -> _Filters:
     """The filters (out, in, *kernel) as (out, *kernel, in), or turned around as (in, *kernel, out)."""
     outs, ins, taps = g.filters, g.channels, prod(g.kernel)
     if backwards:
-        return _Rows(ins, taps * outs, (outs, taps, ins * taps, taps - 1, -1), True)
-    return _Rows(outs, taps * ins, (ins, ins * taps, taps, 0, 1), True)
+        return _Filters(ins, taps * outs, (outs, taps, ins * taps, taps - 1, -1))
+    return _Filters(outs, taps * ins, (ins, ins * taps, taps, 0, 1))
+
+
+class _Layout(NamedTuple):
+    """The launch that lays out both operands: the kernel's text, its work-items, the arguments after the tensors, the
+    elements, and the number of the first one that is not of the images.
+    """
+
+    text: str
+    items: int
+    numbers: tuple[Any, ...]
+    size: int
+    begin: int
+
+
+@lru_cache(maxsize=1024)
+def _layout(padding: _Padding, other: _Filters | _Lines) -> _Layout:
+    n, channels, high, wide = padding.shape
+    plane, padded = high * wide, prod(padding.padded)
+    begin = n * channels * padded
+    begin += -begin % CHUNK
+    whole = padding == _Padding(padding.shape, (0, 0), (high, wide))
+    borders = 0 if whole else -(-n * padded // _ITEMS)
+    form = struct(
+        n, channels, high, divisor(wide), divisor(plane), padding.padded[0], divisor(padding.padded[1]),
+        divisor(padded), padding.low, padding.spread, borders,
+    )  # fmt: skip
+    groups = -(-n * plane // _PIXELS) * -(-channels // _CHANNELS) + borders + other.height * other.parts
+    last = [number if isinstance(number, np.void) else np.int32(number) for number in other.numbers]
+    return _Layout(
+        _operands_program(_vector(plane), other.vector), groups * _ITEMS,
+        (form, np.int64(begin), np.int32(other.length), *last), begin + other.height * other.length, begin,
+    )  # fmt: skip
 
 
 def _laid_out(
-    engine: Any, images: TensorData, padding: _Padding, other: TensorData, rows: _Rows
+    engine: Any, images: TensorData, padding: _Padding, other: TensorData, rows: _Filters | _Lines
 ) -> tuple[TensorData, int]:
-    """Both operands in one tensor, and the number of its first element that is not of the images."""
-    n, channels, *_ = padding.shape
-    begin = n * channels * prod(padding.padded)
-    begin += -begin % CHUNK
-    out: TensorData = engine.empty((begin + rows.height * rows.length,), images.dtype)
-    numbers = (*padding.shape, *padding.padded, *padding.low, padding.spread)
-    groups = n * -(-prod(padding.padded) // _PIXELS) * -(-channels // _CHANNELS)
-    groups += rows.height * -(-rows.length // (_ITEMS * _EACH))
-    text = _operands_program(itemsize(images.dtype), rows.filters)
-    engine.launch(
-        text, "unit_operands", (groups * _ITEMS,), (_ITEMS,),
-        [images, other, out, *map(np.int32, numbers), np.int64(begin), *map(np.int32, (rows.length, *rows.numbers))],
-    )  # fmt: skip
-    return out, begin
+    """Both operands in one tensor, and the number of its first element that is not of the images.
+
+    Raises ValueError if the elements do not have 16 bits.
+    """
+    if images.dtype not in HALVES:
+        raise ValueError(f"convolutions of {images.dtype} do not run on a matrix unit: write bfloat16 or float16")
+    layout = _layout(padding, rows)
+    out: TensorData = engine.empty((layout.size,), images.dtype)
+    engine.launch(layout.text, "unit_operands", (layout.items,), (_ITEMS,), [images, other, out, *layout.numbers])
+    return out, layout.begin
 
 
 @lru_cache(maxsize=1024)
@@ -105,19 +168,25 @@ def _tile(unit: str, device: Any, c: Contraction) -> UnitTile:
 
 
 def _padded(g: Geometry) -> Pair:
-    """Rows and columns of the padded images that the filters read; a row has a multiple of the stride's pixels."""
-    stride = g.stride[1]
-    rows, columns = ((out - 1) * stride + kernel for out, kernel in zip(g.out[1:], g.kernel[1:]))
-    return rows, -(-columns // stride) * stride
+    """Rows and columns of the padded images that the filters read."""
+    rows, columns = ((out - 1) * g.stride[1] + kernel for out, kernel in zip(g.out[1:], g.kernel[1:]))
+    return rows, columns
+
+
+def _pixels(padded: Pair, result: Pair, stride: int, channels: int, out: int = 0) -> matrix_units.Pixels:
+    """The first pixels of the filter's places on padded images, for each of the results."""
+    rows, columns = padded
+    line = columns * channels
+    return matrix_units.Pixels(prod(result), result[1], rows * line, stride * line, stride * channels, out)
 
 
 class _Product(NamedTuple):
-    """A direction as a product of filters and padded images: how these are padded, and the results as images."""
+    """A direction as a product of filters and padded images: how these are padded, and their pixels."""
 
     padding: _Padding
-    rows: _Rows
+    rows: _Filters
     contraction: Contraction
-    images: matrix_units.Images
+    pixels: matrix_units.Pixels
 
 
 @lru_cache(maxsize=1024)
@@ -134,16 +203,13 @@ def _product(g: Geometry, kind: str) -> _Product:
     else:
         stride, result, padded = g.stride[1], g.out[1:], _padded(g)
         padding = _Padding((g.batch, g.channels, *g.size[1:]), (low_y, low_x), padded)
-    columns, plane = padded[1], result[0] * result[1]
-    step = padded[0] * columns // stride  # from the results of an image to those of the next
-    count = (g.batch - 1) * step + (result[0] - 1) * columns + result[1]  # up to the last result that is wanted
-    segment = rows.length // high
+    plane, segment = prod(result), rows.length // high
     channels = segment // wide
     c = Contraction(
-        m=rows.height, k=(1, 1, high, segment), n=(1, 1, 1, count), a_row=rows.length, a_k=(0, 0, segment, 1),
-        b_k=(0, 0, columns * channels, 1), b_n=(0, 0, 0, stride * channels), out_row=plane, out_n=(0, 0, 0, 1),
+        m=rows.height, k=(1, 1, high, segment), n=(1, 1, 1, g.batch * plane), a_row=rows.length, a_k=(0, 0, segment, 1),
+        b_k=(0, 0, padded[1] * channels, 1), b_n=(0, 0, 0, stride * channels), out_row=plane, out_n=(0, 0, 0, 1),
     )  # fmt: skip
-    return _Product(padding, rows, c, matrix_units.Images(step, columns, *result, rows.height * plane))
+    return _Product(padding, rows, c, _pixels(padded, result, stride, channels, rows.height * plane))
 
 
 def run(
@@ -153,44 +219,41 @@ def run(
     """``forward``, or ``grad_input``, in which the images are the gradients of the results and the filters are turned
     around; ``fused`` takes operands of ``matrices`` if sums are cut (split-K).
     """
-    padding, rows, c, form = _product(g, kind)
+    padding, rows, c, pixels = _product(g, kind)
     both, begin = _laid_out(engine, images, padding, weight, rows)
     tile, c = _tile(unit, traits(engine), c), replace(c, a_offset=begin)
     if tile.splits == 1:
-        matrix_units.contract(engine, c, tile, both, both, out, 0, fused, form)
+        matrix_units.contract(engine, c, tile, both, both, out, 0, fused, pixels)
         return
     sums = engine.empty((tile.splits, out.size), "float32")
-    matrix_units.contract(engine, c, tile, both, both, sums, out.size, None, form)
+    matrix_units.contract(engine, c, tile, both, both, sums, out.size, None, pixels)
     reduce_partials(engine, sums, out, tile.splits, fused, matrices)
 
 
 def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: TensorData, out: TensorData) -> None:
-    """The gradient of the filters: for each row of a filter a product over all pixels of the padded images.
-
-    The gradients of border pixels are zeros, so an infinity at an edge of an image makes all sums NaN that read it.
-    """
+    """The gradient of the filters: for each row of a filter a product over all results."""
     high, wide = g.kernel[1:]
     (low_y, _), (low_x, _) = g.padding[1:]
-    stride, (rows, columns) = g.stride[1], _padded(g)
-    step = rows * columns // stride
-    count = (g.batch - 1) * step + (g.out[1] - 1) * columns + g.out[2]
+    stride, padded, result, channels = g.stride[1], _padded(g), g.out[1:], g.channels
+    plane, segment = prod(result), wide * channels
+    count = g.batch * plane
     line = -(-count // CHUNK) * CHUNK  # chunks begin at multiples of 16 bytes
-    channels, segment = g.channels, wide * g.channels
-    lines = _Rows(g.filters, line, (g.filters, *g.out[1:], step, columns), False)
-    padding = _Padding((g.batch, channels, *g.size[1:]), (low_y, low_x), (rows, columns))
+    lines = _Lines((g.batch, g.filters, plane), line)
+    padding = _Padding((g.batch, channels, *g.size[1:]), (low_y, low_x), padded)
     both, begin = _laid_out(engine, images, padding, grad, lines)
     sums: TensorData = engine.empty((g.filters, high, wide, channels), out.dtype)
     c = Contraction(
         m=g.filters, k=(1, 1, 1, count), n=(1, 1, 1, segment), a_row=line, a_k=(0, 0, 0, 1),
         b_k=(0, 0, 0, stride * channels), b_n=(0, 0, 0, 1), out_row=high * segment, out_n=(0, 0, 0, 1),
-        batch=(1, high), a_batch=(0, 0), b_batch=(0, columns * channels), out_batch=(0, segment), a_offset=begin,
+        batch=(1, high), a_batch=(0, 0), b_batch=(0, padded[1] * channels), out_batch=(0, segment), a_offset=begin,
     )  # fmt: skip
+    pixels = _pixels(padded, result, stride, channels)
     tile = _tile(unit, traits(engine), replace(c, a_offset=0))
     if tile.splits == 1:
-        matrix_units.contract(engine, c, tile, both, both, sums, 0)
+        matrix_units.contract(engine, c, tile, both, both, sums, 0, pixels=pixels)
     else:
         partial = engine.empty((tile.splits, out.size), "float32")
-        matrix_units.contract(engine, c, tile, both, both, partial, out.size)
+        matrix_units.contract(engine, c, tile, both, both, partial, out.size, pixels=pixels)
         reduce_partials(engine, partial, sums, tile.splits)
     taps = high * wide
     engine.copy(

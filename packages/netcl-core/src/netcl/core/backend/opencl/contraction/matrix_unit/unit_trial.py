@@ -66,7 +66,7 @@ def _cases(name: str) -> list[tuple[str, UnitTile, tuple[bool, bool], tuple[int,
     their combinations, since each is a program to build.
     """
     row = UNITS[name]
-    first, *others = (tile for tile, _ in row.tiles)
+    first, *others = (rated.tile for rated in row.tiles)
     layouts = ((True, True), (True, False), (False, True), (False, False))
     if KINDS[kind_of(first, row.dtypes[0])].words > 1 and not INSTRUCTIONS[first.base].across:
         layouts = ((True, True),) * 4

@@ -2,3 +2,8 @@
 // shift the host has computed.
 
 static inline uint quotient_by(const uint n, const uint magic, const uint shift) { return (mul_hi(n, magic) + n) >> shift; }
+
+// A number with its magic number and shift.
+typedef struct { long size, magic, shift; } divisor;
+
+static inline int quotient(const int n, const divisor by) { return (int)quotient_by(n, by.magic, by.shift); }

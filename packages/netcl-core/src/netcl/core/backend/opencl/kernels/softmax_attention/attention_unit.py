@@ -91,7 +91,7 @@ def _tile(unit: str, kernel: str, width: int, values: int, most: int) -> _Tile |
 
 def _instructions(unit: str) -> tuple[str, int]:
     """The name under which a unit's instructions are written here, and the parts of its operands."""
-    tile = UNITS[unit].tiles[0][0]
+    tile = UNITS[unit].tiles[0].tile
     return tile.unit, tile.parts
 
 
