@@ -28,7 +28,9 @@ def places(held: Held, lanes: int) -> Counter[tuple[int, int]]:
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_lanes_hold_each_element_of_a_fragment_equally_often(name: str) -> None:
     one = INSTRUCTIONS[name]
-    (words,) = {KINDS[kind_of(unit.tiles[0].tile, unit.dtypes[0])].words for unit in UNITS.values() if unit.base == name}
+    (words,) = {
+        KINDS[kind_of(unit.tiles[0].tile, unit.dtypes[0])].words for unit in UNITS.values() if unit.base == name
+    }
     assert one.a is not None
     assert one.b is not None
     depth = one.k // words

@@ -280,8 +280,8 @@ def _rated(*tiles: tuple[UnitTile, float]) -> Tiles:
     return tuple(RatedTile(tile, speed, speed) for tile, speed in tiles)
 
 
-# Of work-groups with 96 KB of tiles two fit on a compute unit, which hides copies and barriers; those with 128 KB have more copies
-# under way, for products with few work-groups.
+# Of work-groups with 96 KB of tiles two fit on a compute unit, which hides copies and barriers; those with 128 KB have
+# more copies under way, for products with few work-groups.
 _WGMMA_TILES = (
     RatedTile(UnitTile("wgmma", 128, 256, 64, 8, 1, 4), 0.75, 0.75),
     RatedTile(UnitTile("wgmma", 128, 128, 64, 8, 1, 3), 0.6, 0.74),
