@@ -400,7 +400,7 @@ def check_matrix_units(engine: Any) -> int:
     for unit in twins:
         layouts = [along for _, _, along, _ in unit_trial._cases(unit.name)]
         for dtype, along in zip((*unit.dtypes, unit.dtypes[0])[:2], dict.fromkeys((*layouts[1:3], layouts[0]))):
-            done = unit_trial._multiplies(engine, dtype, unit.tiles[0][0], along, (40, 24, 72))
+            done = unit_trial._multiplies(engine, dtype, unit.tiles[0].tile, along, (40, 24, 72))
             assert done, f"{unit.name} {dtype} {along}"
             count += 1
     dtypes = (*HALVES, "float32")
@@ -418,21 +418,26 @@ def check_unit_convolutions(engine: Any) -> int:
     """
     host: Any = engine_for(manager.default("cpu"))
     rng = np.random.default_rng(0)
-    shapes = (1, 64, 3, 2), (64, 64, 3, 1), (1, 64, 3, 2)
-    x, weight, grad = ((rng.random(shape) < 0.2).astype(np.float32) for shape in shapes)
-    options: dict[str, Any] = {"stride": (1, 1), "padding": ((1, 1), (0, 0)), "dilation": (1, 1), "groups": 1}
     bias = np.ones((64, 1, 1), np.float32)
-    directions = (
-        ("forward", x, weight, None), ("grad_input", grad, weight, x.shape), ("grad_weight", x, grad, weight.shape),
-    )  # fmt: skip
-    for kind, a, b, shape in directions:
-        exact = host.read(host.conv(kind, *(host.tensor(one, "float32") for one in (a, b)), shape=shape, **options))
-        ending = added(engine.tensor(bias, "bfloat16")) if kind == "forward" else None
-        operands = [engine.tensor(one, "bfloat16") for one in (a, b)]
-        found = conv.conv(engine, kind, *operands, shape=shape, epilogue=ending, variant="mma_twin", **options)
-        exact = exact + bias if ending else exact
-        np.testing.assert_array_equal(from_bfloat16(engine.read(found)), exact, err_msg=kind)
-    return len(directions)
+    count = 0
+    for images, kernel, stride, padding, out in (
+        ((1, 64, 3, 2), (3, 1), 1, ((1, 1), (0, 0)), (3, 2)),
+        ((2, 64, 4, 4), (2, 1), 2, ((0, 1), (0, 0)), (2, 2)),  # eight pixels are loaded at once
+    ):
+        shapes = images, (64, 64, *kernel), (images[0], 64, *out)
+        x, weight, grad = ((rng.random(shape) < 0.2).astype(np.float32) for shape in shapes)
+        options: dict[str, Any] = {"stride": (stride, stride), "padding": padding, "dilation": (1, 1), "groups": 1}
+        for kind, a, b, shape in (
+            ("forward", x, weight, None), ("grad_input", grad, weight, x.shape), ("grad_weight", x, grad, weight.shape),
+        ):  # fmt: skip
+            exact = host.read(host.conv(kind, *(host.tensor(one, "float32") for one in (a, b)), shape=shape, **options))
+            ending = added(engine.tensor(bias, "bfloat16")) if kind == "forward" else None
+            operands = [engine.tensor(one, "bfloat16") for one in (a, b)]
+            found = conv.conv(engine, kind, *operands, shape=shape, epilogue=ending, variant="mma_twin", **options)
+            exact = exact + bias if ending else exact
+            np.testing.assert_array_equal(from_bfloat16(engine.read(found)), exact, err_msg=kind)
+            count += 1
+    return count
 
 
 def check_sweeps(engine: Any) -> int:
