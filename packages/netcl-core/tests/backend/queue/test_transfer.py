@@ -105,13 +105,15 @@ def test_no_events_are_kept(transfer, pool):
 
 
 def open_when_stalled(gate, progress):
-    """Opens ``gate`` in a thread, once ``progress()`` has stood still for 0.3 s."""
+    """Opens ``gate`` in a thread, once ``progress()`` has not changed for a second: on a loaded machine one upload of
+    8 MiB takes tenths of it.
+    """
 
     def watch():
         last = None
         while (now := progress()) != last:
             last = now
-            time.sleep(0.3)
+            time.sleep(1.0)
         gate.set_status(cl.command_execution_status.COMPLETE)
 
     thread = threading.Thread(target=watch)
