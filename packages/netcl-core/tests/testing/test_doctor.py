@@ -143,7 +143,7 @@ def test_an_interrupt_ends_the_doctor_and_its_children(tmp_path):
     end = time.monotonic() + 30
     while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()) and time.monotonic() < end:
         time.sleep(0.05)
-    time.sleep(0.5)  # on a loaded machine the parent may still be within Popen, which does not end a child that has started
+    time.sleep(0.5)  # on a loaded machine the parent may still be within Popen, which ends no child
     start = time.monotonic()
     parent.send_signal(signal.SIGINT)
     _, errors = parent.communicate(timeout=30)
