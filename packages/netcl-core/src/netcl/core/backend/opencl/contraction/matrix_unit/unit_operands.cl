@@ -17,21 +17,27 @@ typedef uint pair_vector;
 typedef JOIN(ushort, VECTOR) pixel_vector;
 typedef JOIN(uint, VECTOR) pair_vector;
 #endif
-#define RUN (16 / VECTOR)          // vectors of 32 bytes, which neighbouring work-items load
-#define PITCH (CHANNELS / 2 + 2)   // pairs of channels from a pixel to the next one: stores of a warp are in different banks
+#define RUN (16 / VECTOR)  // vectors of 32 bytes, which neighbouring work-items load
 #define PAIRS (CHANNELS / 2)
-#define LOADS (PIXELS / VECTOR * PAIRS / ITEMS)   // of a work-item
+#define PITCH (PAIRS + 2)  // pairs of channels from a pixel to the next one: stores of a warp are in different banks
+#define LOADS (PIXELS / VECTOR * PAIRS / ITEMS)  // of a work-item
 #define STORES (PIXELS * CHANNELS / 4 / ITEMS)
 
-// Sizes in pixels.
-typedef struct { long images, channels, high; divisor wide, plane; long rows; divisor columns, padded; long low_y, low_x, spread, borders; } form;
+// Pixels of an image: `high` x `wide`, `plane` in all; and of a padded one: `rows` x `columns`, `padded` in all.
+typedef struct {
+    long images, channels, high;
+    divisor wide, plane;
+    long rows;
+    divisor columns, padded;
+    long low_y, low_x, spread, borders;
+} padded_images;
 
 #if FILTERS
 // Row r of filters has `inner` channels for each tap; a work-group writes INNER of them for all taps.
 #define OTHER_PARAMETERS const int inner, const int row_step, const int inner_step, const int first_tap, const int tap_step
 
-static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item, const int length,
-                                 OTHER_PARAMETERS) {
+static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item,
+                                 const int length, OTHER_PARAMETERS) {
     const int parts = (inner + INNER - 1) / INNER, r = number / parts, first = number % parts * INNER + item % INNER, taps = length / inner;
     if (first >= inner) return;
     __global const ushort* from = other + (long)r * row_step + (long)first * inner_step + first_tap;
@@ -49,8 +55,8 @@ typedef ushort other_vector;
 typedef JOIN(ushort, OTHER_VECTOR) other_vector;
 #endif
 
-static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item, const int length,
-                                 const int images, OTHER_PARAMETERS) {
+static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item,
+                                 const int length, const int images, OTHER_PARAMETERS) {
     const int parts = (length + ITEMS * OTHER_VECTOR - 1) / (ITEMS * OTHER_VECTOR), r = number / parts;
     const int at = (number % parts * ITEMS + item) * OTHER_VECTOR, n = quotient(at, other_plane);
     if (at >= length) return;
@@ -63,7 +69,7 @@ static inline void lay_out_other(__global const ushort* restrict other, __global
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void unit_operands(__global const ushort* restrict source, __global const ushort* restrict other, __global ushort* restrict out,
-                   const form g, const long begin, const int length, OTHER_PARAMETERS) {
+                   const padded_images g, const long begin, const int length, OTHER_PARAMETERS) {
     __local uint square[PIXELS * PITCH] __attribute__((aligned(16)));
     __local int places[ITEMS], listed;
     const int item = get_local_id(0), number = get_group_id(0), channels = g.channels, plane = g.plane.size, count = g.images * plane;
