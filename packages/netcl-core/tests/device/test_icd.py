@@ -168,6 +168,26 @@ def test_an_unwritable_cache_is_replaced_by_a_temporary_folder(platforms, tmp_pa
         assert not vendors.startswith(str(tmp_path / "cache"))
 
 
+def test_a_temporary_folder_in_which_a_thread_still_writes_is_removed(tmp_path, monkeypatch):
+    """As drivers do that compile kernels at the end of a process."""
+    hooks, remove = [], icd.shutil.rmtree
+    monkeypatch.setattr(icd.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(icd.atexit, "register", hooks.append)
+    folder = icd._temporary_folder("netcl-pocl-")
+    late = iter((True, True, False))
+
+    def removed(path, ignore_errors):
+        remove(path, ignore_errors=ignore_errors)
+        if next(late):
+            (path / "kernel").mkdir(parents=True)
+
+    monkeypatch.setattr(icd.shutil, "rmtree", removed)
+    (hook,) = hooks
+    hook()
+    assert not folder.exists()
+    assert list(late) == []
+
+
 @pytest.fixture
 def fake_intel(tmp_path, monkeypatch):
     """An installed Intel runtime without the libraries it needs; returns its folder."""

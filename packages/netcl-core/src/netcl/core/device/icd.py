@@ -25,6 +25,7 @@ import stat
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -48,6 +49,7 @@ __all__ = ["Driver", "advice", "ensure_drivers", "find_drivers", "require_pyopen
 _OWN_PREFIX = "netcl-icd-"
 _FILTERED_PREFIX = "netcl-vendors-"  # the user's choice, without files that name no library
 _MAX_ICD = 4096  # bytes of a file with one path
+_REMOVAL_S = 2.0  # the longest time in which a temporary folder is removed
 _SYSTEM_VENDORS = "/etc/OpenCL/vendors"
 # Intel's compiler runtime (intel-cmplr-lib-rt) and tbb: pip does not install the first as a dependency, and without
 # either the driver's library does not load and the loader skips it without a message.
@@ -356,7 +358,12 @@ def _temporary_folder(prefix: str) -> Path:
     owner = os.getpid()
 
     def remove() -> None:
-        if os.getpid() == owner:  # a forked child runs this hook too
+        if os.getpid() != owner:  # a forked child runs this hook too
+            return
+        end = time.monotonic() + _REMOVAL_S
+        shutil.rmtree(folder, ignore_errors=True)
+        while folder.exists() and time.monotonic() < end:  # a driver's threads may still be writing
+            time.sleep(0.02)
             shutil.rmtree(folder, ignore_errors=True)
 
     atexit.register(remove)
