@@ -13,9 +13,11 @@
 #if VECTOR == 1
 typedef ushort pixel_vector;
 typedef uint pair_vector;
+#define WIDENED convert_uint
 #else
 typedef JOIN(ushort, VECTOR) pixel_vector;
 typedef JOIN(uint, VECTOR) pair_vector;
+#define WIDENED JOIN(convert_uint, VECTOR)
 #endif
 #define RUN (16 / VECTOR)  // vectors of 32 bytes, which neighbouring work-items load
 #define PAIRS (CHANNELS / 2)
@@ -83,7 +85,7 @@ void unit_operands(__global const ushort* restrict source, __global const ushort
             const int q = item + i * ITEMS, pair = q / RUN % PAIRS, c = min(channel + pair * 2, channels - 2);
             const int pixel = min(first + (q / (RUN * PAIRS) * RUN + q % RUN) * VECTOR, count - VECTOR), n = quotient(pixel, g.plane);
             __global const ushort* from = source + ((n * channels + c) * plane + pixel - n * plane);
-            loaded[i] = upsample(*(__global const pixel_vector*)(from + plane), *(__global const pixel_vector*)from);
+            loaded[i] = WIDENED(*(__global const pixel_vector*)(from + plane)) << 16 | WIDENED(*(__global const pixel_vector*)from);
         }
         for (int i = 0; i < LOADS; i++) {
             const int q = item + i * ITEMS, pair = q / RUN % PAIRS, pixel = (q / (RUN * PAIRS) * RUN + q % RUN) * VECTOR;
