@@ -361,10 +361,11 @@ def _temporary_folder(prefix: str) -> Path:
         if os.getpid() != owner:  # a forked child runs this hook too
             return
         end = time.monotonic() + _REMOVAL_S
-        shutil.rmtree(folder, ignore_errors=True)
-        while folder.exists() and time.monotonic() < end:  # a driver's threads may still be writing
-            time.sleep(0.02)
+        while True:
             shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists() or time.monotonic() > end:
+                return
+            time.sleep(0.02)  # a driver's threads may still be writing
 
     atexit.register(remove)
     return folder

@@ -107,8 +107,8 @@ class UnitTile(NamedTuple):
 
 
 class RatedTile(NamedTuple):
-    """A tile with its measured share of the best speed of a compute unit: of a work-group alone on one, and of as many
-    as fit on one together.
+    """A tile with its measured shares of a compute unit's speed (``_PRODUCTS_PER_US`` of matrix_units.py): of a
+    work-group alone on a unit, and of as many as fit on it together.
     """
 
     tile: UnitTile

@@ -70,10 +70,12 @@ static inline int pixel_begin(const pixels form, const int number) {
     const int y = quotient(at, form.wide), x = at - y * (int)form.wide.size;
     return n * (int)form.image + y * (int)form.row + x * (int)form.pixel;
 }
+#define PIXELS_PARAMETER , const pixels form
+#else
+#define PIXELS_PARAMETER
 #endif
 
 #if COLUMN_PIXELS
-#define PIXELS_PARAMETER , const pixels form
 #define BEGINS (SPAN_N / (ITEMS / ALONG_CHUNKS))  // pixels of a work-item
 // Columns past the last one are those of the last one; k is a multiple of SPAN_K.
 #define BEGIN_PIXELS \
@@ -94,10 +96,12 @@ static inline int column_offset(const pixels form, const int column) {
     return n * (int)form.out + (column - n * (int)form.plane.size);
 }
 #define COLUMN_OFFSET(column) column_offset(form, column)
-#elif TERM_PIXELS
-#define PIXELS_PARAMETER , const pixels form
+#else
 #define BEGIN_PIXELS
+#define COLUMN_OFFSET(column) ((column) * out_n)
+#endif
 
+#if TERM_PIXELS
 static inline void copy_terms(__local ushort* tile, __global const ushort* from, const pixels form, const uint item, const int first,
                               const int count, const int start, const int depth) {
     const uint row = item / (SPAN_N / 8), chunk = item % (SPAN_N / 8), rows = ITEMS / (SPAN_N / 8);
@@ -111,12 +115,8 @@ static inline void copy_terms(__local ushort* tile, __global const ushort* from,
     }
 }
 #define COPY_B(tile, from) copy_terms(tile, from, form, item, column, n, start, depth)
-#define COLUMN_OFFSET(column) ((column) * out_n)
-#else
-#define PIXELS_PARAMETER
-#define BEGIN_PIXELS
+#elif !COLUMN_PIXELS
 #define COPY_B(tile, from) COPY_OPERAND(tile, from, B_ALONG, SPAN_N, column, n, b_step)
-#define COLUMN_OFFSET(column) ((column) * out_n)
 #endif
 
 // Starts the copies of both operands' blocks at `start`.

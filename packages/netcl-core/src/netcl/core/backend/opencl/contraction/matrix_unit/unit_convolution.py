@@ -66,12 +66,17 @@ class _Padding(NamedTuple):
 
 
 class _Filters(NamedTuple):
-    """The filters as ``height`` rows of ``length`` elements, by the ``numbers`` of unit_operands.cl."""
+    """The filters as ``height`` rows of ``length`` elements, by the last ``numbers`` of unit_operands.cl."""
 
     height: int
     length: int
     numbers: tuple[int, ...]
     vector: int = 0
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """The last arguments of unit_operands.cl."""
+        return tuple(map(np.int32, self.numbers))
 
     @property
     def parts(self) -> int:
@@ -90,9 +95,9 @@ class _Lines(NamedTuple):
         return self.shape[1]
 
     @property
-    def numbers(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[Any, ...]:
         """The last arguments of unit_operands.cl."""
-        return self.shape[1], struct(divisor(self.shape[2]))
+        return np.int32(self.shape[1]), struct(divisor(self.shape[2]))
 
     @property
     def vector(self) -> int:
@@ -138,10 +143,9 @@ def _layout(padding: _Padding, other: _Filters | _Lines) -> _Layout:
         divisor(padded), padding.low, padding.spread, borders,
     )  # fmt: skip
     groups = -(-n * plane // _PIXELS) * -(-channels // _CHANNELS) + borders + other.height * other.parts
-    last = [number if isinstance(number, np.void) else np.int32(number) for number in other.numbers]
     return _Layout(
         _operands_program(_vector(plane), other.vector), groups * _ITEMS,
-        (form, np.int64(begin), np.int32(other.length), *last), begin + other.height * other.length, begin,
+        (form, np.int64(begin), np.int32(other.length), *other.arguments), begin + other.height * other.length, begin,
     )  # fmt: skip
 
 
