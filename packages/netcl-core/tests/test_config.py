@@ -46,6 +46,8 @@ DEFAULTS = {
     "SIGINT": True,
     "PROGRESS": True,
     "BUILD_PROCESSES": None,
+    "SYNC": False,
+    "POISON": False,
     "SEED": None,
     "LOG": "warning",
     "RANK": None,

@@ -41,6 +41,8 @@ SEEN_IN = {
     "DIST_STAGING": "netcl-distributed/tests/test_staging.py",
     "SIGINT": "backend/queue/test_teardown.py",
     "PROGRESS": "backend/queue/programs/test_build_progress.py",
+    "SYNC": "device/test_lost_devices.py",
+    "POISON": "memory/test_poison.py",
     "SEED": "ops/test_random_ops.py",
     "LOG": "backend/queue/programs/test_programs.py",
     "RANK": "netcl-distributed/tests/test_groups.py",

@@ -13,7 +13,14 @@ from netcl import ops
 from netcl.core import Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import manager
-from netcl.core.errors import ConfigError, DeviceLostError, DeviceNotFoundError, NetclError
+from netcl.core.errors import (
+    ConfigError,
+    DeviceError,
+    DeviceLostError,
+    DeviceNotFoundError,
+    NetclError,
+    OutOfMemoryError,
+)
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.memory import create_pinned_buffer, get_persistent_pool
 from netcl.runtime.capture import capture
@@ -56,6 +63,95 @@ def refuse(code):
         raise lost(code)
 
     return refused
+
+
+# -- a fault of a launch -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["enqueue_nd_range_kernel", "enqueue_copy", "finish"])
+def test_a_fault_is_not_a_lack_of_memory(fresh, monkeypatch, where):
+    engine = engine_for(fresh)
+    x = Tensor.from_host(fresh, np.arange(6.0))
+    engine.finish()
+    with monkeypatch.context() as patch:
+        if where == "finish":
+            patch.setattr(shutdown, "may_block", lambda: False)
+            patch.setattr(shutdown, "_soon_complete", lambda event: False)
+            patch.setattr(shutdown, "_call_interruptibly", refuse(-5))
+        else:
+            patch.setattr(cl, where, refuse(-5))
+        with pytest.raises(DeviceError, match="reported a fault") as raised:
+            ops.exp(x).to_host()
+            engine.finish()
+    assert issubclass(DeviceLostError, DeviceError)
+    assert not isinstance(raised.value, (DeviceLostError, OutOfMemoryError))
+    assert "NETCL_SYNC=1" in str(raised.value)
+    assert "bytes requested" not in str(raised.value)
+    assert "Kernels in flight: " in str(raised.value)
+    np.testing.assert_allclose(ops.exp(x).to_host(), np.exp(np.arange(6.0)), rtol=1e-6)
+
+
+def test_a_lost_device_names_the_kernels_in_flight(fresh, monkeypatch):
+    x = Tensor.from_host(fresh, np.arange(6.0, dtype=np.float32))
+    spec = KernelSpec("adds_one", ["__global float* x"], "x[get_global_id(0)] += 1.0f;").build(fresh)
+    engine_for(fresh).finish()
+    spec.run(fresh, (6,), None, x)
+    monkeypatch.setattr(cl, "enqueue_copy", refuse(-36))
+    with pytest.raises(DeviceLostError, match="Kernels in flight: .*adds_one.*NETCL_SYNC=1"):
+        x.to_host()
+
+
+def test_too_much_local_memory(driver, fresh):
+    if driver != "intel":
+        pytest.skip("needs Intel's runtime: PoCL takes the memory of the host")
+    x = Tensor.from_host(fresh, np.zeros(6, np.float32))
+    text = (
+        "__local float a[1 << 24]; a[get_local_id(0)] = x[0]; barrier(CLK_LOCAL_MEM_FENCE); x[get_global_id(0)] = a[5];"
+    )
+    spec = KernelSpec("greedy", ["__global float* x"], text).build(fresh)
+    with pytest.raises(DeviceError, match="kernel greedy .*more local memory"):
+        spec.run(fresh, (6,), None, x)
+
+
+@pytest.mark.level("capture")
+def test_netcl_sync_waits_after_each_launch_and_names_it(queue, monkeypatch):
+    with config.override(SYNC=True, BUILD_PROCESSES=0):
+        context = cl.Context([queue.device])
+        mine = cl.CommandQueue(context)
+        engine = engine_for(mine)
+    x = Tensor.from_host(mine, np.arange(6.0, dtype=np.float32))
+    specs = [
+        KernelSpec(name, ["__global float* x"], "x[get_global_id(0)] += 1.0f;").build(mine)
+        for name in ("adds", "faults")
+    ]
+    waits = []
+    finish = cl.CommandQueue.finish
+
+    def finish_or_fail(self):
+        waits.append(engine.launcher.launched[-1] if engine.launcher.launched else None)
+        if waits[-1] == "faults" or "faults" in (waits[-1] or ()):
+            raise lost(-5)
+        finish(self)
+
+    monkeypatch.setattr(cl.CommandQueue, "finish", finish_or_fail)
+    specs[0].run(mine, (6,), None, x)
+    assert waits[-1] == "adds"
+    with config.override(SYNC=True), pytest.raises(DeviceError, match="kernel faults failed") as raised:
+        specs[1].run(mine, (6,), None, x)
+    assert "in flight" not in str(raised.value)
+    y = x + 1.0
+    z = y + 1.0
+    count = len(waits)
+    z = y + 1.0  # by its plan
+    assert len(waits) == count + 1
+    np.testing.assert_array_equal(z.to_host(), np.arange(6.0) + 4)
+    step = capture(lambda x: (x * 2.0).sum().exp(), x * 0.0)
+    count = len(waits)
+    step.replay(x)
+    assert len(waits) >= count + len(step)
+
+
+# -- a device that is lost ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", [-2, -36, -9999])

@@ -130,6 +130,8 @@ _ROWS = (
         0,
         256,
     ),
+    Variable("SYNC", "bool", False, "waits after each launch, so that an error names the kernel that caused it"),
+    Variable("POISON", "bool", False, "fills memory of undefined content with NaN or large numbers"),
     Variable("SEED", "int", None, "seed of every generator; unset: fresh each process", 0, 2**64 - 1),
     Variable("LOG", "level", "warning", "level of the logger netcl; kernels also shows generated kernels"),
     Variable("RANK", "int", None, "rank of this process, set by the launcher", 0, 2**31 - 1),

@@ -120,7 +120,11 @@ class DeviceNotFoundError(NetclError, LookupError):
     """No device matches the selector; the message lists the available ones."""
 
 
-class DeviceLostError(NetclError, RuntimeError):
+class DeviceError(NetclError, RuntimeError):
+    """The device reports a fault of a launch; the message names the kernels in flight (NETCL_SYNC=1: the one)."""
+
+
+class DeviceLostError(DeviceError):
     """The driver reports the device as lost; its tensors are gone, host copies can still be saved."""
 
 
@@ -164,8 +168,9 @@ def format_bytes(nbytes: int) -> str:
 class OutOfMemoryError(NetclError, MemoryError):
     """The device has no room for a buffer, even after the pools released their cached buffers.
 
-    All sizes are bytes: ``requested``; ``free`` and ``largest`` (the largest single buffer the device allows), None if
-    unknown; ``holders`` is a list of (description, bytes) of the largest allocations, largest first.
+    All sizes are bytes: ``requested`` (0: a driver that allocates late has refused a launch); ``free`` and ``largest``
+    (the largest single buffer the device allows), None if unknown; ``holders`` is a list of (description, bytes) of the
+    largest allocations, largest first.
     """
 
     def __init__(
@@ -184,7 +189,8 @@ class OutOfMemoryError(NetclError, MemoryError):
         self.largest = largest
         self.holders: tuple[tuple[str, int], ...] = tuple(holders)
         where = f" on {device}" if device else ""
-        message = f"out of device memory{where}: {format_bytes(requested)} requested"
+        wanted = f"{format_bytes(requested)} requested" if requested else "no room for the buffers of a launch"
+        message = f"out of device memory{where}: {wanted}"
         if free is not None:
             message += f", {format_bytes(free)} free"
         if largest is not None:

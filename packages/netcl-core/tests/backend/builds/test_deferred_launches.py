@@ -106,6 +106,37 @@ def test_copies_and_writes_in_place_keep_their_order(engine: Any) -> None:
     np.testing.assert_array_equal(x.numpy(), np.full(6, 5.0))
 
 
+def test_a_view_is_copied_before_the_launch_that_reads_it(engine: Any) -> None:
+    """Both programs are missing: the launch would be made at once, the copy that it needs would wait."""
+    x = Tensor.from_host(np.arange(6, dtype=np.float32))
+    engine.finish()
+    y = x[1:4] * 3.0
+    np.testing.assert_array_equal(y.numpy(), [3.0, 6.0, 9.0])
+
+
+def test_launches_whose_turn_it_is_do_not_end_the_waiting(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More launches than end it are enqueued while the program of a later one is missing."""
+    kept: list[Any] = []
+    monkeypatch.setattr(BuildProcesses, "add", lambda self, build: kept.append(build))
+    monkeypatch.setattr(BuildProcesses, "claim", lambda self, build=None: None)
+    monkeypatch.setattr(BuildProcesses, "wait", lambda self, build: None)
+    x = _armed(engine)
+    first = x.exp()  # waits, and with it all that follows
+    y = x
+    for _ in range(300):
+        y = y + 0.5
+    last = y.sin()
+    assert len(kept) == 2
+    kept[0].done = True
+    _ = x + 0.5  # the launches up to the sine are enqueued
+    assert engine.launcher.deferred.waits
+    assert late_launches.waiting
+    total = last + y
+    np.testing.assert_allclose(first.numpy(), np.exp(np.arange(6.0)), rtol=1e-6)
+    expected = np.arange(6.0) + 150
+    np.testing.assert_allclose(total.numpy(), np.sin(expected) + expected, rtol=1e-5)
+
+
 @pytest.mark.level("capture")
 def test_what_waits_is_launched_before_a_capture_and_not_recorded(engine: Any) -> None:
     from netcl.runtime.capture import capture

@@ -7,14 +7,17 @@ import threading
 from collections import deque
 from typing import Any
 
-from netcl.core.errors import DeviceLostError, ForkedProcessError
+from netcl.core import config
+from netcl.core.errors import DeviceError, DeviceLostError, ForkedProcessError
 
 __all__ = [
     "ContextState",
     "LaunchLog",
     "check_lost",
     "check_process",
+    "fault",
     "forked_error",
+    "is_fault",
     "is_lost",
     "launch_log",
     "mark_ending",
@@ -32,6 +35,8 @@ _LOGGED = 256
 # CL_DEVICE_NOT_AVAILABLE; CL_INVALID_COMMAND_QUEUE, which for a live queue means that its context died; -9999, NVIDIA's
 # code for a device that faulted.
 _LOST = (-2, -36, -9999)
+# CL_OUT_OF_RESOURCES: a fault of a kernel, or too much local memory; of an allocation, that there is no room.
+_FAULTS = (*_LOST, -5)
 
 # Each launch appends the name of a kernel, each replay the names of all its kernels.
 LaunchLog = deque["str | tuple[str, ...]"]
@@ -135,20 +140,48 @@ def is_lost(error: Any) -> bool:
     return error.code in _LOST
 
 
+def is_fault(error: Any) -> bool:
+    """True if a cl.Error, of a call that allocates nothing, says that a launch failed or that the device is lost."""
+    return error.code in _FAULTS
+
+
+def fault(context: Any, what: str, error: Any) -> DeviceError:
+    """Returns the DeviceError to raise for an ``is_fault`` error of a call that allocates nothing; ``what`` names the
+    call.
+    """
+    if is_lost(error):
+        return mark_lost(context, what, error)
+    return DeviceError(
+        f"{_names(context)}: {what} failed: {error}. The device reported a fault, or a kernel needs more local memory "
+        f"or registers than there are{_in_flight(context)}"
+    )
+
+
 def mark_lost(context: Any, what: str, error: Any) -> DeviceLostError:
     """Marks the device of the context as lost and returns the DeviceLostError to raise; ``what`` names the failed
     action.
     """
     state = state_of(context)
     if state.lost is None:
-        devices = ", ".join(
-            f"{str(device.name).strip()} ({str(device.platform.name).strip()})" for device in context.devices
-        )
         state.lost = (
-            f"{devices} is lost since {what}: {error}. Its tensors are gone; save what the host has copies of, and "
-            "start a new process"
+            f"{_names(context)} is lost since {what}: {error}. Its tensors are gone; save what the host has copies of, "
+            f"and start a new process{_in_flight(context)}"
         )
     return DeviceLostError(state.lost)
+
+
+def _names(context: Any) -> str:
+    devices = [(str(device.name).strip(), str(device.platform.name).strip()) for device in context.devices]
+    return ", ".join(f"{device} ({platform})" for device, platform in devices)
+
+
+def _in_flight(context: Any) -> str:
+    """Returns the end of a message about a fault: the kernels that no wait has confirmed, and how to find the one."""
+    if config.get("SYNC"):  # the call that failed names it
+        return ""
+    names = [name for queue in queues_of(context) for name in kernel_names(launch_log(queue))]
+    kernels = f". Kernels in flight: {', '.join(dict.fromkeys(names))}" if names else ""
+    return f"{kernels}. Set NETCL_SYNC=1 to find the launch"
 
 
 def forget_launches(log: LaunchLog, count: int) -> None:

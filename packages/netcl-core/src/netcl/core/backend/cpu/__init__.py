@@ -7,11 +7,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from netcl.core import config
 from netcl.core.backend import host_call, one_by_one
 from netcl.core.backend.cpu import (
     attention,
@@ -35,9 +37,10 @@ from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.product import Product
 from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
 from netcl.core.backend.protocol import Described, HostTransfer, KernelText
-from netcl.core.backend.recording import Recording, host_read_allowed
+from netcl.core.backend.recording import Recording, host_read_allowed, open_here
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import STORAGE, from_bfloat16, numpy_dtype
+from netcl.core.memory.poison import poison_array
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.tensor import Tensor
@@ -83,6 +86,7 @@ class CPUBackend(ForwardedCalls):
         self._failure: tuple[int, float, int, int] | None = None
         self._rng_state: Tensor | None = None
         self._lock = threading.Lock()
+        self._poisons: bool = config.get("POISON")
 
     # -- transfers of the contract, on arrays --------------------------------------------------------------------------
 
@@ -120,7 +124,13 @@ class CPUBackend(ForwardedCalls):
 
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
         shape = tuple(shape)
-        tensor = Tensor._wrap(self, shape, dtype, None, np.empty(shape, STORAGE[dtype]), None)
+        array = np.empty(shape, STORAGE[dtype])
+        if self._poisons:
+            poison_array(array)
+            recording = None if persistent else open_here(self)
+            if recording is not None:
+                recording.append(partial(poison_array, array))
+        tensor = Tensor._wrap(self, shape, dtype, None, array, None)
         tensor.persistent = persistent
         return tensor
 

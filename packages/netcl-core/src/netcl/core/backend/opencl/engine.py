@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core import late_launches
+from netcl.core import config, late_launches
 from netcl.core.backend import host_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.interceptors import push_interceptor
@@ -36,12 +36,13 @@ from netcl.core.backend.opencl.queue.transfer import DeviceTransfer, Transfer
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.product import Product
 from netcl.core.backend.protocol import Described, HostTransfer, KernelText
-from netcl.core.backend.recording import host_read_allowed, open_here
+from netcl.core.backend.recording import host_read_allowed, open_here, unrecorded
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
+from netcl.core.memory.poison import PATTERN
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
 from netcl.core.tensor.data import TensorData, TensorT
 from netcl.core.tensor.host import to_storage
@@ -122,6 +123,7 @@ class OpenCLBackend(ForwardedCalls):
         self._signals: dict[int, Tensor] = {}
         self._rng_state: Tensor | None = None
         self._lock = threading.RLock()
+        self._poisons: bool = config.get("POISON")
         self.override_pools: dict[
             int, Any
         ] = {}  # the pool that a thread's new tensors come from, if it is not the queue's
@@ -191,6 +193,7 @@ class OpenCLBackend(ForwardedCalls):
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
         shape = tuple(shape)
         self._check_dtype(dtype)
+        private = False
         if pool is None:
             recording = self.launcher.recording
             private = recording is not None and not persistent and recording.thread == threading.get_ident()
@@ -203,6 +206,9 @@ class OpenCLBackend(ForwardedCalls):
         tensor = Tensor._wrap(self, shape, dtype, allocation.buffer, None, allocation)
         if persistent:
             tensor.persistent = allocation.keep = True
+        if self._poisons:
+            with nullcontext() if private else unrecorded(self):
+                self.transfer.fill(tensor, allocation.bucket_size, PATTERN, allocation.bucket_size)
         return tensor
 
     @contextmanager
@@ -343,6 +349,8 @@ class OpenCLBackend(ForwardedCalls):
         """The function that repeats an op that has just run ``what`` on ``args``, by its execution plan; see
         ``queue/plans/planned_op.py``. None if there is none.
         """
+        if self._poisons:  # such a function takes its results from the pool
+            return None
         return gemm.planned(self, what) if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
     def float32_roles(

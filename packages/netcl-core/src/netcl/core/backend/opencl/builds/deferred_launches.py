@@ -5,6 +5,11 @@ So a launch whose program is missing is noted with its arguments, and the host g
 their turn. At the first copy, wait or read (``late_launches.enqueue``) all of them are enqueued in order: by then the
 programs of a whole step are known, and this process and its children have built them at the same time.
 
+Two rules keep the order. While a launch waits, the queue is in ``late_launches.waiting``, so every other use of its
+memory enqueues it first. An entry leaves the deque only after it has been enqueued, so a launch or copy of any thread
+sees it until then, and waits behind it. Entries hold the buffers that they read and write; their pool may give these to
+later tensors, whose launches come later on the same queue.
+
 The first missing program is built at once, and only what follows before the next wait is deferred: a call whose result
 is read before the next one never waits here.
 
@@ -37,12 +42,12 @@ __all__ = ["DeferredLaunches", "NotedCalls"]
 
 _MOST = 4096  # launches that wait at most
 _MOST_WITHOUT_CHILDREN = 64
-_FOUND_IN_A_ROW = 256  # launches after which no more programs are expected to be missing
+_BUILT_IN_A_ROW = 256  # launches after which no more programs are expected to be missing
 _MOST_HELD = 1 / 16  # of the device's memory, by tensors that calls keep
 
 _SMALL_GRID = 65535  # work-items of an axis up to which PoCL compiles a kernel for few groups
-_BUILT = Build("", "", None)  # of a copy
-_BUILT.done = True
+_NOTHING_TO_BUILD = Build("", "", None)  # of a copy
+_NOTHING_TO_BUILD.done = True
 
 # One for all queues: what is enqueued on one may wait for another.
 _lock = threading.RLock()
@@ -168,7 +173,7 @@ class DeferredLaunches:
         self._held = 0
         self._most_held = int(_MOST_HELD * launcher.device.global_mem_size)
         self.armed = False  # True from a missing program to the next wait, or to many launches with their programs
-        self._found = 0  # launches in a row whose programs were there
+        self._built_in_a_row = 0  # launches outside of ``_enqueue`` that found their programs
         self.engines: list[Any] = []  # whose calls are noted
 
     @property
@@ -191,20 +196,19 @@ class DeferredLaunches:
 
     def must_wait(self, source: str, options: str) -> bool:
         """Returns True if a launch of a program cannot be enqueued yet: others wait, or its program is missing."""
-        if self.waits:
-            return True
+        if self._entries:
+            return self._enqueuing != get_ident()  # in ``_enqueue`` it is the launch whose turn it is
         launcher = self._launcher
         if launcher.has_program(source, options):
-            self._found += 1
-            if self._found >= _FOUND_IN_A_ROW:
-                self._arm(False)
+            self._built_in_a_row += 1
+            if self._built_in_a_row >= _BUILT_IN_A_ROW:
+                self._disarm()
             return False
-        self._found = 0
-        if self._enqueuing == get_ident():
-            return False
+        self._built_in_a_row = 0
         if not self.armed:
             if launcher.sink is None and self._builds_elsewhere():
-                self._arm(True)
+                with _lock:
+                    self._arm(True)
             return False
         return launcher.sink is None and getattr(self._calls, "open", None) is not None
 
@@ -220,6 +224,7 @@ class DeferredLaunches:
         ``arguments`` buffers, NumPy scalars and local memory.
         """
         with _lock:
+            self._arm(True)  # another thread may have enqueued all that waited before
             build = self._known.get((source, options))
             if build is None:
                 build = self._known[source, options] = Build(source, options, None)
@@ -246,14 +251,15 @@ class DeferredLaunches:
     def append_copy(self, run: Callable[[], object]) -> None:
         """Defers a copy to the device behind the launches that wait."""
         with _lock:
-            self._entries.append(_Entry(run, _BUILT, None))
+            self._arm(True)
+            self._entries.append(_Entry(run, _NOTHING_TO_BUILD, None))
 
     def enqueue(self) -> None:
         """Enqueues all launches that wait; see ``late_launches.enqueue``."""
         with _lock:
             if self._enqueuing is None:
                 self._enqueue(self._build)
-                self._arm(False)
+        self._disarm()
 
     @contextmanager
     def noting(self, call: NotedCall) -> Iterator[NotedCall]:
@@ -265,7 +271,15 @@ class DeferredLaunches:
         finally:
             self._calls.open = before
 
+    def _disarm(self) -> None:
+        """Notes no more calls, and leaves ``late_launches.waiting``, if no launch waits."""
+        if self.armed:
+            with _lock:
+                if not self._entries:
+                    self._arm(False)
+
     def _arm(self, armed: bool) -> None:
+        """Sets ``armed``; the lock is held."""
         if self.armed is not armed:
             self.armed = armed
             address = self._launcher.queue.int_ptr
@@ -277,18 +291,20 @@ class DeferredLaunches:
                 refresh(engine)
 
     def _enqueue(self, built: Callable[[Build], bool]) -> None:
-        """Enqueues the launches that wait, up to the first whose program is not ``built``."""
+        """Enqueues the launches that wait, up to the first whose program is not ``built``; the lock is held."""
         self._enqueuing = thread = get_ident()
         recording = self._launcher.recording
         if recording is not None and recording.thread == thread:
             self._launcher.recording = None  # what waits is of other threads
         try:
             while self._entries and built(self._entries[0].build):
-                entry = self._entries.popleft()
+                entry = self._entries[0]
                 try:
                     entry.run()
                 except BaseException as error:  # noqa: BLE001 (the launches after it must not be made)
                     self._recover(entry, error)
+                else:
+                    self._entries.popleft()
         finally:
             self._enqueuing = None
             self._launcher.recording = recording
@@ -323,19 +339,25 @@ class DeferredLaunches:
         """Computes the call of a launch that has failed in another way, or drops it and all that waits."""
         call = entry.call
         if call is not None and isinstance(error, KernelBuildError):
-            while self._entries and self._entries[0].call is call:
-                self._entries.popleft()
-            if not call.ended:  # its caller computes it again
+            if call.ended:
+                with suppress(KernelBuildError):  # there is no other way
+                    call.compute_again(error)
+                    self._drop(call)
+                    return
+            else:  # its caller computes it again
+                self._drop(call)
                 raise error
-            with suppress(KernelBuildError):  # there is no other way
-                call.compute_again(error)
-                return
-        for dropped in (entry, *self._entries):
+        for dropped in self._entries:
             if dropped.call is not None:
                 dropped.call.fail(error)
         self._entries.clear()
         vars(error)["of_another_call"] = True
         raise error
+
+    def _drop(self, call: NotedCall) -> None:
+        """Takes the launches of ``call`` off the front."""
+        while self._entries and self._entries[0].call is call:
+            self._entries.popleft()
 
     def _first_launch(
         self, sizes: tuple[str, tuple[int, ...], tuple[int, ...] | None], arguments: Sequence[Any]

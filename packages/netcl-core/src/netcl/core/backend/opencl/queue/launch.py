@@ -32,13 +32,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import repeat
 from threading import get_ident
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from netcl.core import late_launches
+from netcl.core import config, late_launches
 from netcl.core.backend.opencl.builds.deferred_launches import DeferredLaunches
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.event_free import without_event
@@ -50,7 +51,7 @@ from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
 from netcl.core.backend.recording import Recording
 from netcl.core.device import health
 from netcl.core.device.drivers.quirks import needs_flush
-from netcl.core.device.health import forget_launches, is_lost, launch_log, mark_lost, state_of
+from netcl.core.device.health import fault, forget_launches, is_fault, launch_log, state_of
 from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.expr.kernel_source import KernelSource
@@ -82,7 +83,8 @@ class Launcher:
         self.recording: Recording | None = None
         self.sink: ProfilerSink | None = None
         self.launched = launch_log(queue)
-        self.flushes = False  # whether each launch is followed by a flush
+        self.syncs: bool = config.get("SYNC")
+        self.flushes: bool = self.syncs  # True if ``flush`` follows each launch
         self.state = state_of(queue.context)
         self._local = threading.local()
         self._programs: dict[Any, Any] = {}
@@ -115,7 +117,7 @@ class Launcher:
             recording.append(enqueue, args, launch_record(kernel_name, args))
             recording.recorded[len(recording) - 1] = Recorded(accesses(source, kernel_name, args))
             if self.flushes:
-                recording.append(self.queue.flush)
+                recording.append(self.flush_of(kernel_name))
             return
         key = source, kernel_name, options
         kernels = vars(self._local).setdefault("kernels", {})
@@ -185,7 +187,7 @@ class Launcher:
 
     @contextmanager
     def guard(self, what: str = "a replay", requested: int = 0) -> Iterator[None]:
-        """Within the block the driver's errors become OutOfMemoryError, DeviceLostError or RuntimeError."""
+        """Within the block the driver's errors become OutOfMemoryError, DeviceError or RuntimeError."""
         self.check()
         late_launches.enqueue()
         try:
@@ -208,9 +210,9 @@ class Launcher:
             return function()
 
     def translate(self, error: Any, what: str, requested: int = 0) -> Exception:
-        """The netcl error for a cl.Error met in ``what``."""
-        if is_lost(error):
-            return mark_lost(self.context, what, error)
+        """The netcl error for a cl.Error met in ``what``, a launch, a copy of ``requested`` bytes or a wait."""
+        if is_fault(error):
+            return fault(self.context, what, error)
         if is_out_of_memory(error):
             return out_of_memory(self.context, requested)
         device = f"{str(self.device.name).strip()} ({str(self.device.platform.name).strip()})"
@@ -249,7 +251,7 @@ class Launcher:
             _set_arguments(kernel, numbered)
         except cl.Error as error:
             what = f"an argument of kernel {kernel.function_name}"
-            if is_lost(error) or is_out_of_memory(error):
+            if is_fault(error) or is_out_of_memory(error):
                 raise self.translate(error, what) from error
             raise UnsupportedError(f"{what} is of the wrong size or kind: {error}", op=kernel.function_name) from error
 
@@ -277,9 +279,21 @@ class Launcher:
         except cl.Error:
             event = self.enqueue_again(kernel, kernel_name, global_size, local_size)
         if self.flushes:
-            self.queue.flush()
+            self.flush(kernel_name)
         if sink is not None:
             sink.kernel(began, event, kernel_name, args)
+
+    def flush(self, kernel_name: str) -> None:
+        """Submits the launch of a kernel; with NETCL_SYNC=1 waits for it, and an error names it."""
+        if not self.syncs:
+            self.queue.flush()
+            return
+        with self.guard(f"kernel {kernel_name}"):
+            self.queue.finish()
+
+    def flush_of(self, kernel_name: str) -> Callable[[], None]:
+        """The function that a recording calls after the launch of a kernel."""
+        return partial(self.flush, kernel_name) if self.syncs else self.queue.flush
 
     def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> Any:
         """Enqueues a launch that the driver has just refused again: twice if it is out of memory, then netcl's error is
@@ -352,16 +366,22 @@ class PreparedLaunch:
         if recording is not None and recording.thread == get_ident():
             self._record(recording, buffers)
             return
-        if (waiting or not self.kernels) and launcher.deferred.must_wait(self.source, self.options):
-            self._defer(buffers)
-            return
+        if waiting or not self.kernels:
+            # Before the question, as a tensor that is computed now may launch what has to wait.
+            buffers = tuple(map(_as_argument, repeat(self.name), self.positions, buffers))
+            if launcher.deferred.must_wait(self.source, self.options):
+                self._defer(buffers)
+                return
         taken = self.take()
         kernel, set_arg, event_free = taken
         for position, buffer in zip(self.positions, buffers):
             if type(buffer) is not _Buffer:
                 buffer = _buffer_of(buffer, self.name, position)
             set_arg(position, buffer)
-        launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers, event_free)
+        if waiting and launcher.deferred.waits:
+            self._defer(buffers)
+        else:
+            launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers, event_free)
         self.kernels.append(taken)
 
     def _defer(self, buffers: Sequence[Any]) -> None:
@@ -406,7 +426,7 @@ class PreparedLaunch:
         recording.append(enqueue, args, launch_record(self.name, buffers))
         recording.recorded[len(recording) - 1] = recorded
         if self._launcher.flushes:
-            recording.append(self._launcher.queue.flush)
+            recording.append(self._launcher.flush_of(self.name))
 
 
 _launchers: dict[int, Launcher] = {}
@@ -422,7 +442,7 @@ def launcher_for(queue: Any, kind: Callable[[Any], Launcher] | None = None) -> L
         launcher = _launchers.get(queue.int_ptr)
         if launcher is None:
             launcher = _launchers[queue.int_ptr] = (kind or Launcher)(queue)
-            launcher.flushes = needs_flush(queue.device)
+            launcher.flushes = launcher.syncs or needs_flush(queue.device)
             shutdown.register_queue_for_cleanup(queue)
         return launcher
 

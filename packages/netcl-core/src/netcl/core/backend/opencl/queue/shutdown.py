@@ -45,11 +45,11 @@ from netcl.core.device import health
 from netcl.core.device.health import (
     check_lost,
     check_process,
+    fault,
     forget_launches,
-    is_lost,
+    is_fault,
     launch_log,
     mark_forked,
-    mark_lost,
     register_queue,
 )
 from netcl.core.errors import DeviceLostError, DeviceTimeoutError
@@ -234,7 +234,8 @@ def wait_for(event: Any, queue: Any = None) -> None:
     """Wait for a cl.Event (None: nothing to wait for) whose queue has been flushed; SIGINT is served meanwhile.
 
     With ``queue``, that of the event, a wait that is not over soon is one for all of that queue's work.
-    Raises DeviceLostError if the device is lost; a wait beyond NETCL_WATCHDOG_S names the kernels in a warning.
+    Raises DeviceError if a launch failed, DeviceLostError if the device is lost; a wait beyond NETCL_WATCHDOG_S names
+    the kernels in a warning.
     """
     if event is None:
         return
@@ -249,8 +250,8 @@ def wait_for(event: Any, queue: Any = None) -> None:
         else:
             _call_interruptibly(wait, None)
     except cl.Error as error:
-        if is_lost(error):
-            raise mark_lost(event.context, "a wait", error) from error
+        if is_fault(error):
+            raise fault(event.context, "a wait", error) from error
         raise
     finally:
         watchdog.end()
@@ -259,15 +260,15 @@ def wait_for(event: Any, queue: Any = None) -> None:
 def read_now(queue: Any, out: Any, buffer: Any) -> None:
     """Copies the start of a buffer into an array by a call that blocks, after all work before it on the queue.
 
-    Raises DeviceLostError if the device is lost.
+    Raises DeviceError if a launch failed, DeviceLostError if the device is lost.
     """
     check_process()
     watchdog.begin(queue)
     try:
         cl.enqueue_copy(queue, out, buffer, is_blocking=True)
     except cl.Error as error:
-        if is_lost(error):
-            raise mark_lost(queue.context, "a copy", error) from error
+        if is_fault(error):
+            raise fault(queue.context, "a copy", error) from error
         raise
     finally:
         watchdog.end()
@@ -281,8 +282,8 @@ def may_block() -> bool:
 def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
     """``queue.finish()`` in a worker thread, polled every 10 ms, so that SIGINT is served meanwhile.
 
-    DeviceTimeoutError after ``timeout`` seconds (0 or None: no limit); the work on the device goes on. DeviceLostError
-    where the device is lost. ``queue`` is a queue or a DeviceHandle.
+    DeviceTimeoutError after ``timeout`` seconds (0 or None: no limit); the work on the device goes on. DeviceError if
+    a launch failed, DeviceLostError if the device is lost. ``queue`` is a queue or a DeviceHandle.
     """
     queue = getattr(queue, "queue", queue)
     if cl is None or not isinstance(queue, cl.CommandQueue):
@@ -302,8 +303,8 @@ def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
                 "Wait longer (timeout=None: without limit), or look for a kernel that never ends"
             )
     except cl.Error as error:
-        if is_lost(error):
-            raise mark_lost(queue.context, "a wait", error) from error
+        if is_fault(error):
+            raise fault(queue.context, "a wait", error) from error
         raise
     finally:
         watchdog.end()

@@ -141,6 +141,8 @@ def _one_launch(
                 raise released(name, index)
             set_arg(index, storage.buffer)
         set_arg(written, result._storage.buffer)
+        if waiting:  # a tensor that was computed now has launched what has to wait
+            return None
         if packed:
             try:
                 for index, position, pack in packed:
@@ -158,7 +160,7 @@ def _one_launch(
         except cl.Error:
             launcher.enqueue_again(kernel, name, global_size, local_size)
         if launcher.flushes:
-            queue.flush()
+            launcher.flush(name)
         give_back(taken)
         return result
 
