@@ -254,6 +254,7 @@ def test_launches_that_wait_have_the_bits_of_launches_at_once(engine: Any, build
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(3600)
 def test_a_thousand_random_programs(engine: Any, builds: DelayedBuilds) -> None:
     assert _differences(engine, builds, range(1000, 2000)) == []
     assert builds.waited > 1000
