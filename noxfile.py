@@ -353,6 +353,17 @@ def pocl(session: nox.Session) -> None:
 
 
 @nox.session(tags=["deep"])
+def poison(session: nox.Session) -> None:
+    """Run all suites in poisoned memory, on NumPy and on PoCL or NETCL_DEVICE."""
+    install(session, everything({part: "[cpu,test]" if part == "core" else "[test]" for part in PACKAGES}))
+    counting = (ROOT / "checks/poison/counting_tests.txt").read_text(encoding="utf-8").splitlines()[1:]
+    session.env["NETCL_POISON"] = "1"
+    session.env["PYTEST_ADDOPTS"] = " ".join(f"--deselect={test}" for test in counting)
+    device = os.environ.get("NETCL_DEVICE", "pocl")
+    run_suites(session, *(f"packages/netcl-{part}/tests" for part in PACKAGES), device=device)
+
+
+@nox.session(tags=["deep"])
 def oclgrind(session: nox.Session) -> None:
     """Run every kernel family under the simulator, which finds races, out-of-bounds and uninitialized reads."""
     if shutil.which("oclgrind") is None:

@@ -13,7 +13,7 @@ from netcl import ops
 from netcl.core import Tensor
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import manager
-from netcl.core.errors import DeviceNotFoundError, NetclError, OutOfMemoryError
+from netcl.core.errors import DeviceError, DeviceNotFoundError, NetclError, OutOfMemoryError
 from netcl.core.memory import get_persistent_pool, get_pinned_pool
 from netcl.core.memory.out_of_memory import live_allocations
 from netcl.runtime.capture import capture
@@ -180,7 +180,7 @@ FAULTS = [
     ("replayed", "enqueue_copy", REFUSED, 1, RuntimeError),
     ("shared", "Buffer", NO_MEMORY, 1, None),
     ("shared", "Buffer", NO_MEMORY, 2, OutOfMemoryError),
-    ("shared", "enqueue_marker", NO_RESOURCES, 1, OutOfMemoryError),
+    ("shared", "enqueue_marker", NO_RESOURCES, 1, DeviceError),
     ("shared", "enqueue_marker", REFUSED, 1, RuntimeError),
 ]
 

@@ -58,7 +58,7 @@ def test_two_devices_share_a_mapping(engine: Any) -> None:
     first.download(x, 0, 5000, at=0, after=[mark(engine.queue)]).wait()
     with second.stream:
         y = Tensor.empty((5000,))
-    second.upload(y, 0, 5000, at=0).wait()
+    second.upload(y, 0, 5000, at=0, after=[mark(second.stream.queue)]).wait()
     np.testing.assert_array_equal(y.numpy(), VALUES)
     for one in (first, second):
         one.close()
