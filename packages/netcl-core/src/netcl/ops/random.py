@@ -1,10 +1,10 @@
 """Random numbers: one process-wide seed and offset, Philox on every device, so the same draws everywhere.
 
 Element i of a draw is word i % 4 of the Philox counter base + offset + i // 4 under the seed. Seed and base are stored
-on the device, in ``engine.rng_state``; the offset is the host's count of counters used so far, and each draw advances
-it by ceil(n / 4). A launch gets its offset relative to the base, so eager draws never write to the device. A captured
-step keeps the offsets of its recording: before each replay ``position`` makes base + recorded offset equal to the
-host's current offset, the last launch of the replay advances the base, and ``advance`` counts its draws. NETCL_SEED
+on the device, in ``engine.rng_state``, where the base is 0; the offset is the host's count of counters used so far, and
+each draw advances it by ceil(n / 4), so eager draws never write to the device. A captured step has a state of its own
+(``StepDraws``): its recorded offsets begin at 0, each replay takes its counters from the host's count, begins with the
+base at their first, and its last launch advances the base, so that a replay that follows writes nothing. NETCL_SEED
 seeds the process; without it each process is different. Inside of ``drawing_from(generator)`` draws use that generator.
 On CPUs a generator with ``numbers="mt19937"`` draws PyTorch's numbers on the host; dropout keeps Philox.
 """
@@ -12,7 +12,9 @@ On CPUs a generator with ``numbers="mt19937"`` draws PyTorch's numbers on the ho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,7 +28,14 @@ from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.generator import Generator, default_generator, generator_of_thread, lock
+from netcl.core.tensor.generator import (
+    Generator,
+    default_generator,
+    generator_of_thread,
+    lock,
+    process_generator,
+    standing_in,
+)
 from netcl.core.tensor.host import check_shape
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.ops.index import index_select
@@ -36,82 +45,101 @@ _generator = default_generator
 _UNTESTED = Domain(gradient=False)  # draws have no reference; their statistics and bits are tested by name
 
 
-_held: WeakKeyDictionary[Any, tuple[int, int]] = WeakKeyDictionary()  # engine -> the contents of its rng_state
+class _Held:
+    """The seed in an engine's ``rng_state``: a new list for each write, empty while it is under way."""
+
+    def __init__(self) -> None:
+        self.seed: list[int] = []
 
 
-def _put(engine: Any, seed: int, base: int) -> None:
-    """Sets the engine's ``rng_state`` to (seed, base), unless it is equal."""
-    if _held.get(engine) != (seed, base):
-        state = np.array([seed % 2**64, base % 2**64], np.uint64).view(np.int64)
-        engine.write(engine.rng_state, state)
-        _held[engine] = (seed, base)
+_held: WeakKeyDictionary[Any, _Held] = WeakKeyDictionary()
 
 
-def _base(engine: Any) -> int:
-    """Returns the base that the engine holds under the process's seed; 0, written at once, if it holds another seed."""
-    seed = _generator.initial_seed()
-    held = _held.get(engine)
-    if held is None or held[0] != seed:
-        _put(engine, seed, 0)
-        return 0
-    return held[1]
+def _seeded(engine: Any, seed: int, draw: Callable[[], Tensor]) -> Tensor:
+    """Returns ``draw()`` with ``seed`` in the engine's ``rng_state``; the lock is held, so that only a signal handler
+    or a finalizer of this thread can write another one in the middle. Then it draws again.
+    """
+    held = _held.setdefault(engine, _Held())
+    while True:
+        found = held.seed
+        if found != [seed]:
+            found = held.seed = []
+            engine.write(engine.rng_state, _words(seed, 0))
+            if held.seed is not found:
+                continue
+            found = held.seed = [seed]
+        result = draw()
+        if held.seed is found:
+            return result
+
+
+def _words(seed: int, base: int) -> Any:
+    return np.array([seed % 2**64, base % 2**64], np.uint64).view(np.int64)
 
 
 def manual_seed(seed: int) -> Generator:
     """Seeds the generator of this process for all devices, resets its counter, and returns it; any int, taken modulo
     2**64. Factories, random ops, initializers, dropout and the orders of netcl.data follow from it.
     """
-    return _generator.manual_seed(seed)
+    return process_generator().manual_seed(seed)
 
 
 def get_rng_state() -> dict[str, int]:
     """Returns the state of the generator, {"seed", "offset"}, for ``set_rng_state`` or for storage."""
-    return _generator.get_state()
+    return process_generator().get_state()
 
 
 def set_rng_state(state: Mapping[str, int]) -> None:
     """Restores a state that ``get_rng_state`` returned."""
-    _generator.set_state(state)
+    process_generator().set_state(state)
 
 
 def tell() -> int:
     """Returns the number of counters used so far."""
-    return _generator.offset
+    return process_generator().offset
 
 
-def rewind(offset: int) -> None:
-    """Resets the count to ``offset``: after a recording, whose launches have drawn nothing yet."""
-    with lock:
-        _generator.offset = offset
+class StepDraws:
+    """The draws of a captured step on ``engine``: ``count`` counters in each replay, from a ``state`` of its own."""
 
+    def __init__(self, engine: Any) -> None:
+        self.state: Tensor = engine.empty((2,), "int64", persistent=True)
+        self.count = 0
+        self._engine = engine
+        self._held: tuple[int, int] | None = None  # the content of the state, None if it is not known
 
-def base(engine: Any) -> int:
-    """Returns the base on ``engine``, to which the offsets of its launches are relative: called before a recording."""
-    with lock:
-        return _base(engine)
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Within the block, the call of the step while it is recorded, draws are counted from 0, and no counters of the
+        process are used.
+        """
+        with standing_in(Generator().manual_seed(default_generator.initial_seed())) as generator:
+            yield
+            self.count = generator.offset
+            if self.count:
+                self._record_advance()
 
+    def _record_advance(self) -> None:
+        """Records the launch that advances the base: the last of the step."""
+        state = self.state
+        moved = Load(0, "int64") + Scalar("count", "int64")
+        advanced = apply("where", apply("eq", Index(0), 1), moved, Load(0, "int64"))
+        self._engine.run((advanced,), (state,), {"count": self.count}, out=(state,))
 
-def position(engine: Any, base: int) -> None:
-    """Makes ``base`` the engine's base under the current seed, unless it is: called before a replay."""
-    with lock:
-        _put(engine, _generator.initial_seed(), base)
-
-
-def record_advance(engine: Any, count: int) -> None:
-    """Records the launch that advances the engine's base by ``count`` counters: the last of a captured step."""
-    state = engine.rng_state
-    moved = Load(0, "int64") + Scalar("count", "int64")
-    engine.run(
-        (apply("where", apply("eq", Index(0), 1), moved, Load(0, "int64")),), (state,), {"count": count}, out=(state,)
-    )
-
-
-def advance(engine: Any, count: int) -> None:
-    """Counts the draws of a replay on ``engine``; its last launch has advanced the base."""
-    with lock:
-        _generator.offset += count
-        seed, base = _held[engine]
-        _held[engine] = (seed, base + count)
+    @contextmanager
+    def replayed(self) -> Iterator[None]:
+        """Within the block, a replay, the recorded offsets are relative to the counters that are taken for it."""
+        if not self.count:
+            yield
+            return
+        with lock:
+            generator = process_generator()
+            place = generator.initial_seed(), generator.take(self.count)
+        held, self._held = self._held, None
+        if held != place:
+            self._engine.write(self.state, _words(*place))
+        yield
+        self._held = place[0], place[1] + self.count
 
 
 def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None, **limits: int) -> Tensor:
@@ -125,18 +153,20 @@ def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int |
                 raise CaptureError(
                     "a draw with a seed of its own cannot be captured: each replay would repeat it; leave seed out"
                 )
-            _put(engine, seed % 2**64, 0)
-            return engine.random(kind, shape, dtype, offset=0, **limits)  # type: ignore[no-any-return]
+            return _seeded(engine, seed % 2**64, partial(engine.random, kind, shape, dtype, offset=0, **limits))
         generator, count = generator_of_thread(), -(-int(np.prod(shape, dtype=np.int64)) // 4)
-        if generator is not _generator:
-            if recording:
-                raise CaptureError(
-                    "a draw with generator= cannot be captured: each replay would repeat it; leave generator out"
-                )
-            _put(engine, generator.initial_seed(), 0)
-            return engine.random(kind, shape, dtype, offset=generator.take(count), **limits)  # type: ignore[no-any-return]
-        place = _generator.take(count) - _base(engine)
-        return engine.random(kind, shape, dtype, offset=place, **limits)  # type: ignore[no-any-return]
+        seed = generator.initial_seed()
+        if recording and generator is not process_generator():
+            raise CaptureError(
+                "a draw with generator= cannot be captured: each replay would repeat it; leave generator out"
+            )
+        if recording and seed != default_generator.initial_seed():
+            raise CaptureError(
+                "the generator was seeded while a step is captured, and each replay would repeat its draws; seed it "
+                "before"
+            )
+        drawn = partial(engine.random, kind, shape, dtype, offset=generator.take(count), **limits)
+        return drawn() if recording else _seeded(engine, seed, drawn)  # type: ignore[no-any-return]
 
 
 def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:

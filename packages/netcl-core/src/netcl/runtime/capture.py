@@ -134,8 +134,7 @@ class CapturedStep:
         if self._engine.recording is not None:
             raise CaptureError("a capture is open on this device already; captures do not nest")
         self._inputs = tuple(replaced(sample, self._placeholder) for sample in samples)
-        self._draws = 0
-        self._drawn_at = random.tell() - random.base(self._engine)
+        self._draws = random.StepDraws(self._engine)
         self._recording: Any = None
         self._gradients = [_Gradient(parameter) for parameter in self._dependencies.parameters()]
         self._kept: list[Any] = []
@@ -154,23 +153,19 @@ class CapturedStep:
         return static  # type: ignore[no-any-return]
 
     def _record(self, fn: Callable[..., Any]) -> None:
-        start = random.tell()
         recording = self._engine.new_recording()
         calls = CallLog(recording)
         for gradient in self._gradients:
             gradient.watch()
         try:
             with self._recorded_into(recording, calls):
-                result = fn(*self._inputs)
-                self._draws = random.tell() - start
-                if self._draws:
-                    random.record_advance(self._engine, self._draws)
+                with self._draws.recorded():
+                    result = fn(*self._inputs)
                 self._result = replaced(result, _settled)
                 del result
                 for gradient in self._gradients:
                     gradient.close(calls)
         finally:
-            random.rewind(start)
             for gradient in self._gradients:
                 gradient.restore()
         self._finish(recording, calls)
@@ -197,6 +192,7 @@ class CapturedStep:
 
     @contextmanager
     def _recorded_into(self, recording: Any, *entries: Interceptor) -> Iterator[None]:
+        recording.rng_state = self._draws.state
         self._engine.recording = recording
         try:
             with interception(self._engine, *entries, FlopCounter(recording, recording.thread)):
@@ -269,13 +265,10 @@ class CapturedStep:
                 elif exchange is None or not exchange.read(static, value):
                     assign(static, value)
         fresh = {} if exchange is None else exchange.fresh(tensors_in(self._result))
-        if self._draws:
-            random.position(self._engine, random.tell() - self._drawn_at)
         for view in self._views:
             view.materialize()
-        self._recording.replay()
-        if self._draws:
-            random.advance(self._engine, self._draws)
+        with self._draws.replayed():
+            self._recording.replay()
         for storage in self._written:
             if isinstance(storage, ViewStorage):
                 storage.invalidate()

@@ -53,7 +53,7 @@ class DeviceBackend(Protocol):
 
     @property
     def recording(self) -> Recording | None:
-        """The open recording, which takes the launches of its thread; None while work runs at once."""
+        """The open recording of the calling thread, which takes its launches; None while its work runs at once."""
         ...
 
     @recording.setter
@@ -90,7 +90,7 @@ class DeviceBackend(Protocol):
 
     @property
     def rng_state(self) -> Any:
-        """(seed, base) of the random generator as int64[2]."""
+        """(seed, base) of the random generator as int64[2]; that of the recording while this thread has one open."""
         ...
 
     def new_recording(self) -> Recording:

@@ -1,7 +1,8 @@
 """A recorded step: the launches of one thread in order, replayed as a flat list.
 
-An engine has at most one open recording, in ``engine.recording``. While it is open, the place where the recording's
-thread launches work appends a callable without arguments instead of running it; both backends do so.
+An engine has at most one open recording for each thread, which that thread sees in ``engine.recording``. While it is
+open, the place where the thread launches work appends a callable without arguments instead of running it; both backends
+do so. Other threads compute, record and read on the same engine meanwhile.
 
 ``pool`` is the arena: while recording, new tensors come from it alone, and it serves no other allocation. A
 tensor that dies while recording thus frees its buffer for a later launch of the same recording, never for other work,
@@ -47,6 +48,7 @@ class Recording:
         self._marks: dict[Callable[[], object], Callable[[], object]] = {}
         self.merges: bool = False  # True if ``merge`` follows: what it may merge is built there
         self.marked: int = 0  # times that ``mark`` was called
+        self.rng_state: Any = None  # (seed, base) of the random numbers of the step, the engine's while it is open
         self.recorded: dict[int, Any] = {}  # by number: what a backend knows of a launch that may become part of one
 
     def mark(self, before: Callable[[], object]) -> None:
@@ -116,6 +118,25 @@ class Recording:
         return f"<Recording of {len(self)} launches>"
 
 
+class OpenRecordings:
+    """The open recordings of an engine or a launcher, by thread: a thread sets and sees only its own."""
+
+    def __init__(self) -> None:
+        self.recordings: dict[int, Recording] = {}  # always this dict, so that a hot path may keep it
+
+    @property
+    def recording(self) -> Recording | None:
+        """The open recording of the calling thread, which takes its launches; None while its work runs at once."""
+        return self.recordings.get(threading.get_ident()) if self.recordings else None
+
+    @recording.setter
+    def recording(self, recording: Recording | None) -> None:
+        if recording is None:
+            self.recordings.pop(threading.get_ident(), None)
+        else:
+            self.recordings[threading.get_ident()] = recording
+
+
 def open_here(engine: Any) -> Recording | None:
     """Returns the open recording of ``engine`` if this thread makes it, else None."""
     recording: Recording | None = engine.recording
@@ -134,6 +155,12 @@ def unrecorded(engine: Any) -> Iterator[None]:
         yield
     finally:
         engine.recording = recording
+
+
+def rng_state_here(engine: Any) -> Any:
+    """Returns the (seed, base) of the step that this thread records on ``engine``; None if there is none."""
+    recording = open_here(engine)
+    return None if recording is None else recording.rng_state
 
 
 def host_read_allowed(engine: Any) -> None:

@@ -1,6 +1,7 @@
 """Generators of random numbers: a seed and a count of Philox counters used, the process's own and those of programs.
 
-A draw takes its numbers from the generator that ``drawing_from`` sets in the calling thread, else from the process's.
+A draw takes its numbers from the generator that ``drawing_from`` sets in the calling thread, else from the process's,
+which ``standing_in`` replaces in that thread alone.
 NETCL_SEED seeds the process's generator; without it each process is different. A generator with ``numbers="mt19937"``
 gives draws on CPUs the numbers of PyTorch's CPU generator; GPUs, dropout and captured steps use its Philox counters.
 """
@@ -11,7 +12,7 @@ import base64
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,14 @@ from netcl.core.tensor.mt19937 import MT19937
 __all__ = [
     "Generator",
     "default_generator",
+    "drawing_at",
     "drawing_from",
     "generator_of_thread",
     "initial_seed",
     "lock",
+    "process_generator",
     "seed",
+    "standing_in",
 ]
 
 lock = threading.RLock()  # of the counts of all generators
@@ -154,6 +158,7 @@ default_generator._seed = None
 
 class _Thread(threading.local):
     generator: Generator | None = None
+    stand_in: Generator | None = None
 
 
 _thread = _Thread()
@@ -161,7 +166,32 @@ _thread = _Thread()
 
 def generator_of_thread() -> Generator:
     """Returns the generator that draws of the calling thread use."""
-    return _thread.generator or default_generator
+    return _thread.generator or process_generator()
+
+
+def process_generator() -> Generator:
+    """Returns the process's generator, or the one that stands in for it in the calling thread."""
+    return _thread.stand_in or default_generator
+
+
+@contextmanager
+def standing_in(generator: Generator) -> Iterator[Generator]:
+    """Within the block ``generator`` is the process's for the calling thread; the process's own is as it was for other
+    threads, and afterwards.
+    """
+    outer = _thread.stand_in
+    _thread.stand_in = generator
+    try:
+        yield generator
+    finally:
+        _thread.stand_in = outer
+
+
+def drawing_at(state: Mapping[str, Any]) -> AbstractContextManager[Generator]:
+    """Within the block draws of the calling thread have the numbers that the process's generator had at ``state``, as
+    ``get_rng_state`` returned it.
+    """
+    return standing_in(Generator().set_state(state))
 
 
 @contextmanager

@@ -4,7 +4,6 @@ signatures as on OpenCL.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -37,7 +36,7 @@ from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.product import Product
 from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
 from netcl.core.backend.protocol import Described, HostTransfer, KernelText
-from netcl.core.backend.recording import Recording, host_read_allowed, open_here
+from netcl.core.backend.recording import OpenRecordings, Recording, host_read_allowed, open_here, rng_state_here
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import STORAGE, from_bfloat16, numpy_dtype
 from netcl.core.memory.poison import poison_array
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class CPUBackend(ForwardedCalls):
+class CPUBackend(ForwardedCalls, OpenRecordings):
     """The engine of a CPUQueue: computes with NumPy in the calling thread."""
 
     name = "cpu"
@@ -77,15 +76,14 @@ class CPUBackend(ForwardedCalls):
     )
 
     def __init__(self, queue: Any = None) -> None:
+        super().__init__()
         self.queue: CPUQueue = queue if queue is not None else CPUQueue()
         self.context: None = None
         self.handle: DeviceHandle = DeviceHandle("NumPy", f"NumPy {np.__version__}", "cpu", "cpu", None, self.queue)
         self.device_label = "cpu (NumPy)"
-        self.recording: Recording | None = None
         self.sink: ProfilerSink | None = None
         self._failure: tuple[int, float, int, int] | None = None
         self._rng_state: Tensor | None = None
-        self._lock = threading.Lock()
         self._poisons: bool = config.get("POISON")
 
     # -- transfers of the contract, on arrays --------------------------------------------------------------------------
@@ -190,7 +188,7 @@ class CPUBackend(ForwardedCalls):
         it.
         """
         recording, sink = self.recording, self.sink
-        if recording is not None and recording.thread == threading.get_ident():
+        if recording is not None:
             recording.append(lambda: function(*args), record=LaunchRecord(function.__name__, args))
         elif sink is None:
             with np.errstate(all="ignore"):  # devices say nothing of overflow and NaN
@@ -209,11 +207,13 @@ class CPUBackend(ForwardedCalls):
 
     @property
     def rng_state(self) -> Tensor:
-        """(seed, base) of the random generator as int64[2]."""
-        with self._lock:
-            if self._rng_state is None:
-                self._rng_state = Tensor._wrap(self, (2,), "int64", None, np.zeros(2, np.int64), None)
-            return self._rng_state
+        """(seed, base) of the random generator, or of the step that this thread records, as int64[2]."""
+        state = rng_state_here(self)
+        if state is None:
+            state = self._rng_state
+        if state is None:
+            state = self._rng_state = self.zeros((2,), "int64", persistent=True)
+        return state
 
     # -- deferred checks -----------------------------------------------------------------------------------------------
 

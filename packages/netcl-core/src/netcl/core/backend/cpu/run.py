@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -105,9 +106,11 @@ def planned(
         engine.raise_flag,
     )
 
+    recordings = engine.recordings
+
     def run_prepared(args: Sequence[Any]) -> Tensor | None:
         """Returns the result for ``args``, or None during capture and profiling."""
-        if engine.recording is not None or engine.intercepting:
+        if engine.intercepting or (recordings and get_ident() in recordings):
             return None
         numbers = {**fixed, **{name: args[position] for name, position in given}} if given else fixed
         (value,) = evaluate([args[position].storage for position in positions], numbers, space, failed)

@@ -36,7 +36,7 @@ from netcl.core.backend.opencl.queue.transfer import DeviceTransfer, Transfer
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.backend.product import Product
 from netcl.core.backend.protocol import Described, HostTransfer, KernelText
-from netcl.core.backend.recording import host_read_allowed, open_here, unrecorded
+from netcl.core.backend.recording import host_read_allowed, open_here, rng_state_here, unrecorded
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
@@ -193,12 +193,11 @@ class OpenCLBackend(ForwardedCalls):
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
         shape = tuple(shape)
         self._check_dtype(dtype)
-        private = False
+        recording = None
         if pool is None:
-            recording = self.launcher.recording
-            private = recording is not None and not persistent and recording.thread == threading.get_ident()
-            pool = recording.pool if private and recording is not None else self.pool
-            if self.override_pools and not private and not persistent:
+            recording = None if persistent else self.launcher.recording
+            pool = self.pool if recording is None else recording.pool
+            if self.override_pools and recording is None and not persistent:
                 pool = self.override_pools.get(threading.get_ident(), pool)
         else:
             self._check_pool(pool)
@@ -207,7 +206,7 @@ class OpenCLBackend(ForwardedCalls):
         if persistent:
             tensor.persistent = allocation.keep = True
         if self._poisons:
-            with nullcontext() if private else unrecorded(self):
+            with nullcontext() if recording is not None else unrecorded(self):
                 self.transfer.fill(tensor, allocation.bucket_size, PATTERN, allocation.bucket_size)
         return tensor
 
@@ -319,7 +318,7 @@ class OpenCLBackend(ForwardedCalls):
 
     @property
     def recording(self) -> Recording | None:
-        """The open recording, which takes the launches of its thread; None while work runs at once."""
+        """The open recording of the calling thread; None while its work runs at once."""
         return self.launcher.recording
 
     @recording.setter
@@ -377,13 +376,13 @@ class OpenCLBackend(ForwardedCalls):
 
     @property
     def rng_state(self) -> Tensor:
-        """(seed, base) of the random generator as int64[2]."""
-        with self._lock:
+        """(seed, base) of the random generator, or of the step that this thread records, as int64[2]."""
+        state = rng_state_here(self)
+        if state is None:
             state = self._rng_state
-            if state is None:
-                state = self._rng_state = self.empty((2,), "int64", persistent=True)
-                self.fill(state, 0)
-            return state
+        if state is None:
+            state = self._rng_state = self.zeros((2,), "int64", persistent=True)
+        return state
 
     def signals(self, count: int) -> Tensor:
         """At least ``count`` words, int32, by which work-groups of a launch tell each other their states. The engine

@@ -35,6 +35,7 @@ from netcl.core.backend.opencl.builds.build_processes import Build, most_process
 from netcl.core.backend.opencl.builds.build_request import Argument, Launch
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.fallback import WITH_A_PLAINER_KERNEL
+from netcl.core.backend.recording import unrecorded
 from netcl.core.errors import KernelBuildError
 from netcl.core.tensor.storage import Failed
 
@@ -292,22 +293,19 @@ class DeferredLaunches:
 
     def _enqueue(self, built: Callable[[Build], bool]) -> None:
         """Enqueues the launches that wait, up to the first whose program is not ``built``; the lock is held."""
-        self._enqueuing = thread = get_ident()
-        recording = self._launcher.recording
-        if recording is not None and recording.thread == thread:
-            self._launcher.recording = None  # what waits is of other threads
+        self._enqueuing = get_ident()
         try:
-            while self._entries and built(self._entries[0].build):
-                entry = self._entries[0]
-                try:
-                    entry.run()
-                except BaseException as error:  # noqa: BLE001 (the launches after it must not be made)
-                    self._recover(entry, error)
-                else:
-                    self._entries.popleft()
+            with unrecorded(self._launcher):  # what waits is of other threads
+                while self._entries and built(self._entries[0].build):
+                    entry = self._entries[0]
+                    try:
+                        entry.run()
+                    except BaseException as error:  # noqa: BLE001 (the launches after it must not be made)
+                        self._recover(entry, error)
+                    else:
+                        self._entries.popleft()
         finally:
             self._enqueuing = None
-            self._launcher.recording = recording
             if not self._entries:
                 self._known.clear()
                 self._held = 0

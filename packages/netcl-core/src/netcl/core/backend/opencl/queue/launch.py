@@ -7,7 +7,7 @@ API for the engine (one Launcher for each queue)::
     launcher.launch(source, kernel_name, global_size, local_size, args, options="")
     prepared = launcher.prepare(source, kernel_name, global_size, local_size, args, options="", kernel=None)
     prepared(*buffers)                                 later launches: only buffers change
-    launcher.recording                                 None or the open Recording; the engine's ``recording``
+    launcher.recording                                 None or the thread's open Recording; the engine's ``recording``
     launcher.new_recording() -> Recording              with an arena pool of its own
     launcher.guard(what)                               context manager: the driver's errors become netcl's
     launcher.call(function, what, requested)           the same, and once more with empty caches if out of memory
@@ -33,7 +33,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
-from threading import get_ident
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
@@ -48,7 +47,7 @@ from netcl.core.backend.opencl.queue.replays.launch_groups import Recorded
 from netcl.core.backend.opencl.queue.replays.memory_accesses import accesses
 from netcl.core.backend.opencl.queue.replays.replay import KernelRecording
 from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
-from netcl.core.backend.recording import Recording
+from netcl.core.backend.recording import OpenRecordings, Recording
 from netcl.core.device import health
 from netcl.core.device.drivers.quirks import needs_flush
 from netcl.core.device.health import fault, forget_launches, is_fault, launch_log, state_of
@@ -70,17 +69,17 @@ Size = tuple[int, ...]
 _SIZES_MAX = 64  # sizes of a kernel for which its launch without an event is kept, by thread
 
 
-class Launcher:
+class Launcher(OpenRecordings):
     """Launches kernels on one in-order queue; thread-safe."""
 
     can_defer: ClassVar[bool] = True  # False: each program is built by the call that launches it
 
     def __init__(self, queue: Any, programs: ProgramCache | None = None) -> None:
+        super().__init__()
         self.queue: Any = queue
         self.context: Any = queue.context
         self.device: Any = queue.device
         self.programs: ProgramCache = default_cache() if programs is None else programs
-        self.recording: Recording | None = None
         self.sink: ProfilerSink | None = None
         self.launched = launch_log(queue)
         self.syncs: bool = config.get("SYNC")
@@ -111,7 +110,7 @@ class Launcher:
                 storage.materialize()
         local_size = self.fit(kernel_name, global_size, local_size)
         recording = self.recording
-        if recording is not None and recording.thread == get_ident():
+        if recording is not None:
             kernel = self._new_kernel(source, kernel_name, args, options)
             enqueue = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size)
             recording.append(enqueue, args, launch_record(kernel_name, args))
@@ -362,8 +361,8 @@ class PreparedLaunch:
         if len(buffers) != len(self.positions):
             raise UnsupportedError(f"kernel {self.name} takes {len(self.positions)} buffers, {len(buffers)} given")
         launcher = self._launcher
-        recording = launcher.recording
-        if recording is not None and recording.thread == get_ident():
+        recording = launcher.recording if launcher.recordings else None
+        if recording is not None:
             self._record(recording, buffers)
             return
         if waiting or not self.kernels:

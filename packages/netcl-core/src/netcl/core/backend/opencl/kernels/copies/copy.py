@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from itertools import dropwhile, product
 from math import gcd, prod
@@ -12,6 +13,7 @@ import numpy as np
 
 from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.templates import Traits, magic, per_work_item, struct, traits
+from netcl.core.backend.recording import unrecorded
 from netcl.core.dtypes import itemsize
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
@@ -249,11 +251,7 @@ def _scattered(
 def fill(engine: Any, tensor: TensorData, value: float) -> None:
     """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
     stored = to_storage(value, tensor.dtype)[0]
-    launcher = engine.launcher
-    recording, launcher.recording = launcher.recording, None if tensor.persistent else launcher.recording
-    try:
-        capacity = tensor.pool_handle.bucket_size if tensor.pool_handle is not None else 0
-        number = stored.view(np.uint8)[()] if stored.dtype == np.bool_ else stored[()]
+    capacity = tensor.pool_handle.bucket_size if tensor.pool_handle is not None else 0
+    number = stored.view(np.uint8)[()] if stored.dtype == np.bool_ else stored[()]
+    with unrecorded(engine.launcher) if tensor.persistent else nullcontext():
         engine.transfer.fill(tensor, tensor.nbytes, number, capacity)
-    finally:
-        launcher.recording = recording

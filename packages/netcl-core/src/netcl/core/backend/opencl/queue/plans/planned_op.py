@@ -70,13 +70,13 @@ def _launches(
 ) -> Callable[[Sequence[Any]], Any]:
     """The function for several launches, or several results, which it returns as a tuple."""
     launcher, state, override_pools = engine.launcher, engine.launcher.state, engine.override_pools
+    recordings = launcher.recordings
     single, run = len(made) == 1, plan.run
 
     def call(args: Sequence[Any]) -> Any:
         if health.closed or state.lost is not None:
             launcher.check()
-        recording = launcher.recording
-        if recording is not None and recording.thread == get_ident():
+        if recordings and get_ident() in recordings:
             return None
         if launcher.sink is not None or override_pools:
             return None
@@ -103,6 +103,7 @@ def _one_launch(
     the op, None for the result.
     """
     queue, launcher, state, override_pools = engine.queue, engine.launcher, engine.launcher.state, engine.override_pools
+    recordings = launcher.recordings
     name, global_size, local_size = prepared.name, prepared.global_size, prepared.local_size
     take, give_back, log = prepared.kernels.pop, prepared.kernels.append, launcher.launched.append
     read = [(index, position) for index, position in tensors if position is not None]
@@ -114,8 +115,7 @@ def _one_launch(
         # The states in which the call takes the long way.
         if health.closed or state.lost is not None:
             launcher.check()
-        recording = launcher.recording
-        if recording is not None and recording.thread == get_ident():
+        if recordings and get_ident() in recordings:
             return None
         if launcher.sink is not None or override_pools or waiting:
             return None
