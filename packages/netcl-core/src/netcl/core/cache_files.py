@@ -48,7 +48,7 @@ _HAS_OWNERS = hasattr(os, "geteuid")  # Windows has neither owners nor modes
 _STALE_S = 3600.0
 
 _warned: set[str] = set()
-_warned_lock = threading.Lock()
+_warned_lock = threading.RLock()
 
 
 class DamagedEntryError(ValueError):

@@ -147,7 +147,7 @@ _ENVIRONMENT = {row.name: row.environment for row in _ROWS}
 _KEYS = {name: getattr(os.environ, "encodekey", str)(text) for name, text in _ENVIRONMENT.items()}
 # Parsed values by (name, raw text): the environment is read at each use, its text is parsed once.
 _parsed: dict[tuple[str, Any], Any] = {}
-_override_lock = threading.Lock()
+_override_lock = threading.RLock()
 _override_stack: list[dict[str, Any]] = []
 _overrides: dict[str, Any] = {}  # the merged stack; replaced, never changed, so readers need no lock
 

@@ -166,7 +166,7 @@ def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int |
                 "before"
             )
         drawn = partial(engine.random, kind, shape, dtype, offset=generator.take(count), **limits)
-        return drawn() if recording else _seeded(engine, seed, drawn)  # type: ignore[no-any-return]
+        return drawn() if recording else _seeded(engine, seed, drawn)
 
 
 def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:

@@ -131,7 +131,7 @@ class LaunchRecorder(ProfilerSink):
 
 
 _recorders: dict[Any, LaunchRecorder] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def start(engine: Any, reader: Callable[[LaunchRecord | Span], None]) -> LaunchRecorder:

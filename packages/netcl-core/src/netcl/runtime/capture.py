@@ -14,6 +14,8 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from netcl.core.backend.interceptors import Interceptor, interception
 from netcl.core.backend.profiler_sink import FlopCounter
 from netcl.core.backend.registry import ensure_same_backend
@@ -132,14 +134,16 @@ class CapturedStep:
         self._key = self._state()
         self._engine: Any = ensure_same_backend(list(tensors_in(samples)), "capture")
         if self._engine.recording is not None:
-            raise CaptureError("a capture is open on this device already; captures do not nest")
+            raise CaptureError("this thread captures a step on this device already; captures do not nest")
         self._inputs = tuple(replaced(sample, self._placeholder) for sample in samples)
         self._draws = random.StepDraws(self._engine)
         self._recording: Any = None
         self._gradients = [_Gradient(parameter) for parameter in self._dependencies.parameters()]
         self._kept: list[Any] = []
         self._exchange: Exchange | None = None
-        self._lock = threading.RLock()  # of the arguments of the launches; a finaliser may replay the step too
+        self._fn = fn
+        self._lock = threading.RLock()  # of the arguments of the launches
+        self._replaying = False
         self._record(fn)
 
     def _state(self) -> Hashable:
@@ -250,9 +254,24 @@ class CapturedStep:
         Raises CaptureError if the arguments or the state that the step depends on differ from the capture: capture
         again.
         """
-        self._check(inputs)
         with self._lock:
-            return self._replay(inputs)
+            # The launches have their arguments now if a signal handler or a finalizer replays the step in a replay.
+            if self._replaying or self._engine.recording is not None:
+                return self._call(inputs)
+            self._replaying = True
+            try:
+                self._check(inputs)
+                return self._replay(inputs)
+            finally:
+                self._replaying = False
+
+    def _call(self, inputs: tuple[Any, ...]) -> Any:
+        """Calls the function itself, whose work runs at once, or is recorded into the step that this thread records."""
+        given = list(inputs)
+        for at, static in enumerate(self._inputs):
+            if isinstance(static, Tensor) and not isinstance(given[at], Tensor):
+                given[at] = self._engine.tensor(np.asarray(given[at]), static.dtype)
+        return replaced(self._fn(*given), Tensor.detach)
 
     def _replay(self, inputs: tuple[Any, ...]) -> Any:
         exchange = self._exchange

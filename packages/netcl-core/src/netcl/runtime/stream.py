@@ -31,7 +31,6 @@ __all__ = ["Scheduler", "Stream"]
 
 # Engines and their kernels live as long as their queues, so queues are reused, by (device, priority).
 _idle: dict[Any, list[DeviceHandle]] = {}
-_lock = threading.Lock()
 
 
 class Stream:
@@ -45,10 +44,10 @@ class Stream:
         base: DeviceHandle = engine_for(queue).handle
         self.priority: int = priority
         self._key = (base.context, base.device, min(max(priority, -1), 1))
-        with _lock:
-            idle = _idle.setdefault(self._key, [])
-            found = idle.pop() if idle else None
-        self.handle: DeviceHandle = replace(base, queue=_new_queue(base, priority)) if found is None else found
+        try:
+            self.handle: DeviceHandle = _idle.setdefault(self._key, []).pop()
+        except IndexError:
+            self.handle = replace(base, queue=_new_queue(base, priority))
         self._entered: list[Any] = []
 
     @property

@@ -126,7 +126,7 @@ def _forget(engine: Any) -> None:
     dispatch.planned_calls.clear()
     engine.plans.clear()
     engine.launcher._programs.clear()
-    engine.launcher._local = threading.local()
+    engine.launcher._kernels.clear()
 
 
 class RandomProgram:

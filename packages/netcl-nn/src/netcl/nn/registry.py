@@ -31,7 +31,7 @@ class _Entry:
 
 
 _entries: dict[str, _Entry] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def register(cls: type[Module] | None = None, to_config: ToConfig | None = None) -> Any:

@@ -40,8 +40,10 @@ class CompiledTrainingStep:
         self.replays: int = 0
 
     def __call__(self, *inputs: Any) -> Any:
-        tensors = any(isinstance(x, Tensor) for x in inputs)
-        if not (self._enabled and tensors and all(isinstance(x, Hashable) for x in inputs)):
+        engines = [x.engine for x in inputs if isinstance(x, Tensor)]
+        if not (self._enabled and engines and all(isinstance(x, Hashable) for x in inputs)):
+            return self._step(*inputs)
+        if any(engine.recording is not None for engine in engines):  # its calls are part of a step of the caller
             return self._step(*inputs)
         key = tuple([(x.shape, x.dtype) if isinstance(x, Tensor) else (type(x), x) for x in inputs])
         captured = self._captured.get(key)

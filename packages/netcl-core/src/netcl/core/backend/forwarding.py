@@ -7,8 +7,8 @@ interceptors at work, and calls the kernel module itself if there are none.
 
 from __future__ import annotations
 
+import itertools
 import linecache
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -100,17 +100,15 @@ class DeviceFlags:
 
     def __init__(self) -> None:
         self._codes: dict[tuple[str, type[Exception]], int] = {}
-        self._lock = threading.Lock()
+        self._next = itertools.count(1)  # no lock: a signal handler may ask for a code in the middle
 
     def code(self, message: str, error: type[Exception] = IndexError) -> int:
         """The code of a message that is raised as ``error``, from 1."""
-        with self._lock:
-            return self._codes.setdefault((message, error), len(self._codes) + 1)
+        return self._codes.get((message, error)) or self._codes.setdefault((message, error), next(self._next))
 
     def error(self, code: int, value: float, position: int, size: int) -> Exception:
         """The error of a code, with the fields of its message filled in; see ``DeviceBackend.flag_code``."""
-        with self._lock:
-            text, error = next(entry for entry, number in self._codes.items() if number == code)
+        text, error = next(entry for entry, number in list(self._codes.items()) if number == code)
         return error(text.format(value=value, position=position, size=size, last=size - 1))
 
 

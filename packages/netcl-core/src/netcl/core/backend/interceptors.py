@@ -70,44 +70,54 @@ class Interceptor:
         return False
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def push_interceptor(engine: Any, entry: Interceptor) -> None:
     """Puts ``entry`` in the list of ``engine``: outermost of its layer."""
     if entry.sees_launches:
         late_launches.enqueue()  # what it sees comes after
-    with _lock:
-        entries = engine.interceptors
+
+    def pushed(entries: tuple[Interceptor, ...]) -> tuple[Interceptor, ...]:
         at = 0
         while at < len(entries) and entries[at].layer < entry.layer:
             at += 1
-        _install(engine, (*entries[:at], entry, *entries[at:]))
+        return (*entries[:at], entry, *entries[at:])
+
+    _change(engine, pushed)
 
 
 def pop_interceptor(engine: Any, entry: Interceptor) -> None:
     """Takes ``entry`` off the list of ``engine``; raises ValueError if it is not there."""
-    with _lock:
-        rest = tuple([other for other in engine.interceptors if other is not entry])
-        if len(rest) == len(engine.interceptors):
+
+    def popped(entries: tuple[Interceptor, ...]) -> tuple[Interceptor, ...]:
+        rest = tuple([other for other in entries if other is not entry])
+        if len(rest) == len(entries):
             raise ValueError("this interceptor is not in the list of the engine")
-        _install(engine, rest)
+        return rest
+
+    _change(engine, popped)
 
 
 def refresh(engine: Any) -> None:
     """Looks again at which interceptors of ``engine`` are idle, as one of them has changed."""
+    _change(engine, lambda entries: (*entries,))
+
+
+def _change(engine: Any, change: Callable[[tuple[Interceptor, ...]], tuple[Interceptor, ...]]) -> None:
+    """Replaces the list of ``engine`` by ``change`` of it."""
     with _lock:
-        _install(engine, engine.interceptors)
-
-
-def _install(engine: Any, entries: tuple[Interceptor, ...]) -> None:
-    sink, intercepting = None, False
-    for entry in entries:
-        if not entry.idle:
-            intercepting = True
-            if entry.sees_launches and sink is None:
-                sink = entry
-    engine.interceptors, engine.intercepting, engine.sink = entries, intercepting, sink
+        while True:
+            before = engine.interceptors
+            entries, sink, intercepting = change(before), None, False
+            for entry in entries:
+                if not entry.idle:
+                    intercepting = True
+                    if entry.sees_launches and sink is None:
+                        sink = entry
+            if engine.interceptors is before:  # no signal handler has changed it in the middle
+                engine.interceptors, engine.intercepting, engine.sink = entries, intercepting, sink
+                return
 
 
 class interception:

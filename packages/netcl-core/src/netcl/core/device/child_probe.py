@@ -20,7 +20,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -58,8 +58,7 @@ except ImportError:
 """
 
 _known: dict[str, bool] = {}
-_locks: dict[str, threading.Lock] = {}
-_lock = threading.Lock()
+_locks: dict[str, AbstractContextManager[bool]] = {}
 
 
 @lru_cache(maxsize=64)
@@ -96,9 +95,7 @@ def verdict(
     known = _known.get(digest)
     if known is not None:
         return known
-    with _lock:
-        lock = _locks.setdefault(digest, threading.Lock())
-    with lock:
+    with _locks.setdefault(digest, threading.RLock()):
         known = stored(name, key, text)
         if known is None:
             right, reason = _outcome(trial, timeout, arguments, shares)

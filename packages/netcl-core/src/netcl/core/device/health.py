@@ -57,7 +57,7 @@ class ContextState:
             raise DeviceLostError(self.lost)
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 # By the driver's handles: pyopencl makes a new Python object at each request. The registry keeps a reference, so that
 # the driver does not reuse the number.
 _states: dict[int, tuple[Any, ContextState]] = {}

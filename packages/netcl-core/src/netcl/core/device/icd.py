@@ -267,7 +267,7 @@ def find_drivers() -> list[Driver]:
     return [entry.driver for entry in _entries()]
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _ensured = False
 
 

@@ -33,8 +33,9 @@ class _InMemory(dict[Any, Any]):
 
 
 _replaced = False
-_lock = threading.Lock()
-_naming = threading.Lock()
+# Re-entrant: a signal handler or a finalizer may make a kernel while one is made.
+_lock = threading.RLock()
+_naming = threading.RLock()
 
 
 def new_kernel(program: Any, name: str) -> Any:

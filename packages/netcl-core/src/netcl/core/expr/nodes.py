@@ -10,8 +10,8 @@ same object, so comparison and hashing cost nothing.
 
 from __future__ import annotations
 
-import threading
 import weakref
+from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -22,8 +22,7 @@ from netcl.core.errors import DTypeError, ExpressionError
 Number: TypeAlias = "bool | int | float"
 Operand: TypeAlias = "Expr | bool | int | float"
 
-_interned: weakref.WeakValueDictionary[tuple[Any, ...], Expr] = weakref.WeakValueDictionary()
-_intern_lock = threading.Lock()
+_interned: dict[tuple[Any, ...], weakref.KeyedRef[Any, Expr]] = {}
 
 
 class _Interned(type):
@@ -31,8 +30,20 @@ class _Interned(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         node = super().__call__(*args, **kwargs)
-        with _intern_lock:
-            return _interned.setdefault(node.identity(), node)
+        key = node.identity()
+        found = _interned.get(key)
+        own = None
+        while (there := None if found is None else found()) is None:
+            # One call each, without a lock: another thread, a signal handler or a finalizer may intern the same.
+            if found is not None:
+                _remove_dead_weakref(_interned, key)
+            own = own or weakref.KeyedRef(node, _forget, key)
+            found = _interned.setdefault(key, own)
+        return there
+
+
+def _forget(ref: weakref.KeyedRef[Any, Expr]) -> None:
+    _remove_dead_weakref(_interned, ref.key)
 
 
 class Expr(metaclass=_Interned):

@@ -258,7 +258,7 @@ def _call_pooled(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], reco
                 _pooled -= 1
 
 
-_pooled_lock = threading.Lock()
+_pooled_lock = threading.RLock()
 
 
 def _through(

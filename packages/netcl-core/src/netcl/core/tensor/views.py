@@ -147,7 +147,19 @@ class ViewStorage(Storage):
     ``extent``: the elements of the root. ``kind``: Tensor.
     """
 
-    __slots__ = ("dtype", "engine", "extent", "gather", "geometry", "given", "kind", "pinned", "recording", "root")
+    __slots__ = (
+        "dtype",
+        "engine",
+        "extent",
+        "gather",
+        "gathering",
+        "geometry",
+        "given",
+        "kind",
+        "pinned",
+        "recording",
+        "root",
+    )
 
     root: Storage
     extent: int
@@ -156,6 +168,7 @@ class ViewStorage(Storage):
     kind: type[Any]
     dtype: str
     gather: _Gather | None
+    gathering: bool
     given: bool
     pinned: bool
     recording: Any
@@ -172,7 +185,7 @@ class ViewStorage(Storage):
     def materialize(self) -> None:
         """Gathers the elements, unless the copy is up to date."""
         with lock:
-            if self.deferred is None:
+            if self.deferred is None or self.gathering:
                 return
             root, geometry = _tensor(self, self.root), self.geometry
             if self.given:
@@ -186,16 +199,20 @@ class ViewStorage(Storage):
                     fresh._storage.array,
                 )
                 self.given = False
-            self.deferred = None  # before the copy, whose target this is
-            self.engine.copy(
-                root,
-                _tensor(self, self),
-                shape=geometry.shape,
-                source_strides=geometry.strides,
-                source_offset=geometry.offset,
-                out_strides=contiguous_strides(geometry.shape),
-                out_offset=0,
-            )
+            self.gathering = True  # the copy, whose target this is, asks for it again
+            try:
+                self.engine.copy(
+                    root,
+                    _tensor(self, self),
+                    shape=geometry.shape,
+                    source_strides=geometry.strides,
+                    source_offset=geometry.offset,
+                    out_strides=contiguous_strides(geometry.shape),
+                    out_offset=0,
+                )
+                self.deferred = None  # last, since other threads ask for no lock from here on
+            finally:
+                self.gathering = False
 
     def invalidate(self) -> None:
         """Makes the copy stale: the root has changed."""
@@ -371,7 +388,7 @@ def _view_storage(source: Any, geometry: Geometry) -> ViewStorage:
     storage.engine = source.engine
     storage.dtype = source.dtype
     storage.gather = None
-    storage.given = storage.pinned = False
+    storage.given = storage.pinned = storage.gathering = False
     _follow(root, storage)
     return storage
 

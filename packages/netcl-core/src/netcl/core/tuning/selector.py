@@ -537,7 +537,7 @@ def _seen_profile(device: Any) -> ExtendedDeviceProfile:
 
 _selectors: dict[Any, KernelSelector] = {}  # by profile
 _of_queues: dict[Any, KernelSelector] = {}  # of queues on which kernels failed to build; other queues build theirs
-_selectors_lock = threading.Lock()
+_selectors_lock = threading.RLock()
 
 
 def get_kernel_selector(device: Any = None) -> KernelSelector:

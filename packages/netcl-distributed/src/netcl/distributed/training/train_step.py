@@ -37,7 +37,7 @@ __all__ = ["MeanLoss", "TrainStep"]
 
 _EAGER, _REPLAYED = 0, 1
 _EAGER_STEPS = 2
-_capturing = threading.Lock()  # a capture rewinds the generator of random numbers, which is the process's
+_capturing = threading.RLock()  # the devices capture one after the other
 
 
 class MeanLoss:

@@ -208,7 +208,7 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
     @property
     def rng_state(self) -> Tensor:
         """(seed, base) of the random generator, or of the step that this thread records, as int64[2]."""
-        state = rng_state_here(self)
+        state: Tensor | None = rng_state_here(self)
         if state is None:
             state = self._rng_state
         if state is None:

@@ -192,14 +192,14 @@ class BuildProcesses:
 
 
 _of_devices: dict[str, BuildProcesses] = {}
-_lock = threading.Lock()
 
 
 def processes_for(device: Any) -> BuildProcesses:
     """Returns the BuildProcesses of a device, which all its queues share."""
-    with _lock:
-        found = _of_devices.get(driver_key(device))
-        if found is None:
-            found = _of_devices[driver_key(device)] = BuildProcesses(device)
+    found = _of_devices.get(driver_key(device))
+    if found is None:
+        made = BuildProcesses(device)
+        found = _of_devices.setdefault(driver_key(device), made)
+        if found is made:
             shutdown.run_at_exit(found.close)
-        return found
+    return found

@@ -98,7 +98,7 @@ class MaskedLauncher(Launcher):
 
 
 _handles: dict[tuple[Any, ...], DeviceHandle] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def masked_handle(handle: DeviceHandle, limits: Mapping[str, Any]) -> DeviceHandle:
@@ -125,5 +125,5 @@ def masked_handle(handle: DeviceHandle, limits: Mapping[str, Any]) -> DeviceHand
             override_profile(context, profile)
             found = dataclasses.replace(handle, device_type=profile.device_type, context=context, queue=queue)
             launcher_for(queue, MaskedLauncher)
-            _handles[key] = found
+            found = _handles.setdefault(key, found)  # a signal handler may have made it
         return found

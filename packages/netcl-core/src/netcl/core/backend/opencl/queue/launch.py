@@ -19,8 +19,9 @@ API for the engine (one Launcher for each queue)::
 Programs are known by their text and options. A launch with a zero in ``global_size`` does nothing.
 
 Traps: ``program.name`` makes a new kernel at each use (a hundred microseconds and more), so kernels are kept. The
-arguments belong to the kernel object: two threads sharing one give wrong numbers, seldom, so each thread, each call of
-a prepared launch and each recorded launch has its own. pyopencl takes 6.5 microseconds to set a NumPy scalar in the
+arguments belong to the kernel object: two threads sharing one give wrong numbers, seldom, and so does a signal handler
+that launches it in the middle of a launch. So each launch takes a kernel without users, and a recorded launch has its
+own. pyopencl takes 6.5 microseconds to set a NumPy scalar in the
 general way, since it first tries all other kinds, and 0.1 when told that it is bytes. Each enqueue by pyopencl makes an
 event, which must not be kept; ``event_free.py`` does without where that is faster. A driver that allocates lazily
 reports a missing buffer here.
@@ -85,7 +86,7 @@ class Launcher(OpenRecordings):
         self.syncs: bool = config.get("SYNC")
         self.flushes: bool = self.syncs  # True if ``flush`` follows each launch
         self.state = state_of(queue.context)
-        self._local = threading.local()
+        self._kernels: dict[tuple[str, str, str], list[tuple[Any, dict[Any, Any]]]] = {}  # without users
         self._programs: dict[Any, Any] = {}
         self.deferred = DeferredLaunches(self)
 
@@ -118,26 +119,27 @@ class Launcher(OpenRecordings):
             if self.flushes:
                 recording.append(self.flush_of(kernel_name))
             return
-        key = source, kernel_name, options
-        kernels = vars(self._local).setdefault("kernels", {})
-        known = kernels.get(key)
-        if (waiting or known is None) and self.deferred.must_wait(source, options):
+        free = self._kernels.setdefault((source, kernel_name, options), [])
+        if (waiting or not free) and self.deferred.must_wait(source, options):
             given = [_as_argument(kernel_name, index, arg) for index, arg in enumerate(args)]
             kernel_sizes = kernel_name, tuple(global_size), local_size
             again = partial(self.launch, source, *kernel_sizes, given, options)
             self.deferred.append(again, source, options, kernel_sizes, given)
             return
-        if known is None:
-            known = kernels[key] = self._new_kernel(source, kernel_name, args, options), {}
+        try:
+            taken = free.pop()
+        except IndexError:
+            taken = self._new_kernel(source, kernel_name, args, options), {}
         else:
-            self._set(known[0], enumerate(args))
-        kernel, event_free = known
+            self._set(taken[0], enumerate(args))
+        kernel, event_free = taken
         sizes = tuple(global_size), None if local_size is None else tuple(local_size)
         if sizes not in event_free:
             if len(event_free) >= _SIZES_MAX:
                 event_free.clear()
             event_free[sizes] = without_event(self.queue, kernel, *sizes)
         self._enqueue(kernel, kernel_name, global_size, local_size, args, event_free[sizes])
+        free.append(taken)
 
     def prepare(
         self,
@@ -429,7 +431,7 @@ class PreparedLaunch:
 
 
 _launchers: dict[int, Launcher] = {}
-_launchers_lock = threading.Lock()
+_launchers_lock = threading.RLock()
 
 
 def launcher_for(queue: Any, kind: Callable[[Any], Launcher] | None = None) -> Launcher:
@@ -440,8 +442,9 @@ def launcher_for(queue: Any, kind: Callable[[Any], Launcher] | None = None) -> L
     with _launchers_lock:
         launcher = _launchers.get(queue.int_ptr)
         if launcher is None:
-            launcher = _launchers[queue.int_ptr] = (kind or Launcher)(queue)
-            launcher.flushes = launcher.syncs or needs_flush(queue.device)
+            made = (kind or Launcher)(queue)
+            made.flushes = made.syncs or needs_flush(queue.device)
+            launcher = _launchers.setdefault(queue.int_ptr, made)  # a signal handler may have made it
             shutdown.register_queue_for_cleanup(queue)
         return launcher
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -84,7 +85,7 @@ class _SharedBuffers:
     def __init__(self, queue: Any) -> None:
         self.context = queue.context
         self._queue = queue
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._returned: deque[tuple[Any, Any, Any]] = deque()  # what BufferHandle appends to, from the collector too
         self._passing: deque[tuple[Any, list[Any]]] = deque()  # (marker, buffers)
 
@@ -97,9 +98,15 @@ class _SharedBuffers:
             if count:
                 marker = cl.enqueue_marker(self._queue)
                 self._queue.flush()
-                self._passing.append((marker, [self._returned.popleft()[1] for _ in range(count)]))
-            while self._passing and _complete(self._passing[0][0]):
-                self._passing.popleft()
+                buffers: list[Any] = []
+                self._passing.append((marker, buffers))
+                with suppress(IndexError):  # a signal handler may have been here in the middle
+                    for _ in range(count):
+                        buffers.append(self._returned.popleft()[1])
+            with suppress(IndexError):
+                while _complete((first := self._passing[0])[0]):
+                    if self._passing[0] is first:
+                        self._passing.popleft()
 
 
 class Transfer:
@@ -264,19 +271,19 @@ class Transfer:
             self._bytes_in_flight += nbytes
             self.let_go()
             crowded = len(in_flight) > _COPIES_IN_FLIGHT or self._bytes_in_flight > _BYTES_IN_FLIGHT
-            oldest = in_flight[0][0] if crowded else None
+            oldest = next(iter(tuple(in_flight)), (None,))[0] if crowded else None
         # A host that is faster than the device would pile up copies of its arrays.
         self.launcher.wait(oldest)
 
     def let_go(self) -> None:
         """Drop the events of what is complete, and by them the host arrays; called when a wait is over."""
-        with self._lock:
-            in_flight = self._in_flight
+        in_flight = self._in_flight
+        with self._lock, suppress(IndexError):
             # In order: what is behind an incomplete copy is not complete either.
-            while in_flight and _complete(in_flight[0][0]):
-                event, nbytes = in_flight.popleft()
-                self._bytes_in_flight -= nbytes
-                del event  # only now, since it may run a finaliser that makes another copy
+            while _complete((first := in_flight[0])[0]):
+                if in_flight[0] is first:  # a signal handler or a finalizer may have been here in the middle
+                    in_flight.popleft()
+                    self._bytes_in_flight -= first[1]
 
     def _may_stage(self, nbytes: int) -> bool:
         """True if ``nbytes`` more of page-locked memory are allowed, if necessary after waiting for the copies in

@@ -31,7 +31,7 @@ _NAMES_SHOWN = 12
 
 _waits: dict[int, tuple[float, Any]] = {}
 _watching = False
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def begin(subject: Any) -> None:
@@ -59,9 +59,9 @@ def _start() -> None:
         return
     with _lock:
         if not _watching:
+            _watching = True  # first, as a signal handler may wait in the middle
             with contextlib.suppress(RuntimeError):  # the interpreter shuts down and starts no more threads
                 threading.Thread(target=_watch, name="netcl-watchdog", daemon=True).start()
-            _watching = True
 
 
 def _watch() -> None:

@@ -35,7 +35,7 @@ class BuildProgress:
     ) -> None:
         self._stream, self._clock = stream, clock
         self._patience, self._rest = patience, rest
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._count = 0
         self._seconds = 0.0  # of the builds so far
         self._timer: Any = None
@@ -81,7 +81,7 @@ class BuildProgress:
             if stream is not None and stream.isatty():
                 stream.write(text)
                 stream.flush()
-        except (OSError, ValueError):  # a terminal that has gone, a closed stream
+        except (OSError, ValueError, RuntimeError):  # a terminal that has gone, a closed stream, one that writes now
             return
 
 

@@ -22,6 +22,7 @@ import hashlib
 import os
 import re
 import threading
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,8 +78,9 @@ class ProgramCache:
             raise ImportError("pyopencl required: ProgramCache builds OpenCL programs")
         self._given_dir = None if cache_dir is None else Path(cache_dir)
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._building: dict[Any, threading.Lock] = {}
+        # Re-entrant, as all locks here: a signal handler or a finalizer may need a program while one is built.
+        self._lock = threading.RLock()
+        self._building: dict[Any, AbstractContextManager[bool]] = {}
         self._programs: dict[Any, Any] = {}
         self._unpersisted: list[tuple[Path, str, Any]] = []
         self._stats = ProgramStats()
@@ -93,8 +95,7 @@ class ProgramCache:
         key = (context.int_ptr, device.int_ptr, source, options)
         program = self._programs.get(key)
         if program is None:
-            with self._lock:
-                lock = self._building.setdefault(key, threading.Lock())
+            lock = self._building.setdefault(key, threading.RLock())
             with lock:  # a second thread that wants the same program waits for it
                 program = self._programs.get(key)
                 if program is None:
@@ -347,7 +348,7 @@ def _binary(program: Any) -> bytes:
 
 
 _default: ProgramCache | None = None
-_default_lock = threading.Lock()
+_default_lock = threading.RLock()
 
 
 def default_cache() -> ProgramCache:
@@ -355,6 +356,7 @@ def default_cache() -> ProgramCache:
     global _default
     with _default_lock:
         if _default is None:
-            _default = ProgramCache()
-            shutdown.run_at_exit(_default.persist)
+            made = ProgramCache()
+            shutdown.run_at_exit(made.persist)
+            _default = _default or made  # a signal handler may have made it
         return _default
