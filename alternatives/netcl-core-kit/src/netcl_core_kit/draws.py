@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from netcl_core_kit.dispatch import _core, call
-from netcl_core_kit.generator import Generator, default_generator
+from netcl_core_kit.generator import Generator, default_generator, drawing_from
 from netcl_core_kit.rows import composites
 
-__all__ = ["get_rng_state", "manual_seed", "set_rng_state", "tell"]
+__all__ = ["drawing_at", "get_rng_state", "manual_seed", "set_rng_state", "skip", "tell"]
 
 
 def manual_seed(seed: int) -> Generator:
@@ -30,6 +31,17 @@ def set_rng_state(state: Mapping[str, int]) -> None:
 def tell() -> int:
     """The number of counters used so far."""
     return default_generator.offset
+
+
+def skip(count: int) -> None:
+    """Counts ``count`` counters as used."""
+    with default_generator.lock:
+        default_generator.offset += count
+
+
+def drawing_at(state: Mapping[str, int]) -> AbstractContextManager[None]:
+    """Within the block draws of this thread begin at ``state``, as ``get_rng_state`` returned it."""
+    return drawing_from(Generator().set_state(state))
 
 
 def _channels(x: Any) -> Any:

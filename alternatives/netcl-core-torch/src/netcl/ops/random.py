@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from netcl_core_kit.draws import get_rng_state, manual_seed, set_rng_state, tell
+from netcl_core_kit.draws import drawing_at, get_rng_state, manual_seed, set_rng_state, skip, tell
 
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import TORCH, canonical
@@ -17,7 +17,7 @@ from netcl.core.tensor.host_draws import draw_on_host
 from netcl.ops.kernels import T, rows
 from netcl.ops.table import computed
 
-__all__ = ["get_rng_state", "manual_seed", "set_rng_state", "tell"]
+__all__ = ["drawing_at", "get_rng_state", "manual_seed", "set_rng_state", "skip", "tell"]
 
 
 def _shape(shape: Any) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from netcl.autograd.mode import enable_grad, no_grad, state
 from netcl.autograd.node import Node
 from netcl.core import Tensor
 from netcl.core.ops_table import modes
-from netcl.ops import get_rng_state, set_rng_state
+from netcl.ops.random import drawing_at, get_rng_state
 
 
 class _Static(NamedTuple):
@@ -58,13 +58,8 @@ def _run_again(context: GradContext, node: GradNode, grads: list[Tensor | None],
     for position, tensor in zip(static.places, saved):
         args[position] = Node(tensor, requires_grad=tensor.requires_grad and tensor.dtype in FLOATING)
         inputs.append(args[position])
-    now = get_rng_state()
-    set_rng_state(static.rng)
-    try:
-        with enable_grad(), modes.restored(static.modes):
-            result = static.function(*args, **static.kwargs)
-    finally:
-        set_rng_state(now)
+    with drawing_at(static.rng), enable_grad(), modes.restored(static.modes):
+        result = static.function(*args, **static.kwargs)
     results = result if isinstance(result, tuple) else (result,)
     pairs = [(r, g) for r, g in zip(results, grads) if g is not None and r.requires_grad]
     found: dict[int, Tensor] = {}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -97,6 +97,18 @@ def set_rng_state(state: Mapping[str, int]) -> None:
 def tell() -> int:
     """Returns the number of counters used so far."""
     return process_generator().offset
+
+
+def skip(count: int) -> None:
+    """Counts ``count`` counters as used."""
+    process_generator().take(count)
+
+
+def drawing_at(state: Mapping[str, int]) -> AbstractContextManager[Generator]:
+    """Within the block draws of the calling thread begin at ``state``, as ``get_rng_state`` returned it, and afterwards
+    where they were before; draws of other threads go on as they are.
+    """
+    return standing_in(Generator().set_state(state))
 
 
 class StepDraws:

@@ -13,6 +13,7 @@ from netcl.core import Tensor, config
 from netcl.core.errors import CaptureError
 from netcl.core.user_frame import level_outside
 from netcl.distributed import DataParallel
+from netcl.ops.random import drawing_at, skip
 from netcl.trainer.batches import Batch, describe, on_device
 from netcl.trainer.devices_step import DevicesStep
 from netcl.trainer.step import TrainingStep
@@ -141,11 +142,16 @@ class CompiledStep:
         self._since_check = 0
         state = TrainingState(self.step)
         before, randomness = state.read(), ops.get_rng_state()
-        captured.replay(*batch.fields)
+        with drawing_at(randomness):  # both draw the same numbers, whatever other threads draw meanwhile
+            captured.replay(*batch.fields)
         replayed = state.read()
         state.write(before)
-        ops.set_rng_state(randomness)
-        self._eager(batch, *key[1:3])
+        with drawing_at(randomness):
+            self._eager(batch, *key[1:3])
+            after = ops.get_rng_state()
+        skip(after["offset"] - randomness["offset"])
+        if "mt19937" in after:
+            ops.set_rng_state({**ops.get_rng_state(), "mt19937": after["mt19937"]})
         difference = state.read().first_difference(replayed)
         if difference is not None:
             self._stay_eager(differs(difference))

@@ -12,7 +12,7 @@ import base64
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ from netcl.core.tensor.mt19937 import MT19937
 __all__ = [
     "Generator",
     "default_generator",
-    "drawing_at",
     "drawing_from",
     "generator_of_thread",
     "initial_seed",
@@ -185,13 +184,6 @@ def standing_in(generator: Generator) -> Iterator[Generator]:
         yield generator
     finally:
         _thread.stand_in = outer
-
-
-def drawing_at(state: Mapping[str, Any]) -> AbstractContextManager[Generator]:
-    """Within the block draws of the calling thread have the numbers that the process's generator had at ``state``, as
-    ``get_rng_state`` returned it.
-    """
-    return standing_in(Generator().set_state(state))
 
 
 @contextmanager

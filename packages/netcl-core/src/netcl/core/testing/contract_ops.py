@@ -372,9 +372,11 @@ OPS: dict[str, dict[str, str]] = {
         "Signed": "",
     },
     "netcl.ops.random": {
+        "drawing_at": "(state)",
         "get_rng_state": "()",
         "manual_seed": "(seed)",
         "set_rng_state": "(state)",
+        "skip": "(count)",
         "tell": "()",
     },
 }

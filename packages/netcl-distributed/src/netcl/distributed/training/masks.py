@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, pop_hook, push_hook
-from netcl.ops.random import get_rng_state, set_rng_state, tell
+from netcl.ops.random import drawing_at, get_rng_state
 
-__all__ = ["SampleMasks", "advance"]
+__all__ = ["SampleMasks"]
 
 _PER_COUNTER = 4  # words of one Philox counter
-_state = threading.Lock()  # the generator is global to the process, the shards of several devices draw concurrently
 
 
 class SampleMasks:
@@ -22,7 +20,7 @@ class SampleMasks:
     ``total`` samples would have; the shards of one batch begin with the same ``offset`` of the generator.
 
     This holds for masks whose first axis runs over samples, or over equal groups of each sample's rows; other draws are
-    unchanged. ``drawn`` counts the counters of the whole batch's masks: pass it to ``advance`` afterwards.
+    unchanged. ``drawn`` counts the counters of the whole batch's masks: pass it to ``skip`` afterwards.
     """
 
     def __init__(self, start: int, count: int, total: int, offset: int) -> None:
@@ -50,13 +48,9 @@ class SampleMasks:
         # The first element may be inside a counter: the elements before it in that counter are drawn too, and dropped.
         before = first % _PER_COUNTER
         like = Tensor.empty((before + x.size,), x.dtype, queue=x.queue) if before else x
-        with _state:
-            outer = get_rng_state()
-            set_rng_state({"seed": outer["seed"], "offset": self.offset + self.drawn + first // _PER_COUNTER})
-            try:
-                mask = next(row, (like, *args[1:]), kwargs)
-            finally:
-                set_rng_state(outer)
+        place = {"seed": get_rng_state()["seed"], "offset": self.offset + self.drawn + first // _PER_COUNTER}
+        with drawing_at(place):
+            mask = next(row, (like, *args[1:]), kwargs)
         self.drawn += -(-self.total * per_sample // _PER_COUNTER)
         return mask[before:].reshape(x.shape) if before else mask
 
@@ -66,11 +60,3 @@ class SampleMasks:
     @staticmethod
     def _seed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return kwargs.get("seed", args[2] if len(args) > 2 else None)
-
-
-def advance(drawn: int) -> None:
-    """Advances the generator by the masks of a whole batch."""
-    if drawn:
-        with _state:
-            state = get_rng_state()
-            set_rng_state({"seed": state["seed"], "offset": tell() + drawn})

@@ -18,11 +18,11 @@ from netcl.core.errors import ShapeError
 from netcl.distributed.reductions import Array
 from netcl.distributed.training.buckets import Span
 from netcl.distributed.training.data_parallel import split
-from netcl.distributed.training.masks import SampleMasks, advance
+from netcl.distributed.training.masks import SampleMasks
 from netcl.distributed.training.pytree import flatten, unflatten
 from netcl.distributed.training.replica_set import ReplicaSet
 from netcl.distributed.training.replicas import Replica
-from netcl.ops.random import tell
+from netcl.ops.random import skip, tell
 
 __all__ = ["ParallelCall", "ParallelFunction"]
 
@@ -105,7 +105,7 @@ class ParallelCall:
             return _Shard(outputs, inputs[at])
 
         self._shards = self._replica_set.run_on_all(run)
-        advance(max(drawn))
+        skip(max(drawn))
         if self._replica_set.module.training and not any(replica.shares for replica in self._replicas):
             self._replicas[0].write_buffers_back()
         shards = [shard for shard in self._shards if shard is not None]

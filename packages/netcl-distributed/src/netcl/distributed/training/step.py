@@ -11,8 +11,8 @@ from typing import Any
 from netcl.core import Tensor, dispatch
 from netcl.core.device import device
 from netcl.distributed.training.data_parallel import shard_batch, shard_sizes, sync_grads
-from netcl.distributed.training.masks import SampleMasks, advance
-from netcl.ops.random import tell
+from netcl.distributed.training.masks import SampleMasks
+from netcl.ops.random import skip, tell
 
 __all__ = ["data_parallel_step"]
 
@@ -68,7 +68,7 @@ def data_parallel_step(
 
     with ThreadPoolExecutor(shards, thread_name_prefix="netcl-shard") as pool:
         losses = list(pool.map(work, range(shards)))
-    advance(max(drawn))
+    skip(max(drawn))
     if all(param.grad is None for params in param_replicas for param in params):
         raise RuntimeError(
             "data_parallel_step: no parameter got a gradient; does forward_fn use the params that it is given?"

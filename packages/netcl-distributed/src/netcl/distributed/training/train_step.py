@@ -23,10 +23,10 @@ from netcl.core.user_frame import level_outside
 from netcl.distributed.current import active_group
 from netcl.distributed.training.buckets import Buckets, Span
 from netcl.distributed.training.load_balancing import alike
-from netcl.distributed.training.masks import SampleMasks, advance
+from netcl.distributed.training.masks import SampleMasks
 from netcl.distributed.training.parallel import DataParallel
 from netcl.distributed.training.replicas import Replica, tensors_of
-from netcl.ops.random import tell
+from netcl.ops.random import skip, tell
 
 if TYPE_CHECKING or "staging" in LEVELS:
     from netcl.distributed.staging.buckets import StagedBuckets
@@ -158,7 +158,7 @@ class TrainStep:
             drawn = max(rank.drawn for rank in self._ranks)
             # The generator is one for all devices: their captures and replays would each advance it.
             self._draws = self._draws or drawn > 0 or tell() != offset
-            advance(drawn)
+            skip(drawn)
         return MeanLoss(losses, sizes)
 
     def captures(self, *batch: Any) -> bool:
@@ -353,7 +353,7 @@ class _Rank:
             loss: Tensor = work.loss_fn(self.module(*inputs), target)
         self.drawn = masks.drawn
         if self._alone:
-            advance(masks.drawn)
+            skip(masks.drawn)
         begun = time.perf_counter()
         (loss if shard.size == shard.total else loss * (shard.size / shard.total)).backward()
         sums: Sequence[Any] | None = self._replica.finish(Span("backward", begun, time.perf_counter()))
