@@ -4,6 +4,8 @@ A finalizer and a callback of a weak reference run in the same way between two i
 whole, so that each result is known exactly.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import subprocess
@@ -64,7 +66,8 @@ while time.monotonic() < end or step < 20:
     host = np.arange(m * k, dtype=np.float32).reshape(m, k)
     x = Tensor.from_host(host)
     check("product", (x @ ops.transpose(x)).numpy(), host @ host.T)
-    check("fused", ops.where(x > 3.0, x * 3.0, x - 1.0).sum(axis=0).numpy(), np.where(host > 3, host * 3, host - 1).sum(0))
+    wanted = np.where(host > 3, host * 3, host - 1).sum(0)
+    check("fused", ops.where(x > 3.0, x * 3.0, x - 1.0).sum(axis=0).numpy(), wanted)
     x[:1].fill_(float(step))
     check("view", x.numpy()[0], np.full(k, step))
     check("cumsum", ops.cumsum(x[-1], 0).numpy(), np.cumsum(np.full(k, step) if m == 1 else host[-1]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import netcl.autograd as ag
-from netcl import nn, ops
+from netcl import nn
 from netcl.amp import autocast
 from netcl.core import Tensor, config
 from netcl.core.user_frame import level_outside
@@ -148,13 +148,12 @@ class DevicesStep:
         """Replays one step and runs it operation by operation from the same state, whose values are kept."""
         self._since_check = 0
         state = TrainingState(self.step)
-        before, randomness, replays = state.read(), ops.get_rng_state(), train.replays
+        before, replays = state.read(), train.replays
         train(*batch.fields)
         if train.replays == replays:  # it cannot be captured
             return
         replayed = state.read()
         state.write(before)
-        ops.set_rng_state(randomness)
         train.reload()
         train.capture = False
         train(*batch.fields)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 import netcl.autograd as ag
-from netcl import ops
 from netcl.core import Tensor
 from netcl.core.dispatch import OpRow, pop_hook, push_hook
 from netcl.core.errors import NonFiniteError
+from netcl.ops.random import drawing_at
 from netcl.trainer.step import TrainingStep
 
 __all__ = ["first_non_finite", "is_finite"]
@@ -26,18 +26,14 @@ def first_non_finite(
     """
     model = step.model
     buffers = [(buffer, buffer.to_host()) for buffer in model.buffers()]
-    now = ops.get_rng_state()
-    ops.set_rng_state(randomness)
     op = None
     try:
-        with ag.detect_anomaly():
+        with drawing_at(randomness), ag.detect_anomaly():
             with _raising_at_non_finite():
                 loss: Any = step.forward(*fields)[1]
             loss.backward()
     except NonFiniteError as error:
         op = error.op
-    finally:
-        ops.set_rng_state(now)
     if op is not None:
         for p in model.parameters():
             p.grad = None

@@ -83,7 +83,7 @@ class BufferPool:
         self._counted_from, self._most_counted = inf, 0  # buckets from this size on keep at most that many buffers
         self._flags = cl.mem_flags.READ_WRITE | self._extra_flags
         self._process = os.getpid()
-        # Re-entrant: a finalizer of user code may allocate while the collector runs under this very lock.
+        # Re-entrant: a finalizer or a signal handler may allocate in the middle of code under this very lock.
         self._lock = threading.RLock()
         self._returned: deque[tuple[Any, Any, Any]] = deque()  # (key, buffer or None if dropped, event or None)
         self._free: dict[Any, list[tuple[int, Any]]] = {}  # key -> stack of (time of return, buffer)
@@ -218,7 +218,7 @@ class BufferPool:
         with self._lock:
             stats = self.stats
             buckets: dict[int, int] = {}
-            for key, stack in self._free.items():
+            for key, stack in list(self._free.items()):
                 if stack:
                     buckets[_size_of(key)] = buckets.get(_size_of(key), 0) + len(stack)
             return {
@@ -296,7 +296,9 @@ class BufferPool:
         itself if there is none; the lock is held.
         """
         most = _OVERSIZE_LIMIT * bucket
-        fitting = (key for key, stack in self._free.items() if stack and type(key) is int and bucket < key <= most)
+        fitting = (
+            key for key, stack in list(self._free.items()) if stack and type(key) is int and bucket < key <= most
+        )
         return min(fitting, default=bucket)
 
     def _trim(self) -> None:
@@ -308,13 +310,16 @@ class BufferPool:
         """
         goal = max(0, self._cached - nbytes)
         while self._cached > goal:
-            found = ((stack[0][0], key) for key, stack in self._free.items() if stack and _size_of(key) >= least)
+            stacks = list(self._free.items())
+            found = ((stack[0][0], key) for key, stack in stacks if stack and _size_of(key) >= least)
             oldest = min(found, default=(0, None))[1]
             if oldest is None:
                 return
-            self._free[oldest].pop(0)
-            self._cached -= _size_of(oldest)
-            self._allocated -= _size_of(oldest)
+            size, stack = _size_of(oldest), self._free[oldest]
+            if stack:  # a signal handler may have taken it
+                del stack[0]
+                self._cached -= size
+                self._allocated -= size
 
     def _budget(self) -> int | None:
         """Returns the most bytes that the pool may hold, or None without a limit."""
