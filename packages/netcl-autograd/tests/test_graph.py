@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -276,3 +277,78 @@ def test_training_steps_compile_themselves(handle):
         assert reads(x) == 6.0
     assert reads(x) == 6.0
     assert reads.replays == 0
+
+
+def _stateful(h, x):
+    h.mul_(0.5).add_(x)
+    return h.sum()
+
+
+def _stateful_pair(x, state):
+    state[0].mul_(0.5).add_(x)
+    state[1].copy_(state[0] * 2.0)
+    return state[1].sum()
+
+
+def test_a_compiled_step_writes_into_the_states_that_it_is_given(handle):
+    found = []
+    for compiled in (False, True):
+        x, h, pair = (Tensor.from_host(handle, np.arange(3, dtype=np.float32)) for _ in range(3))
+        steps = [compile_training_step(step) if compiled else step for step in (_stateful, _stateful_pair)]
+        results = [[steps[0](h, x).item(), steps[1](x, (pair, h)).item()] for _ in range(5)]
+        found.append((results, h.tolist(), pair.tolist()))
+        assert not compiled or [step.replays for step in steps] == [3, 3]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_a_compiled_step_runs_op_by_op_if_its_argument_is_what_it_writes(handle, pair):
+    found = []
+    for compiled in (False, True):
+        state = Tensor.from_host(handle, np.arange(4, dtype=np.float32))
+
+        def step(x, y, state=state):
+            (x if pair else state).add_(1.0)
+            return (x * y).sum()
+
+        run = compile_training_step(step) if compiled else step
+        arguments = (state, state) if pair else (state[1:3], Tensor.ones(state[1:3].shape, queue=handle.queue))
+        results = [run(*arguments).item() for _ in range(2)]
+        with (
+            pytest.warns(UserWarning, match=r"not compiled: capture: .*argument 0.*clone\(\)")
+            if compiled
+            else nullcontext()
+        ):
+            results.append(run(*arguments).item())
+        results.append(run(*arguments).item())
+        found.append((results, state.tolist()))
+    assert found[0] == found[1]
+
+
+def test_an_argument_gets_the_gradient_that_the_step_makes_for_it(handle):
+    w = ag.Parameter(Tensor.from_host(handle, np.array([1.0, -2.0, 3.0], np.float32)))
+
+    def step(x):
+        w.grad = None
+        loss = (w * x * x).sum()
+        loss.backward()
+        return loss.detach()
+
+    def leaf(start):
+        return Tensor.from_host(handle, np.arange(start, start + 3, dtype=np.float32)).requires_grad_(True)
+
+    captured = capture(step, leaf(0))
+    for start in (1, 4):
+        x, other = leaf(start), leaf(start)
+        assert captured.replay(x).item() == step(other).item()
+        assert x.grad.tolist() == other.grad.tolist()
+    with pytest.raises(CaptureError, match="has no gradient"):
+        captured.replay(x)
+    for refused in (x.detach(), leaf(0) * 2.0):
+        with pytest.raises(CaptureError, match="has to be a leaf that requires grad"):
+            captured.replay(refused)
+    without = capture(step, x.detach())
+    with pytest.raises(CaptureError, match="requires grad, and did not in the capture"):
+        without.replay(leaf(0))
+    with pytest.raises(CaptureError, match="capture: the step makes the gradient of argument 0"):
+        capture(step, leaf(0) * 2.0)

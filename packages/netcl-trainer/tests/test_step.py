@@ -165,6 +165,33 @@ def test_frozen_parameters_modes_and_groups_are_noticed(
     assert np.array_equal(frozen, model[0].weight.to_host())
 
 
+class _Centered(nn.Module):
+    """Subtracts a number from its input in place, and is linear in that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x.sub_(0.5))  # type: ignore[no-any-return]
+
+
+@pytest.mark.level("capture")
+def test_a_model_that_writes_into_its_batch_does_so_in_replays(handle: DeviceHandle) -> None:
+    found = []
+    for compiled in (True, False):
+        ops.manual_seed(0)
+        x, y = (Tensor.from_host(handle, np.ones(shape, np.float32)) for shape in ((4, 3), (4, 2)))
+        model = _Centered()
+        trainer = Trainer(model, SGD(model.parameters(), lr=0.1), loss_fn=ag.mse_loss, compile=compiled)
+        trainer.fit([(x, y)], epochs=6, log_every=0)
+        found.append((x.tolist(), values(trainer)["linear.weight"].tolist()))
+        assert trainer._step is not None
+        assert trainer._step.replays == (3 if compiled else 0)
+    assert found[0] == found[1]
+    assert found[0][0][0][0] == -2.0
+
+
 @pytest.mark.level("capture")
 def test_the_check_repeats_every_n_steps(numpy_device: object, make_network: Make, make_loader: Make) -> None:
     model = make_network()

@@ -28,6 +28,7 @@ from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
 from netcl.core.tensor.views import ViewStorage
 from netcl.ops import random
+from netcl.runtime.arguments import Arguments, has_inner_tensors, leaves
 from netcl.runtime.dependencies import Dependencies
 from netcl.runtime.exchange import Exchange
 
@@ -72,15 +73,19 @@ def _copy(tensor: Tensor) -> Tensor:
 class _Gradient:
     """The ``grad`` of a parameter before and after a step; None if there is none.
 
-    A step that adds to an existing gradient reads the storage of ``before``; each replay must then find the newest
-    gradient there. A step that begins with ``zero_grad`` may begin from any gradient.
+    A step that reads ``grad`` first uses the storage of ``before`` from then on, and a replay puts the newest gradient
+    there. A step that begins with ``zero_grad`` may begin from any gradient; one that uses no gradient changes none.
     """
 
     def __init__(self, parameter: Tensor) -> None:
         self.parameter, self.before = parameter, parameter.grad
         self.after: Any = None
-        self.added = False
-        self.cleared = False
+        self.used = False  # by the step, in whichever way
+        self.read = False  # before it is set
+        self.replaced = False  # a replay sets ``grad`` to ``after``
+        self.copied = False  # a replay needs the gradient that is there in ``before``
+        self.written = False  # in place
+        self._version = getattr(self.before, "version", None)
         self._held: Any = parameter._grad  # the parameter's own field
         self._shared = self._held if type(self._held) is Shared else Shared(self._held)
 
@@ -96,30 +101,39 @@ class _Gradient:
 
     def close(self, calls: CallLog) -> None:
         """Restores the parameter at the end of the recorded step."""
-        before, self.cleared = self.before, self._shared.first_use == "cleared"
+        before, use = self.before, self._shared.first_use
         self.after = self.parameter.grad
         self.restore()
-        if before is None or self.after is None or self.after is before:
+        self.used, self.read = use is not None, use == "read"
+        self.replaced = self.used and not (self.read and self.after is before)
+        if not self.read or not isinstance(before, Tensor):
             return
         number = calls.number(before)
-        self.added = any(number == read for call in calls.list for read, _ in call.reads)
-        if self.added:
+        self.written = before.version != self._version and not self.replaced
+        self.copied = self.written or not calls.complete
+        self.copied = self.copied or any(number == read for call in calls.list for read, _ in call.reads)
+        if self.copied and self.replaced and self.after is not None:
             assign(before, self.after)
             self.after = before
 
     def check(self) -> None:
-        """Raises CaptureError if a replay would begin from another gradient than the recorded step."""
-        now = self.parameter.grad
-        if self.cleared:
-            return
-        if (self.added and now is None) or (self.before is None and self.after is not None and now is not None):
+        """Raises CaptureError if a replay would begin without a gradient and the recorded step did not, or reverse."""
+        if (self.parameter.grad is None) is not (self.before is None):
             was, now_is = ("none", "one") if self.before is None else ("one", "none")
             raise CaptureError(
                 f"replay: a parameter of shape {self.parameter.shape} had {was} of its gradients when the step was "
                 f"captured and has {now_is} now; call zero_grad where the captured step did, or capture again"
             )
-        if self.added and now is not self.before:
-            assign(self.before, now)
+
+    def begin(self) -> Tensor | None:
+        """Copies the gradient that a replay begins from to where its launches read it; returns the gradient if they
+        write it in place.
+        """
+        now = self.parameter.grad
+        if now is self.before or now is None:
+            return None
+        assign(self.before, now)
+        return now if self.written else None
 
 
 class CapturedStep:
@@ -128,14 +142,18 @@ class CapturedStep:
     def __init__(
         self, fn: Callable[..., Any], samples: tuple[Any, ...], watch: Callable[[], Hashable] | None = None
     ) -> None:
-        self._signature = _signature(samples)
+        nested = any(has_inner_tensors(sample) for sample in samples)
+        self._template = samples if nested else None
+        flat = tuple(leaves(samples, samples)) if nested else samples
+        self._signature = _signature(flat)
         self._dependencies = Dependencies(fn)
         self._watch = watch
         self._key = self._state()
         self._engine: Any = ensure_same_backend(list(tensors_in(samples)), "capture")
         if self._engine.recording is not None:
             raise CaptureError("this thread captures a step on this device already; captures do not nest")
-        self._inputs = tuple(replaced(sample, self._placeholder) for sample in samples)
+        call = tuple(replaced(sample, self._placeholder) for sample in samples)
+        self._inputs = tuple(leaves(call, call)) if nested else call
         self._draws = random.StepDraws(self._engine)
         self._recording: Any = None
         self._gradients = [_Gradient(parameter) for parameter in self._dependencies.parameters()]
@@ -144,7 +162,8 @@ class CapturedStep:
         self._fn = fn
         self._lock = threading.RLock()  # of the arguments of the launches
         self._replaying = False
-        self._record(fn)
+        self._record(fn, call)
+        self._arguments.check(flat, "capture")
 
     def _state(self) -> Hashable:
         return self._dependencies.key(), None if self._watch is None else self._watch()
@@ -156,7 +175,9 @@ class CapturedStep:
         assign(static, sample)
         return static  # type: ignore[no-any-return]
 
-    def _record(self, fn: Callable[..., Any]) -> None:
+    def _record(self, fn: Callable[..., Any], call: tuple[Any, ...]) -> None:
+        inputs = {at: static for at, static in enumerate(self._inputs) if isinstance(static, Tensor)}
+        versions = {at: static.version for at, static in inputs.items()}
         recording = self._engine.new_recording()
         calls = CallLog(recording)
         for gradient in self._gradients:
@@ -164,15 +185,23 @@ class CapturedStep:
         try:
             with self._recorded_into(recording, calls):
                 with self._draws.recorded():
-                    result = fn(*self._inputs)
-                self._result = replaced(result, _settled)
+                    result = fn(*call)
+                graded = {at: static.grad for at, static in inputs.items() if static.grad is not None}
+                self._result, self._made = replaced(result, _settled), replaced(list(graded.values()), _settled)
                 del result
+                for static in inputs.values():
+                    static.grad = None
                 for gradient in self._gradients:
                     gradient.close(calls)
         finally:
             for gradient in self._gradients:
                 gradient.restore()
         self._finish(recording, calls)
+        used = bool(graded) or any(gradient.used for gradient in self._gradients)
+        self._arguments = Arguments(inputs, versions, tuple(graded), calls, self._recording.pool, used)
+        self._checked = [gradient for gradient in self._gradients if gradient.read]
+        self._copied = [gradient for gradient in self._gradients if gradient.copied]
+        self._replaced = [gradient for gradient in self._gradients if gradient.replaced]
         outside = {id(tensor._storage): tensor._storage for tensor in calls.outside.values()}
         self._views = [storage for storage in outside.values() if isinstance(storage, ViewStorage)]
         self._written = [calls.outside[number]._storage for number in calls.written()]
@@ -192,7 +221,7 @@ class CapturedStep:
             return None
         inputs = [static for static in self._inputs if isinstance(static, Tensor)]
         after = [gradient.after for gradient in self._gradients if gradient.after is not None]
-        return Exchange(self._recording, inputs, tensors_in(self._result), self._written, after)
+        return Exchange(self._recording, inputs, tensors_in([self._result, self._made]), self._written, after)
 
     @contextmanager
     def _recorded_into(self, recording: Any, *entries: Interceptor) -> Iterator[None]:
@@ -241,7 +270,7 @@ class CapturedStep:
             moved.add(number)
             return known[number]._alias(tensor.shape)
 
-        self._result = replaced(self._result, move)
+        self._result, self._made = replaced(self._result, move), replaced(self._made, move)
         for gradient in self._gradients:
             if gradient.after is not None:
                 gradient.after = move(gradient.after)
@@ -260,21 +289,23 @@ class CapturedStep:
                 return self._call(inputs)
             self._replaying = True
             try:
-                self._check(inputs)
-                return self._replay(inputs)
+                flat = inputs if self._template is None else tuple(leaves(self._template, inputs))
+                self._check(flat)
+                return self._replay(flat)
             finally:
                 self._replaying = False
 
     def _call(self, inputs: tuple[Any, ...]) -> Any:
         """Calls the function itself, whose work runs at once, or is recorded into the step that this thread records."""
-        given = list(inputs)
-        for at, static in enumerate(self._inputs):
-            if isinstance(static, Tensor) and not isinstance(given[at], Tensor):
-                given[at] = self._engine.tensor(np.asarray(given[at]), static.dtype)
-        return replaced(self._fn(*given), Tensor.detach)
+        values = list(inputs)
+        for at, static in enumerate(self._inputs if self._template is None else ()):
+            if isinstance(static, Tensor) and not isinstance(values[at], Tensor):
+                values[at] = self._engine.tensor(np.asarray(values[at]), static.dtype)
+        return replaced(self._fn(*values), Tensor.detach)
 
     def _replay(self, inputs: tuple[Any, ...]) -> Any:
         exchange = self._exchange
+        written = [(gradient, now) for gradient in self._copied if (now := gradient.begin()) is not None]
         for static, value in zip(self._inputs, inputs):
             if isinstance(static, Tensor):
                 if not isinstance(value, Tensor) or value.engine is not self._engine:
@@ -283,7 +314,8 @@ class CapturedStep:
                         exchange.read(static, static)
                 elif exchange is None or not exchange.read(static, value):
                     assign(static, value)
-        fresh = {} if exchange is None else exchange.fresh(tensors_in(self._result))
+        results = self._result if not self._made else (self._result, self._made)
+        fresh = {} if exchange is None else exchange.fresh(tensors_in(results))
         for view in self._views:
             view.materialize()
         with self._draws.replayed():
@@ -293,18 +325,27 @@ class CapturedStep:
                 storage.invalidate()
             else:
                 storage.written()
-        for gradient in self._gradients:
+        for gradient in self._replaced:
             gradient.parameter.grad = gradient.after
-        return replaced(self._result, lambda tensor: fresh[id(tensor)] if id(tensor) in fresh else _copy(tensor))
+        for gradient, now in written:
+            assign(now, gradient.before)
+        if self._arguments.written:
+            self._arguments.write_back(inputs)
+        found = replaced(results, lambda tensor: fresh[id(tensor)] if id(tensor) in fresh else _copy(tensor))
+        if self._made:
+            found, made = found
+            self._arguments.set_gradients(inputs, made)
+        return found
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
         if len(inputs) != len(self._inputs):
             raise CaptureError(f"replay: {len(inputs)} arguments, the capture had {len(self._inputs)}")
         for number, (static, value, known) in enumerate(zip(self._inputs, inputs, self._signature)):
             if isinstance(static, Tensor):
-                shape, dtype = tuple(getattr(value, "shape", ())), str(getattr(value, "dtype", type(value).__name__))
                 # Host arrays are converted as from_host would; only their shape must match.
+                shape = value.shape if isinstance(value, Tensor) else tuple(getattr(value, "shape", ()))
                 if shape != static.shape or (isinstance(value, Tensor) and value.dtype != static.dtype):
+                    dtype = getattr(value, "dtype", type(value).__name__)
                     raise CaptureError(
                         f"replay: argument {number} has shape {shape} and dtype {dtype}, captured were {static.shape} "
                         f"and {static.dtype}; capture again for other shapes"
@@ -316,7 +357,8 @@ class CapturedStep:
                 "replay: parameters, training flags, parameter groups, grad or autocast mode, or other watched state "
                 "changed; capture again"
             )
-        for gradient in self._gradients:
+        self._arguments.check(inputs)
+        for gradient in self._checked:
             gradient.check()
 
     def __len__(self) -> int:
@@ -326,12 +368,13 @@ class CapturedStep:
 
 def capture(fn: Callable[..., Any], *samples: Any, watch: Callable[[], Hashable] | None = None) -> CapturedStep:
     """Records ``fn(*samples)`` without running it; ``.replay(*inputs)`` then equals ``fn(*inputs)``, including side
-    effects on tensors.
+    effects on tensors, also on ``inputs``. The results are tensors of their own, copies of arguments and states.
 
-    ``samples`` are tensors (all on one device) and other values, which a replay must repeat. A replay raises
-    CaptureError if it would begin from another state: modules and optimizers that ``fn`` refers to (identities of
-    parameters and buffers, requires_grad, training flags, parameter groups), grad and autocast mode, and the hashable
-    that ``watch()`` returns. Also raises CaptureError if ``fn`` reads a value on the host or writes host data to the
-    device. After an exception in ``fn`` everything is as before.
+    ``samples`` are tensors (all on one device), tuples, lists and dicts of them, and other values, which a replay must
+    repeat. A replay raises CaptureError if it would begin from another state: modules and optimizers that ``fn`` refers
+    to (identities of parameters and buffers, requires_grad, training flags, parameter groups), gradients that were
+    present and are missing or the reverse, grad and autocast mode, and the hashable that ``watch()`` returns; or if
+    arguments share memory that the step writes. Also raises CaptureError if ``fn`` reads a value on the host or writes
+    host data to the device. After an exception in ``fn`` everything is as before.
     """
     return CapturedStep(fn, samples, watch)

@@ -39,11 +39,11 @@ class Dependencies:
         self._seen.clear()
 
     def parameters(self) -> list[Tensor]:
-        """Returns all tensors that can hold a gradient."""
-        found = {id(t): t for t in self._all_tensors()}
+        """Returns all tensors that can hold a gradient, which an optimizer uses also of frozen ones."""
+        found = {id(t): t for t in self._all_tensors() if t.requires_grad or t.grad is not None}
         for optimizer in self._optimizers.values():
             found.update((id(p), p) for group in optimizer.param_groups for p in group["params"])
-        return [tensor for tensor in found.values() if tensor.requires_grad or tensor.grad is not None]
+        return list(found.values())
 
     def key(self) -> Hashable:
         """Returns a hashable of all of it."""

@@ -143,7 +143,8 @@ class CompiledStep:
         state = TrainingState(self.step)
         before, randomness = state.read(), ops.get_rng_state()
         with drawing_at(randomness):  # both draw the same numbers, whatever other threads draw meanwhile
-            captured.replay(*batch.fields)
+            # Copies, as the step may write into its batch.
+            captured.replay(*[field.clone() if isinstance(field, Tensor) else field for field in batch.fields])
         replayed = state.read()
         state.write(before)
         with drawing_at(randomness):

@@ -40,12 +40,12 @@ class CompiledTrainingStep:
         self.replays: int = 0
 
     def __call__(self, *inputs: Any) -> Any:
-        engines = [x.engine for x in inputs if isinstance(x, Tensor)]
-        if not (self._enabled and engines and all(isinstance(x, Hashable) for x in inputs)):
+        tensors = _tensors(inputs)
+        if not (self._enabled and tensors and all(isinstance(x, Hashable) for x in inputs)):
             return self._step(*inputs)
-        if any(engine.recording is not None for engine in engines):  # its calls are part of a step of the caller
+        if any(x.engine.recording is not None for x in tensors):  # its calls are part of a step of the caller
             return self._step(*inputs)
-        key = tuple([(x.shape, x.dtype) if isinstance(x, Tensor) else (type(x), x) for x in inputs])
+        key = tuple([_described(x) for x in inputs])
         captured = self._captured.get(key)
         if captured is None:
             if self._calls.get(key, 0) < self._warmup or len(self._captured) >= _MOST_SHAPES:
@@ -71,6 +71,13 @@ class CompiledTrainingStep:
     def _stay_eager(self, reason: str) -> None:
         self._enabled = False
         warnings.warn(f"the training step is not compiled: {reason}", UserWarning, stacklevel=level_outside())
+
+
+def _described(x: Any) -> Hashable:
+    """Returns shape and dtype of a tensor, and of those in tuples; of other arguments the type and the value."""
+    if isinstance(x, Tensor):
+        return x.shape, x.dtype
+    return type(x), tuple([_described(part) for part in x]) if isinstance(x, tuple) else x
 
 
 def _tensors(result: Any) -> list[Tensor]:
