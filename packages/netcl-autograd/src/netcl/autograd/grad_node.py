@@ -235,6 +235,15 @@ def belongs(tensor: Tensor, node: GradNode, index: int) -> Tensor:
     return tensor
 
 
+def output_again(saved: Tensor, node: GradNode, index: int, shape: tuple[int, ...]) -> Tensor:
+    """Returns what ``node`` saved of its output ``index`` as that output, in its ``shape``: gradients of gradients flow
+    through it. Positions, as of ``topk``, have no gradient and no place in the graph.
+    """
+    output = saved.detach()
+    output.shape = shape
+    return belongs(output, node, index) if output.dtype in FLOATING else output
+
+
 def belongs_again(tensor: Tensor, node: GradNode, index: int) -> Tensor:
     """``belongs`` for a tensor that may have a place in the graph: if its gradient is kept, it is kept in the new place
     too.

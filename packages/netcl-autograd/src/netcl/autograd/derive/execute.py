@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.autograd.derive.fused_plan import is_fused, narrowed
 from netcl.autograd.derive.op_plan import narrowed_op_plan, op_plan
 from netcl.autograd.derive.plan import GradientPlan
-from netcl.autograd.grad_node import FLOATING, GradContext, GradNode, Grads, belongs
+from netcl.autograd.grad_node import FLOATING, GradContext, GradNode, Grads, output_again
 from netcl.core import Tensor
 from netcl.core.dispatch import Bound, call_row
 from netcl.core.errors import KernelBuildError, UnsupportedError
@@ -27,15 +27,28 @@ def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     if None in [None if grad is None else 0 for grad in grads]:  # a tensor compares its elements
         plan = narrowed(program, shapes, needs, tuple([grad is not None for grad in grads]))
     if context.create_graph and plan.outputs:
-        # Saved outputs become outputs of the node again, so that gradients of gradients flow through them.
-        outputs = zip(plan.outputs, saved[len(plan.inputs) :])
-        saved = (*saved[: len(plan.inputs)], *(belongs(tensor.detach(), node, index) for index, tensor in outputs))
+        saved = (*saved[: len(plan.inputs)], *_in_graph(context, node, saved[len(plan.inputs) :]))
     try:
         return _run_programs(context, plan, saved, scalars, grads, wanted)
     except KernelBuildError:
         if not is_fused(program) or program.relaxed or context.create_graph:
             raise
         return _unfused_gradients(context, node, saved, grads)
+
+
+def _in_graph(context: GradContext, node: GradNode, saved: Sequence[Tensor]) -> list[Any]:
+    """The outputs that ``node`` saved, through which gradients of gradients flow.
+
+    They were saved in their shapes in the iteration space. As outputs of ``node`` they have the shapes of its results,
+    because all gradients of an output are added.
+    """
+    plan: GradientPlan
+    plan, program, *_ = node.static
+    found = []
+    for index, tensor in zip(plan.outputs, saved):
+        result = output_again(tensor, node, index, program.finals[index])
+        found.append(_shaped(context, result, program.shapes[index]))
+    return found
 
 
 def _run_programs(

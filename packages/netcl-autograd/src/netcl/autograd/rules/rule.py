@@ -14,8 +14,8 @@ from netcl.autograd.grad_node import (
     GradNode,
     Grads,
     TensorMeta,
-    belongs,
     edge_of,
+    output_again,
     to_save,
 )
 from netcl.core import Tensor
@@ -201,7 +201,7 @@ def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], w
         )
     if context.create_graph:
         for position, index in recorded.outputs.items():
-            saved[position] = belongs(saved[position].detach(), node, index)
+            saved[position] = output_again(saved[position], node, index, saved[position].shape)
 
     arguments = {name: _back(value, saved) for name, value in recorded.arguments.items()}
     names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)
