@@ -212,6 +212,7 @@ CHAINS: dict[str, tuple[tuple[int, ...], Callable[[Any], Any]]] = {
     "logsumexp of rows": ((3, 4), lambda x: ag.mean(ag.logsumexp(ag.sin(x), -1) ** 2)),
     "the largest of columns": ((3, 4), lambda x: ag.sum(ag.topk(ag.sin(x), 2, axis=0)[0])),
     "an outer product": ((4, 1), lambda x: ag.mean(ag.exp(x * ag.permute(ag.tanh(x), (1, 0))))),
+    "a scalar divisor": ((3, 2), lambda x: ag.sum(ag.matmul(x, x, transpose_b=True) / ag.sum(ag.exp(x)))),
     "a bias": ((3,), lambda x: ag.mean(ag.exp(-((ag.reshape(x, (3, 1)) * ag.tanh(x)) ** 2)))),
 }
 

@@ -61,4 +61,4 @@ def _fused_gradients(program: Fused, problem: GradientProblem) -> Gradients:
     """The gradients of a region; outputs are loaded as far as they were saved."""
     every = region_gradients(program, problem.grads)
     found = {slot: every[slot] for slot in problem.wanted}
-    return through_outputs(problem, load_outputs(found, problem.outputs, problem.inputs))
+    return through_outputs(problem, load_outputs(found, problem.loadable))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from netcl.autograd.derive.problem import Gradients
 from netcl.core.expr import Expr, Load
@@ -10,10 +10,10 @@ from netcl.core.expr.cost import has_transcendental
 from netcl.core.expr.rewrite import substitute_all, walk
 
 
-def load_outputs(found: Gradients, outputs: Sequence[Expr], n: int) -> Gradients:
-    """The gradients with outputs that contain transcendental functions loaded from the slots ``n``, ``n + 1``, ..."""
+def load_outputs(found: Gradients, loads: Mapping[Expr, Expr]) -> Gradients:
+    """The gradients with the outputs in ``loads`` that contain transcendental functions loaded."""
     known = {slot: gradient for slot, gradient in found.items() if gradient is not None}
-    saved: dict[Expr, Expr] = {o: Load(n + i, o.dtype) for i, o in enumerate(outputs) if has_transcendental((o,))}
+    saved = {output: load for output, load in loads.items() if has_transcendental((output,))}
     return {**found, **dict(zip(known, substitute_all([*known.values()], saved)))}
 
 

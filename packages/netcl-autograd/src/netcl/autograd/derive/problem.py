@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from netcl.core.dispatch import Program
 from netcl.core.expr import Expr, Load, Reduce, vjp
-from netcl.core.expr.rewrite import slots, substitute_all, walk
+from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
 
 Shape = tuple[int, ...]
 Gradients = Mapping[int, Expr | None]  # by input slot; None if the input does not influence the outputs
@@ -45,6 +45,15 @@ class GradientProblem:
     def saved(self, position: int = 0) -> Load:
         """The output ``position`` as it was saved."""
         return Load(self.inputs + position, self.outputs[position].dtype)
+
+    @property
+    def loadable(self) -> dict[Expr, Expr]:
+        """Outputs -> as they were saved, of outputs that a gradient may load in place of computing them.
+
+        An output that is broadcast into its result, as a gradient is, has fewer axes in the expressions.
+        """
+        saved = [(output, self.saved(position)) for position, output in enumerate(self.outputs) if output.children]
+        return {output: load for output, load in saved if axes_of(output, self.present, {}) >= self.present[load.slot]}
 
     @property
     def grads(self) -> list[Expr | None]:
@@ -86,10 +95,7 @@ def through_outputs(problem: GradientProblem, found: Gradients) -> Gradients:
     a reduction.
     """
     known = {slot: gradient for slot, gradient in found.items() if gradient is not None}
-    saved: dict[Expr, Expr] = {
-        output: problem.saved(position) for position, output in enumerate(problem.outputs) if output.children
-    }
-    plain, through = [*known.values()], substitute_all([*known.values()], saved)
+    plain, through = [*known.values()], substitute_all([*known.values()], problem.loadable)
     end_of_saved = problem.inputs + len(problem.outputs)
 
     def count(expressions: Iterable[Expr]) -> int:

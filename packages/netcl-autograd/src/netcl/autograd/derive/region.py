@@ -75,7 +75,8 @@ def overhead(engine: Any, region: Region) -> int:
         if region.values[region.inputs[slot]].requires_grad
     }
     groups: dict[tuple[int, ...], list[Expr]] = {}
-    for slot, gradient in load_outputs(found, program.outputs, n).items():
+    saved: dict[Expr, Expr] = {o: Load(n + i, o.dtype) for i, o in enumerate(program.outputs)}
+    for slot, gradient in load_outputs(found, saved).items():
         if gradient is not None:
             groups.setdefault(region.values[region.inputs[slot]].shape, []).append(gradient)
     exprs, shared = extract_common([tuple(group) for group in groups.values()], MAX_SLOTS)
