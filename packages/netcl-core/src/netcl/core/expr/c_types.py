@@ -22,6 +22,9 @@ LOOPING = "__attribute__((vec_type_hint(float16)))"
 # Before the loop over what whole vectors leave; or a compiler makes vectors of it that have no use.
 SHORT_LOOP = "#pragma clang loop vectorize(disable) interleave(disable) unroll(disable)"
 
+# Before a loop in which lanes of floats add up: Intel's compiler makes vectors of its steps, in another order.
+ORDERED_LOOP = "#pragma clang loop vectorize(disable) interleave(disable)"
+
 # A store past the caches, where the compiler has one: the line that it fills is not read first.
 STREAM = """\
 #ifdef __has_builtin

@@ -2,7 +2,8 @@
 
 Float sums are right to about one rounding, whatever their length: some steps (``Layout.block``) are added as they
 come, then the block goes to a total that keeps what each addition rounds off (``c_types.exact_sum``), as do the lanes
-of a vector and the work-items of a group when they are put together, in a fixed order.
+of a vector and the work-items of a group when they are put together, in a fixed order. A sum has the same lanes in
+every kernel: in one that computes single values it takes them in turn (``LoopWriter.lanes``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ STRIP = 2048  # most elements along the last axis that a CPU's work-item carries
 class _Sum:
     """The names that a reduction adds up in: ``term`` takes the values; of a ``careful`` float sum each block, which
     then goes to ``total`` and ``error``. A largest or smallest float leaves it to ``nan`` whether there was a NaN: the
-    next step then waits for one instruction instead of three.
+    next step then waits for one instruction instead of three. With several ``lanes`` that are no vector the names are
+    elements ``[u]`` of arrays.
     """
 
     member: Reduce
@@ -34,10 +36,15 @@ class _Sum:
     total: str = ""
     error: str = ""
     nan: str = ""
+    lanes: int = 1
 
     @property
     def careful(self) -> bool:
         return bool(self.total)
+
+    def each(self, statement: str) -> str:
+        """The statement, for each of its lanes if they are no vector."""
+        return statement if self.lanes == 1 else f"for (uint u = 0; u < {self.lanes}; ++u) {statement}"
 
 
 class LoopWriter(ABC):
@@ -75,6 +82,15 @@ class LoopWriter(ABC):
         """The axes along which ``node`` varies."""
         return axes_of(node, self.present, self.varies)
 
+    def lanes(self, member: Reduce) -> int:
+        """The lanes in which a reduction along the last axis adds up: the same in every kernel of the device, so that
+        a sum has the bits of any other kernel with it. 1: whole numbers, and on GPUs doubles, of which neighbouring
+        work-items then read neighbours.
+        """
+        if not is_floating(member.dtype) or (compute_type(member.dtype) == "double" and not self.layout.cpu):
+            return self.width
+        return self.layout.width
+
     def name(self, prefix: str = "t") -> str:
         """A name not used before."""
         self.count += 1
@@ -104,20 +120,25 @@ class LoopWriter(ABC):
             and self.depth[other] == self.depth[node]
             and other not in scope.values
             and self.free(other) == self.free(node)
+            and (self.last not in node.axes or self.lanes(other) == self.lanes(node))
         ]
         across = self.last in node.axes
+        lanes = self.lanes(node) if across else 1
         wide: list[_Sum] = []  # what whole vectors add up in
         single: list[_Sum] = []  # what single values do
         for member in group:
             kept = scope.vector and self.last in self.free(member)
             if kept or (across and self.width > 1):
                 wide.append(self.begin(scope, member, True))
+            elif lanes > 1:
+                wide.append(self.begin(scope, member, False, lanes))
             if not kept and not (across and self.exact):
                 single.append(self.begin(scope, member, False))
 
         def accumulate(inner: Scope) -> None:
-            vectors = bool(wide) and (inner.vector or not across)
-            for sum_ in wide if vectors else single:
+            whole = bool(wide) and (inner.whole or not across)
+            vectors = whole and wide[0].vector
+            for sum_ in wide if whole else single:
                 member = sum_.member
                 text, value_vector = self.emit(member.arg, inner)
                 text = c.convert(text, member.arg.dtype, member.dtype, self.width if value_vector else 1)
@@ -148,16 +169,23 @@ class LoopWriter(ABC):
                 name, vector = self.declare(scope, member.dtype, c.rounded_sum(name, error), vector)
             scope.values[member] = name, vector
 
-    def begin(self, scope: Scope, member: Reduce, vector: bool) -> _Sum:
+    def begin(self, scope: Scope, member: Reduce, vector: bool, lanes: int = 1) -> _Sum:
         """The variables of a reduction, with what they start from."""
-        start = c.identity(member.kind, member.dtype)
-        term, _ = self.declare(scope, member.dtype, start, vector, "acc")
+
+        def variable(dtype: str, start: str, prefix: str) -> str:
+            if lanes == 1:
+                return self.declare(scope, dtype, start, vector, prefix)[0]
+            name = self.name(prefix)
+            scope.add(f"{c.value_type(dtype)} {name}[{lanes}] = {{{', '.join([start] * lanes)}}};")
+            return f"{name}[u]"
+
+        term = variable(member.dtype, c.identity(member.kind, member.dtype), "acc")
         if member.kind in ("max", "min") and is_floating(member.dtype):
-            return _Sum(member, vector, term, nan=self.declare(scope, "int32", "0", vector, "nan")[0])
+            return _Sum(member, vector, term, nan=variable("int32", "0", "nan"), lanes=lanes)
         if member.kind != "sum" or not is_floating(member.dtype) or compute_type(member.dtype) != "float":
-            return _Sum(member, vector, term)
-        total, error = (self.declare(scope, member.dtype, "0.0f", vector, name)[0] for name in ("total", "error"))
-        return _Sum(member, vector, term, total, error)
+            return _Sum(member, vector, term, lanes=lanes)
+        total, error = (variable(member.dtype, "0.0f", name) for name in ("total", "error"))
+        return _Sum(member, vector, term, total, error, lanes=lanes)
 
     def finish(
         self, scope: Scope, member: Reduce, wide: _Sum | None, single: _Sum | None, across: bool
@@ -168,7 +196,7 @@ class LoopWriter(ABC):
         for sum_ in (wide, single):
             if sum_ is not None and sum_.nan:
                 none = c.broadcast("NAN", member.dtype, self.width) if sum_.vector else "NAN"
-                scope.add(f"{sum_.term} = {sum_.nan} ? {none} : {sum_.term};", each=sum_.vector)
+                scope.add(sum_.each(f"{sum_.term} = {sum_.nan} ? {none} : {sum_.term};"), each=sum_.vector)
         if not across:
             kept = wide or single
             assert kept is not None
@@ -186,6 +214,8 @@ class LoopWriter(ABC):
         """
         member, width = wide.member, self.width
         name, error = (wide.total, wide.error) if wide.careful else (wide.term, "")
+        if wide.lanes > 1:
+            name, error = self.fold_array(scope, wide, name, error)
         while width > (0 if rest else 1):
             width //= 2
             kind = c.value_type(member.dtype, max(width, 1))
@@ -202,6 +232,20 @@ class LoopWriter(ABC):
                 )
             name = both
         return name, error
+
+    def fold_array(self, scope: Scope, wide: _Sum, name: str, error: str) -> tuple[str, str]:
+        """The lanes of an accumulator that are no vector as one value (and error), in the order of ``fold``."""
+        step = wide.lanes
+        while step > 1:
+            step //= 2
+            other = name.replace("[u]", f"[u + {step}]")
+            if error:
+                text = c.exact_sum(wide.member.dtype, 1, name, error, other)
+                text = f"{{ {error} += {error.replace('[u]', f'[u + {step}]')}; {text} }}"
+            else:
+                text = f"{name} = {c.combine(wide.member.kind, wide.member.dtype, name, other)};"
+            scope.add(f"for (uint u = 0; u < {step}; ++u) {text}", each=False)
+        return name.replace("[u]", "[0]"), error.replace("[u]", "[0]")
 
     def fold_group(
         self, scope: Scope, members: Sequence[Reduce], items: Sequence[tuple[str, str, bool]]
@@ -300,18 +344,22 @@ class LoopWriter(ABC):
         if careful and not short:
             start, stop = self.name("block"), self.name("stop")
             blocks.add(f"{self.place} {stop} = min({start} + {self.layout.block * step}, {high});", each=False)
-        head = f"for ({self.place} {index} = {_plus(start, lane)}; {index} < {stop}; {_advance(index, step)})"
+        lanes = sums[0].lanes if sums else 1
+        at = index if lanes == 1 else self.name("at")
+        head = f"for ({self.place} {at} = {_plus(start, lane)}; {at} < {stop}; {_advance(at, step)})"
+        if lanes > 1:
+            head += f" for ({self.place} {index} = {at}, u = 0; u < {lanes}; ++{index}, ++u)"
         for sum_ in careful:
-            blocks.add(f"{sum_.term} = 0.0f;", each=sum_.vector)
-        if short and self.layout.cpu:
-            blocks.add(c.SHORT_LOOP, each=False)
+            blocks.add(sum_.each(f"{sum_.term} = 0.0f;"), each=sum_.vector)
+        if self.layout.cpu and (short or any(_ordered(sum_) for sum_ in sums)):
+            blocks.add(c.SHORT_LOOP if lanes == 1 else c.ORDERED_LOOP, each=False)
         blocks.block(head, inner)
         if not careful:
             return
         for sum_ in careful:
             width = self.width if sum_.vector else 1
             text = c.exact_sum(sum_.member.dtype, width, sum_.total, sum_.error, sum_.term)
-            blocks.add(text, each=sum_.vector)
+            blocks.add(sum_.each(text), each=sum_.vector)
         scope.block(
             ""
             if short
@@ -335,21 +383,23 @@ class LoopWriter(ABC):
         item = "" if not shared or self.layout.group == 1 else "lid"
         if turns < self.layout.group and item:
             item = f"lid % {turns}"
-        if width > 1:
-            end = high if self.exact else self.whole(scope, low, high)
-            lane = item and f"{item} * {width}"
-            self.walk(scope, Scope(None, bind, True), body, axis, low, end, width * turns, sums[0], lane)
+        lanes = max(width, sums[0][0].lanes if sums[0] else 1)
+        if lanes > 1:
+            end = high if self.exact else self.whole(scope, low, high, lanes)
+            lane = item and f"{item} * {lanes}"
+            inner = Scope(None, bind, width > 1, whole=True)
+            self.walk(scope, inner, body, axis, low, end, lanes * turns, sums[0], lane)
             start = end
         if self.exact:
             return
-        self.walk(scope, Scope(None, bind), body, axis, start, high, turns, sums[1], item, short=width > 1)
+        self.walk(scope, Scope(None, bind), body, axis, start, high, turns, sums[1], item, short=lanes > 1)
 
-    def whole(self, scope: Scope, low: str, high: str) -> str:
+    def whole(self, scope: Scope, low: str, high: str, lanes: int) -> str:
         """The name of the place where the whole vectors between ``low`` and ``high`` end."""
         if not scope.end:
             scope.end = self.name("end")
             span = high if low == "0" else f"({high} - {low})"
-            text = f"{'' if low == '0' else low + ' + '}{span} / {self.width} * {self.width}"
+            text = f"{'' if low == '0' else low + ' + '}{span} / {lanes} * {lanes}"
             scope.add(f"{self.place} {scope.end} = {text};", each=False)
         return scope.end
 
@@ -358,7 +408,7 @@ class LoopWriter(ABC):
         read memory in order; then single places.
         """
         axis, width, bind = f"i{self.last}", self.width, frozenset((self.last,))
-        end = self.whole(scope, low, high)
+        end = self.whole(scope, low, high, width)
         head = f"for ({self.place} u = 0, {axis} = strip; u < count; ++u, {axis} += {width})"
         strip = Scope(scope, bind, True, strip=head)
         strip.add(
@@ -370,6 +420,11 @@ class LoopWriter(ABC):
         body(single)
         scope.add(c.SHORT_LOOP, each=False)
         scope.block(f"for ({self.place} {axis} = {end}; {axis} < {high}; ++{axis})", single)
+
+
+def _ordered(sum_: _Sum) -> bool:
+    """True if single floats add up, in an order that Intel's compiler changes where it makes vectors of them."""
+    return not sum_.vector and is_floating(sum_.member.dtype) and sum_.member.kind in ("sum", "prod")
 
 
 def _plus(a: str, b: str) -> str:

@@ -79,6 +79,7 @@ class Scope:
     parent: Scope | None
     binds: frozenset[int]
     vector: bool = False
+    whole: bool = False  # whole vectors of the last axis are walked, as vectors or lane by lane
     floor: bool = False  # nothing that is written inside may stand before this scope
     strip: str = ""  # the head of the loops over u
     leaf: bool = False
