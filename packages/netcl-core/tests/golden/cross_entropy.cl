@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel __attribute__((vec_type_hint(float16))) void reduce_2b927edcf2(
+__kernel __attribute__((vec_type_hint(float16))) void reduce_6208e8f7e7(
     __global const float *in0,
     __global const long *in1,
     __global float *out0,
@@ -17,6 +17,7 @@ __kernel __attribute__((vec_type_hint(float16))) void reduce_2b927edcf2(
     for (size_t block74 = 0; block74 < n0; block74 += 64) {
       size_t stop75 = min(block74 + 64, n0);
       acc1 = 0.0f;
+      #pragma clang loop vectorize(disable) interleave(disable)
       for (size_t i0 = block74; i0 < stop75; ++i0) {
         float8 acc4 = 0.0f;
         float8 total5 = 0.0f;

@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel __attribute__((vec_type_hint(float16))) void rows_aa785c1f7b(
+__kernel __attribute__((vec_type_hint(float16))) void rows_84cda41695(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -87,6 +87,7 @@ __kernel __attribute__((vec_type_hint(float16))) void rows_aa785c1f7b(
         for (size_t block26 = 0; block26 < n0; block26 += 64) {
           size_t stop27 = min(block26 + 64, n0);
           acc17 = 0.0f;
+          #pragma clang loop vectorize(disable) interleave(disable)
           for (size_t i0 = block26; i0 < stop27; ++i0) {
             float t20 = in0[(i0 * n1 + i1)];
             float t24 = t20 - acc21;

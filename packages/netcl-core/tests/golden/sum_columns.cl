@@ -2,7 +2,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 typedef float8 __attribute__((aligned(4))) float8_packed;
 
-__kernel __attribute__((vec_type_hint(float16))) void reduce_e5dc3c778f(
+__kernel __attribute__((vec_type_hint(float16))) void reduce_ca55a4d068(
     __global const float *in0,
     __global float *out0,
     const ulong n0,
@@ -56,6 +56,7 @@ __kernel __attribute__((vec_type_hint(float16))) void reduce_e5dc3c778f(
         for (size_t block13 = 0; block13 < n0; block13 += 64) {
           size_t stop14 = min(block13 + 64, n0);
           acc9 = 0.0f;
+          #pragma clang loop vectorize(disable) interleave(disable)
           for (size_t i0 = block13; i0 < stop14; ++i0) {
             float t12 = in0[(i0 * n1 + i1)];
             acc9 = acc9 + t12;

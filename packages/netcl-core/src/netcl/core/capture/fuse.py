@@ -24,6 +24,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.expr import Apply, Expr, Reduce
 from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
 from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.expr.schedule import Target
 from netcl.core.layout import broadcast_shapes
 from netcl.core.lazy.legality import extend
 from netcl.core.lazy.region import LAST, Region, fuse
@@ -56,7 +57,8 @@ def fused_steps(
     """
     known = with_composed_copies(with_constants(calls, outside), {*live, *outside})
     found = with_float32_operands(engine, known, {*live}, {*outside})
-    return _Fusion(_without_dead_calls(found, {*live, *outside}), set(live)).steps()
+    target = getattr(engine, "target", None)
+    return _Fusion(_without_dead_calls(found, {*live, *outside}), set(live), target).steps()
 
 
 def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[LoggedCall]:
@@ -70,8 +72,9 @@ def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[Log
 
 
 class _Fusion:
-    def __init__(self, calls: Sequence[LoggedCall], live: set[int]) -> None:
+    def __init__(self, calls: Sequence[LoggedCall], live: set[int], target: Target | None) -> None:
         self._calls = calls
+        self._target = target
         self._live = live
         self._groups: list[_Group] = []
         self._of: list[int] = []  # by call: its group
@@ -192,7 +195,7 @@ class _Fusion:
                 refs.append(value)
             else:
                 refs.append(fresh.setdefault((ref.number, ref.version, ref.shape), (len(fresh), False)))
-        transition = extend(before, "step", ready, refs, False, False, False)
+        transition = extend(before, "step", ready, refs, False, False, False, self._target)
         if transition is None:
             return False
         after = transition.region

@@ -352,7 +352,7 @@ class LoopWriter(ABC):
         for sum_ in careful:
             blocks.add(sum_.each(f"{sum_.term} = 0.0f;"), each=sum_.vector)
         if self.layout.cpu and (short or any(_ordered(sum_) for sum_ in sums)):
-            blocks.add(c.SHORT_LOOP if lanes == 1 else c.ORDERED_LOOP, each=False)
+            blocks.add(c.SHORT_LOOP if short else c.ORDERED_LOOP, each=False)
         blocks.block(head, inner)
         if not careful:
             return

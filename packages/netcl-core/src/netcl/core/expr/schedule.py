@@ -2,7 +2,8 @@
 
 Outputs that reduce over the same axes share a kernel. An expression that reduces over different axes in turn is cut
 into stages, unless one work-item of a CPU walks it in few steps; a large reduction to few values is cut into
-pieces whose results a second kernel reduces.
+pieces whose results a second kernel reduces. How a reduction is grouped depends on its own axes, not on what else is
+computed with it: ``groupings`` tells two plans of it from each other.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
-from netcl.core.dtypes import itemsize
+from netcl.core.dtypes import is_floating, itemsize
 from netcl.core.expr.kernel_source import KernelSource
 from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, Scalar, cast, reduce
 from netcl.core.expr.numpy_eval import scalar_value
@@ -20,7 +22,7 @@ from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
 from netcl.core.expr.opencl_loops import STRIP
 from netcl.core.expr.rewrite import axes_of, rebuild, slots, substitute_all, walk
 from netcl.core.expr.scopes import BLOCK, Layout
-from netcl.core.layout import aligned, collapse
+from netcl.core.layout import aligned, broadcast_shapes, collapse
 
 Shape = tuple[int, ...]
 
@@ -61,11 +63,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel of a plan: ``inputs`` and ``outputs`` are slots (inputs, then outputs, then temporaries of the
-    plan).
+    """One kernel of a plan, of the expressions ``written``: ``inputs`` and ``outputs`` are slots (inputs, then outputs,
+    then temporaries of the plan); ``grouping`` is the order in which its reductions add up.
     """
 
-    kernel: KernelSource
+    written: tuple[Expr, ...]
+    layout: Layout
+    grouping: tuple[Any, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     flag: bool
@@ -73,6 +77,11 @@ class Launch:
     scalars: tuple[tuple[str, str], ...]
     items: int
     group: int
+
+    @cached_property
+    def kernel(self) -> KernelSource:
+        """The text of the kernel in parts."""
+        return render(self.written, self.layout)
 
     @property
     def name(self) -> str:
@@ -143,11 +152,14 @@ class _Planner:
         """Plans ``stage``: cuts what reduces over different axes, then one kernel for each group that fits together."""
         while (first := self.cut(stage)) is not None:  # what is cut next may read the results of ``first``
             self.stage(first)
-        groups: dict[tuple[frozenset[int], frozenset[int]], _Stage] = {}
+        groups: dict[Any, _Stage] = {}
         for output, shape, slot in zip(stage.outputs, stage.shapes, stage.slots):
             reduced = frozenset(axis for node in walk((output,)) if isinstance(node, Reduce) for axis in node.axes)
             kept = frozenset(axis for axis, size in enumerate(shape) if size != 1) - reduced
-            group = groups.setdefault((reduced, kept), _Stage([], [], []))
+            key: Any = reduced, kept
+            if reduced:  # in one kernel if neither changes how the other is grouped
+                key += self.cut_whole([output]) is not None, tuple(self.lines([output], [shape])[1])
+            group = groups.setdefault(key, _Stage([], [], []))
             group.outputs.append(output)
             group.shapes.append(shape)
             group.slots.append(slot)
@@ -159,29 +171,35 @@ class _Planner:
             elif not self.pieces(group):
                 self.kernel(group)
 
+    def cut_whole(self, outputs: Sequence[Expr]) -> tuple[list[Reduce], Shape] | None:
+        """The reductions inside of ``outputs`` over inputs alone, and the shape of their results, if they are large
+        enough to be cut into pieces; else None.
+        """
+        nodes = [node for node in walk(outputs) if isinstance(node, Reduce) and not _axis_sets(node.arg)]
+        if not nodes:
+            return None
+        axes, present, memo = nodes[0].axes, self.present(), dict[Expr, frozenset[int]]()
+        shapes = [
+            tuple(n if axis in axes_of(node, present, memo) else 1 for axis, n in enumerate(self.space))
+            for node in nodes
+        ]
+        if any(node.axes != axes for node in nodes) or shapes != shapes[:1] * len(nodes):
+            return None
+        return None if self.cut_of(axes, shapes[0]) is None else (nodes, shapes[0])
+
     def spread(self, stage: _Stage) -> _Stage | None:
-        """On many cores, replaces reductions inside of few long rows, such as those of batch norm, by temporaries;
-        returns the stage that makes them, and outputs that need nothing else, in pieces.
+        """Replaces large reductions inside of few long rows, such as those of batch norm, by temporaries; returns the
+        stage that makes them, and outputs that need nothing else, in pieces.
 
         None if the stage is only reductions, which ``pieces`` cuts, or has rows enough.
         """
-        nodes = [node for node in walk(stage.outputs) if isinstance(node, Reduce) and not _axis_sets(node.arg)]
-        if self.target.is_cpu or not nodes:
+        found = self.cut_whole(stage.outputs)
+        if found is None:
             return None
-        axes = nodes[0].axes
-        kept = tuple(1 if axis in axes else size for axis, size in enumerate(self.space))
-        present, memo = self.present(), dict[Expr, frozenset[int]]()
-        shapes = [
-            tuple(size if axis in axes_of(node, present, memo) else 1 for axis, size in enumerate(self.space))
-            for node in nodes
-        ]
+        nodes, kept = found
         squares = self.squares(stage, kept)
         inner = [node for node in walk(stage.outputs) if isinstance(node, Reduce) and node not in squares]
-        spans = any(set(axes) & {a for a, n in enumerate(shape) if n != 1} for shape in stage.shapes)
-        inside = any(_axis_sets(node.arg) for node in inner)
-        if not (spans or inside) or any(node.axes != axes for node in nodes) or shapes != [kept] * len(nodes):
-            return None
-        if self.cut_of(axes, kept) is None:
+        if all(shape == kept for shape in stage.shapes) and not any(_axis_sets(node.arg) for node in inner):
             return None
         first, rest = _Stage([], [], []), _Stage([], [], [])
         ready = dict.fromkeys((*nodes, *squares))  # in an order that a kernel's text may depend on
@@ -210,7 +228,8 @@ class _Planner:
             of = _deviates_from(node)
             if of is not None and isinstance(node, Reduce) and not _axis_sets(of.arg):
                 found[node] = of
-        return found if found and self.cut_of(next(iter(found)).axes, kept, even=True) is not None else {}
+        cut = self.cut_of(next(iter(found)).axes, kept) if found else None
+        return found if cut is not None and self.space[cut[0]] == cut[1] * cut[2] else {}
 
     def cut(self, stage: _Stage) -> _Stage | None:
         """Replaces, in outputs that reduce over different axes, inner results by temporaries; returns the stage that
@@ -295,7 +314,7 @@ class _Planner:
             return False
         if any(set(axes) & {a for a, n in enumerate(shape) if n != 1} for shape in stage.shapes):
             return False
-        cut = self.cut_again(axes, kept) if again else self.cut_of(axes, kept, even=bool(squares))
+        cut = self.cut_again(axes, kept) if again else self.cut_of(axes, kept)
         if cut is None:
             return False
         split, parts, size = cut
@@ -329,27 +348,30 @@ class _Planner:
         self.space = outer
         return True
 
-    def cut_of(self, axes: Sequence[int], kept: Shape, even: bool = False) -> tuple[int, int, int] | None:
-        """The axis along which a reduction to ``kept`` is best cut, the number of pieces and their length along it, of
-        which the last may be shorter unless they are ``even``; None if it is best left whole.
+    def cut_of(self, axes: Sequence[int], kept: Shape) -> tuple[int, int, int] | None:
+        """The axis along which a reduction to ``kept`` is best cut, the number of pieces and their length along it:
+        equal ones if there are, else the last is shorter; None if it is best left whole.
         """
         split = max(axes, key=lambda axis: self.space[axis])
-        extent, whole = self.space[split], 16 if split == self.rank - 1 else 1
-        parts = min(self.parts(math.prod(self.space[axis] for axis in axes), kept), extent)
+        last = self.last_of(axes, kept)
+        extent, whole = self.space[split], 16 if split == last else 1
+        parts = min(self.parts(math.prod(self.space[axis] for axis in axes), kept[: last + 1]), extent)
         if parts < 2:
             return None
-        if not even:
-            size = _ceil(_ceil(extent, parts), whole) * whole
-            return split, _ceil(extent, size), size
         wanted = (*range(parts, 2 * parts + 1), *range(parts - 1, max(1, parts // 2), -1))
-        fitting = next((n for n in wanted if extent % (n * whole) == 0), None)
-        return None if fitting is None else (split, fitting, extent // fitting)
+        size = next((extent // n for n in wanted if extent % (n * whole) == 0), 0)
+        size = size or _ceil(_ceil(extent, parts), whole) * whole
+        return split, _ceil(extent, size), size
+
+    def last_of(self, axes: Sequence[int], kept: Shape) -> int:
+        """The last axis that a reduction over ``axes`` to ``kept`` walks."""
+        return max((a for a, n in enumerate(self.space) if n != 1 and (a in axes or kept[a] != 1)), default=0)
 
     def cut_again(self, axes: Sequence[int], kept: Shape) -> tuple[int, int, int] | None:
         """The same for the pieces themselves: None unless work-items of a GPU would walk many of them."""
         (split,) = axes
         extent = self.space[split]
-        if self.target.is_cpu or kept[-1] == 1 or extent < MANY_PIECES:
+        if self.target.is_cpu or kept[self.last_of(axes, kept)] == 1 or extent < MANY_PIECES:
             return None
         size = math.isqrt(extent)
         return split, _ceil(extent, size), size
@@ -368,29 +390,35 @@ class _Planner:
         parts = min(_ceil(wanted, there), walked // least) if there < wanted else 1
         return max(parts, _ceil(walked, WHOLE))
 
-    # -- one kernel ----------------------------------------------------------------------------------------------------
-
-    def kernel(self, stage: _Stage, split: tuple[int, int, int] | None = None, block: int = BLOCK) -> None:
-        """Plans one launch: collapses the axes, renders the text, and sizes the grid."""
-        outputs = stage.outputs
+    def lines(
+        self, outputs: Sequence[Expr], shapes: Sequence[Shape], split: tuple[int, int, int] | None = None
+    ) -> tuple[Shape, list[tuple[int, ...]]]:
+        """The space of a kernel of ``outputs``, and the groups of axes that it walks as one."""
         used = slots(outputs)
         sets = sorted({node.axes for node in walk(outputs) if isinstance(node, Reduce)})
         indexed = {node.axis for node in walk(outputs) if isinstance(node, Index)}
-        relevant = {axis for axes in sets for axis in axes} | {
-            a for s in stage.shapes for a, n in enumerate(s) if n != 1
-        }
+        relevant = {axis for axes in sets for axis in axes} | {a for s in shapes for a, n in enumerate(s) if n != 1}
         space = tuple(size if axis in relevant else 1 for axis, size in enumerate(self.space))
         parts = [
             [
                 *(self.shapes[slot][axis] != 1 for slot in used),
-                *(shape[axis] != 1 for shape in stage.shapes),
+                *(shape[axis] != 1 for shape in shapes),
                 *(axis in axes for axes in sets),
                 *(axis == other for other in indexed),
                 split is not None and axis == split[0],
             ]
             for axis in range(self.rank)
         ]
-        groups = collapse(space, parts)
+        return space, collapse(space, parts)
+
+    # -- one kernel ----------------------------------------------------------------------------------------------------
+
+    def kernel(self, stage: _Stage, split: tuple[int, int, int] | None = None, block: int = BLOCK) -> None:
+        """Plans one launch: collapses the axes, renders the text, and sizes the grid."""
+        outputs = stage.outputs
+        space, groups = self.lines(outputs, stage.shapes, split)
+        used = slots(outputs)
+        sets = sorted({node.axes for node in walk(outputs) if isinstance(node, Reduce)})
         position = {axis: number for number, group in enumerate(groups) for axis in group}
         sizes = [math.prod(space[axis] for axis in group) for group in groups]
 
@@ -434,11 +462,14 @@ class _Planner:
             narrow=not cpu and math.prod(self.space) < WIDE,
             streams=cpu and in_vectors and self.target.streams and written_bytes >= STREAMED,
         )
-        spec = render(written, layout)
+        cut = None if split is None or layout.split is None else (layout.split, *split[1:])
+        grouped = tuple(sizes[axis] for axis in reduced), columns, layout.group, layout.across
         numbers, items = self.grid(layout, sizes, split)
         self.plan.launches.append(
             Launch(
-                kernel=spec,
+                written=tuple(written),
+                layout=layout,
+                grouping=(*grouped, cut and reduced.index(cut[0]), cut and cut[1:], block),
                 inputs=tuple(used),
                 outputs=tuple(stage.slots),
                 flag=uses_flag(written),
@@ -538,3 +569,25 @@ def make_plan(
 ) -> Plan:
     """The plan that computes ``outputs`` (of ``shapes``) from inputs of the given shapes over the iteration space."""
     return _Planner(outputs, shapes, inputs, space, target).plan
+
+
+def _ordered(root: Expr) -> bool:
+    """True if bits of ``root`` depend on the order in which a reduction adds up; see ``Launch.grouping``."""
+    return any(isinstance(node, Reduce) and is_floating(node.dtype) for node in walk((root,)))
+
+
+@lru_cache(maxsize=1024)
+def groupings(
+    outputs: tuple[Expr, ...], shapes: tuple[Shape, ...], inputs: tuple[Shape, ...], target: Target
+) -> tuple[frozenset[Any], ...]:
+    """For each output the orders in which reductions that it needs add up floats: an output has the bits of another
+    plan's if these are the same there.
+    """
+    if not any(map(_ordered, outputs)):
+        return (frozenset(),) * len(outputs)
+    found = dict.fromkeys(range(len(inputs)), frozenset[Any]())
+    for launch in make_plan(outputs, shapes, inputs, broadcast_shapes([*inputs, *shapes], "run"), target).launches:
+        for slot, output in zip(launch.outputs, launch.written):
+            own = frozenset((launch.grouping,)) if _ordered(output) else frozenset[Any]()
+            found[slot] = own.union(*(found[launch.inputs[place]] for place in slots((output,))))
+    return tuple(found[len(inputs) + place] for place in range(len(outputs)))

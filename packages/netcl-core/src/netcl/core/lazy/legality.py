@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, Load, Reduce
 from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
 from netcl.core.expr.nodes import stored
-from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.expr.rewrite import axes_of, slots, walk
+from netcl.core.expr.schedule import Target, groupings
 from netcl.core.layout import aligned
-from netcl.core.lazy.region import LAST, MAX_INPUTS, MAX_STAGES, Region, Shape, Stage, Transition, Value, substitute
+from netcl.core.lazy.region import (
+    LAST,
+    MAX_INPUTS,
+    MAX_STAGES,
+    Region,
+    Shape,
+    Stage,
+    Transition,
+    Value,
+    fuse,
+    substitute,
+)  # fmt: skip
 from netcl.core.ops_table.program import Bound, Program
 
 SMALL = 1 << 15  # elements that one work-item may walk alone
@@ -70,10 +83,18 @@ def _results(
 
 
 def extend(
-    region: Region, name: str, ready: Bound, refs: Sequence[Any], recorded: bool, node: bool, host: bool
+    region: Region,
+    name: str,
+    ready: Bound,
+    refs: Sequence[Any],
+    recorded: bool,
+    node: bool,
+    host: bool,
+    target: Target | None = None,
 ) -> Transition | None:
     """The transition of a call on the tensors ``refs``: numbers of values, or for new inputs tuples (position among the
-    new ones, requires_grad). None if the call cannot be fused into the region.
+    new ones, requires_grad). None if the call cannot be fused into the region; with a ``target``, for which kernels are
+    written, also if sums would then add up in another order.
     """
     program = ready.program
     shapes = [tensor.shape for tensor in ready.inputs]
@@ -131,7 +152,34 @@ def extend(
         reduced,
         (*region.scalars, *names.values()),
     )
+    if target is not None and reduced is not None:
+        grouped = _grouped(after, results, ready, target)
+        if grouped is None:
+            return None
+        made = [replace(value, grouped=own) for value, own in zip(made, grouped)]
+        after = replace(after, values=(*values, *made))
     return Transition(after, tuple(zip(results, made)), program.single)
+
+
+def _grouped(region: Region, results: tuple[int, ...], ready: Bound, target: Target) -> list[frozenset[Any]] | None:
+    """The orders in which reductions of the last call's ``results`` add up; None if that is not the order of the calls
+    one by one.
+    """
+    stage, found = region.stages[-1], list[frozenset[Any]]()
+    own = groupings(ready.program.outputs, ready.program.shapes, stage.shapes, target)
+    for number, output, alone in zip(results, ready.program.outputs, own):
+        program = fuse(region, (number,))
+        shapes = tuple(
+            tensor if there is None else there
+            for there, tensor in zip(program.arranged, (region.values[slot].shape for slot in region.inputs))
+        )
+        (together,) = groupings(program.outputs, program.shapes, shapes, target)
+        before = [region.values[stage.operands[slot]].grouped for slot in slots((output,))]
+        apart = alone.union(*before)
+        if together != apart or (len(apart) > 1 and any(before) and {alone, *before} - {apart, frozenset()}):
+            return None
+        found.append(together)
+    return found
 
 
 _REFUSED = frozenset((-1,))
@@ -186,7 +234,7 @@ def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) ->
         return None
     requires = recorded and value.requires_grad
     number = len(region.values)
-    made = Value(value.expr, shape, value.dtype, value.axes, requires, node, ref)
+    made = replace(value, shape=shape, requires_grad=requires, node=node, alias=ref)
     stage = Stage("reshape", None, (ref,), (number,), (value.shape,), (), {}, requires)
     after = Region(
         (*region.values, made), region.inputs, (*region.stages, stage), region.sizes, region.reduced, region.scalars

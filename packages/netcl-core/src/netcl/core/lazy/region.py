@@ -30,7 +30,8 @@ _NO_INPUTS = (None,) * MAX_INPUTS
 class Value:
     """An input or a result in a region: ``axes`` of its dimensions other than one, ``node`` whether it was recorded.
 
-    ``alias`` is the value whose storage it shares: a reshape to the same dimensions other than one.
+    ``alias`` is the value whose storage it shares: a reshape to the same dimensions other than one. ``grouped`` are the
+    orders in which its reductions add up (``expr/schedule.py``).
     """
 
     expr: Expr
@@ -40,6 +41,7 @@ class Value:
     requires_grad: bool
     node: bool = False
     alias: int | None = None
+    grouped: frozenset[Any] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)

@@ -233,7 +233,8 @@ class Trace(Materializer):
         transition = None
         if TABLE.get(row.name) is row and row.name not in self._refused:
             engine = ready.inputs[0].engine
-            transition = extend(region, row.name, ready, refs, recorded, node, engine.name == "cpu")
+            target = None if self.relaxed else getattr(engine, "target", None)
+            transition = extend(region, row.name, ready, refs, recorded, node, engine.name == "cpu", target)
             if transition is not None and region.stages:
                 fresh = [(place, tensor.requires_grad) for place, tensor in enumerate(ready.inputs)]
                 alone = extend(Region(), row.name, ready, fresh, recorded, node, False)

@@ -1,0 +1,173 @@
+"""Random small functions: elementwise ops on mixed dtypes, then reductions, with gradients; as calls, as a replay and
+jitted.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.core.dtypes import is_floating
+from netcl.runtime.capture import capture
+
+LENGTHS = (1, 3, 7, 64, 1000, 4097, 70000)
+SHAPES = [(n,) for n in LENGTHS] + [
+    (3, 7), (20, 6), (64, 1), (1, 64), (7, 1000), (1000, 7), (70, 1000), (326, 100), (5, 70000), (4097, 9), (2, 3, 64),
+    (8, 4, 97), (2, 1, 1000), (3, 70, 300), (40, 3, 5, 11), (64, 4097), (512, 64, 1),
+]  # fmt: skip
+DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64", "float32", "float32", "bfloat16")
+CASTS = ("float16", "float32", "float64", "float32", "int32", "int64", "uint8", "bool")
+EXACT = {
+    "add": lambda x, y: x + y,
+    "mul": lambda x, y: x * y,
+    "sub": lambda x, y: ag.abs(x) - y * 0.3,
+    "div": lambda x, y: x / (ag.abs(y) + 1),
+    "maximum": ag.maximum,
+    "where": lambda x, y: ag.where(x > y, x, y * 0.7),
+    "mask": lambda x, y: ag.where(y > 0, x, 0.25),
+    "sqrt": lambda x, y: ag.sqrt(ag.abs(x) + 0.1),
+    "scale": lambda x, y: x * 1.4285715 - 0.2,
+    "relu": lambda x, y: ag.relu(x),
+}
+INEXACT = {
+    "exp": lambda x, y: ag.exp(-ag.abs(x)),
+    "tanh": lambda x, y: ag.tanh(x),
+    "sigmoid": lambda x, y: ag.sigmoid(x) * y,
+    "log": lambda x, y: ag.log(ag.abs(x) + 0.5),
+}
+
+
+def _normed(x: Any, axis: Any) -> Any:
+    return ag.layer_norm(x, x.shape[-1:]) if x.ndim else x
+
+
+def _fits(x: Any, axis: Any) -> Any:
+    return axis if isinstance(axis, int) else -1
+
+
+REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda x, axis: ag.sum(x, axis),
+    "mean": lambda x, axis: ag.mean(x, axis),
+    "mean2": lambda x, axis: ag.mean(x * x, axis),
+    "max": lambda x, axis: ag.amax(x, axis),
+    "var": lambda x, axis: ag.var(x, axis, 0),
+    "std": lambda x, axis: ag.sqrt(ag.var(x, axis, 0) + 0.01),
+    "center": lambda x, axis: x - ag.mean(x, axis, True),
+    "share": lambda x, axis: x / (ag.sum(ag.abs(x), axis, True) + 1),
+    "prod": lambda x, axis: ag.prod(x * 0.01 + 1, _fits(x, axis)),
+    "argmax": lambda x, axis: ag.argmax(x, _fits(x, axis)),
+    "cumsum": lambda x, axis: ag.cumsum(x, _fits(x, axis)),
+    "softmax": lambda x, axis: ag.softmax(x, _fits(x, axis)),
+    "logsumexp": lambda x, axis: ag.logsumexp(x, _fits(x, axis)),
+    "layer_norm": _normed,
+    "norm": lambda x, axis: ag.sqrt(ag.sum(x * x, axis) + 0.01),
+}
+JITTED = ("sum", "mean", "mean2", "max", "var", "center", "share")
+
+
+class Function(NamedTuple):
+    """A random function: its operands, the places of those with gradients, and its steps as text and as calls."""
+
+    operands: list[Any]
+    text: str
+    call: Callable[..., list[Any]]
+
+
+def random_function(seed: int, handle: Any, exact: bool = False) -> Function:
+    """The function of a seed; ``exact``: without primitives that a driver computes differently in vectors."""
+    rng = np.random.default_rng(seed)
+    shape = SHAPES[rng.integers(len(SHAPES))]
+    operands, names = [], []
+    for k in range(int(rng.integers(2, 5))):
+        own = tuple(1 if k and rng.random() < 0.15 else n for n in shape)
+        if k and rng.random() < 0.15:
+            own = own[int(rng.integers(len(own))) :]
+        dtype = DTYPES[rng.integers(len(DTYPES))]
+        dtype = dtype if not exact else "float32" if k == 0 or "float" in dtype else dtype
+        values = rng.standard_normal(own) * 2
+        tensor = Tensor.from_host(handle, (values if is_floating(dtype) else np.abs(values)).astype(np.float32))
+        operands.append(tensor.astype(dtype))
+        names.append(f"{dtype}{list(own)}")
+    table = EXACT if exact else {**EXACT, **INEXACT}
+    steps: list[tuple[str, Any, Any]] = []
+    for _ in range(int(rng.integers(1, 6))):
+        if rng.random() < 0.3:
+            steps.append(("cast", CASTS[rng.integers(1, 4) if exact else rng.integers(len(CASTS))], 0))
+        else:
+            steps.append(("map", [*table][rng.integers(len(table))], int(rng.integers(len(operands)))))
+    kinds = JITTED if exact else [*REDUCTIONS]
+    for _ in range(1 if rng.random() < 0.6 else 2):
+        axis = [None, 0, -1, tuple(range(len(shape)))[-2:]][rng.integers(4)]
+        steps.append(("reduce", kinds[rng.integers(len(kinds))], axis))
+        if rng.random() < 0.4:
+            steps.append(("map", [*table][rng.integers(len(table))], int(rng.integers(len(operands)))))
+    keeps = rng.random() < 0.3
+    backward = rng.random() < 0.6
+
+    def call(*given: Any) -> list[Any]:
+        leaves = [t.detach().requires_grad_(True) if is_floating(t.dtype) else t for t in given]
+        value, results = leaves[0], []
+        if not is_floating(value.dtype):
+            value = value.astype("float32")
+        for kind, name, more in steps:
+            if kind == "cast":
+                value = value.astype(name)
+            elif kind == "map":
+                other = leaves[more] if leaves[more].dtype != "bool" else leaves[more].astype("uint8")
+                value = value if is_floating(value.dtype) else value.astype("float32")
+                value = table[name](value, other if _broadcast(value, other) else value)
+            else:
+                value = value if is_floating(value.dtype) else value.astype("float32")
+                if value.ndim:
+                    value = REDUCTIONS[name](value, more if value.ndim == len(shape) or more in (0, -1) else None)
+            if keeps and kind == "reduce":
+                results.append(value)
+        results.append(value)
+        if backward and is_floating(value.dtype) and value.requires_grad:
+            wanted = [leaf for leaf in leaves if is_floating(leaf.dtype)]
+            found = ag.grad(ag.sum(value), wanted, allow_unused=True)
+            results += [one for one in found if one is not None]
+        return [one.detach() for one in results]
+
+    return Function(operands, f"{seed}: {', '.join(names)}; {steps}; {backward=} {keeps=}", call)
+
+
+def _broadcast(x: Any, y: Any) -> bool:
+    return all(1 in (n, m) or n == m for n, m in zip(x.shape[::-1], y.shape[::-1]))
+
+
+def bits(results: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Comparable dtypes, shapes and bits; all NaN are one."""
+    found = []
+    for one in results:
+        raw = one.astype("float32") if one.dtype == "bfloat16" else one
+        values = np.array(raw.numpy())
+        if values.dtype.kind == "f":
+            values[np.isnan(values)] = np.nan
+        found.append((one.dtype, values.shape, values.tobytes()))
+    return found
+
+
+def differences(seeds: Sequence[int], handle: Any, jitted: bool = False, log: Callable[[str], Any] | None = None) -> list[str]:
+    """The functions of ``seeds`` of which a replay, or the ``jitted`` function, has other bits than the calls."""
+    bad = []
+    for seed in seeds:
+        function = random_function(seed, handle, jitted)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            expected = bits(function.call(*function.operands))
+            if jitted:
+                found = bits(ag.jit_compile(function.call)(*function.operands))
+            else:
+                found = bits(capture(function.call, *function.operands).replay(*function.operands))
+        if expected != found:
+            which = [k for k, (one, other) in enumerate(zip(expected, found)) if one != other]
+            bad.append(f"{function.text} differs in {which} of {len(expected)}")
+            if log:
+                log(bad[-1])
+    return bad
