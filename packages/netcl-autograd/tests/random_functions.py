@@ -83,7 +83,7 @@ def random_function(seed: int, handle: Any, exact: bool = False) -> Function:
     rng = np.random.default_rng(seed)
     shape = SHAPES[rng.integers(len(SHAPES))]
     operands, names = [], []
-    for k in range(int(rng.integers(2, 5))):
+    for k in range(int(rng.integers(2, 4))):
         own = tuple(1 if k and rng.random() < 0.15 else n for n in shape)
         if k and rng.random() < 0.15:
             own = own[int(rng.integers(len(own))) :]
@@ -95,7 +95,7 @@ def random_function(seed: int, handle: Any, exact: bool = False) -> Function:
         names.append(f"{dtype}{list(own)}")
     table = EXACT if exact else {**EXACT, **INEXACT}
     steps: list[tuple[str, Any, Any]] = []
-    for _ in range(int(rng.integers(1, 6))):
+    for _ in range(int(rng.integers(1, 4))):
         if rng.random() < 0.3:
             steps.append(("cast", CASTS[rng.integers(1, 4) if exact else rng.integers(len(CASTS))], 0))
         else:

@@ -146,6 +146,15 @@ class _Planner:
         self.plan.temporaries.append((shape, dtype))
         return slot
 
+    def kept(self, stage: _Stage, value: Expr, shape: Shape) -> Expr:
+        """Has ``stage`` store ``value`` in a temporary, and returns its load: half types as the floats that they are
+        computed in, for the value is not rounded where it is not stored.
+        """
+        dtype = "float32" if value.dtype in ("float16", "bfloat16") else value.dtype
+        slot = self.temporary(shape, dtype)
+        stage.append(cast(value, dtype), shape, slot)
+        return cast(Load(slot, dtype), value.dtype)
+
     # -- stages --------------------------------------------------------------------------------------------------------
 
     def stage(self, stage: _Stage) -> None:
@@ -207,15 +216,13 @@ class _Planner:
         for output, shape, slot in zip(stage.outputs, stage.shapes, stage.slots):
             done = shape == kept and all(node in ready for node in walk((output,)) if isinstance(node, Reduce))
             (first if done else rest).append(output, shape, slot)
-            if done and output in ready:
+            if done and output in ready and output.dtype not in ("float16", "bfloat16"):
                 self.shapes[slot] = shape
                 replaced[output] = Load(slot, output.dtype)
         used = walk(rest.outputs)
         for node in ready:
             if node not in replaced and node in used:
-                slot = self.temporary(kept, node.dtype)
-                first.append(node, kept, slot)
-                replaced[node] = Load(slot, node.dtype)
+                replaced[node] = self.kept(first, node, kept)
         stage.outputs, stage.shapes, stage.slots = list(substitute_all(rest.outputs, replaced)), rest.shapes, rest.slots
         return first
 
@@ -247,11 +254,7 @@ class _Planner:
         for node in wanted:
             axes = axes_of(node, present, memo)
             shape = tuple(size if axis in axes else 1 for axis, size in enumerate(self.space))
-            slot = self.temporary(shape, node.dtype)
-            first.outputs.append(node)
-            first.shapes.append(shape)
-            first.slots.append(slot)
-            replaced[node] = Load(slot, node.dtype)
+            replaced[node] = self.kept(first, node, shape)
         stage.outputs = list(substitute_all(stage.outputs, replaced))
         return first
 
@@ -320,23 +323,27 @@ class _Planner:
         split, parts, size = cut
         block = 1 if again else BLOCK
         shape = tuple(parts if axis == split else n for axis, n in enumerate(kept))
-        slots: dict[Expr, int] = {node: self.temporary(shape, node.dtype) for node in nodes}
         pieces: dict[Expr, Expr] = {node: node for node in nodes}
-        second: dict[Expr, Expr] = {
-            node: Reduce(node.kind, Load(slots[node], node.dtype), (split,)) for node in nodes if node not in squares
-        }
+        found: dict[Expr, tuple[Expr, Expr]] = {}  # the length of a piece, and the sum of its deviations
         for node, of in squares.items():
             name = f"piece{len(self.plan.sizes)}"
             self.plan.sizes[name] = size * math.prod(self.space[axis] for axis in axes if axis != split)
             length, deviation, mean = Scalar(name, node.dtype), *_deviation(node)
             own = substitute_all((deviation,), {mean: of / length})[0]
             pieces[node], rest = reduce("sum", own * own, axes), reduce("sum", own, axes)
-            pieces[rest], slots[rest] = rest, self.temporary(shape, rest.dtype)
-            left, away = Load(slots[rest], rest.dtype), Load(slots[of], of.dtype) / length
-            away = away - substitute_all((mean,), {of: second[of]})[0]
-            term = Load(slots[node], node.dtype) + away * (left + left + length * away)
+            pieces[rest] = rest
+            found[node] = length, rest
+        stage_of_pieces = _Stage([], [], [])
+        loads = {node: self.kept(stage_of_pieces, value, shape) for node, value in pieces.items()}
+        second: dict[Expr, Expr] = {
+            node: Reduce(node.kind, loads[node], (split,)) for node in nodes if node not in squares
+        }
+        for node, of in squares.items():
+            length, rest = found[node]
+            left, (_, mean) = loads[rest], _deviation(node)
+            away = loads[of] / length - substitute_all((mean,), {of: second[of]})[0]
+            term = loads[node] + away * (left + left + length * away)
             second[node] = reduce("sum", term, (split,))
-        stage_of_pieces = _Stage(list(pieces.values()), [shape] * len(pieces), list(slots.values()))
         self.kernel(stage_of_pieces, cut, block)
         outer, self.space = (
             self.space,
