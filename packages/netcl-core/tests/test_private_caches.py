@@ -3,6 +3,7 @@ that cannot be used costs one warning."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -254,6 +255,59 @@ def test_a_cache_folder_that_cannot_be_used_costs_one_warning(driver, environmen
     assert "kept in memory only" in done.stderr
     assert not list((tmp_path / "tmp").iterdir()), "a temporary folder was left"
     assert not [path for path in (tmp_path / "open").rglob("*") if path.is_file()]
+
+
+FULL = """
+import os, shutil
+usage = shutil.disk_usage
+def disk_usage(path):
+    return usage(path)._replace(free={free}) if str(path).startswith({full!r}) else usage(path)
+shutil.disk_usage = disk_usage
+"""
+
+
+@pytest.fixture
+def pocl():
+    try:
+        manager.default("pocl")
+    except DeviceNotFoundError:
+        pytest.skip("the OpenCL driver pocl is not installed")
+
+
+def test_a_full_disk_gives_pocl_another_folder_with_one_warning(pocl, tmp_path):
+    home = tmp_path / "home"
+    for folder in (home, tmp_path / "tmp"):
+        folder.mkdir()
+    full = FULL.format(free=16384, full=str(home))
+    places = {"HOME": str(home), "XDG_CACHE_HOME": "", "NETCL_DEVICE": "pocl", "NETCL_BUILD_PROCESSES": "0"}
+    done = run(full + SUM, tmp_path / "tmp", **places)
+    assert (done.returncode, done.stdout.strip()) == (0, "[2.0, 2.0, 2.0]"), done.stderr
+    assert done.stderr.count("Warning") == 1, done.stderr
+    assert "16 KiB are free" in done.stderr
+    assert not list((home / ".cache/pocl/kcache").iterdir())
+    assert not list((tmp_path / "tmp").iterdir()), "a temporary folder was left"
+
+
+def test_a_disk_that_fills_up_after_the_start_ends_no_process(pocl, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    later = FULL.format(free=16384, full=str(home)) + "from netcl import ops\ntry: print(ops.mul(x, x))\n"
+    later += "except OSError as error: print(error.errno, error.filename, error)"
+    places = {"HOME": str(home), "XDG_CACHE_HOME": "", "NETCL_DEVICE": "pocl", "NETCL_BUILD_PROCESSES": "0"}
+    done = run(SUM + later, tmp_path, **places)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "[2.0, 2.0, 2.0]"
+    assert second.startswith(f"{errno.ENOSPC} {home / '.cache/pocl/kcache'} ")
+    assert "16 KiB are free: PoCL needs 4 MiB" in second
+
+
+def test_a_limit_of_files_is_an_error_and_no_abort(pocl, tmp_path):
+    limited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))\n"
+    places = {"HOME": str(tmp_path), "XDG_CACHE_HOME": "", "NETCL_DEVICE": "pocl", "NETCL_BUILD_PROCESSES": "0"}
+    done = run(limited + SUM, tmp_path, **places)
+    assert done.returncode == 1, done.stderr
+    assert "files may have 16 KiB (RLIMIT_FSIZE): PoCL needs 4 MiB" in done.stderr.splitlines()[-1]
 
 
 def test_pytools_cache_is_not_used(tmp_path):

@@ -170,10 +170,10 @@ def test_an_unwritable_cache_is_replaced_by_a_temporary_folder(platforms, tmp_pa
 
 def test_a_temporary_folder_in_which_a_thread_still_writes_is_removed(tmp_path, monkeypatch):
     """As drivers do that compile kernels at the end of a process."""
-    hooks, remove = [], icd.shutil.rmtree
-    monkeypatch.setattr(icd.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(icd.atexit, "register", hooks.append)
-    folder = icd._temporary_folder("netcl-pocl-")
+    hooks, remove = [], icd.cache_files.shutil.rmtree
+    monkeypatch.setattr(icd.cache_files.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(icd.cache_files.atexit, "register", hooks.append)
+    folder = icd.cache_files.temporary_folder("netcl-pocl-")
     late = iter((True, True, False))
 
     def removed(path, ignore_errors):
@@ -181,7 +181,7 @@ def test_a_temporary_folder_in_which_a_thread_still_writes_is_removed(tmp_path, 
         if next(late):
             (path / "kernel").mkdir(parents=True)
 
-    monkeypatch.setattr(icd.shutil, "rmtree", removed)
+    monkeypatch.setattr(icd.cache_files.shutil, "rmtree", removed)
     (hook,) = hooks
     hook()
     assert not folder.exists()

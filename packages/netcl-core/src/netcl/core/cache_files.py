@@ -13,10 +13,12 @@ caller makes the entry again. It is not a signature: who may write the folder ca
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 import threading
@@ -36,6 +38,7 @@ __all__ = [
     "remove",
     "remove_stale",
     "shared_folder",
+    "temporary_folder",
     "temporary_of",
     "warn_once",
     "write",
@@ -46,6 +49,7 @@ _HEADER = len(_MAGIC) + 64 + 1
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _HAS_OWNERS = hasattr(os, "geteuid")  # Windows has neither owners nor modes
 _STALE_S = 3600.0
+_REMOVAL_S = 2.0  # the longest time in which a temporary folder is removed
 
 _warned: set[str] = set()
 _warned_lock = threading.RLock()
@@ -144,6 +148,25 @@ def remove_stale(path: Path) -> None:
     with contextlib.suppress(OSError):
         if time.time() - path.stat().st_mtime > _STALE_S:
             path.unlink()
+
+
+def temporary_folder(prefix: str, where: str | None = None) -> Path:
+    """Returns a new folder in ``where`` (None: the system's temporary folder) that this process removes at its end."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=where))
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() != owner:  # a forked child runs this hook too
+            return
+        end = time.monotonic() + _REMOVAL_S
+        while True:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists() or time.monotonic() > end:
+                return
+            time.sleep(0.02)  # a driver's threads may still be writing
+
+    atexit.register(remove)
+    return folder
 
 
 def temporary_of(name: str) -> bool:

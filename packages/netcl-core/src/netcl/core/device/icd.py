@@ -9,14 +9,10 @@ that folder.
 The loader opens and reads each ``.icd`` file as it is: a file of zeros ends the process with SIGSEGV, a fifo blocks it.
 A file that names no library is therefore left out of that folder, and a folder of the user's with such a file is
 replaced by one without.
-
-PoCL keeps compiled kernels in a folder of its own (POCL_CACHE_DIR) and shows no platform if it cannot make the folder;
-then, or if another user could write there, it gets a temporary one.
 """
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
 import platform
@@ -25,7 +21,6 @@ import stat
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -34,6 +29,7 @@ from types import ModuleType
 from typing import Any
 
 from netcl.core import cache_files, config
+from netcl.core.device.drivers import pocl_folder
 
 try:
     import pyopencl
@@ -49,7 +45,6 @@ __all__ = ["Driver", "advice", "ensure_drivers", "find_drivers", "require_pyopen
 _OWN_PREFIX = "netcl-icd-"
 _FILTERED_PREFIX = "netcl-vendors-"  # the user's choice, without files that name no library
 _MAX_ICD = 4096  # bytes of a file with one path
-_REMOVAL_S = 2.0  # the longest time in which a temporary folder is removed
 _SYSTEM_VENDORS = "/etc/OpenCL/vendors"
 # Intel's compiler runtime (intel-cmplr-lib-rt) and tbb: pip does not install the first as a dependency, and without
 # either the driver's library does not load and the loader skips it without a message.
@@ -294,7 +289,7 @@ def ensure_drivers() -> None:
             for driver in (entry.driver for entry in entries if _unreadable(entry.driver)):
                 config.get_logger().warning("an OpenCL driver is left out: %s %s", driver.origin, driver.problem)
             if any(entry.driver.name == "PoCL" for entry in entries):
-                _give_pocl_a_folder()
+                pocl_folder.give_folder()
             _ensured = True
 
 
@@ -324,53 +319,6 @@ def _name_libraries(prefix: str, drivers: list[Driver]) -> None:
     os.environ["OCL_ICD_VENDORS"] = str(folder)
 
 
-def _pocl_folder() -> Path:
-    """Returns the folder in which PoCL keeps compiled kernels."""
-    for name, below in (("POCL_CACHE_DIR", ""), ("XDG_CACHE_HOME", "pocl/kcache"), ("HOME", ".cache/pocl/kcache")):
-        if os.environ.get(name):
-            return Path(os.environ[name]) / below
-    return Path("/tmp/pocl/kcache")
-
-
-def _give_pocl_a_folder() -> None:
-    """Sets POCL_CACHE_DIR to a temporary folder, with a warning, if PoCL could not make its own or another user could
-    have written code there. An empty POCL_CACHE_DIR, which PoCL takes for a folder, is unset.
-    """
-    if not os.environ.get("POCL_CACHE_DIR", "unset"):
-        del os.environ["POCL_CACHE_DIR"]
-    folder = _pocl_folder()
-    try:
-        cache_files.make_private(folder)
-        os.rmdir(tempfile.mkdtemp(prefix=".netcl-", dir=folder))  # as root, os.access allows /proc
-        return
-    except OSError as error:
-        reason: object = error
-    try:
-        os.environ["POCL_CACHE_DIR"] = str(_temporary_folder("netcl-pocl-"))
-    except OSError as error:
-        reason = error
-    cache_files.warn_once(folder, reason)
-
-
-def _temporary_folder(prefix: str) -> Path:
-    """Returns a new folder that this process removes at its end."""
-    folder = Path(tempfile.mkdtemp(prefix=prefix))
-    owner = os.getpid()
-
-    def remove() -> None:
-        if os.getpid() != owner:  # a forked child runs this hook too
-            return
-        end = time.monotonic() + _REMOVAL_S
-        while True:
-            shutil.rmtree(folder, ignore_errors=True)
-            if not folder.exists() or time.monotonic() > end:
-                return
-            time.sleep(0.02)  # a driver's threads may still be writing
-
-    atexit.register(remove)
-    return folder
-
-
 def _write_in_cache(name: str, files: dict[str, str]) -> Path:
     if config.get("CACHE"):
         cache = Path(config.get("CACHE_DIR"))
@@ -379,7 +327,7 @@ def _write_in_cache(name: str, files: dict[str, str]) -> Path:
             return _write_folder(cache / name, files)
         except OSError as error:  # without a cache of the user's own, use a temporary folder
             cache_files.warn_once(cache, error)
-    return _write_folder(_temporary_folder(_OWN_PREFIX), files)
+    return _write_folder(cache_files.temporary_folder(_OWN_PREFIX), files)
 
 
 def _write_folder(folder: Path, files: dict[str, str]) -> Path:

@@ -12,6 +12,8 @@ import threading
 from importlib import import_module
 from typing import Any
 
+from netcl.core.device.drivers import pocl_folder
+
 try:
     import pyopencl
 except ImportError:
@@ -46,12 +48,14 @@ def new_kernel(program: Any, name: str) -> Any:
         return cl.Kernel(program, name)
 
 
-def raw_program(*args: Any) -> Any:
+def raw_program(context: Any, *args: Any) -> Any:
     """Returns pyopencl's program object of a context and a source, or of devices and binaries.
 
-    ``cl.Program`` would read and write pyopencl's own cache of binaries.
+    ``cl.Program`` would read and write pyopencl's own cache of binaries. Raises OSError if the driver would end the
+    process at the build, as the disk is full.
     """
-    return cl._cl._Program(*args)
+    pocl_folder.check_room(context.devices[0].platform)
+    return cl._cl._Program(context, *args)
 
 
 def _replace_cache() -> None:
