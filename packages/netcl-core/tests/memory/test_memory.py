@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
 import threading
 import tracemalloc
@@ -445,3 +447,36 @@ def test_a_buffer_that_cannot_be_mapped_is_still_one(queue, monkeypatch):
 
     monkeypatch.setattr(huge_pages.cl, "enqueue_map_buffer", refuse)
     assert PersistentBufferPool(queue.context, queue).allocate(8 * MIB).buffer.size >= 8 * MIB
+
+
+FULL_ADDRESS_SPACE = """
+import resource
+import numpy as np
+from netcl import ops
+from netcl.core.errors import OutOfMemoryError
+from netcl.core.tensor.factories import arange, zeros
+resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}))
+for size in {sizes}:
+    held = []
+    try:
+        while True:
+            held.append(zeros(size))
+    except (OutOfMemoryError, MemoryError) as error:
+        print(type(error).__name__)
+    del held
+    x = arange(1000.0)
+    print(ops.add(x, x).to_host().sum(), zeros(size).to_host().sum())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: other systems do not limit the address space")
+@pytest.mark.parametrize("sizes", [[3_000_000], [100_000, 3_000_000]])
+def test_a_full_address_space_is_an_error_and_the_process_goes_on(queue, sizes):
+    """PoCL allocates a buffer at its first use, and ends the process with SIGSEGV if it cannot."""
+    platform = queue.device.platform.name
+    selector = "pocl" if platform == "Portable Computing Language" else "intel"
+    script = FULL_ADDRESS_SPACE.format(limit=1500 << 20, sizes=sizes)
+    environment = {**os.environ, "NETCL_DEVICE": selector, "NETCL_BUILD_PROCESSES": "0", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    expected = ["OutOfMemoryError", "999000.0 0.0"] * len(sizes)
+    assert (done.returncode, done.stdout.splitlines()) == (0, expected), done.stderr[-2000:]

@@ -42,7 +42,7 @@ from netcl.core.memory.out_of_memory import (
     register_pool,
     release_cached,
 )
-from netcl.core.memory.regions import PAGE, Regions
+from netcl.core.memory.regions import PAGE, Regions, allocates_late, check_room
 
 try:
     import pyopencl as cl
@@ -82,6 +82,7 @@ class BufferPool:
         self._cached_limit: float = inf if max_cached_bytes is None else max_cached_bytes
         self._counted_from, self._most_counted = inf, 0  # buckets from this size on keep at most that many buffers
         self._flags = cl.mem_flags.READ_WRITE | self._extra_flags
+        self._late = allocates_late(context)
         self._process = os.getpid()
         # Re-entrant: a finalizer or a signal handler may allocate in the middle of code under this very lock.
         self._lock = threading.RLock()
@@ -361,13 +362,18 @@ class BufferPool:
             if is_out_of_memory(error):
                 return None
             raise RuntimeError(f"a buffer of {bucket} bytes cannot be made: {error}") from error
+        except OSError:
+            return None
         finally:
             if buffer is None:
                 with self._lock:
                     self._allocated -= bucket
 
     def _new_buffer(self, bucket: int, flags: int) -> Any:
-        """Returns a new buffer; raises the driver's errors."""
+        """Returns a new buffer; raises the driver's errors, or OSError if the system has no room for it."""
+        if self._late:
+            check_room(bucket)
+            flags |= cl.mem_flags.ALLOC_HOST_PTR
         return cl.Buffer(self.context, flags, bucket)
 
 
@@ -464,7 +470,7 @@ class PersistentBufferPool(BufferPool):
     def _new_buffer(self, bucket: int, flags: int) -> Any:
         if self._regions is not None and bucket >= _REGION_FROM and flags == self._flags:
             flags_there = flags | cl.mem_flags.USE_HOST_PTR
-            with contextlib.suppress(OSError), self._lock:
+            with self._lock:
                 buffer = self._regions.take(bucket, lambda memory: cl.Buffer(self.context, flags_there, hostbuf=memory))
                 if buffer is not None:
                     return buffer

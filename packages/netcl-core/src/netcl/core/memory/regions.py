@@ -29,7 +29,12 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["PAGE", "Regions", "has_regions"]
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+__all__ = ["PAGE", "Regions", "allocates_late", "check_room", "has_regions"]
 
 Array = np.ndarray[Any, Any]
 PAGE = 4096
@@ -38,6 +43,8 @@ _CHUNK_BITS = 48  # a place is the number of its chunk and, below, the offset th
 _OFFSET = (1 << _CHUNK_BITS) - 1
 # Drivers that use aligned memory of the host in place: others copy it at each map.
 _PLATFORMS = ("Intel(R) OpenCL", "Portable Computing Language")
+_RESERVE = 64 << 20  # bytes of address space
+_RESERVE_OF_CHUNKS = 192 << 20  # more, so that small buffers can be had after a large one could not
 _MOST_KEPT = 1024  # buffers of free regions
 
 
@@ -47,6 +54,21 @@ def has_regions(queue: Any) -> bool:
         return False
     device = queue.device
     return bool(device.type & cl.device_type.CPU) and device.platform.name.strip() in _PLATFORMS
+
+
+def allocates_late(context: Any) -> bool:
+    """True if the driver gives a buffer its memory at its first use, without a check: PoCL ends the process with
+    SIGSEGV if there is none. With ALLOC_HOST_PTR it allocates at once, and reports an error.
+    """
+    return any(device.platform.name == "Portable Computing Language" for device in context.devices)
+
+
+def check_room(nbytes: int, reserve: int = _RESERVE) -> None:
+    """Raises OSError if the address space is limited (``ulimit -v``) and has no room for ``nbytes`` and a reserve:
+    drivers end the process if they cannot allocate as they compile and run kernels.
+    """
+    if resource is not None and resource.getrlimit(resource.RLIMIT_AS)[0] >= 0:
+        mmap.mmap(-1, nbytes + reserve).close()
 
 
 class _Place:
@@ -180,6 +202,11 @@ class Regions:
         place = self._place_to.get(self._top, self._top)
         if place + nbytes > self._end:
             size = max(_CHUNK, nbytes)
+            try:
+                check_room(size, _RESERVE_OF_CHUNKS)
+            except OSError:  # less may fit
+                size = nbytes
+                check_room(size, _RESERVE_OF_CHUNKS)
             chunk = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             chunk.madvise(mmap.MADV_HUGEPAGE)
             place = self._top = len(self._chunks) << _CHUNK_BITS
