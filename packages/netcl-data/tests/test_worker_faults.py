@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from netcl.data import DataLoader, DataLoaderWorkerError, workers
+from netcl.data.shared_batch import SharedBatchRingBuffer
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -183,13 +184,15 @@ def test_a_start_that_fails(cases):
         list(loader)
 
 
-def script(tmp_path, text):
+def script(tmp_path, text, **options):
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(text))
     # Threads of a linear algebra library would make Python 3.12 warn of a fork.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "error", str(path)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
+    )
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux: /proc and /dev/shm")
@@ -238,6 +241,35 @@ def test_workers_of_a_killed_program_end(tmp_path):
     assert left == []
     program.stdout.close()
     program.stderr.close()
+
+
+def test_segments_of_a_killed_process_group_go_with_the_next_run(tmp_path):
+    if not Path("/dev/shm").is_dir():
+        pytest.skip("needs Linux: other systems do not list shared memory")
+    text = """
+        import numpy as np, sys, time
+        from netcl.data.shared_batch import SharedBatchRingBuffer
+        if __name__ == "__main__":
+            print(SharedBatchRingBuffer({"x": ((4,), "float32")}).attach_info()["name"], flush=True)
+            time.sleep(60)
+    """
+    programs = [script(tmp_path, text, start_new_session=True) for _ in range(2)]
+    dead, living = (Path("/dev/shm") / program.stdout.readline().strip() for program in programs)
+    os.killpg(programs[0].pid, signal.SIGKILL)  # the resource tracker too
+    programs[0].wait(10)
+    ring = SharedBatchRingBuffer({"x": ((4,), "float32")})
+    try:
+        assert living.exists()
+        assert not dead.exists()
+        assert (Path("/dev/shm") / ring.attach_info()["name"]).exists()
+    finally:
+        ring.close()
+        ring.unlink()
+        programs[1].terminate()
+        for program in programs:
+            program.wait(10)
+            program.stdout.close()
+            program.stderr.close()
 
 
 def test_a_script_without_a_guard_runs_once_if_workers_do_not_need_it(tmp_path):

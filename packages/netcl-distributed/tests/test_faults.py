@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for or
 def left_over() -> set[Path]:
     """The files of dead launchers; other tests may have living ones at the same time."""
     found = shared_folder.segment_folder().glob("netcl-*-*")
-    return {path for path in found if not shared._lives(int(path.name.split("-")[1])) and path.name[-4:] != "test"}
+    return {path for path in found if shared_folder.is_abandoned(path.name) and path.name[-4:] != "test"}
 
 
 def orphans(mark: str) -> list[str]:
@@ -98,19 +98,24 @@ def test_no_more_restarts_than_allowed(tmp_path: Path, mark: str, launch: Callab
 
 
 def test_a_file_of_a_dead_run_is_removed_and_a_living_one_kept() -> None:
-    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    left = shared_folder.segment_folder() / f"netcl-{int(dead.stdout)}-test"
-    living = shared_folder.segment_folder() / f"netcl-{os.getpid()}-test"
+    name = "from netcl.distributed.transports.shared_folder import segment_prefix; print(segment_prefix(), end='')"
+    dead = subprocess.run([sys.executable, "-c", name], capture_output=True, check=True, text=True).stdout
+    folder, own = shared_folder.segment_folder(), shared_folder.segment_prefix()
+    number, namespace, start = dead.split("-")[1:4]
+    left, living = folder / f"{dead}test", folder / f"{own}test"
+    of_a_container = folder / f"netcl-{number}-{int(namespace) + 1}-{start}-test"
+    reused = folder / f"netcl-{os.getpid()}-{namespace}-{int(start) - 1}-test"
     try:
-        for path in (left, living):
+        for path in (left, living, of_a_container, reused):
             path.write_bytes(b"left over")
         shared.sweep()
-        assert not left.exists()
-        assert living.exists()
+        assert [path.exists() for path in (left, reused)] == [False, False]
+        assert [path.exists() for path in (living, of_a_container)] == [True, True]
         with pytest.raises(RuntimeError, match="is no rendezvous of netcl"):
             shared.MappedBuffer(living, 0)
     finally:
         living.unlink()
+        of_a_container.unlink()
 
 
 def test_no_room_for_shared_memory_is_said_before_a_rank_starts(mark: str) -> None:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from multiprocessing import shared_memory
+from multiprocessing import resource_tracker, shared_memory
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+try:
+    import fcntl
+except ImportError:  # Windows, where a segment ends with the processes that have opened it
+    fcntl = None  # type: ignore[assignment]
+
 __all__ = ["SharedBatchRingBuffer"]
 
 _ALIGNMENT = 64
 _SHARED_MEMORY_FOLDER = Path("/dev/shm")
+_KIND = "batches"
 
 FieldSpecs = Mapping[str, tuple[Sequence[int], npt.DTypeLike]]
 
@@ -30,16 +37,20 @@ class SharedBatchRingBuffer:
 
     The process that creates the ring calls ``close`` and ``unlink``; another process attaches by
     ``SharedBatchRingBuffer.attach(attach_info)`` and calls ``close``. If the creator is killed, Python's resource
-    tracker unlinks the segment once the processes that it started have ended.
+    tracker unlinks the segment once the processes that it started have ended; if the tracker is killed too, as with a
+    process group, the next process that creates a ring does (Linux).
 
     Raises:
         ValueError: there is no field, a dtype is object, or K < 1. MemoryError: not enough shared memory.
     """
 
+    _unlinked = False
+
     def __init__(self, field_specs: FieldSpecs, K: int = 8) -> None:
         self._lay_out(field_specs, K)
-        self._memory = _create(max(1, self.nbytes))
-        self._owner = True
+        _remove_abandoned()
+        self._segment: _Segment | None = _Segment(max(1, self.nbytes))
+        self._memory = self._segment.memory
 
     @classmethod
     def attach(cls, attach_info: Mapping[str, Any]) -> SharedBatchRingBuffer:
@@ -50,7 +61,7 @@ class SharedBatchRingBuffer:
         # set of names, so that the creator's unlink removes both registrations.
         untracked = {"track": False} if sys.version_info >= (3, 13) else {}
         ring._memory = shared_memory.SharedMemory(attach_info["name"], **untracked)
-        ring._owner = False
+        ring._segment = None
         return ring
 
     def _lay_out(self, field_specs: FieldSpecs, K: int) -> None:
@@ -101,34 +112,84 @@ class SharedBatchRingBuffer:
     def close(self) -> None:
         """Detaches this process; may be called again. Raises BufferError while a view of a slot is alive."""
         try:
-            self._memory.close()
+            (self._segment or self._memory).close()
         except BufferError:
             raise BufferError("an array of slot_view is still in use: delete it, or take slot_copy") from None
 
     def unlink(self) -> None:
         """Returns the segment to the system; for the creator only, may be called again."""
-        if self._owner:
-            self._owner = False
+        if self._segment is not None and not self._unlinked:
+            self._unlinked = True
             self._memory.unlink()
 
 
-def _create(nbytes: int) -> shared_memory.SharedMemory:
-    """Creates a segment with all pages allocated: writing to a sparse one kills the process if memory runs out."""
-    advice = "; give a smaller batch_size or prefetch, enlarge it, or set use_shared_mem=False"
-    try:
-        memory = shared_memory.SharedMemory(f"netcl-{os.getpid()}-{secrets.token_hex(6)}", create=True, size=nbytes)
-    except OSError as error:
-        raise MemoryError(f"no shared memory of {nbytes} bytes: {error}{advice}") from error
-    path = _SHARED_MEMORY_FOLDER / memory.name.lstrip("/")
-    try:
-        if hasattr(os, "posix_fallocate") and path.exists():
-            descriptor = os.open(path, os.O_RDWR)
+class _Segment:
+    """A new segment with all pages allocated: writing to a sparse one kills the process if memory runs out.
+
+    On Linux it is locked (flock) while its creator, or a child that was forked, is alive, so that the next process
+    that makes a segment removes those of killed ones: unlike the number of a process, a lock is right among containers
+    that share /dev/shm, and after a restart.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        advice = "; give a smaller batch_size or prefetch, enlarge it, or set use_shared_mem=False"
+        try:
+            self.memory, self._descriptor = self._locked(nbytes)
+        except OSError as error:
+            raise MemoryError(f"no shared memory of {nbytes} bytes: {error}{advice}") from error
+        if self._descriptor is None or not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self._descriptor, 0, nbytes)
+        except OSError as error:
+            self.close()
+            self.memory.unlink()
+            folder = _SHARED_MEMORY_FOLDER
+            raise MemoryError(f"no shared memory of {nbytes} bytes in {folder}: {error}{advice}") from error
+
+    @staticmethod
+    def _locked(nbytes: int) -> tuple[shared_memory.SharedMemory, int | None]:
+        while True:
+            name = f"netcl-{os.getpid()}-{_KIND}-{secrets.token_hex(6)}"
+            memory = shared_memory.SharedMemory(name, create=True, size=nbytes)
+            path = _SHARED_MEMORY_FOLDER / memory.name.lstrip("/")
+            if fcntl is None or not path.exists():
+                return memory, None
+            descriptor = None
             try:
-                os.posix_fallocate(descriptor, 0, nbytes)
+                descriptor = os.open(path, os.O_RDWR)
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                if path.exists():
+                    return memory, descriptor
+            except (FileNotFoundError, BlockingIOError):  # another process took it for abandoned before it was locked
+                pass
+            except OSError:
+                memory.close()
+                memory.unlink()
+                raise
+            if descriptor is not None:
+                os.close(descriptor)
+            memory.close()
+            resource_tracker.unregister(memory._name, "shared_memory")  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Detaches this process and gives the lock back; may be called again."""
+        self.memory.close()
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _remove_abandoned() -> None:
+    """Removes the segments of this user whose processes were killed."""
+    if fcntl is None or not _SHARED_MEMORY_FOLDER.is_dir():
+        return
+    for path in _SHARED_MEMORY_FOLDER.glob(f"netcl-*-{_KIND}-*"):
+        with contextlib.suppress(OSError):  # in use, removed by another process, or another user's
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                if os.fstat(descriptor).st_uid == os.geteuid():
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
             finally:
                 os.close(descriptor)
-    except OSError as error:
-        memory.close()
-        memory.unlink()
-        raise MemoryError(f"no shared memory of {nbytes} bytes in {_SHARED_MEMORY_FOLDER}: {error}{advice}") from error
-    return memory

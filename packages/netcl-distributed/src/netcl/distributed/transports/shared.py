@@ -31,7 +31,7 @@ from netcl.distributed.staging.segment import (
 from netcl.distributed.transports.backoff import Deadline, sleep_with_backoff, yield_processor
 from netcl.distributed.transports.shared_buffer import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, SharedBuffer
 from netcl.distributed.transports.shared_buffer_group import SharedBufferGroup
-from netcl.distributed.transports.shared_folder import PREFIX, segment_folder, segment_prefix
+from netcl.distributed.transports.shared_folder import PREFIX, is_abandoned, segment_folder, segment_prefix
 
 __all__ = ["WINDOW", "MappedBuffer", "SharedGroup", "attach", "create", "join", "sweep"]
 
@@ -202,25 +202,12 @@ def sweep() -> list[Path]:
     """Removes the files of runs whose launcher is dead, and returns their paths."""
     removed = []
     for path in segment_folder().glob(f"{PREFIX}*-*"):
-        number = path.name[len(PREFIX) :].partition("-")[0]
-        if number.isdigit() and not _lives(int(number)):
+        if is_abandoned(path.name):
             # Another launcher may sweep concurrently; another user's file belongs to that user.
             with contextlib.suppress(OSError):
                 path.unlink()
                 removed.append(path)
     return removed
-
-
-def _lives(pid: int) -> bool:
-    if os.name == "nt":  # os.kill would end the process on Windows
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 _attached: MappedBuffer | None = None
