@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netcl import nn
+from netcl import io, nn
 from netcl.io import (
     CheckpointError,
     atomic,
@@ -281,3 +282,67 @@ def test_damaged_files_of_every_form_write_nothing(form: str, tmp_path: Path, rn
                 before = [p.to_host() for p in model.parameters()]
     # Safetensors has no checksum: what is flipped in its values is read.
     assert refused >= (40 if form == "safetensors" else 60)
+
+
+READERS = {
+    "load": io.load,
+    "load_model": io.load_model,
+    "load_checkpoint": io.load_checkpoint,
+    "load_safetensors": io.load_safetensors,
+    "load_torch": io.load_torch,
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_missing_file_is_a_file_not_found_error_too(read, tmp_path):
+    path = tmp_path / "missing"
+    with pytest.raises(FileNotFoundError, match="cannot be read") as caught:
+        read(path)
+    assert isinstance(caught.value, CheckpointError)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, str(path))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again), again.errno) == (type(caught.value), str(caught.value), errno.ENOENT)
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_damaged_file_is_no_error_of_the_system(read, tmp_path):
+    path = tmp_path / "damaged"
+    path.write_bytes(b"damaged" * 100)
+    with pytest.raises(CheckpointError) as caught:
+        read(path)
+    assert not isinstance(caught.value, OSError)
+
+
+WRITERS = {
+    "save": lambda path: io.save({"a": nn.Linear(2, 2).weight}, path),
+    "save_model": lambda path: io.save_model(nn.Linear(2, 2), path),
+    "save_checkpoint": lambda path: io.save_checkpoint(path, {"model": nn.Linear(2, 2)}),
+    "save_safetensors": lambda path: io.save_safetensors(nn.Linear(2, 2), path),
+    "save_torch": lambda path: io.save_torch(nn.Linear(2, 2).state_dict(), path),
+}
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize(
+    ("place", "kind", "number"),
+    [
+        ("missing/file", FileNotFoundError, errno.ENOENT),
+        (".", IsADirectoryError, errno.EISDIR),
+        ("file/below", NotADirectoryError, errno.ENOTDIR),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_an_os_error_too(write, place, kind, number, tmp_path):
+    (tmp_path / "file").write_text("")
+    path = tmp_path / place
+    with pytest.raises(CheckpointError) as caught:
+        write(path)
+    assert isinstance(caught.value, kind)
+    assert (caught.value.errno, caught.value.filename) == (number, str(path))
+
+
+def test_a_full_disk_is_an_os_error_too(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage._replace(free=10))
+    with pytest.raises(OSError, match="free on the disk") as caught:
+        WRITERS["save_model"](tmp_path / "model")
+    assert (type(caught.value).__name__, caught.value.errno) == ("CheckpointError", errno.ENOSPC)

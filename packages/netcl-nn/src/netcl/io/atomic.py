@@ -51,6 +51,8 @@ def replacing(path: str | os.PathLike[str], nbytes: int) -> Iterator[BinaryIO]:
         mode = _check_place(target, path, nbytes)
         remove_leftovers(target.parent, target.name)
         temporary, handle = _created(target, mode)
+    except CheckpointError:
+        raise
     except (OSError, ValueError) as error:
         raise _failed(error, path, nbytes) from error
     lock = None
@@ -65,6 +67,8 @@ def replacing(path: str | os.PathLike[str], nbytes: int) -> Iterator[BinaryIO]:
             os.chmod(temporary, mode)
         os.replace(temporary, target)
         _sync_folder(target.parent)
+    except CheckpointError:
+        raise
     except OSError as error:
         raise _failed(error, path, nbytes, _is_at(target, lock)) from error
     finally:
@@ -136,7 +140,8 @@ def _check_place(target: Path, path: str | os.PathLike[str], nbytes: int) -> int
     except FileNotFoundError:
         old = None
     if old is not None and stat.S_ISDIR(old.st_mode):
-        raise CheckpointError("this is a folder; give the path of a file", path, nbytes)
+        cause = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise CheckpointError("this is a folder; give the path of a file", path, nbytes, cause=cause)
     if old is not None and not stat.S_ISREG(old.st_mode):
         kind = _KINDS.get(stat.S_IFMT(old.st_mode), "no regular file")
         raise CheckpointError(
@@ -148,6 +153,7 @@ def _check_place(target: Path, path: str | os.PathLike[str], nbytes: int) -> int
             f"{format_bytes(nbytes)} to save, {format_bytes(free)} free on the disk; an existing file is untouched",
             path,
             nbytes,
+            cause=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
         )
     return None if old is None else stat.S_IMODE(old.st_mode)
 
@@ -172,7 +178,7 @@ def _failed(
         )
     else:
         message = f"could not be saved ({reason}; {format_bytes(nbytes)} to write); an old file is untouched"
-    return CheckpointError(message, path, nbytes, replaced=replaced)
+    return CheckpointError(message, path, nbytes, replaced=replaced, cause=error)
 
 
 def _sync_folder(folder: Path) -> None:

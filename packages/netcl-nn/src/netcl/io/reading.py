@@ -6,6 +6,7 @@ become CheckpointError: a reader does not list the errors that its libraries may
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -95,13 +96,15 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
         # O_NONBLOCK: opening a pipe would wait for its writer.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
-        raise CheckpointError(f"cannot be read ({error.strerror or error})", path) from error
+        raise CheckpointError(f"cannot be read ({error.strerror or error})", path, cause=error) from error
     except ValueError as error:  # a null character in the path
         raise CheckpointError(f"cannot be read ({error})", repr(os.fspath(path))) from error
     kind = stat.S_IFMT(os.fstat(handle).st_mode)
     if kind != stat.S_IFREG:
         os.close(handle)
-        raise CheckpointError(f"cannot be read: this is {_KINDS.get(kind, 'no file')}, not a regular file", path)
+        cause = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)) if kind == stat.S_IFDIR else None
+        text = f"cannot be read: this is {_KINDS.get(kind, 'no file')}, not a regular file"
+        raise CheckpointError(text, path, cause=cause)
     return os.fdopen(handle, "rb")
 
 
