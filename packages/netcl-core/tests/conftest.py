@@ -2,6 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from netcl.core.backend.opencl import templates
+from netcl.core.testing.pytest_plugin import default_signals as default_signals
 from netcl.core.testing.pytest_plugin import engine as engine
 from netcl.core.testing.pytest_plugin import handle as handle
 from netcl.core.testing.pytest_plugin import numpy_device as numpy_device
+
+
+@pytest.fixture
+def most_lanes(engine: Any) -> int:
+    """The lanes that a text of a test may have: those of the kernels where a driver fails on the vectors that its
+    processor has, else sixteen.
+    """
+    if engine.name != "cl":
+        return 16
+    lanes = templates.traits(engine).vector
+    return lanes if engine.queue.device.native_vector_width_float > lanes else 16

@@ -121,6 +121,7 @@ def pocl():
         pytest.skip("the OpenCL driver pocl is not installed")
 
 
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("system", ["darwin", "win32", "linux"])
 def test_opencl_without_what_the_system_lacks(pocl, system, tmp_path):
     done = run(
@@ -142,6 +143,7 @@ print(x.to_host_async().wait().sum())
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+@pytest.mark.usefixtures("default_signals")
 def test_an_interrupt_is_served_where_no_thread_can_watch_for_it(pocl, tmp_path):
     """As on Windows: the main thread waits in a worker thread, so Ctrl-C is served all the same."""
     script = (

@@ -17,6 +17,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("NETCL_DIST_TIMEOUT_S", "90")
 
 from netcl.core import DeviceHandle, manager
+from netcl.core.testing.pytest_plugin import default_signals as default_signals
 
 
 def _groups() -> dict[str, list[DeviceHandle]]:

@@ -131,6 +131,7 @@ def test_no_room_for_shared_memory_is_said_before_a_rank_starts(mark: str) -> No
     assert done.stdout == ""
 
 
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGKILL"])
 def test_ranks_end_with_their_launcher(number: str, mark: str) -> None:
     import signal

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from netcl import nn, ops
+from netcl.core.testing.pytest_plugin import default_signals as default_signals
 from netcl.core.testing.pytest_plugin import handle as handle
 from netcl.core.testing.pytest_plugin import numpy_device as numpy_device
 from netcl.data import DataLoader

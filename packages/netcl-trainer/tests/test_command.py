@@ -379,6 +379,7 @@ def test_what_cannot_be_converted(config: Path, capsys: Any) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process")
+@pytest.mark.usefixtures("default_signals")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_is_saved_and_says_how_to_go_on(config: Path, number: int, code: int) -> None:
     settings = ["--set", "trainer.epochs=100000"]

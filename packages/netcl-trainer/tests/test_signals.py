@@ -22,7 +22,7 @@ Make = Callable[..., Any]
 QUIET = "ignore:this netcl-core has no level"  # which a core without capture says
 SCRIPT = Path(__file__).parent / "resumable_run.py"
 pytestmark = [
-    pytest.mark.usefixtures("numpy_device"),
+    pytest.mark.usefixtures("numpy_device", "default_signals"),
     pytest.mark.skipif(os.name == "nt", reason="Windows has no signals to send to a process"),
 ]
 

@@ -5,6 +5,7 @@ comparisons, and the fixtures of devices.
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -117,6 +118,18 @@ def numpy_device() -> Iterator[Any]:
         yield found
 
 
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """Makes the test, and the programs that it starts, take signals that the process was started to ignore."""
+    known = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+    ignored = [number for number in known if number is not None and signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def install() -> bool:
     """Makes this module ``netcl.core.testing`` and its fixtures if the core has no such module; True if it has none."""
     try:
@@ -131,7 +144,7 @@ def install() -> bool:
     module.__dict__.update({name.__name__: name for name in names}, TOLERANCE=TOLERANCE)
     plugin = ModuleType("netcl.core.testing.pytest_plugin", __doc__)
     handle = pytest.fixture(params=_different(), name="handle")(_handle)
-    vars(plugin).update(engine=engine, handle=handle, numpy_device=numpy_device)
+    vars(plugin).update(engine=engine, handle=handle, numpy_device=numpy_device, default_signals=default_signals)
     vars(plugin).update(open_device=open_device, selectors=selectors)
     vars(module)["pytest_plugin"] = plugin
     sys.modules[module.__name__], sys.modules[plugin.__name__] = module, plugin

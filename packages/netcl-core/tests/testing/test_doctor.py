@@ -133,6 +133,7 @@ def test_the_command_in_a_process_of_its_own():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX systems")
+@pytest.mark.usefixtures("default_signals")
 def test_an_interrupt_ends_the_doctor_and_its_children(tmp_path):
     child = f"import os, time; open({str(tmp_path / 'pid')!r}, 'x').write(str(os.getpid())); time.sleep(60)"
     script = (

@@ -83,6 +83,7 @@ def test_a_missing_program_and_wrong_options_say_so(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.usefixtures("default_signals")
 def test_an_interrupt_ends_the_program_as_python_does(tmp_path):
     (tmp_path / "program.py").write_text("import torch, time\nprint('ready', flush=True)\ntime.sleep(60)\n")
     process = subprocess.Popen(
@@ -206,6 +207,7 @@ def test_a_report_comes_after_the_exception(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.usefixtures("default_signals")
 def test_an_interrupt_ends_the_workers_too(tmp_path):
     (tmp_path / "rows.py").write_text(
         "import os, time, torch\n"

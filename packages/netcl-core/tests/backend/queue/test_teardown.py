@@ -22,6 +22,7 @@ import numpy as np  # noqa: E402
 
 from netcl.core.backend.opencl.queue import shutdown  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("default_signals")
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and fork of POSIX systems")
 
 SPIN = """

@@ -12,25 +12,30 @@ from netcl.core.device.drivers import half_vectors
 from netcl.core.device.kernel_objects import new_kernel, raw_program
 
 # Each float to half and each half to float at odd addresses; the same by way of local and private memory, and of
-# doubles.
+# doubles. LANES are 16, or 8 where the product uses no more (then there is nothing of sixteen to replace).
 CONVERSIONS = """
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define WIDE(name) JOIN(name, LANES)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void convert(__global const float* x, __global float* out, __global half* halves) {
-    const size_t i = get_global_id(0) * 16;
-    __local ushort room[17];
+    const size_t i = get_global_id(0) * LANES;
+    __local ushort room[LANES + 1];
     __local half* shared = (__local half*)room + 1;
-    ushort own[17];
+    ushort own[LANES + 1];
     half* mine = (half*)own + 1;
     halves += 1 + i;
-    vstore_half16_rte(vload16(0, x + i), 0, halves);
+    WIDE_STORE(WIDE(vload)(0, x + i), 0, halves);
     vstore_half8(vload_half8(0, halves), 0, shared);
+#if LANES == 16
     vstore_half8_rte(vload_half8(1, halves), 1, shared);
-    for (int e = 0; e < 4; e++) vstore_half4(vload_half4(e, shared), e, mine);
-    STORE(vload_half16(0, mine), halves);
-    vstore16(vload_half16(0, halves), 0, out + i);
+#endif
+    for (int e = 0; e < LANES / 4; e++) vstore_half4(vload_half4(e, shared), e, mine);
+    STORE(WIDE_LOAD(0, mine), halves);
+    WIDE(vstore)(WIDE_LOAD(0, halves), 0, out + i);
 }
 """
-STORES = ("vstore_half16((x), 0, (p))", "vstore_half16_rte(convert_double16(x), 0, (p))")
+STORES = ("vstore_half{0}((x), 0, (p))", "vstore_half{0}_rte(convert_double{0}(x), 0, (p))")
 
 
 @pytest.fixture
@@ -43,7 +48,9 @@ def opencl(engine: Any) -> Any:
 
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("standard", ["", "-cl-std=CL1.2", "-cl-std=CL3.0"])
-def test_halves_at_odd_addresses_have_the_bits_of_numpy(opencl: Any, standard: str, store: str) -> None:
+def test_halves_at_odd_addresses_have_the_bits_of_numpy(
+    opencl: Any, standard: str, store: str, most_lanes: int
+) -> None:
     """In the text itself the replacements are standard OpenCL C, which every driver of a CPU computes right."""
     if opencl.handle.device_type != "cpu":
         pytest.skip("needs a CPU: other drivers are given no replacements, and some know no half without an extension")
@@ -56,14 +63,18 @@ def test_halves_at_odd_addresses_have_the_bits_of_numpy(opencl: Any, standard: s
         values = np.concatenate([exact, between, np.array([65519.9, 65520.0, 1e30, -1e-30] * 4, np.float32)])
         wanted = values.astype(np.float16).astype(np.float32)
     context = opencl.queue.context
-    text = f"{half_vectors.unaligned()}#define STORE(x, p) {store}\n{CONVERSIONS}"
-    program = raw_program(context, text)
+    defines = {
+        "LANES": most_lanes, "WIDE_LOAD": f"vload_half{most_lanes}", "WIDE_STORE": f"vstore_half{most_lanes}_rte",
+        "STORE(x, p)": store.format(most_lanes),
+    }  # fmt: skip
+    text = half_vectors.unaligned() + "".join(f"#define {name} {value}\n" for name, value in defines.items())
+    program = raw_program(context, text + CONVERSIONS)
     program._build(standard.encode(), [opencl.queue.device])
     kernel = new_kernel(cl.Program(program), "convert")
     given = cl.Buffer(context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
     out, room = (cl.Buffer(context, cl.mem_flags.READ_WRITE, size) for size in (values.nbytes, values.nbytes // 2 + 2))
     kernel.set_args(given, out, room)
-    cl.enqueue_nd_range_kernel(opencl.queue, kernel, (values.size // 16,), (1,))
+    cl.enqueue_nd_range_kernel(opencl.queue, kernel, (values.size // most_lanes,), (1,))
     found = np.empty_like(values)
     cl.enqueue_copy(opencl.queue, found, out)
     np.testing.assert_array_equal(found, wanted)

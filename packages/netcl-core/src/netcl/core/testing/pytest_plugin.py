@@ -1,4 +1,4 @@
-"""Pytest fixtures of the test suites: every device in turn, its engine, and the NumPy device.
+"""Pytest fixtures of the test suites: every device in turn, its engine, the NumPy device, and signals as a shell's.
 
 A conftest.py imports the fixtures that it uses, ``from netcl.core.testing.pytest_plugin import handle as handle``:
 pytest refuses ``pytest_plugins`` in a conftest.py below the top folder. A suite outside this repository can name the
@@ -8,6 +8,7 @@ module there, or on the command line: ``pytest -p netcl.core.testing.pytest_plug
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -21,7 +22,7 @@ from netcl.core.errors import DeviceNotFoundError
 # Tests look at the launches of a call when it returns, and two processes share the cores.
 os.environ.setdefault("NETCL_BUILD_PROCESSES", "0")
 
-__all__ = ["engine", "handle", "numpy_device", "open_device", "selectors"]
+__all__ = ["default_signals", "engine", "handle", "numpy_device", "open_device", "selectors"]
 
 
 def selectors() -> list[str]:
@@ -59,3 +60,17 @@ def numpy_device() -> Iterator[DeviceHandle]:
     """The NumPy device, active for the duration of the test."""
     with device("cpu") as found:
         yield found
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """Makes the test, and the programs that it starts, take signals that the process was started to ignore, as nohup
+    and the background of a shell do.
+    """
+    known = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+    ignored = [number for number in known if number is not None and signal.getsignal(number) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)

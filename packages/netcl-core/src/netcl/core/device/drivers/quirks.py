@@ -51,13 +51,19 @@ __kernel void probe(__global const float* x, __global float* out) {
     out[2 * i + 1] = (float)(a * b);
 }
 """
-# The multiply-add of contractions; LLVM 14 (PoCL 3.0) aborts the process on sixteen lanes of it.
+# The multiply-add of contractions, and what is stored and loaded as float16 and as bfloat16; LLVM 14 (PoCL 3.0) aborts
+# the process on sixteen lanes of them, or passes them to its library in another way than that takes them.
 _SIXTEEN = """
 __kernel void probe(__global const float* x, __global float* out) {
     float16 sum = 0, a = vload16(0, x);
     for (int k = 0; k < 16; k++) sum += x[k] * a;
     vstore16(sum, 0, out);
     out[16] = fma(a, a, sum).s5;
+    __global ushort* halves = (__global ushort*)(out + 49);
+    vstore_half16_rte(a, 0, (__global half*)halves);
+    vstore16(vload_half16(0, (__global half*)halves), 0, out + 17);
+    vstore16(convert_ushort16((as_uint16(a) + 0x7fffu + ((as_uint16(a) >> 16) & 1u)) >> 16), 0, halves);
+    vstore16(as_float16(convert_uint16(vload16(0, halves)) << 16), 0, out + 33);
 }
 """
 _SHIFTED = """
@@ -77,8 +83,10 @@ def half_works(device: Any) -> bool:
 
 
 def sixteen_lanes_work(device: Any) -> bool:
-    """True if multiply-adds on float16 vectors compiled and gave the right result in a child process."""
-    return _tried("sixteen_lanes", device)
+    """True if multiply-adds of sixteen floats, and their conversions to the half types and back, compiled and gave the
+    right result in a child process.
+    """
+    return _tried("sixteen_lanes_of_halves", device)
 
 
 def needs_flush(device: Any) -> bool:
@@ -173,9 +181,10 @@ def _half(device: Any) -> bool:
 
 def _sixteen(device: Any) -> bool:
     values = np.arange(1, 17, dtype=np.float32)
-    result = _run(device, _SIXTEEN, values, 17, 1)
+    result = _run(device, _SIXTEEN, values, 57, 1)
     sums = values * values.sum()
-    return result is not None and np.array_equal(result, np.append(sums, values[5] ** 2 + sums[5]))
+    wanted = np.concatenate([sums, [values[5] ** 2 + sums[5]], values, values])
+    return result is not None and np.array_equal(result[:49], wanted)
 
 
 def _ordered(device: Any) -> bool:
@@ -195,5 +204,5 @@ def _ordered(device: Any) -> bool:
 
 _TRIALS: dict[str, Callable[[Any], bool]] = {
     "half_arithmetic": _half,
-    "sixteen_lanes": _sixteen,
+    "sixteen_lanes_of_halves": _sixteen,
 }
