@@ -18,7 +18,7 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate, evaluate_each
-from netcl.core.errors import DTypeError
+from netcl.core.errors import CaptureError, DTypeError
 from netcl.core.expr import Expr, Load, apply, cast
 
 Values = Mapping[str, Expr]
@@ -245,12 +245,20 @@ class Bucket:
                 self.running[name] = self._scalar(value)
 
     def split(self, leaving: list[Tensor]) -> Bucket:
-        """Moves ``leaving`` to a new bucket with the same step counts, and returns it."""
+        """Moves ``leaving`` to a new bucket with the same step counts, and returns it; raises CaptureError if a step is
+        captured, as each replay would copy the counts.
+        """
+        try:
+            counts = {name: float(tensor.item()) for name, tensor in self.running.items()}
+        except CaptureError as error:
+            raise CaptureError(
+                f"optimizer step: {len(leaving)} parameters that were stepped before have no gradients in the captured "
+                "step; take one step without their gradients, then capture"
+            ) from error
         gone = {id(p) for p in leaving}
         self.members = [p for p in self.members if id(p) not in gone]
         other = Bucket(leaving, self.numbers)
-        for name, tensor in self.running.items():
-            other.running[name] = self._scalar(0.0).write(tensor)
+        other.set_running(counts)
         return other
 
     def advance(self, rule: Rule, step_scalars: Mapping[str, Tensor]) -> None:
