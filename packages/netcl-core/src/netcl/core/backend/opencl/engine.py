@@ -166,7 +166,7 @@ class OpenCLBackend(ForwardedCalls):
 
     def to_host(self, storage: Any, shape: Sequence[int], dtype: str) -> Array:
         """The content of a buffer as an array of the storage dtype, after all work before."""
-        host_read_allowed(self)
+        self._check_read()
         out: Array = np.empty(tuple(shape), numpy_dtype(dtype))
         self.transfer.download(storage, out)
         self._check_flag()
@@ -174,9 +174,18 @@ class OpenCLBackend(ForwardedCalls):
 
     def to_host_async(self, storage: Any, shape: Sequence[int], dtype: str) -> tuple[Array, Any]:
         """(array, event) of such a copy under way; the array is valid when the event is complete."""
-        host_read_allowed(self)
+        self._check_read()
         out: Array = np.empty(tuple(shape), numpy_dtype(dtype))
         return out, self.transfer.download_async(storage, out)
+
+    def _check_read(self) -> None:
+        """Raises CaptureError if this thread records, RuntimeError if it enqueues launches that have waited."""
+        host_read_allowed(self)
+        if self.launcher.deferred.is_enqueuing_here:
+            raise RuntimeError(
+                "a signal handler or a finalizer reads a value in the middle of a launch of a first step, before the "
+                "value is computed; note the signal, and read after the step, or set NETCL_BUILD_PROCESSES=0"
+            )
 
     def wait(self, event: Any = None) -> None:
         """Waits for ``event`` (None: nothing pending) and raises what the device has reported."""
@@ -283,7 +292,7 @@ class OpenCLBackend(ForwardedCalls):
         if self.handle.device_type != "cpu":
             return None
         _check_allocation(source)
-        host_read_allowed(self)
+        self._check_read()
         mapped = self.transfer.mapped(source.buffer, source.shape, numpy_dtype(source.dtype))
         self._check_flag()
         return np.asarray(_HostMemory(mapped, source._storage))

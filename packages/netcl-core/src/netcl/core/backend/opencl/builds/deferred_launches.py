@@ -170,7 +170,8 @@ class DeferredLaunches:
         self._entries: deque[_Entry] = deque()
         self._known: dict[tuple[str, str], Build] = {}  # of the entries, by text and options
         self._calls = threading.local()
-        self._enqueuing: int | None = None  # the thread that enqueues what waits
+        self._running: int | None = None  # the thread that enqueues an entry
+        self._replacing: int | None = None  # the thread that computes calls in another way, ahead of what waits
         self._held = 0
         self._most_held = int(_MOST_HELD * launcher.device.global_mem_size)
         self.armed = False  # True from a missing program to the next wait, or to many launches with their programs
@@ -179,8 +180,13 @@ class DeferredLaunches:
 
     @property
     def waits(self) -> bool:
-        """True if launches wait, and this thread is not the one that enqueues them."""
-        return bool(self._entries) and self._enqueuing != get_ident()
+        """True if launches wait, and this thread does not replace one of them."""
+        return bool(self._entries) and self._replacing != get_ident()
+
+    @property
+    def is_enqueuing_here(self) -> bool:
+        """True in a signal handler or a finalizer that interrupts this thread while it enqueues what has waited."""
+        return self._running == get_ident()
 
     def prepare(self) -> bool:
         """Starts children if no program has been built on this machine, so that they are there for the first ones;
@@ -198,7 +204,7 @@ class DeferredLaunches:
     def must_wait(self, source: str, options: str) -> bool:
         """Returns True if a launch of a program cannot be enqueued yet: others wait, or its program is missing."""
         if self._entries:
-            return self._enqueuing != get_ident()  # in ``_enqueue`` it is the launch whose turn it is
+            return self.waits
         launcher = self._launcher
         if launcher.has_program(source, options):
             self._built_in_a_row += 1
@@ -238,7 +244,7 @@ class DeferredLaunches:
             if call is not None and (not self._entries or self._entries[-1].call is not call):
                 self._held += call.held
             self._entries.append(_Entry(run, build, call))
-            if self._enqueuing is None:
+            if self._running is self._replacing is None:
                 self._enqueue(self._is_built)
             if call is None:
                 self.limit()
@@ -258,7 +264,7 @@ class DeferredLaunches:
     def enqueue(self) -> None:
         """Enqueues all launches that wait; see ``late_launches.enqueue``."""
         with _lock:
-            if self._enqueuing is None:
+            if self._running is self._replacing is None:
                 self._enqueue(self._build)
         self._disarm()
 
@@ -293,22 +299,27 @@ class DeferredLaunches:
 
     def _enqueue(self, built: Callable[[Build], bool]) -> None:
         """Enqueues the launches that wait, up to the first whose program is not ``built``; the lock is held."""
-        self._enqueuing = get_ident()
+        with unrecorded(self._launcher):  # what waits is of other threads
+            while self._entries:
+                entry = self._entries[0]
+                if not built(entry.build):
+                    return
+                if self._entries and self._entries[0] is entry:  # else a signal handler has enqueued it meanwhile
+                    self._run(entry)
+        self._known.clear()
+        self._held = 0
+
+    def _run(self, entry: _Entry) -> None:
+        self._running = get_ident()
         try:
-            with unrecorded(self._launcher):  # what waits is of other threads
-                while self._entries and built(self._entries[0].build):
-                    entry = self._entries[0]
-                    try:
-                        entry.run()
-                    except BaseException as error:  # noqa: BLE001 (the launches after it must not be made)
-                        self._recover(entry, error)
-                    else:
-                        self._entries.popleft()
+            entry.run()
+        except BaseException as error:  # noqa: BLE001 (the launches after it must not be made)
+            self._running, self._replacing = None, get_ident()
+            self._recover(entry, error)
+        else:
+            self._entries.popleft()
         finally:
-            self._enqueuing = None
-            if not self._entries:
-                self._known.clear()
-                self._held = 0
+            self._running = self._replacing = None
 
     def _is_built(self, build: Build) -> bool:
         return build.done

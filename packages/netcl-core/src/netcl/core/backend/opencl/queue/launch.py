@@ -119,13 +119,27 @@ class Launcher(OpenRecordings):
             if self.flushes:
                 recording.append(self.flush_of(kernel_name))
             return
-        free = self._kernels.setdefault((source, kernel_name, options), [])
-        if (waiting or not free) and self.deferred.must_wait(source, options):
+        if (waiting or not self._kernels.get((source, kernel_name, options))) and self.deferred.must_wait(
+            source, options
+        ):
             given = [_as_argument(kernel_name, index, arg) for index, arg in enumerate(args)]
             kernel_sizes = kernel_name, tuple(global_size), local_size
-            again = partial(self.launch, source, *kernel_sizes, given, options)
-            self.deferred.append(again, source, options, kernel_sizes, given)
+            later = partial(self._launch, source, *kernel_sizes, given, options)
+            self.deferred.append(later, source, options, kernel_sizes, given)
             return
+        self._launch(source, kernel_name, global_size, local_size, args, options)
+
+    def _launch(
+        self,
+        source: str,
+        kernel_name: str,
+        global_size: Size,
+        local_size: Size | None,
+        args: Sequence[Any],
+        options: str,
+    ) -> None:
+        """Launches now; the program is built if it is missing."""
+        free = self._kernels.setdefault((source, kernel_name, options), [])
         try:
             taken = free.pop()
         except IndexError:
@@ -373,13 +387,18 @@ class PreparedLaunch:
             if launcher.deferred.must_wait(self.source, self.options):
                 self._defer(buffers)
                 return
+        self._launch(buffers)
+
+    def _launch(self, buffers: Sequence[Any], in_turn: bool = False) -> None:
+        """Launches now, unless others wait since a tensor has been computed here; ``in_turn`` if it has waited."""
+        launcher = self._launcher
         taken = self.take()
         kernel, set_arg, event_free = taken
         for position, buffer in zip(self.positions, buffers):
             if type(buffer) is not _Buffer:
                 buffer = _buffer_of(buffer, self.name, position)
             set_arg(position, buffer)
-        if waiting and launcher.deferred.waits:
+        if waiting and not in_turn and launcher.deferred.waits:
             self._defer(buffers)
         else:
             launcher._enqueue(kernel, self.name, self.global_size, self.local_size, buffers, event_free)
@@ -390,8 +409,8 @@ class PreparedLaunch:
         for position, buffer in zip(self.positions, buffers):
             args[position] = _as_argument(self.name, position, buffer)
         sizes = self.name, self.global_size, self.local_size
-        again = partial(self, *(args[position] for position in self.positions))
-        self._launcher.deferred.append(again, self.source, self.options, sizes, args)
+        later = partial(self._launch, [args[position] for position in self.positions], True)
+        self._launcher.deferred.append(later, self.source, self.options, sizes, args)
 
     def take(self) -> Taken:
         """A kernel without other users, its scalars set; it goes back to ``kernels``."""
