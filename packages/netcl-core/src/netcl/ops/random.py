@@ -138,20 +138,22 @@ class StepDraws:
         advanced = apply("where", apply("eq", Index(0), 1), moved, Load(0, "int64"))
         self._engine.run((advanced,), (state,), {"count": self.count}, out=(state,))
 
-    @contextmanager
-    def replayed(self) -> Iterator[None]:
-        """Within the block, a replay, the recorded offsets are relative to the counters that are taken for it."""
+    def begin(self) -> tuple[int, int] | None:
+        """Takes the counters of a replay, to which its offsets are relative; returns their place, None for no draws."""
         if not self.count:
-            yield
-            return
+            return None
         with lock:
             generator = process_generator()
             place = generator.initial_seed(), generator.take(self.count)
         held, self._held = self._held, None
         if held != place:
             self._engine.write(self.state, _words(*place))
-        yield
-        self._held = place[0], place[1] + self.count
+        return place
+
+    def end(self, place: tuple[int, int] | None) -> None:
+        """Notes that the last launch of the replay has advanced the base."""
+        if place is not None:
+            self._held = place[0], place[1] + self.count
 
 
 def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None, **limits: int) -> Tensor:

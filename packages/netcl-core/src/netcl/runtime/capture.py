@@ -318,8 +318,9 @@ class CapturedStep:
         fresh = {} if exchange is None else exchange.fresh(tensors_in(results))
         for view in self._views:
             view.materialize()
-        with self._draws.replayed():
-            self._recording.replay()
+        begun = self._draws.begin()
+        self._recording.replay()
+        self._draws.end(begun)
         for storage in self._written:
             if isinstance(storage, ViewStorage):
                 storage.invalidate()
