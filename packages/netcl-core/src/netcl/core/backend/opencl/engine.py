@@ -204,7 +204,8 @@ class OpenCLBackend(ForwardedCalls):
         self._check_dtype(dtype)
         recording = None
         if pool is None:
-            recording = None if persistent else self.launcher.recording
+            launcher = self.launcher
+            recording = None if persistent or not launcher.recordings else launcher.recording
             pool = self.pool if recording is None else recording.pool
             if self.override_pools and recording is None and not persistent:
                 pool = self.override_pools.get(threading.get_ident(), pool)
@@ -328,7 +329,8 @@ class OpenCLBackend(ForwardedCalls):
     @property
     def recording(self) -> Recording | None:
         """The open recording of the calling thread; None while its work runs at once."""
-        return self.launcher.recording
+        launcher = self.launcher
+        return launcher.recording if launcher.recordings else None
 
     @recording.setter
     def recording(self, recording: Recording | None) -> None:
