@@ -17,7 +17,7 @@ import pytest
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.backend.registry import cpu_engine
-from netcl.core.dispatch import TABLE
+from netcl.core.dispatch import TABLE, call_row, row_of
 from netcl.core.testing import Case, op_cases, run_case
 
 # The gradient of ctc_loss has no gradient, as in PyTorch; the value of hinge_embedding_loss jumps at its targets.
@@ -67,6 +67,8 @@ def variants(name: str) -> Iterator[Case]:
     for shapes in given:
         operands = tuple(array.ravel()[: math.prod(shape)].reshape(shape) for array, shape in zip(floating, shapes))
         for axis in axes(len(shapes[0])) if names else (0,):
+            if names and not isinstance(axis, int) and row.signature.parameters[names[0]].annotation == "int":
+                continue
             attributes = {**case.attributes, **dict.fromkeys(names, axis)}
             for keepdims in (False, True) if "keepdims" in row.attributes else (None,):
                 each = Case(operands, attributes if keepdims is None else {**attributes, "keepdims": keepdims})
@@ -223,3 +225,48 @@ def test_of_chains(name: str, way: str, numpy_device: Any) -> None:
     shape, function = CHAINS[name]
     x = Tensor.from_host(np.linspace(-1, 1.3, math.prod(shape)).reshape(shape), "float64", requires_grad=True)
     agrees(lambda: function(x), [x], way)
+
+
+def call(name: str, *args: Any) -> Any:
+    return call_row(row_of(name), args, {}, True)
+
+
+def bce(x: Any, **more: Any) -> Tensor:
+    return ag.binary_cross_entropy_with_logits(x, Tensor.from_host(np.array(0.3), "float64"), **more)
+
+
+# Where a formula changes: the function, the point, its first and its second derivative there.
+POINTS: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
+    "huber_loss": (lambda x: ag.huber_loss(x, x.detach()), 0.5, 0.0, 1.0),
+    "smooth_l1_loss": (lambda x: ag.smooth_l1_loss(x, x.detach(), beta=0.5), 0.5, 0.0, 2.0),
+    "binary_cross_entropy_with_logits": (lambda x: bce(x), 0.0, 0.2, 0.25),
+    "with pos_weight": (lambda x: bce(x, pos_weight=Tensor.from_host(np.array(2.0), "float64")), 0.0, 0.05, 0.325),
+    "i0": (lambda x: call("i0", x), 0.0, 0.0, 0.5),
+    "i1": (lambda x: call("i1", x), 0.0, 0.5, 0.0),
+    "i1e": (lambda x: call("i1e", x), 0.0, 0.5, 0.0),
+    "xlogy": (lambda x: call("xlogy", x, 2.0), 0.0, math.log(2.0), 0.0),
+    "xlog1py": (lambda x: call("xlog1py", x, 1.0), 0.0, math.log(2.0), 0.0),
+    "xlog1py by b": (lambda x: call("xlog1py", 1.0, x), 0.0, 1.0, -1.0),
+    "x ** 0": (lambda x: call("pow", x, 0.0), 0.0, 0.0, 0.0),
+    "atan2": (lambda x: call("atan2", x, x.detach()), 0.0, 0.0, 0.0),
+    "fmod": (lambda x: x.fmod(2.0) + x * x, 0.0, 1.0, 2.0),
+    "fmax": (lambda x: x.fmax(x.detach()) + x * x, 0.0, 1.0, 2.0),
+    "fmin": (lambda x: x.fmin(x.detach()) + x * x, 0.0, 1.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_at_points(name: str, numpy_device: Any) -> None:
+    function, point, first, second = POINTS[name]
+    x = Tensor.from_host(np.array(point), "float64", requires_grad=True)
+    (slope,) = ag.grad(function(x), [x], create_graph=True)
+    (curvature,) = ag.grad(ag.add(slope, ag.mul(x, 0.0)), [x])
+    assert (float(slope), float(curvature)) == pytest.approx((first, second), abs=1e-12)
+
+
+def test_logcumsumexp_of_large_values(numpy_device: Any) -> None:
+    x = Tensor.from_host(np.array([900.0, 1.0, 899.0]), "float64", requires_grad=True)
+    (slope,) = ag.grad(ag.sum(ag.logcumsumexp(x, 0)), [x], create_graph=True)
+    (curvature,) = ag.grad(slope[0], [x])
+    share = 1 / (1 + math.exp(-1.0))  # of the first in the last sum
+    np.testing.assert_allclose(curvature.numpy(), [share * (1 - share), 0.0, -share * (1 - share)], atol=1e-12)

@@ -56,7 +56,6 @@ from netcl.ops.linalg import (
     addmm, baddbmm, bilinear, bmm, build_matmul_kernel, dot, kron, linear, matmul, mm, mv, outer, tensordot, trace,
 )
 # Rows of netcl.linalg, netcl.special and netcl.sparse:
-import netcl.ops.bessel
 import netcl.ops.lu
 import netcl.ops.normal_distribution
 import netcl.ops.sparse  # noqa: F401
@@ -83,7 +82,8 @@ from netcl.ops.scatter import bincount, index_add, index_copy, index_reduce, sca
 from netcl.ops.search import bucketize, histogram, isin, searchsorted, unique, unique_consecutive
 from netcl.ops.shape import broadcast_to, cat, expand, flatten, permute, reshape, squeeze, stack, transpose, unsqueeze
 from netcl.ops.sort import argsort, kthvalue, median, mode, quantile, sort, topk
-from netcl.ops.special import digamma, erf, erfc, erfinv, i0, lgamma, multigammaln, mvlgamma, polygamma, sinc, xlogy
+from netcl.ops.bessel import i0
+from netcl.ops.special import digamma, erf, erfc, erfinv, lgamma, multigammaln, mvlgamma, polygamma, sinc, xlogy
 from netcl.ops.statistics import corrcoef, cov, histc, renorm
 from netcl.ops.unfold import col2im, im2col
 from netcl.ops.unpool import max_unpool1d, max_unpool2d, max_unpool3d

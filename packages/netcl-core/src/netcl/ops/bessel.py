@@ -21,7 +21,7 @@ def _modified(x: Expr, order: int, scaled: bool) -> Expr:
     limit, terms, far_terms = (20.0, 52, 30) if exact else (10.0, 28, 12)
     size = apply("abs", value)
     near = size < limit
-    inner = apply("where", near, size, 1.0)
+    inner = apply("where", near, value, 1.0)  # with its sign, as |x| has no derivative at 0
     quarter = inner * inner * 0.25
     series: Expr = cast_expr(1.0, value.dtype)
     for k in range(terms, 0, -1):
@@ -37,18 +37,26 @@ def _modified(x: Expr, order: int, scaled: bool) -> Expr:
         # Infinity as it is: 2 pi x of the largest numbers would be infinite, too.
         below = apply("where", apply("isinf", outer), outer, outer * 0.125)
         far = apply("rsqrt", below * (2 * math.pi)) * math.sqrt(0.125) * tail
-        found = apply("where", near, series * apply("exp", -inner), far)
+        series = series * apply("exp", -apply("abs", inner))
     else:
         half = apply("exp", outer * 0.5)  # twice, as exp(x) overflows before the quotient does
+        # Beyond 1e4 exp(x) is infinite in every dtype. Of the largest numbers 2 pi x would be, too, and make NaN of it,
+        # as only infinity does in NumPy and PyTorch.
         below = apply("where", apply("isinf", outer), outer, apply("minimum", outer, 1e4))
-        found = apply("where", near, series, half * (half * (apply("rsqrt", below * (2 * math.pi)) * tail)))
-    return apply("where", value < 0.0, -found, found) if order else found
+        far = half * (half * (apply("rsqrt", below * (2 * math.pi)) * tail))
+    return apply("where", near, series, apply("where", value < 0.0, -far, far) if order else far)
 
 
 def _i1(x: Any) -> Any:
     """By its integral, with the trapezoidal rule, which is exact to rounding for periodic functions."""
     angles = (np.arange(400) + 0.5) * np.pi / 400
     return (np.exp(np.asarray(x)[..., None] * np.cos(angles)) * np.cos(angles)).mean(-1)
+
+
+@expression(amp="float32", domain=few(np.i0, (-11, 11), kinks=(0.0,)))
+def i0(x: Expr) -> Expr:
+    """The modified Bessel function of order zero."""
+    return _modified(x, 0, False)
 
 
 @expression(amp="float32", domain=few(lambda x: np.i0(x) * np.exp(-np.abs(x)), (-11, 11), kinks=(0.0,)))

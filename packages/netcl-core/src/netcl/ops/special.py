@@ -93,7 +93,9 @@ def erfinv(x: Expr) -> Expr:
 
 xlogy: OpFunction = elementwise(
     "xlogy",
-    "isnan(v1) ? v1 : (v0 == 0.0f ? 0.0f : v0 * log(v0 == 0.0f ? 1.0f : v1))",
+    # A product also at 0, because the derivative by a is log(b).
+    "isnan(v1) ? v1 : (v0 == 0.0f && (v1 <= 0.0f || isinf(v1)) ? 0.0f : "
+    "v0 * log(v0 == 0.0f && (v1 <= 0.0f || isinf(v1)) ? 1.0f : v1) + 0.0f)",
     "a log(b), 0 if a is 0 and b is not NaN.",
     operands="a b",
     domain=few(lambda a, b: a * np.log(b), (0.2, 3), (0.2, 3)),
@@ -107,34 +109,6 @@ sinc: OpFunction = elementwise(
     domain=few(np.sinc, kinks=(0.0,)),
     amp="float32",
 )
-
-
-@expression(amp="float32", domain=few(np.i0, (-11, 11), kinks=(0.0,)))
-def i0(x: Expr) -> Expr:
-    """The modified Bessel function of order zero: its power series for small |x|, and the asymptotic series beyond
-    (Abramowitz and Stegun 1964, 9.6.12 and 9.7.1).
-    """
-    value = x if is_floating(x.dtype) else cast_expr(x, "float32")
-    exact = value.dtype == "float64"
-    limit, terms, far_terms = (20.0, 52, 30) if exact else (10.0, 28, 12)
-    size = apply("abs", value)
-    near = size < limit
-    inner = apply("where", near, size, 1.0)
-    quarter = inner * inner * 0.25
-    series: Expr = cast_expr(1.0, value.dtype)
-    for k in range(terms, 0, -1):
-        series = series * quarter * (1.0 / (k * k)) + 1.0
-    outer = apply("where", near, limit, size)
-    inverse = 1.0 / outer
-    tail: Expr = cast_expr(1.0, value.dtype)
-    for k in range(far_terms, 0, -1):
-        tail = tail * inverse * ((2 * k - 1) ** 2 / (8.0 * k)) + 1.0
-    half = apply("exp", outer * 0.5)  # twice, as exp(x) overflows before the quotient does
-    # Beyond 1e4 exp(x) is infinite in every dtype. Of the largest numbers 2 pi x would be, too, and make NaN of it, as
-    # only infinity does in NumPy and PyTorch.
-    below = apply("where", apply("isinf", outer), outer, apply("minimum", outer, 1e4))
-    root = apply("rsqrt", below * (2 * math.pi))
-    return apply("where", near, series, half * (half * (root * tail)))
 
 
 def _cotangent_derivative(n: int) -> list[float]:

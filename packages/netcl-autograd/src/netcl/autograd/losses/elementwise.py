@@ -58,16 +58,17 @@ def _huber(x: Any, t: Any, delta: float = 1.0) -> Any:
 @expression(amp="float32", shapes=whole, domain=_domain(_huber))
 def huber_error(x: Expr, target: Expr, reduction: str = "mean", delta: float = 1.0, *, space: Space) -> Expr:
     """``huber_loss``, broadcast."""
-    d = apply("abs", x - target)
-    return reduced(apply("where", d < delta, d * d * 0.5, delta * (d - delta * 0.5)), reduction, space.axes(None))
+    d = x - target  # a square of |d| has no second derivative at 0
+    far = apply("abs", d)
+    return reduced(apply("where", far < delta, d * d * 0.5, delta * (far - delta * 0.5)), reduction, space.axes(None))
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t, beta=1.0: _huber(x, t, beta) / beta))
 def smooth_error(x: Expr, target: Expr, reduction: str = "mean", beta: float = 1.0, *, space: Space) -> Expr:
     """``smooth_l1_loss``, broadcast."""
-    d = apply("abs", x - target)
-    divisor = apply("where", beta > 0.0, beta, 1.0)
-    return reduced(apply("where", d < beta, d * d * 0.5 / divisor, d - beta * 0.5), reduction, space.axes(None))
+    d = x - target
+    far, divisor = apply("abs", d), apply("where", beta > 0.0, beta, 1.0)
+    return reduced(apply("where", far < beta, d * d * 0.5 / divisor, far - beta * 0.5), reduction, space.axes(None))
 
 
 def _alike(reference: Any) -> Domain:
@@ -318,11 +319,10 @@ def binary_cross_entropy_with_logits(
 
 
 def _with_logits(x: Expr, target: Expr, pos_weight: Expr | None = None) -> Expr:
-    soft = apply("log1p", apply("exp", -apply("abs", x)))
     if pos_weight is None:
-        return apply("maximum", x, 0.0) - x * target + soft
+        return apply("logaddexp", x, 0.0) - x * target
     share = (pos_weight - 1.0) * target + 1.0
-    return (1.0 - target) * x + share * (soft + apply("maximum", -x, 0.0))
+    return (1.0 - target) * x + share * apply("logaddexp", -x, 0.0)
 
 
 def _focal(x: Any, t: Any, alpha: float = 0.25, gamma: float = 2.0) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,7 +50,7 @@ def logcumsumexp(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         # Both are -inf if nothing has been added up yet.
         return call.op("exp", call.op("where", call.op("eq", above, below), 0.0, call.op("sub", above, below)))
 
-    decay = ratio(call.out, _shifted(call, call.out, -1))
+    decay = ratio(call.out, _shifted(call, call.out, -1, math.inf))
     carried = call.op("linear_recurrence", grad, decay, call.axis, reverse=True)
     return {"x": call.op("mul", carried, ratio(call.x, call.out))}
 

@@ -68,9 +68,16 @@ def _no_slope(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
 
 def _pow_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
     # b == 0 has derivative 0 by a, also at a == 0; log(a) is used only where the power is not zero.
-    by_a = apply("where", apply("eq", b, 0.0), 0.0, b * apply("pow", a, b - 1.0))
+    constant = apply("eq", b, 0.0)
+    slope = b * apply("pow", a, apply("where", constant, 1.0, b - 1.0))  # finite at 0, for the second derivative
     by_b = apply("where", apply("eq", a, 0.0) & (b >= 0.0), 0.0, out * apply("log", a))
-    return grad * by_a, grad * by_b
+    return apply("where", constant, 0.0, grad * slope), grad * by_b
+
+
+def _atan2_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
+    origin = apply("eq", a, 0.0) & apply("eq", b, 0.0)
+    total = apply("where", origin, 1.0, a * a + b * b)
+    return grad * b / total, -(grad * a) / total
 
 
 def digamma(x: Expr) -> Expr:
@@ -168,14 +175,7 @@ _row(
     vector=False,
 )
 _row("pow", 2, "pow({0}, {1})", np.power, _pow_vjp, "float")
-_row(
-    "atan2",
-    2,
-    "atan2({0}, {1})",
-    np.arctan2,
-    lambda g, out, a, b: (g * b / (a * a + b * b), -(g * a) / (a * a + b * b)),
-    "float",
-)
+_row("atan2", 2, "atan2({0}, {1})", np.arctan2, _atan2_vjp, "float")
 _row("hypot", 2, "hypot({0}, {1})", np.hypot, lambda g, out, a, b: (g * a / out, g * b / out), "float")
 _exact(
     "copysign",

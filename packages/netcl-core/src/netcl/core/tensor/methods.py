@@ -858,8 +858,9 @@ def fmod(x: Any, other: Any) -> Any:
         remainder = _call("mod", x, other)
         moved = _call("lt", _call("mul", _call("sign", remainder), _call("sign", x)), 0)
         return _call("where", moved, _call("sub", remainder, other), remainder)
-    magnitude = _call("mod", _call("abs", x), abs(other))
-    return _call("where", _call("lt", x, 0), _call("neg", magnitude), magnitude)
+    negative = _call("lt", x, 0)
+    magnitude = _call("mod", _call("where", negative, _call("neg", x), x), abs(other))  # |x| has no derivative at 0
+    return _call("where", negative, _call("neg", magnitude), magnitude)
 
 
 @_method
@@ -989,17 +990,13 @@ def isneginf(x: Any) -> Any:
 @_method
 def fmax(x: Any, other: Any) -> Any:
     """The larger element of both; of a number and NaN the number."""
-    return _call(
-        "where", _call("isnan", x), other, _call("where", _call("isnan", other), x, _call("maximum", x, other))
-    )
+    return _call("where", _call("logical_or", _call("ge", x, other), _call("isnan", other)), x, other)
 
 
 @_method
 def fmin(x: Any, other: Any) -> Any:
     """The smaller element of both; of a number and NaN the number."""
-    return _call(
-        "where", _call("isnan", x), other, _call("where", _call("isnan", other), x, _call("minimum", x, other))
-    )
+    return _call("where", _call("logical_or", _call("le", x, other), _call("isnan", other)), x, other)
 
 
 def _integers(name: str, function: Any, x: Any, other: Any) -> Any:
