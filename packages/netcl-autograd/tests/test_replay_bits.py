@@ -1,5 +1,5 @@
-"""Random small functions: elementwise ops on mixed dtypes, then reductions, with gradients; as calls, as a replay and
-jitted.
+"""A replay has the bits of the calls, and a jitted function in float32 too: random functions that add up floats next to
+values of other widths, along axes of any layout and length.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import netcl.autograd as ag
-from netcl.core import Tensor
+from netcl.core import DeviceHandle, Tensor
 from netcl.core.dtypes import is_floating
 from netcl.runtime.capture import capture
+
+pytestmark = pytest.mark.level("capture")
 
 LENGTHS = (1, 3, 7, 64, 1000, 4097, 70000)
 SHAPES = [(n,) for n in LENGTHS] + [
@@ -153,7 +156,9 @@ def bits(results: Sequence[Any]) -> list[tuple[Any, ...]]:
     return found
 
 
-def differences(seeds: Sequence[int], handle: Any, jitted: bool = False, log: Callable[[str], Any] | None = None) -> list[str]:
+def differences(
+    seeds: Sequence[int], handle: Any, jitted: bool = False, log: Callable[[str], Any] | None = None
+) -> list[str]:
     """The functions of ``seeds`` of which a replay, or the ``jitted`` function, has other bits than the calls."""
     bad = []
     for seed in seeds:
@@ -171,3 +176,43 @@ def differences(seeds: Sequence[int], handle: Any, jitted: bool = False, log: Ca
             if log:
                 log(bad[-1])
     return bad
+
+
+# Sums that a fused kernel would add up in another order than the call: of values of another width, along an axis of
+# which an operand has a part, of few long rows, next to a gradient, of a half type in pieces.
+FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "wide": lambda x, row, y: x.astype("float64").astype("float32").sum(),
+    "whole": lambda x, row, y: ag.mean(x + (x * 9).astype("int64").astype("float32")),
+    "double": lambda x, row, y: ag.sqrt(ag.abs(x.astype("float64")) + 0.1).sum(),
+    "row": lambda x, row, y: (x * row).sum(),
+    "centered": lambda x, row, y: x - ag.mean(x, 0, True),
+    "beside": lambda x, row, y: (ag.sum(x), ag.var(x, None, 0), ag.prod(x * 1e-3 + 1, 0)),
+    "half": lambda x, row, y: ag.mean(y, None, True) * y,
+}
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_a_fused_sum_keeps_its_order(handle: DeviceHandle, name: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((3, 11), (326, 100)):
+        x, row = (Tensor.from_host(handle, rng.standard_normal(s).astype(np.float32)) for s in (shape, shape[1:]))
+        given = x, row, x.astype("float16")
+        expected = FUNCTIONS[name](*given)
+        replayed = capture(FUNCTIONS[name], *given).replay(*given)
+        jitted = ag.jit_compile(FUNCTIONS[name])(*given)
+        for found in (replayed, jitted):
+            assert bits(_all(found)) == bits(_all(expected)), shape
+
+
+def _all(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def test_random_functions_have_the_bits_of_the_calls(handle: DeviceHandle) -> None:
+    assert differences(range(2), handle) + differences(range(1), handle, jitted=True) == []
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(7200)
+def test_many_random_functions_have_the_bits_of_the_calls(handle: DeviceHandle) -> None:
+    assert differences(range(4, 1004), handle) + differences(range(4, 1004), handle, jitted=True) == []
