@@ -338,3 +338,8 @@ def test_forked_workers_need_no_pickling(tmp_path):
     )
     output, errors = program.communicate(timeout=60)
     assert (program.returncode, output, errors) == (0, "6480.0\n6480.0\n", "")
+
+
+def test_the_number_of_workers_is_bounded():
+    with pytest.raises(ValueError, match="num_workers must be at most [0-9]+ on this machine, got 100000"):
+        DataLoader(np.zeros((4, 2)), 2, num_workers=100_000)

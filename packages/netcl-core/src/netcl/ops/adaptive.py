@@ -58,7 +58,8 @@ def _windows(extents: Sequence[int], sizes: Sequence[int]) -> dict[str, Any]:
     if all(extent % out == 0 for extent, out in zip(extents, sizes)):
         kernel = tuple(extent // out for extent, out in zip(extents, sizes))
         return {"kernel": kernel, "stride": kernel, **rest}
-    longest = tuple(max(b - a for a, b in _sections(extent, out)) for extent, out in zip(extents, sizes))
+    # A section begins at most (out - gcd) / out into an element, and its end is rounded up.
+    longest = tuple(-(-(out - math.gcd(extent, out) + extent) // out) for extent, out in zip(extents, sizes))
     return {"kernel": longest, "stride": (0,) * n, **rest}
 
 

@@ -13,6 +13,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
+from netcl.core.memory.host_arrays import check_elements
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.tensor import queue_of
@@ -254,8 +255,10 @@ def _engine_on(device: Any) -> Any:
 def _triangle(op: str, upper: bool, row: int, col: int, offset: int, dtype: Any, device: Any) -> Tensor:
     if as_index(row) < 0 or as_index(col) < 0:
         raise ShapeError(f"{op}: row {row} and col {col} must not be negative", op=op)
+    engine = _engine_on(device)
+    check_elements(op, 2 * as_index(row) * as_index(col), engine.queue)
     places = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
-    return _engine_on(device).tensor(np.stack(places), canonical(dtype))  # type: ignore[no-any-return]
+    return engine.tensor(np.stack(places), canonical(dtype))  # type: ignore[no-any-return]
 
 
 def _triangle_cases(rng: np.random.Generator) -> Any:
@@ -295,11 +298,13 @@ def _window(
         raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
     if not is_floating(name):
         raise ValueError(f"{op}: dtype is floating, not {name}")
+    engine = _engine_on(device)
+    check_elements(op, as_index(length), engine.queue)
     values = np.ones(length)
     if length > 1:
         angle = 2 * np.pi * np.arange(length) / (length if periodic else length - 1)
         values = sum((-1) ** j * weight * np.cos(j * angle) for j, weight in enumerate(weights))
-    made: Tensor = _engine_on(device).tensor(np.asarray(values), name)
+    made: Tensor = engine.tensor(np.asarray(values), name)
     if flag:
         made.requires_grad = True
     return made
@@ -365,8 +370,10 @@ def _of_length(op: str, length: int, periodic: bool, function: Any, dtype: Any, 
         raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
     if not is_floating(name):
         raise ValueError(f"{op}: dtype is floating, not {name}")
+    engine = _engine_on(device)
+    check_elements(op, as_index(length), engine.queue)
     values = function(length + 1)[:-1] if periodic and length > 1 else function(length)
-    made: Tensor = _engine_on(device).tensor(np.asarray(values), name)
+    made: Tensor = engine.tensor(np.asarray(values), name)
     if flag:
         made.requires_grad = True
     return made

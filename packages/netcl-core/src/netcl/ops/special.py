@@ -173,6 +173,10 @@ def _polygamma_reference(n: int, x: Any) -> Any:
     return (-1) ** (n + 1) * math.factorial(n) * (((x + k) ** -(n + 1.0)).sum(0) + tail)
 
 
+_MOST_DERIVATIVES = 150  # factorials of somewhat larger numbers exceed float64
+_MOST_DIMENSIONS = 128  # terms of one expression
+
+
 def _polygamma_cases(rng: np.random.Generator) -> Any:
     for n in (0, 1, 2, 4):
         x = np.concatenate([rng.uniform(0.4, 1.3, 9), rng.uniform(1.6, 20, 9)])
@@ -182,6 +186,8 @@ def _polygamma_cases(rng: np.random.Generator) -> Any:
 @expression(amp="float32", domain=Domain(cases=_polygamma_cases, reference=lambda x, n: _polygamma_reference(n, x)))
 def polygamma_of(x: Expr, n: int) -> Expr:
     """``polygamma`` with its operand first."""
+    if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= _MOST_DERIVATIVES:
+        raise ValueError(f"polygamma: n is a whole number from 0 to {_MOST_DERIVATIVES}, not {n!r}")
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     return digamma_of(value) if n == 0 else _polygamma(n, value)
 
@@ -193,9 +199,7 @@ def polygamma_of(x: Expr, n: int) -> Expr:
     ),
 )
 def polygamma(n: int, x: Tensor) -> Tensor:
-    """The n-th derivative of ``digamma``, n from 0. Raises ValueError for a negative n."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise ValueError(f"polygamma: n is a whole number from 0, not {n!r}")
+    """The n-th derivative of ``digamma``, n from 0 to 150. Raises ValueError for another n."""
     return polygamma_of(x, n=n)  # type: ignore[no-any-return]
 
 
@@ -213,8 +217,9 @@ def multigammaln(x: Expr, p: int) -> Expr:
     """The logarithm of the multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. Raises ShapeError for a
     p below 1.
     """
-    if p < 1:
-        raise ShapeError(f"multigammaln: p {p} is a dimension, from 1", op="multigammaln", parameter="p")
+    if not 1 <= p <= _MOST_DIMENSIONS:
+        text = f"multigammaln: p {p} is a dimension, from 1 to {_MOST_DIMENSIONS}"
+        raise ShapeError(text, op="multigammaln", parameter="p")
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     total: Expr = cast_expr(p * (p - 1) / 4 * math.log(math.pi), value.dtype)
     for j in range(p):

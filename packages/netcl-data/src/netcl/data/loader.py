@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["DataLoader"]
 
 _STATE_VERSION = 1
+_LEAST_MOST_WORKERS, _WORKERS_PER_CORE = 256, 16  # the number of workers is bounded by the larger
 _STATE_KEYS = {"version", "seed", "epoch", "batch", "batch_size", "sampler"}
 
 
@@ -97,6 +99,9 @@ class DataLoader:
         generator: SeedSource | None = None,
     ) -> None:
         self.num_workers: int = _count("num_workers", num_workers, 0)
+        most = max(_LEAST_MOST_WORKERS, _WORKERS_PER_CORE * (os.cpu_count() or 1))
+        if self.num_workers > most:
+            raise ValueError(f"num_workers must be at most {most} on this machine, got {num_workers}")
         self.prefetch: int = 2 if prefetch is None else _count("prefetch", prefetch, 1)
         if not timeout >= 0:
             raise ValueError(f"timeout must be >= 0 seconds (0: no limit), got {timeout!r}")

@@ -15,6 +15,7 @@ from netcl.nn.activation import GELU
 from netcl.nn.container import ModuleList, Sequential
 from netcl.nn.dropout import Dropout
 from netcl.nn.embedding import Embedding
+from netcl.nn.layer_count import check_layers
 from netcl.nn.linear import Linear
 from netcl.nn.module import Module
 from netcl.nn.norm import LayerNorm
@@ -123,6 +124,7 @@ class GPT(Module):
         self.wte = Embedding(vocab_size, n_embd)
         self.wpe = Embedding(block_size, n_embd)
         self.drop = Dropout(dropout)
+        check_layers("n_layer", n_layer)
         self.h = ModuleList(_Block(n_embd, n_head, dropout) for _ in range(n_layer))
         self.ln_f = LayerNorm(n_embd)
         self.lm_head = Linear(n_embd, vocab_size, bias=False)

@@ -12,6 +12,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import init
+from netcl.nn.layer_count import check_layers
 from netcl.nn.module import Module, check_precision
 from netcl.nn.packed import PackedSequence, padded, repacked
 from netcl.nn.placement import new_parameter
@@ -146,8 +147,9 @@ class RNNBase(_Weights):
             raise ValueError(f"{type(self).__name__}: only an LSTM has a projection; proj_size={proj_size}")
         if not 0 <= proj_size < max(hidden_size, 1):
             raise ValueError(f"proj_size={proj_size} has to be 0, for none, or below hidden_size={hidden_size}")
-        if num_layers < 1 or hidden_size < 1:
-            raise ValueError(f"num_layers={num_layers} and hidden_size={hidden_size} must be positive")
+        check_layers("num_layers", num_layers)
+        if hidden_size < 1:
+            raise ValueError(f"hidden_size={hidden_size} must be positive")
         if not 0 <= dropout <= 1:
             raise ValueError(f"a dropout probability is in [0, 1], not {dropout}")
         self.kernel: str

@@ -11,6 +11,7 @@ from netcl.nn import init
 from netcl.nn.activation import ReLU
 from netcl.nn.container import Sequential
 from netcl.nn.conv import Conv2d
+from netcl.nn.layer_count import check_layers
 from netcl.nn.linear import Flatten, Identity, Linear
 from netcl.nn.module import Module
 from netcl.nn.norm import BatchNorm2d
@@ -116,6 +117,7 @@ def _stage(
     if stride != 1 or inplanes != wide:
         shortcut = Sequential(Conv2d(inplanes, wide, 1, stride, bias=False), BatchNorm2d(wide))
     first = block(inplanes, planes, stride, shortcut)
+    check_layers("blocks of a stage", count)
     return Sequential(first, *(block(wide, planes) for _ in range(count - 1)))
 
 

@@ -12,6 +12,7 @@ from netcl.nn import init
 from netcl.nn.attention import MultiheadAttention
 from netcl.nn.container import ModuleList
 from netcl.nn.dropout import Dropout
+from netcl.nn.layer_count import check_layers
 from netcl.nn.linear import Linear
 from netcl.nn.module import Module
 from netcl.nn.norm import LayerNorm
@@ -152,8 +153,7 @@ class _Stack(Module):
 
     def __init__(self, layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"num_layers={num_layers} must be positive")
+        check_layers("num_layers", num_layers)
         self.layers: ModuleList = ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
         self.num_layers = num_layers
         self.add_module("norm", norm)

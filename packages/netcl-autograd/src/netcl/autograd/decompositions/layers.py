@@ -208,13 +208,17 @@ def lp_pool2d(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None,
     return _lp_pool("lp_pool2d", x, norm_type, ops.avg_pool2d, kernel_size, stride, 0, ceil_mode, True, 1)
 
 
+_MOST_SECTIONS = 1 << 16  # of a shorter axis
+
+
 def _adaptive(op: str, n: int, x: Tensor, output_size: Any) -> Any:
     """Means of sections of nearly equal length, along each axis by a product with a matrix of their weights."""
     if x.ndim not in (n + 1, n + 2):
         raise ShapeError(f"{op}: x {x.shape}; expected (N, C) or (C,) and {n} axes", op=op)
     sizes = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
-    if len(sizes) != n or any(size is not None and size < 1 for size in sizes):
-        raise ShapeError(f"{op}: output_size {output_size}; expected {n} numbers from 1, or None", op=op)
+    most = max(_MOST_SECTIONS, *x.shape)
+    if len(sizes) != n or any(size is not None and not 1 <= size <= most for size in sizes):
+        raise ShapeError(f"{op}: output_size {output_size}; expected {n} numbers from 1 to {most}, or None", op=op)
     y: Any = _wide(x)
     for axis, size in zip(range(x.ndim - n, x.ndim), sizes):
         length = x.shape[axis]

@@ -19,6 +19,7 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import get_default_dtype, set_default_dtype
 from netcl.core.errors import ShapeError, from_here
 from netcl.core.expr import Expr, Index, Scalar, cast
+from netcl.core.memory.host_arrays import check_elements
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import dlpack
 from netcl.core.tensor.generator import Generator, drawing_from
@@ -98,6 +99,15 @@ def _flagged(made: Any, requires_grad: bool) -> Tensor:
 def _on_device(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     stored, name = to_storage(data, dtype)
     return _flagged(engine_for(_queue(device)).tensor(stored, name), requires_grad)
+
+
+_FEW, _MOST = 1 << 20, 1 << 100  # elements: below the first there is room, above the second there is none
+
+
+def _check_elements(op: str, count: Any, device: Any) -> None:
+    """Raises OutOfMemoryError if ``count`` elements that are made on the host do not fit a device."""
+    if isinstance(count, (int, float)) and not -_FEW < count < _FEW:
+        check_elements(op, int(min(abs(count), _MOST)), engine_for(_queue(device)).queue)
 
 
 def tensor(
@@ -337,6 +347,7 @@ def eye(
 ) -> Tensor:
     """Returns the (n, m) matrix with ones on its diagonal; m defaults to n."""
     check_accepted("eye", same)
+    _check_elements("eye", n * (n if m is None else m), device)
     return _flagged(Tensor.eye(n, m, dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
 
 
@@ -358,9 +369,11 @@ def arange(
     if step == 0 or (last - first) * step < 0:
         raise ValueError(f"arange: a step of {step} does not lead from {first} to {last}")
     if not all(isinstance(x, (int, np.integer)) for x in (first, last, step)):
+        _check_elements("arange", (last - first) / step, device)
         return _on_device(np.arange(first, last, step), dtype or get_default_dtype(), device, requires_grad)
     first, step = int(first), int(step)
-    count, name = len(builtins.range(first, int(last), step)), dtypes.canonical(dtype or "int64")
+    count, name = -(-(int(last) - first) // step), dtypes.canonical(dtype or "int64")
+    _check_elements("arange", count, device)
     if not 0 < count < 1 << 31 or not -(1 << 63) <= first < 1 << 63:
         return _on_device(np.arange(first, last, step), name, device, requires_grad)
     # By a kernel, so that a captured step may make it.
@@ -391,6 +404,7 @@ def range(
     first, last = (0, start) if end is None else (start, end)
     if step == 0 or (last - first) * step < 0:
         raise ValueError(f"range: a step of {step} does not lead from {first} to {last}")
+    _check_elements("range", (last - first) / step, device)
     data = first + step * np.arange(int((last - first) / step) + 1)
     return _on_device(data, dtype or get_default_dtype(), device, requires_grad)
 
@@ -407,6 +421,7 @@ def linspace(
 ) -> Tensor:
     """Returns ``steps`` numbers at equal distances from ``start`` to ``end``, both included."""
     check_accepted("linspace", same)
+    _check_elements("linspace", steps, device)
     return _on_device(np.linspace(start, end, steps), dtype or get_default_dtype(), device, requires_grad)
 
 
@@ -423,6 +438,7 @@ def logspace(
 ) -> Tensor:
     """Returns ``base`` to the power of ``steps`` numbers from ``start`` to ``end``."""
     check_accepted("logspace", same)
+    _check_elements("logspace", steps, device)
     return _on_device(np.logspace(start, end, steps, base=base), dtype or get_default_dtype(), device, requires_grad)
 
 

@@ -333,6 +333,9 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     return movedim(apart, at + 1, -1)
 
 
+_MOST_PARTS = 1 << 16  # of a shorter axis; each is a tensor
+
+
 @_method
 def tensor_split(x: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
     """Parts along ``dim``: so many of nearly equal length, or parts that begin at the given positions."""
@@ -341,6 +344,9 @@ def tensor_split(x: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, .
     if isinstance(indices_or_sections, int):
         if indices_or_sections <= 0:
             raise ShapeError(f"tensor_split: {indices_or_sections} parts; there must be one at least")
+        if indices_or_sections > max(length, _MOST_PARTS):
+            most = f"{_MOST_PARTS}, or the length of the axis, which is {length}"
+            raise ShapeError(f"tensor_split: {indices_or_sections} parts; there may be at most {most}")
         whole, more = divmod(length, indices_or_sections)
         ends = np.cumsum([whole + (i < more) for i in range(indices_or_sections)])[:-1].tolist()
     else:

@@ -1,0 +1,65 @@
+"""Integers that set an amount of memory or a number of loops are bounded, with an error at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import netcl as nc
+from netcl import ops
+from netcl.core.errors import OutOfMemoryError, ShapeError
+
+FACTORIES = {
+    "hann_window": ops.hann_window,
+    "hamming_window": ops.hamming_window,
+    "blackman_window": ops.blackman_window,
+    "bartlett_window": ops.bartlett_window,
+    "kaiser_window": ops.kaiser_window,
+    "tril_indices": lambda n: ops.tril_indices(n, n),
+    "triu_indices": lambda n: ops.triu_indices(n, n),
+    "arange": lambda n: nc.arange(0.0, float(n)),
+    "range": lambda n: nc.range(0, n),
+    "linspace": lambda n: nc.linspace(0, 1, n),
+    "logspace": lambda n: nc.logspace(0, 1, n),
+    "eye": nc.eye,
+}
+
+
+@pytest.mark.parametrize("length", [2**40, 10**30])
+@pytest.mark.parametrize("make", FACTORIES.values(), ids=FACTORIES)
+def test_a_factory_is_bounded_by_the_memory_of_the_device(make, length, handle):
+    with nc.device(handle), pytest.raises(OutOfMemoryError, match="requested"):
+        make(length)
+
+
+@pytest.mark.parametrize("name", ["tensor_split", "vsplit", "hsplit", "dsplit"])
+def test_the_parts_of_an_axis_are_bounded(name):
+    x = nc.ones(2, 4, 3)
+    for sections in (2**31, 10**30):
+        with pytest.raises(ShapeError, match=f"{sections} parts; there may be at most 65536"):
+            getattr(nc, name)(x, sections)
+    assert len(getattr(nc, name)(x, 7)) == 7
+
+
+def test_more_parts_than_elements_are_as_those_of_numpy():
+    parts = nc.tensor_split(nc.arange(3), 1000)
+    assert [part.shape for part in parts] == [part.shape for part in np.array_split(np.arange(3), 1000)]
+
+
+def test_terms_of_an_expression_are_bounded():
+    x = nc.ones(2)
+    with pytest.raises(ShapeError, match="from 1 to 128"):
+        nc.multigammaln(x, 2**31)
+    for order in (2**31, 10**30):
+        with pytest.raises(ValueError, match="from 0 to 150"):
+            nc.polygamma(order, x)
+
+
+@pytest.mark.parametrize("extent", range(1, 12))
+def test_adaptive_sections_have_the_lengths_of_their_definition(extent, handle):
+    x = np.random.default_rng(extent).permutation(np.arange(extent, dtype=np.float32))
+    for out in range(1, 30):
+        bounds = [(i * extent // out, -(-(i + 1) * extent // out)) for i in range(out)]
+        expected = [max(x[a:b]) for a, b in bounds]
+        made = nc.adaptive_max_pool1d(nc.tensor(x[None, None], device=handle), out)
+        assert made.to_host()[0, 0].tolist() == expected
