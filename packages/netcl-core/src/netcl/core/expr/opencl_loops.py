@@ -423,7 +423,7 @@ class LoopWriter(ABC):
 
 
 def _ordered(sum_: _Sum) -> bool:
-    """True if single floats add up, in an order that Intel's compiler changes where it makes vectors of them."""
+    """True if single floats add up, in an order that Intel's compiler changes if it makes vectors of them."""
     return not sum_.vector and is_floating(sum_.member.dtype) and sum_.member.kind in ("sum", "prod")
 
 

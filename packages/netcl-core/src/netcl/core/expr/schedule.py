@@ -148,7 +148,7 @@ class _Planner:
 
     def kept(self, stage: _Stage, value: Expr, shape: Shape) -> Expr:
         """Has ``stage`` store ``value`` in a temporary, and returns its load: half types as the floats that they are
-        computed in, for the value is not rounded where it is not stored.
+        computed in, for the value is not rounded if it is not stored.
         """
         dtype = "float32" if value.dtype in ("float16", "bfloat16") else value.dtype
         slot = self.temporary(shape, dtype)

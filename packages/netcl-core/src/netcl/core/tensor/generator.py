@@ -169,7 +169,7 @@ def generator_of_thread() -> Generator:
 
 
 def process_generator() -> Generator:
-    """Returns the process's generator, or the one that stands in for it in the calling thread."""
+    """Returns the process's generator, or its replacement in the calling thread."""
     return _thread.stand_in or default_generator
 
 
