@@ -324,7 +324,7 @@ class _Planner:
         block = 1 if again else BLOCK
         shape = tuple(parts if axis == split else n for axis, n in enumerate(kept))
         pieces: dict[Expr, Expr] = {node: node for node in nodes}
-        found: dict[Expr, tuple[Expr, Expr]] = {}  # the length of a piece, and the sum of its deviations
+        deviations: dict[Expr, tuple[Expr, Expr]] = {}  # the length of a piece, and the sum of its deviations
         for node, of in squares.items():
             name = f"piece{len(self.plan.sizes)}"
             self.plan.sizes[name] = size * math.prod(self.space[axis] for axis in axes if axis != split)
@@ -332,17 +332,17 @@ class _Planner:
             own = substitute_all((deviation,), {mean: of / length})[0]
             pieces[node], rest = reduce("sum", own * own, axes), reduce("sum", own, axes)
             pieces[rest] = rest
-            found[node] = length, rest
+            deviations[node] = length, rest
         stage_of_pieces = _Stage([], [], [])
         loads = {node: self.kept(stage_of_pieces, value, shape) for node, value in pieces.items()}
         second: dict[Expr, Expr] = {
             node: Reduce(node.kind, loads[node], (split,)) for node in nodes if node not in squares
         }
         for node, of in squares.items():
-            length, rest = found[node]
+            piece, rest = deviations[node]
             left, (_, mean) = loads[rest], _deviation(node)
-            away = loads[of] / length - substitute_all((mean,), {of: second[of]})[0]
-            term = loads[node] + away * (left + left + length * away)
+            away = loads[of] / piece - substitute_all((mean,), {of: second[of]})[0]
+            term = loads[node] + away * (left + left + piece * away)
             second[node] = reduce("sum", term, (split,))
         self.kernel(stage_of_pieces, cut, block)
         outer, self.space = (
