@@ -97,6 +97,24 @@ def test_states_go_both_ways_through_files(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(q.detach().numpy(), whole.detach().numpy(), rtol=1e-4, atol=1e-6)
 
 
+def test_the_states_of_adagrad_before_the_first_step() -> None:
+    def states(library: Any, leaf: Any) -> list[Any]:
+        given, added = leaf((2, 3)), leaf((4,))
+        options = {"params": [given], "initial_accumulator_value": 0.5}
+        optimizer = library.Adagrad([options, {"params": [leaf((1,))]}], initial_accumulator_value=0.25)
+        optimizer.add_param_group({"params": [added]})
+        found = []
+        for _ in range(2):
+            state = optimizer.state_dict()["state"]
+            found.append({at: (float(one["step"]), np.asarray(one["sum"]).tolist()) for at, one in state.items()})
+            given.grad, added.grad = leaf((2, 3)), leaf((4,))
+            optimizer.step()
+        return found
+
+    ours = states(optim, lambda shape: ag.Parameter(Tensor.full(shape, 2.0)))
+    assert ours == states(torch.optim, lambda shape: torch.full(shape, 2.0, requires_grad=True))
+
+
 SCHEDULES: list[tuple[str, dict[str, Any]]] = [
     ("StepLR", {"step_size": 7}),
     ("StepLR", {"step_size": 7, "gamma": 0.5}),

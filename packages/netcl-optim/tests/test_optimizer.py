@@ -231,3 +231,40 @@ def test_it_learns(rng, parameter) -> None:
         ag.mse_loss(ag.matmul(xs, w), ys).backward()
         optimizer.step()
     np.testing.assert_allclose(w.to_host(), true, atol=2e-3)
+
+
+def test_the_states_of_adagrad_exist_from_the_start(parameter) -> None:
+    a, b, c = parameter([1.0, 2.0]), parameter([[3.0]]), parameter([4.0])
+    groups = [{"params": [a]}, {"params": [b], "initial_accumulator_value": 9.0}]
+    optimizer = optim.Adagrad(groups, lr=0.5, initial_accumulator_value=0.25, eps=0.0)
+    optimizer.add_param_group({"params": [c]})  # its states begin with its first step
+    state = optimizer.state_dict()["state"]
+    assert {index: entry["step"] for index, entry in state.items()} == {0: 0.0, 1: 0.0}
+    assert [state[index]["sum"].tolist() for index in state] == [[0.25, 0.25], [[0.25]]]
+    assert set(optimizer.state) == {a, b}
+    optimizer.state[a]["sum"].mul_(4.0)
+    for p in (a, c):
+        p.grad = Tensor.full(p.shape, 1.0)
+    other = optim.Adagrad([{"params": [parameter(p.numpy())]} for p in (a, b, c)], lr=0.1)
+    other.load_state_dict(optimizer.state_dict())
+    assert {index: entry["step"] for index, entry in other.state_dict()["state"].items()} == {0: 0.0, 1: 0.0}
+    moved = [group["params"][0] for group in other.param_groups]
+    for p, mine in zip((a, b, c), moved):
+        mine.grad = p.grad
+    for one in (optimizer, other):
+        one.step()
+        state = one.state_dict()["state"]
+        assert {index: entry["step"] for index, entry in state.items()} == {0: 1.0, 1: 0.0, 2: 1.0}
+    np.testing.assert_allclose(a.numpy(), np.array([1.0, 2.0]) - 0.5 / np.sqrt(2.0), rtol=1e-6)
+    assert b.item() == 3.0
+    np.testing.assert_allclose(c.numpy(), 4.0 - 0.5 / np.sqrt(1.25), rtol=1e-6)
+    np.testing.assert_array_equal(a.numpy(), moved[0].numpy())
+
+
+def test_adagrad_begins_again_from_an_empty_state(parameter) -> None:
+    p = parameter([1.0], [1.0])
+    optimizer = optim.Adagrad([p], lr=0.5, initial_accumulator_value=3.0, eps=0.0)
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": {}})
+    assert optimizer.state_dict()["state"] == {}
+    optimizer.step()
+    assert p.item() == 0.75

@@ -32,7 +32,11 @@ class AdagradRule(CountingRule):
 
 
 class Adagrad(Optimizer):
-    """Learning rates by the sum of squared gradients (Duchi et al. 2011)."""
+    """Learning rates by the sum of squared gradients (Duchi et al. 2011).
+
+    As in PyTorch, the states exist from the start, those of a group that is added later from its first step on, and all
+    begin with the optimizer's ``initial_accumulator_value``, also if a group has another one.
+    """
 
     def __init__(
         self,
@@ -49,6 +53,7 @@ class Adagrad(Optimizer):
         fused: bool | None = None,
     ) -> None:
         super().__init__(params, options(locals()))
+        self._make_states()
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
@@ -62,7 +67,7 @@ class Adagrad(Optimizer):
         return {name: float(group[name]) for name in ("lr", "lr_decay", "weight_decay", "eps")}
 
     def initial_state(self, name: str, group: Mapping[str, Any]) -> float:
-        return float(group["initial_accumulator_value"])
+        return float(self.defaults["initial_accumulator_value"])
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,10 @@ class Optimizer:
     device; or, as for PyTorch, ``step`` alone, which stores its values in ``state[p]``, a dict for each parameter.
     Raises ValueError if there is no parameter, one is given twice or is not a leaf, or an option is invalid.
 
-    The first step creates the states, on the device of each parameter and in persistent storage. If ``found_inf`` is
-    set to a 0-d float32 tensor, a step changes nothing while that is not zero, without a host read; ``grad_scale``,
-    another one, divides the gradients, which have the rule's compute dtype, in the pass that updates.
+    The first step, of Adagrad the constructor, creates the states, on the device of each parameter and in persistent
+    storage. If ``found_inf`` is set to a 0-d float32 tensor, a step changes nothing while that is not zero, without a
+    host read; ``grad_scale``, another one, divides the gradients, which have the rule's compute dtype, in the pass that
+    updates.
     """
 
     if not TYPE_CHECKING:
@@ -308,6 +309,15 @@ class Optimizer:
             made.setdefault(key, Bucket([], self._numbers[at][key])).members.append(p)
         self._buckets[at].extend(made.values())
         return list(made.values())
+
+    def _make_states(self) -> None:
+        """Makes the states of all parameters before their first step."""
+        for at, group in enumerate(self.param_groups):
+            rule = self.rule(group)
+            for bucket in self._add_buckets(group["params"], at, group):
+                bucket.set_running(rule.running)
+            for p in group["params"]:
+                self._states_of(p, rule, group)
 
     def initial_state(self, name: str, group: Mapping[str, Any]) -> float:
         """Returns the value that fills a new state."""
