@@ -120,6 +120,19 @@ def test_loss(name: str, reduction: str, numpy_device: Any) -> None:
         np.testing.assert_allclose(leaf.grad.numpy(), expected.grad.numpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("shapes", [((1, 4), (2, 3, 4)), ((4,), (3, 4)), ((2, 3, 4), (4,)), ((), (3,))])
+def test_kl_div_divides_by_the_batch_of_the_input(shapes: Any, numpy_device: Any) -> None:
+    values = [-uniform(*shapes[0]), uniform(*shapes[1])]
+    leaves = [ag.Parameter(Tensor.from_host(value)) for value in values]
+    expected_leaves = [torch.tensor(value, requires_grad=True) for value in values]
+    found, wanted = ag.kl_div(*leaves, "batchmean"), F.kl_div(*expected_leaves, reduction="batchmean")
+    np.testing.assert_allclose(found.numpy(), wanted.detach().numpy(), rtol=2e-5)
+    found.backward()
+    wanted.backward()
+    for leaf, expected in zip(leaves, expected_leaves):
+        np.testing.assert_allclose(leaf.grad.numpy(), expected.grad.numpy(), rtol=1e-4, atol=1e-5)
+
+
 def test_gradient_penalty(numpy_device: Any) -> None:
     """The gradient of a gradient's norm, through a product, a convolution and a batch norm."""
     x, w, g = normal(3, 2, 5, 5), normal(4, 2, 3, 3), uniform(4)

@@ -90,6 +90,12 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[Array, ...], Any]] = {
     "CrossEntropyLoss smooth": (lambda: nn.CrossEntropyLoss(label_smoothing=0.2), (X, IDS), smooth(0.2).mean()),
     "CrossEntropyLoss none": (lambda: nn.CrossEntropyLoss(reduction="none"), (X, IDS), -picked(log_softmax(X), IDS)),
     "KLDivLoss": (lambda: nn.KLDivLoss("batchmean"), (X, SOFT), (SOFT * (np.log(SOFT) - X)).sum() / 6),
+    "KLDivLoss of an input that broadcasts": (
+        lambda: nn.KLDivLoss("batchmean"),
+        (X[:1], SOFT.reshape(2, 3, 4)),
+        (SOFT * (np.log(SOFT) - X[:1])).sum(),
+    ),
+    "KLDivLoss of a row": (lambda: nn.KLDivLoss("batchmean"), (X[0], SOFT), (SOFT * (np.log(SOFT) - X[0])).sum() / 4),
     "KLDivLoss log": (lambda: nn.KLDivLoss(log_target=True), (X, T), (np.exp(T) * (T - X)).mean()),
     "HingeLoss": (lambda: nn.HingeLoss(margin=0.5), (X, SIGNS), np.maximum(0, 0.5 - X * SIGNS).mean()),
     "MultiMarginLoss": (

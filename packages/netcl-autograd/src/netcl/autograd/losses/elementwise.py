@@ -13,7 +13,7 @@ from netcl.autograd.losses.reduction import averaged, per_row, reduced, whole, z
 from netcl.core import Tensor
 from netcl.core.dispatch import Domain, Space
 from netcl.core.errors import ShapeError
-from netcl.core.expr import Const, Expr, apply, mean, size_of
+from netcl.core.expr import Const, Expr, apply, mean
 from netcl.core.layout import broadcast_shapes
 from netcl.core.user_frame import level_outside
 from netcl.ops import reshape
@@ -353,23 +353,46 @@ def _kl_reference(x: Any, t: Any, reduction: str = "mean", log_target: bool = Fa
 def _kl_cases(rng: np.random.Generator) -> Cases:
     for attributes in ({}, {"reduction": "batchmean"}, {"reduction": "none"}, {"log_target": True}):
         yield (rng.uniform(-3, -0.1, (3, 5)), rng.uniform(0.1, 0.9, (3, 5))), attributes
+    yield (rng.uniform(-3, -0.1, (1, 5)), rng.uniform(0.1, 0.9, (2, 3, 5))), {"reduction": "batchmean"}
 
 
-@expression(amp="float32", shapes=whole, domain=Domain(cases=_kl_cases, reference=_kl_reference))
-def kl_div(x: Expr, target: Expr, reduction: str = "mean", log_target: bool = False, *, space: Space) -> Expr:
-    """target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length of
-    axis 0.
-    """
+def _terms_cases(rng: np.random.Generator) -> Cases:
+    for attributes in ({}, {"reduction": "sum", "divisor": 3.0}, {"reduction": "none"}, {"log_target": True}):
+        yield (rng.uniform(-3, -0.1, (3, 5)), rng.uniform(0.1, 0.9, (3, 5))), attributes
+
+
+def _terms_reference(x: Any, t: Any, reduction: str = "mean", log_target: bool = False, divisor: float = 1.0) -> Any:
+    return averaged(_kl(x, t, log_target), reduction) / divisor
+
+
+@expression(amp="float32", shapes=whole, domain=Domain(cases=_terms_cases, reference=_terms_reference))
+def kl_terms(
+    x: Expr,
+    target: Expr,
+    reduction: str = "mean",
+    log_target: bool = False,
+    divisor: float = 1.0,
+    *,
+    space: Space,
+) -> Expr:
+    """``kl_div``, its mean or sum divided by ``divisor``."""
     if log_target:
         value = apply("exp", target) * (target - x)
     else:
         inside = target > 0
         logarithm = apply("log", apply("where", inside, target, 1.0))
         value = apply("where", inside, target * (logarithm - x), 0.0)
-    axes = space.axes(None)
-    if reduction == "batchmean":
-        return reduced(value, "sum", axes) / size_of(axes[:1], value.dtype)
-    return reduced(value, reduction, axes)
+    return reduced(value, reduction, space.axes(None)) / divisor
+
+
+@composite(amp="float32", domain=Domain(cases=_kl_cases, reference=_kl_reference))
+def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length of axis
+    0 of x, as PyTorch does also if the target is larger.
+    """
+    if reduction != "batchmean":
+        return kl_terms(x, target, reduction, log_target)  # type: ignore[no-any-return]
+    return kl_terms(x, target, "sum", log_target, float(x.shape[0]) if x.shape else 1.0)  # type: ignore[no-any-return]
 
 
 def _hinge_cases(rng: np.random.Generator) -> Cases:

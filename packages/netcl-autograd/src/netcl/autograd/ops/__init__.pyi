@@ -782,8 +782,8 @@ def isnan(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any =
     """True if x is NaN."""
 def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, beta: builtins.float = 12.0, *, dtype: Any = 'float32', device: Any = None, requires_grad: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """i0(beta sqrt(1 - (2 k / N - 1)^2)) / i0(beta), N as in ``hann_window``: (window_length,)."""
-def kl_div(x: Operand, target: Operand, reduction: str = 'mean', log_target: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length of axis 0."""
+def kl_div(x: Tensor, target: Tensor, reduction: str = 'mean', log_target: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length of axis 0 of x, as PyTorch does also if the target is larger."""
 def kron(a: Tensor, b: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The Kronecker product: every element of a times all of b, (a0, a1) and (b0, b1) give (a0 b0, a1 b1)."""
 def kthvalue(x: Tensor, k: builtins.int, axis: builtins.int = -1, keepdims: builtins.bool = False, *, dim: builtins.int | None = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Ranked:

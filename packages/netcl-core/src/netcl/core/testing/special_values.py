@@ -71,7 +71,7 @@ _SMALL = {"recurrence_back", "recurrence", "linear_recurrence", "tiled_attention
 # Of integers these compute in float32 and round, or add in another order: results differ in their last places.
 _ROUNDED = {
     "tiled_attention", "tiled_attention_gradients", "resample_grad", "rotate_pairs", "lstm_gates", "gru_gates",
-    "kl_div", "absolute_error", "huber_error", "smooth_error", "avg_pool_grad", "adaptive_avg_pool_grad",
+    "kl_div", "kl_terms", "absolute_error", "huber_error", "smooth_error", "avg_pool_grad", "adaptive_avg_pool_grad",
 }  # fmt: skip
 
 
