@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import netcl.autograd as ag
 from netcl import ops
+from netcl.autograd.compiler import compile as torch_compile
 from netcl.autograd.compiler import jit_compile
 from netcl.core import Tensor, config
 from netcl.core.device import device
@@ -509,3 +510,69 @@ def test_random_graphs(numpy_device, picks):
         plain, jitted = values_and_gradients(fn, *arrays), values_and_gradients(jit_compile(fn), *arrays)
     for a, b in zip(plain, jitted):
         assert a is b if a is None or b is None else np.allclose(a, b, rtol=2e-4, atol=1e-5, equal_nan=True)
+
+
+def _unused_result(p):
+    squared = (p * 1.5).pow(2)
+    unused = ag.clamp(squared, -1.0, 1.0)
+    squared[1:] = squared[:-1].clone()
+    return squared.mean(), unused
+
+
+def _loss_of_itself(p):
+    mean = ag.relu(0.2 - p).mean()
+    unused = ag.mse_loss(mean, mean)
+    mean.copy_(mean)
+    return mean.mean(), unused
+
+
+def _condition(p):
+    shifted = p + 1.0
+    chosen = ag.where(shifted > 0.9, shifted, p)
+    shifted.copy_(p * 2.0)
+    return chosen.sum() + shifted.mean(), shifted
+
+
+def _operand(p):
+    other = Tensor.from_host(p.queue, np.arange(6, dtype=np.float32))
+    result = ag.sin(p + other)
+    other.mul_(0.0)
+    return result.sum(), other
+
+
+def _view(p):
+    x = p * 2.0
+    result = ag.tanh(ag.relu(x + 1.0) * 3.0)
+    x[2:4].add_(1.0)
+    return result.sum() + x.mean(), x
+
+
+@pytest.mark.parametrize("compiled", [jit_compile, torch_compile])
+@pytest.mark.parametrize("program", [_unused_result, _loss_of_itself, _condition, _operand, _view])
+def test_a_program_may_overwrite_what_its_gradient_does_not_need(handle, compiled, program):
+    found = []
+    for function in (program, compiled(program)):
+        p = Tensor.from_host(handle, np.linspace(-1, 1, 6, dtype=np.float32), requires_grad=True)
+        loss, _ = function(p)
+        loss.backward()
+        found.append((loss.item(), p.grad.numpy()))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-6)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-6, atol=1e-7)
+
+
+def test_what_the_gradient_of_a_region_needs_of_the_results_that_are_used_is_checked(numpy_device):
+    def program(p):
+        y = ag.exp(p * 2.0)
+        return y, ag.exp(p) * 3.0
+
+    for used, raises in ((0, True), (1, False)):
+        p = Tensor.from_host(np.array([1.0, 2.0], np.float32), requires_grad=True)
+        results = jit_compile(program)(p)
+        with ag.no_grad():
+            results[0].mul_(2.0)
+        if raises:
+            with pytest.raises(RuntimeError, match="overwritten"):
+                results[used].sum().backward()
+        else:
+            results[used].sum().backward()
+            np.testing.assert_allclose(p.grad.numpy(), 3.0 * np.exp([1.0, 2.0]), rtol=1e-6)

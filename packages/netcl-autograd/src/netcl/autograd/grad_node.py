@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Union
 
@@ -17,7 +17,7 @@ from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.tensor.gradients import attach, take_history, view_of
-from netcl.core.tensor.views import separate, snapshot
+from netcl.core.tensor.views import root_of, separate, snapshot
 from netcl.core.user_frame import called_from
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
@@ -136,8 +136,10 @@ class GradNode:
         self.order: int = next(_order)  # larger than that of every node it depends on
         self.trace: str | None = called_from() if state.anomaly else None
 
-    def unpack(self) -> tuple[Tensor, ...]:
-        """Returns the saved tensors; RuntimeError if they have been freed or overwritten since."""
+    def unpack(self, needed: Collection[int] | None = None) -> tuple[Tensor, ...]:
+        """Returns the saved tensors; RuntimeError if they have been freed or if one of them, of those at the positions
+        ``needed``, has been overwritten since.
+        """
         if self.saved is None:
             raise RuntimeError(
                 f"{self.name}: backward a second time through a graph that is freed; pass retain_graph=True to the "
@@ -145,10 +147,10 @@ class GradNode:
                 "backward, or call it on a Tape"
             )
         again = False
-        for tensor, version in zip(self.saved, self.versions):
+        for position, (tensor, version) in enumerate(zip(self.saved, self.versions)):
             if type(tensor) is Recomputed:
                 again = True
-            if tensor.version != version:
+            if tensor.version != version and (needed is None or position in needed):
                 raise RuntimeError(
                     f"{self.name}: a tensor of shape {tensor.shape} that its gradient needs was overwritten in place "
                     "after the op; "
@@ -157,6 +159,21 @@ class GradNode:
         if again:
             return tuple([one.tensor() if type(one) is Recomputed else one for one in self.saved])
         return self.saved
+
+    def separate(self, target: Tensor) -> None:
+        """Saves copies of what is in the memory of ``target``, which is about to be written, except of leaves."""
+        kept: list[Any] = list(self.saved or ())
+        for position, tensor in enumerate(kept):
+            if not isinstance(tensor, Tensor):  # what a core has kept
+                tensor.separate(target)
+            elif root_of(tensor) is root_of(target) and tensor.version == self.versions[position]:
+                if tensor.requires_grad and tensor.grad_fn is None:
+                    continue
+                copy = kept[position] = dispatch.call("clone", tensor.detach(), record=False)
+                take_history(copy, tensor)
+                self.versions[position] = copy.version
+        if self.saved is not None:
+            self.saved = tuple(kept)
 
     def release(self) -> None:
         """Frees the saved tensors; another backward through this node raises unless it had saved nothing."""

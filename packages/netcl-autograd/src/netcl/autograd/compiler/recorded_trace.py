@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any
 
 from netcl.autograd.compiler.primitive import NOT_FUSIBLE
-from netcl.autograd.derive.fused_plan import fused_plan
+from netcl.autograd.derive.fused_plan import fused_plan, is_fused
 from netcl.autograd.derive.region import overhead, results_kept
-from netcl.autograd.grad_node import FLOATING, belongs
+from netcl.autograd.grad_node import FLOATING, GradNode, belongs
 from netcl.autograd.mode import state
 from netcl.autograd.recorder import step_of
 from netcl.autograd.views import track_alias
@@ -30,6 +31,7 @@ class RecordedTrace(Trace):
         super().__init__(cache, relaxed, NOT_FUSIBLE)
         self.seen: list[tuple[Any, Program, list[tuple[int, ...]]]] | None = None
         self._thread = get_ident()
+        self._steps: list[weakref.ref[GradNode]] = []
 
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
         """The results to store; on a CPU also values that are expensive to recompute in the gradient."""
@@ -64,12 +66,27 @@ class RecordedTrace(Trace):
             self.seen.extend(_programs(ready)[made is not None :])
         if any(value.requires_grad for value in values):
             step = step_of(ready, results)
+            if step is not None and is_fused(ready.program):
+                self._steps.append(weakref.ref(step))
             for index, (value, tensor) in enumerate(zip(values, tensors)):
                 if step is not None and tensor is not None and value.requires_grad:
                     belongs(tensor, step, index)
                     if state.tape is not None and get_ident() == self._thread:
                         state.tape.nodes.append(tensor)
         return results
+
+    def separate(self, target: Tensor) -> None:
+        """Has regions save copies of ``target``, which is about to be written: from it their gradients compute again
+        what the unfused ops would have saved.
+        """
+        outer, state.trace = state.trace, None
+        try:
+            for ref in self._steps:
+                step = ref()
+                if step is not None:
+                    step.separate(target)
+        finally:
+            state.trace = outer
 
     def arrange(self, tensor: Any, shape: tuple[int, ...]) -> Any:
         """An input in another shape; the reshape is recorded so that gradients flow through it."""
@@ -132,3 +149,5 @@ class Tracer:
         """Computes what the trace has deferred; threads that were given a snapshot of the hooks have no part in it."""
         if get_ident() == self._thread:
             self._trace.materialize()
+            if target is not None:
+                self._trace.separate(target)

@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
     """The gradients by the plan of ``node``; if a fused gradient kernel cannot be built, op by op."""
-    saved = node.unpack()
+    if node.static is None:
+        node.unpack()  # raises, as the graph is freed
     plan: GradientPlan
     plan, program, shapes, needs, scalars = node.static
+    loaded: set[int] | None = None
     if None in [None if grad is None else 0 for grad in grads]:  # a tensor compares its elements
         plan = narrowed(program, shapes, needs, tuple([grad is not None for grad in grads]))
+        loaded = {source for one in plan.programs for source in one.sources}
+    saved = node.unpack(loaded)
     if context.create_graph and plan.outputs:
         saved = (*saved[: len(plan.inputs)], *_in_graph(context, node, saved[len(plan.inputs) :]))
     try:
@@ -33,7 +37,7 @@ def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     except KernelBuildError:
         if not is_fused(program) or program.relaxed or context.create_graph:
             raise
-        return _unfused_gradients(context, node, saved, grads)
+        return _unfused_gradients(context, node, node.unpack(), grads)
 
 
 def _in_graph(context: GradContext, node: GradNode, saved: Sequence[Tensor]) -> list[Any]:
