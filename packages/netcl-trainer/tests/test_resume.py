@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl import nn
+from netcl import nn, ops
 from netcl.core import DeviceHandle, Tensor
 from netcl.data import DataLoader
 from netcl.io import CheckpointError, load_checkpoint, save_checkpoint, verify
@@ -69,6 +69,28 @@ def state(trainer: Trainer) -> dict[str, bytes]:
 
 def measured(history: Any) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in TIMING} for row in history]
+
+
+def test_a_loss_that_mixes_widths_resumes_to_the_same_bits(handle: DeviceHandle, tmp_path: Path) -> None:
+    """Whole targets weigh a regression: the resumed runs begin op by op where the unbroken one replays."""
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((100, 24)).astype(np.float32), rng.integers(0, 9, 100)
+
+    def loss(out: Tensor, target: Tensor) -> Tensor:
+        away = out[:, 0] - target.to("float32") * 0.3
+        return away.abs().mean().sqrt() + (out * out).mean()
+
+    def fit(folder: str, *epochs: int) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
+        for last in epochs:
+            ops.manual_seed(0)
+            model = nn.Sequential(nn.Linear(24, 16), nn.Tanh(), nn.Linear(16, 3))
+            saver = ModelCheckpoint(tmp_path / folder, "loss", every_n_steps=2)
+            trainer = Trainer(model, SGD(model.parameters(), lr=0.05), loss_fn=loss, callbacks=[saver])
+            loader = DataLoader(data, 33, shuffle=True, seed=0)
+            history = trainer.fit(loader, epochs=last, resume="auto", log_every=0)
+        return state(trainer), measured(history)
+
+    assert fit("whole", 4) == fit("resumed", 2, 4)
 
 
 def test_every_place_resumes_to_the_same_bits(
