@@ -169,3 +169,36 @@ def test_development_mode_keeps_every_frame():
 def test_a_dtype_error_names_the_op(numpy_device):
     with pytest.raises(DTypeError, match="logical_and|bitwise_and"):
         nc.zeros(2) & nc.zeros(2)
+
+
+class Something:
+    """A value of which no function of netcl knows."""
+
+
+@pytest.mark.parametrize("wrong", [3, None, "text", ["a"], {"a": 1}, Something(), 2.5])
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda x, wrong: nc.mm(x, wrong), "mm"),
+        (lambda x, wrong: nc.mm(wrong, x), "mm"),
+        (lambda x, wrong: nc.full_like(wrong, 1), "full_like"),
+        (lambda x, wrong: nc.adjoint(wrong), "adjoint"),
+        (lambda x, wrong: nc.diag_embed(x, dim1=wrong), "diag_embed"),
+        (lambda x, wrong: nc.linspace(0, 1, steps=x.shape if wrong == 3 else wrong), "linspace"),
+    ],
+)
+def test_a_wrong_argument_is_named(call, name, wrong, handle):
+    if (name, wrong) in (("diag_embed", 3), ("diag_embed", 2.5)):
+        wrong = object()
+    with pytest.raises(TypeError, match=f"^{name}: .*(expected .* as|is a tensor, not|got|operands are)"):
+        call(nc.ones(2, 2, device=handle), wrong)
+
+
+def test_an_error_of_the_users_own_function_is_not_renamed():
+    class Odd:
+        @property
+        def ndim(self):
+            raise AttributeError("mine")
+
+    with pytest.raises(AttributeError, match="^mine$"):
+        nc.mm(Odd(), nc.ones(2, 2))

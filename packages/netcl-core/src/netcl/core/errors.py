@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "SingularMatrixError",
     "UnsupportedError",
     "from_here",
+    "name_argument",
     "shorten_traceback",
 ]
 
@@ -60,17 +62,106 @@ def shorten_traceback(error: BaseException) -> None:
 
 
 def from_here(function: _F) -> _F:
-    """Decorates a public function of which the errors are raised many calls below: they show its own frame alone."""
+    """Decorates a public function of which the errors are raised many calls below: they show its own frame alone. A
+    wrong argument, of which Python or NumPy raised the error, is named.
+    """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:
+            name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__qualname__
+            name_argument(error, name, inspect.signature(function), args, kwargs)
             shorten_traceback(error)
             raise
 
     return call  # type: ignore[return-value]
+
+
+_OF_ARGUMENTS = (AttributeError, TypeError, ValueError, IndexError, KeyError)
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "Tensor": lambda value: hasattr(value, "dtype") and hasattr(value, "engine") or hasattr(value, "__netcl_op__"),
+    "int": lambda value: hasattr(value, "__index__"),
+    "float": lambda value: hasattr(value, "__float__") or hasattr(value, "__index__"),
+    "str": lambda value: isinstance(value, str),
+    "bool": lambda value: not isinstance(value, (str, list, dict, type(None))) and type(value) is not object,
+    "None": lambda value: value is None,
+    "Callable": callable,
+}
+_SEQUENCE = re.compile(r"(?:Sequence|list|tuple|Iterable)\[(\w+)")
+_MOST_SHOWN = 40  # characters of a value
+
+
+def name_argument(
+    error: Exception, name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    """Raises UnsupportedError, which is a TypeError, in place of an error that Python or NumPy raised below a call of
+    the function ``name``: it names the first argument that does not fit its annotation, or all that were given.
+
+    Does nothing if netcl raised the error, or if a function of the user is among the frames. Runs when a call has
+    failed, so that arguments cost nothing in others.
+    """
+    if not isinstance(error, _OF_ARGUMENTS) or isinstance(error, NetclError) or not _is_bare(error):
+        return
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+        given.pop("self", None)
+    except TypeError:  # Python's message says which argument is missing or too many
+        return
+    for parameter, value in given.items():
+        expected = _unfit(str(signature.parameters[parameter].annotation), value)
+        if expected:
+            text = f"{name}: expected {expected} as {parameter}, got {_shown(value)}"
+            raise UnsupportedError(text, op=name, parameter=parameter) from None
+    if isinstance(error, (AttributeError, TypeError)):
+        values = ", ".join(f"{parameter}: {_shown(value)}" for parameter, value in given.items())
+        raise UnsupportedError(f"{name}: these arguments do not fit ({error}), got {values}", op=name) from error
+
+
+def _is_bare(error: Exception) -> bool:
+    """True if Python or NumPy raised an error below netcl's own frames."""
+    if getattr(error, "_shortened", False) or error.__traceback__ is None:
+        return False
+    last = error.__traceback__
+    while last.tb_next is not None:
+        last = last.tb_next
+        if not str(last.tb_frame.f_globals.get("__name__", "")).startswith(("netcl.", "contextlib", "numpy")):
+            return False
+    inner = str(last.tb_frame.f_globals.get("__name__", "")).startswith("netcl")
+    return not inner or last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISE
+
+
+def _unfit(annotation: str, value: Any) -> str:
+    """Returns what an annotation expects if a value is certainly something else, else ""."""
+    annotation = annotation.strip("'").replace("builtins.", "").replace("netcl.core.tensor.tensor.", "")
+    if annotation.startswith("<class '"):
+        annotation = annotation[len("<class '") : -len("'>")].rpartition(".")[2]
+    for kind in annotation.split(" | "):
+        sequence = _SEQUENCE.match(kind)
+        check = _CHECKS.get(sequence[1] if sequence else kind.partition("[")[0])
+        if check is None:
+            return ""
+        if sequence and isinstance(value, (list, tuple)) or hasattr(value, "__array__") and sequence:
+            if all(map(check, value)):
+                return ""
+        elif not sequence and check(value):
+            return ""
+    return f"a {annotation}" if annotation in ("Tensor", "str", "bool", "float") else annotation
+
+
+def _shown(value: Any) -> str:
+    """Returns the type of a value, with its shape or its text if these are short."""
+    shape = getattr(value, "shape", None)
+    kind = type(value).__name__
+    if isinstance(shape, tuple):
+        return f"{kind} {shape}"
+    if not isinstance(value, (int, float, str, list, tuple, dict)) or value is None:
+        return kind
+    if not isinstance(value, (int, float, str)):
+        return f"{kind} of {len(value)}"
+    text = repr(value)
+    return f"{kind} {text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + '...'}"
 
 
 class NetclError(Exception):

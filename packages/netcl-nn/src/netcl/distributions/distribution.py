@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.errors import from_here
 from netcl.core.layout import broadcast_shapes
 from netcl.distributions.constraints import Constraint, is_dependent
 
@@ -28,6 +29,11 @@ class Distribution:
     # The regions of the parameters, by name.
     arg_constraints: ClassVar[dict[str, Constraint]] = {}
     region: ClassVar[Constraint | None] = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls) and cls.__module__.startswith("netcl."):
+            cls.__init__ = from_here(vars(cls)["__init__"])  # type: ignore[method-assign]
 
     def __init__(self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None) -> None:
         self._batch_shape, self._event_shape = tuple(batch_shape), tuple(event_shape)

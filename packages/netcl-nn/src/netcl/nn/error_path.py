@@ -6,21 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
 
 LOCATED = (ShapeError, DTypeError)
 _ORIGIN = "_module_and_message"
 
 
 def refuse_host_data(module: Any, inputs: tuple[Any, ...]) -> None:
-    """Raises TypeError if a layer of netcl got a list or an array in place of a tensor; for calls that have failed."""
+    """Raises TypeError if a layer of netcl got something else in place of a tensor; for calls that have failed."""
     if not type(module).__module__.startswith("netcl.nn") or module._modules:
         return
     for value in inputs:
+        kind, advice = type(value).__name__, "; write netcl.tensor(...)"
         if isinstance(value, (list, np.ndarray)):
-            raise TypeError(
-                f"{type(module).__name__} takes tensors, not {type(value).__name__}; write netcl.tensor(...)"
-            ) from None
+            raise TypeError(f"{type(module).__name__} takes tensors, not {kind}{advice}") from None
+        if value is inputs[0] and (value is None or isinstance(value, (int, float, str, dict))):
+            raise UnsupportedError(f"{type(module).__name__} takes tensors, not {kind}") from None
 
 
 def add_module_path(error: BaseException, module: Any) -> None:

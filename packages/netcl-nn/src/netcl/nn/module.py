@@ -12,7 +12,7 @@ import netcl.autograd as ag
 from netcl.autograd.levels import without
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import DTypeError, shorten_traceback
+from netcl.core.errors import DTypeError, from_here, shorten_traceback
 from netcl.nn.error_path import LOCATED, add_module_path, refuse_host_data
 from netcl.nn.hooks import EVERY, BackwardHooks, ForwardHook, RemovableHandle, of_all_modules, registered
 from netcl.nn.placement import Buffer, count_module, count_tensor, moved, queue_of
@@ -53,6 +53,11 @@ class Module:
     _parameters: dict[str, ag.Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls) and cls.__module__.startswith("netcl."):
+            cls.__init__ = from_here(vars(cls)["__init__"])  # type: ignore[method-assign]
 
     def __init__(self) -> None:
         count_module()

@@ -13,7 +13,7 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import ShapeError, UnsupportedError, shorten_traceback
+from netcl.core.errors import ShapeError, UnsupportedError, from_here, shorten_traceback
 from netcl.optim.clip import clipping
 from netcl.optim.fused import (
     CLIP,
@@ -97,6 +97,8 @@ class Optimizer:
 
         def __init_subclass__(cls, **options: Any) -> None:
             super().__init_subclass__(**options)
+            if "__init__" in vars(cls) and cls.__module__.startswith("netcl."):
+                cls.__init__ = from_here(vars(cls)["__init__"])
             if "step" in vars(cls):
                 cls.step = watched(vars(cls)["step"])
 

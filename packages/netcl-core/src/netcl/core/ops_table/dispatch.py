@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, OutOfMemoryError, shorten_traceback
+from netcl.core.errors import DTypeError, OutOfMemoryError, name_argument, shorten_traceback
 from netcl.core.grad_mode import state
 from netcl.core.ops_table.call_key import call_key, program_key
 from netcl.core.ops_table.forward_only import warn
@@ -153,11 +153,12 @@ def own_form(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def explain(error: Exception, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Shortens the traceback of an error of a call of ``row``; raises TypeError in place of an AttributeError or a
-    TypeError if an argument that has to be a tensor is a list or an array.
+    """Shortens the traceback of an error of a call of ``row``; raises TypeError, which names the argument, in place of
+    an error that Python or NumPy raised of a wrong one.
     """
     if isinstance(error, (AttributeError, TypeError)):
         _refuse_host_data(row, args, kwargs)
+    name_argument(error, row.name, row.signature, args, kwargs)
     shorten_traceback(error)
 
 

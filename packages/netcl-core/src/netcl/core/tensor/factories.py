@@ -110,6 +110,7 @@ def _check_elements(op: str, count: Any, device: Any) -> None:
         check_elements(op, int(min(abs(count), _MOST)), engine_for(_queue(device)).queue)
 
 
+@from_here
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
 ) -> Tensor:
@@ -143,6 +144,7 @@ def _of_elements(data: Any) -> str:
     return dtypes.canonical(getattr(data, "dtype", get_default_dtype()))
 
 
+@from_here
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns ``data`` itself if it is a tensor of that dtype and device, else a tensor with its values."""
     if isinstance(data, Tensor):
@@ -151,6 +153,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor(data, dtype=dtype, device=device)
 
 
+@from_here
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """Returns a tensor of an array, which shares its memory if the active device works on the host's memory, and has a
     copy else. Raises TypeError for anything but an array.
@@ -187,6 +190,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return made
 
 
+@from_here
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
@@ -336,6 +340,7 @@ def empty(
     )
 
 
+@from_here
 def eye(
     n: int,
     m: int | None = None,
@@ -351,6 +356,7 @@ def eye(
     return _flagged(Tensor.eye(n, m, dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
 
 
+@from_here
 def arange(
     start: Any,
     end: Any = None,
@@ -387,6 +393,7 @@ def _counted(dtype: str) -> Expr:
     return cast(Scalar("first", "int64") + Scalar("step", "int64") * cast(Index(0), "int64"), dtype)
 
 
+@from_here
 def range(
     start: Any,
     end: Any = None,
@@ -409,6 +416,7 @@ def range(
     return _on_device(data, dtype or get_default_dtype(), device, requires_grad)
 
 
+@from_here
 def linspace(
     start: float,
     end: float,
@@ -425,6 +433,7 @@ def linspace(
     return _on_device(np.linspace(start, end, steps), dtype or get_default_dtype(), device, requires_grad)
 
 
+@from_here
 def logspace(
     start: float,
     end: float,
@@ -442,6 +451,7 @@ def logspace(
     return _on_device(np.logspace(start, end, steps, base=base), dtype or get_default_dtype(), device, requires_grad)
 
 
+@from_here
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Returns the coordinates of a grid: tensor i varies along axis i; with ``indexing="xy"`` the first two axes are
     exchanged. Raises ShapeError for tensors of more than one axis.
@@ -475,6 +485,7 @@ def _like(x: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool) -
     return _flagged(made, requires_grad)
 
 
+@from_here
 def zeros_like(
     input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
 ) -> Tensor:
@@ -483,6 +494,7 @@ def zeros_like(
     return _like(input, 0, dtype, device, requires_grad)
 
 
+@from_here
 def ones_like(
     input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
 ) -> Tensor:
@@ -491,6 +503,7 @@ def ones_like(
     return _like(input, 1, dtype, device, requires_grad)
 
 
+@from_here
 def empty_like(
     input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
 ) -> Tensor:
@@ -499,6 +512,7 @@ def empty_like(
     return _like(input, None, dtype, device, requires_grad)
 
 
+@from_here
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -524,6 +538,7 @@ def _drawn(
     return _flagged(made, requires_grad)
 
 
+@from_here
 def rand(
     *sizes: Any,
     size: Any = None,
@@ -539,6 +554,7 @@ def rand(
     return _drawn(generator, "uniform", 0.0, 1.0, shape=_sizes(sizes, size), **options)
 
 
+@from_here
 def randn(
     *sizes: Any,
     size: Any = None,
@@ -554,6 +570,7 @@ def randn(
     return _drawn(generator, "normal", 0.0, 1.0, shape=_sizes(sizes, size), **options)
 
 
+@from_here
 def randint(
     low: int = 0,
     high: Any = None,
@@ -577,6 +594,7 @@ def randint(
     return _drawn(generator, "randint", low, high, shape=check_shape(size), **options)
 
 
+@from_here
 def randperm(
     n: int,
     *,
@@ -593,6 +611,7 @@ def randperm(
     return _flagged(made, requires_grad)
 
 
+@from_here
 def normal(
     mean: Any = 0.0,
     std: Any = 1.0,
@@ -618,6 +637,7 @@ def normal(
     return noise * std + mean  # type: ignore[no-any-return]
 
 
+@from_here
 def rand_like(
     input: Tensor,
     *,
@@ -632,6 +652,7 @@ def rand_like(
     return _flagged(empty_like(input, dtype=dtype, device=device).uniform_(generator=generator), requires_grad)
 
 
+@from_here
 def randn_like(
     input: Tensor,
     *,
@@ -663,6 +684,7 @@ def randint_like(
     return _flagged(made.random_(*limits, generator=generator), requires_grad)
 
 
+@from_here
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Returns 1 with the probability that ``input`` has at each place, else 0, in its dtype."""
     return input.bernoulli(generator=generator)

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from netcl.core import dtypes, naming
-from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
+from netcl.core.errors import DTypeError, ShapeError, UnsupportedError, name_argument
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
@@ -1532,7 +1532,11 @@ def _as_function(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return method(kwargs.pop("input"), **kwargs) if not args and "input" in kwargs else method(*args, **kwargs)
+        try:
+            return method(kwargs.pop("input"), **kwargs) if not args and "input" in kwargs else method(*args, **kwargs)
+        except Exception as error:
+            name_argument(error, method.__name__, call.__signature__, args, kwargs)  # type: ignore[attr-defined]
+            raise
 
     signature = inspect.signature(method)
     first, *more = signature.parameters.values()

@@ -1,0 +1,1 @@
+"""Wrong arguments: of other types, and integers without bounds."""
