@@ -321,8 +321,8 @@ def house(session: nox.Session) -> None:
 
 @nox.session
 def attack(session: nox.Session) -> None:
-    """Attack by hostile files, faults, environments and threads: 20 seconds of a fixed seed, which guards main; with
-    -- --minutes 10, of a random one.
+    """Attack by hostile files, faults, environments, threads and training programs: 20 seconds of a fixed seed, which
+    guards main; with -- --minutes 10, of a random one.
     """
     install(session, everything({"core": "[cpu,test]", "nn": "[onnx]", "data": "[image]"}))
     session.run("python", "tests/attack", *(session.posargs or ("--seed", ATTACK_SEED)))

@@ -84,3 +84,28 @@ def test_shrinking_removes_all_that_is_not_needed(root: Path, run_python: object
     )
     done = run_python(code, str(root / "tests" / "attack"))  # type: ignore[operator]
     assert done.stdout.strip() == "[17, 62]"
+
+
+PLANTED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import random, warnings
+from types import SimpleNamespace
+from training import loops
+from training.programs import Program
+warnings.simplefilter("ignore")
+program = Program((("layer", "linear"), ("event", 3, "lr", 0)), "mse_loss", "AdamW", 0, "float32", 5, 6)
+wanted = loops.outcome(program, "eager")
+print(loops.compared(program, "capture", "cpu", wanted))
+right = loops.capture
+def wrong(step, *batch):
+    made = right(step, *batch)
+    return SimpleNamespace(replay=lambda *batch: made.replay(*batch) * 1.0000001)
+loops.capture = wrong
+print(loops.compared(program, "capture", "cpu", wanted))
+"""
+
+
+def test_a_training_program_is_compared_in_bits(root: Path, run_python: object) -> None:
+    done = run_python(PLANTED, str(root / "tests" / "attack"))  # type: ignore[operator]
+    assert done.stdout.splitlines() == ["('', '')", "('capture on cpu: loss 2 differs', '')"]

@@ -94,7 +94,7 @@ class Run:
 
     def rng(self, case: int) -> random.Random:
         """Returns the random numbers of a case."""
-        return random.Random(zlib.crc32(self.name.encode()) << 64 | self.seed << 32 | case)
+        return random.Random(zlib.crc32(self.name.encode()) << 64 | self.seed << 32 | case & 0xFFFFFFFF)
 
     @property
     def seconds(self) -> float:
