@@ -10,13 +10,14 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from netcl.core import config
+from netcl.core import cache_files, config
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError
 
@@ -423,3 +424,17 @@ def test_a_shipped_table_is_the_wheels(tmp_path):
     changed = run(TABLE, tmp_path, PYTHONPATH=str(site))
     assert changed.stdout.splitlines()[1] == "0", changed.stderr
     assert "not the file that netcl-core was installed with" in changed.stderr
+
+
+def test_a_clock_that_jumps_loses_no_entry(tmp_path, monkeypatch):
+    """Set back, it makes a temporary file of a living process no older; set forth, entries stay what they are."""
+    cache_files.write(tmp_path / "caches" / "entry", "key", b"content")
+    temporary = tmp_path / "caches" / ".living.tmp"
+    temporary.write_bytes(b"")
+    for now in (0.0, -1.0, time.time() + 60):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        cache_files.remove_stale(temporary)
+        assert temporary.exists()
+        cache_files.write(tmp_path / "caches" / "other", "key", b"content")
+        assert cache_files.read(tmp_path / "caches" / "other", "key") == b"content"
+    assert cache_files.read(tmp_path / "caches" / "entry", "key") == b"content"

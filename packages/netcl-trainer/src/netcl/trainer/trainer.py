@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from netcl.trainer.batches import StepInputs, batches, check_loader, on_device
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.checkpoint import ModelCheckpoint
 from netcl.trainer.compiled_step import CompiledStep
+from netcl.trainer.folder_lock import locked
 from netcl.trainer.gradient_accumulation import GradientSums
 from netcl.trainer.history import History
 from netcl.trainer.lr_range_test import LearningRates, find_learning_rate
@@ -172,7 +174,8 @@ class Trainer:
 
         After the first SIGINT, SIGTERM or SIGHUP the current step is finished, each ModelCheckpoint saves
         ``last.netcl``, and KeyboardInterrupt, SystemExit(143) or SystemExit(129) is raised; a second signal ends the
-        process at once with that exit code (130 for SIGINT). Raises ValueError if the loader yields no batch.
+        process at once with that exit code (130 for SIGINT). Raises ValueError if the loader yields no batch, and
+        CheckpointError if another run saves to the folder of a ModelCheckpoint.
         """
         if not isinstance(resume_changes, str) and isinstance(resume_changes, Iterable):
             resume_changes = list(resume_changes)
@@ -190,8 +193,22 @@ class Trainer:
         # ModelCheckpoint is called last: its files contain the changes of all other callbacks to the epoch.
         callbacks.sort(key=lambda callback: isinstance(callback, ModelCheckpoint))
         folders = [callback.folder for callback in callbacks if isinstance(callback, ModelCheckpoint)]
-        checkpoint = None if resume is None else find_checkpoint(resume, folders)
-        step = self._compiled(self.loss_fn if loss_fn is None else loss_fn, callbacks)
+        first_rank = getattr(getattr(self.model, "group", None), "rank", 0) == 0
+        with locked(folders if first_rank else ()):  # ranks of one run may share a folder
+            checkpoint = None if resume is None else find_checkpoint(resume, folders)
+            step = self._compiled(self.loss_fn if loss_fn is None else loss_fn, callbacks)
+            return self._fit(train_loader, val_loader, epochs, step, callbacks, checkpoint, resume_changes)
+
+    def _fit(
+        self,
+        train_loader: Iterable[Any],
+        val_loader: Iterable[Any] | None,
+        epochs: int,
+        step: CompiledStep,
+        callbacks: list[Callback],
+        checkpoint: Path | None,
+        resume_changes: str | Iterable[str],
+    ) -> History:
         before, modes = self._place(), [(module, module.training) for module in self.model.modules()]
         self.history, self.epochs, self.should_stop, self.epoch = History(), epochs, False, 0
         self.run = RunState(train_loader, val_loader, callbacks, facts=facts_of(self, train_loader))
