@@ -54,20 +54,22 @@ def _overlap(one: Tensor, other: Tensor) -> bool:
 class Arguments:
     """The tensors that a step was recorded with in the place of its arguments, by position.
 
-    ``versions`` are those before the step, ``graded`` the positions of arguments that the step made a gradient for.
-    ``pool`` has the memory of the recording. ``makes_gradients``: the step has changed gradients.
+    ``versions`` are those before the step. ``graded`` are the arguments that the step made a gradient for, with True if
+    it has dropped their gradient first. ``pool`` has the memory of the recording. ``makes_gradients``: the step has
+    changed gradients.
     """
 
     def __init__(
         self,
         tensors: Mapping[int, Tensor],
         versions: Mapping[int, int],
-        graded: Sequence[int],
+        graded: Mapping[int, bool],
         calls: CallLog,
         pool: Any,
         makes_gradients: bool,
     ) -> None:
         self._tensors, self._graded, self._pool = tensors, tuple(graded), pool
+        self._cleared = {at for at, cleared in graded.items() if cleared}
         numbers = {at: calls.number(tensor) for at, tensor in tensors.items()}
         outside = {number: tensor for number, tensor in calls.outside.items() if number not in numbers.values()}
         written = set(calls.written())
@@ -101,7 +103,8 @@ class Arguments:
     def _check_graded(self, values: Sequence[Any], call: str) -> None:
         for at in self._graded:
             value = values[at]
-            if isinstance(value, Tensor) and not (value.requires_grad and value.grad_fn is None and value.grad is None):
+            free = at in self._cleared or getattr(value, "grad", None) is None
+            if isinstance(value, Tensor) and not (value.requires_grad and value.grad_fn is None and free):
                 raise CaptureError(
                     f"{call}: the step makes the gradient of argument {at}, which has to be a leaf that requires grad "
                     "and has no gradient; write x = x.detach().requires_grad_(), or x.grad = None, before the call"

@@ -178,6 +178,10 @@ class CapturedStep:
     def _record(self, fn: Callable[..., Any], call: tuple[Any, ...]) -> None:
         inputs = {at: static for at, static in enumerate(self._inputs) if isinstance(static, Tensor)}
         versions = {at: static.version for at, static in inputs.items()}
+        shared = {at: Shared(None) for at in inputs}
+        for at, static in inputs.items():
+            static._grad = shared[at]
+            shared[at].watch()
         recording = self._engine.new_recording()
         calls = CallLog(recording)
         for gradient in self._gradients:
@@ -198,7 +202,8 @@ class CapturedStep:
                 gradient.restore()
         self._finish(recording, calls)
         used = bool(graded) or any(gradient.used for gradient in self._gradients)
-        self._arguments = Arguments(inputs, versions, tuple(graded), calls, self._recording.pool, used)
+        cleared = {at: shared[at].first_use in ("cleared", "set") for at in graded}
+        self._arguments = Arguments(inputs, versions, cleared, calls, self._recording.pool, used)
         self._checked = [gradient for gradient in self._gradients if gradient.read]
         self._copied = [gradient for gradient in self._gradients if gradient.copied]
         self._replaced = [gradient for gradient in self._gradients if gradient.replaced]
