@@ -316,7 +316,7 @@ def test_a_damaged_file_is_no_error_of_the_system(read, tmp_path):
 WRITERS = {
     "save": lambda path: io.save({"a": nn.Linear(2, 2).weight}, path),
     "save_model": lambda path: io.save_model(nn.Linear(2, 2), path),
-    "save_checkpoint": lambda path: io.save_checkpoint(path, {"model": nn.Linear(2, 2)}),
+    "save_checkpoint": lambda path: io.save_checkpoint({"a": nn.Linear(2, 2).weight}, path),
     "save_safetensors": lambda path: io.save_safetensors(nn.Linear(2, 2), path),
     "save_torch": lambda path: io.save_torch(nn.Linear(2, 2).state_dict(), path),
 }

@@ -13,9 +13,9 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
-from netcl.core.memory.host_arrays import check_elements
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.host_bounds import check_elements
 from netcl.core.tensor.tensor import queue_of
 from netcl.ops.arrange import flip, part
 from netcl.ops.elementwise import clone, ne, sub

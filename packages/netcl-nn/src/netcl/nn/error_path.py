@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ def refuse_host_data(module: Any, inputs: tuple[Any, ...]) -> None:
         kind, advice = type(value).__name__, "; write netcl.tensor(...)"
         if isinstance(value, (list, np.ndarray)):
             raise TypeError(f"{type(module).__name__} takes tensors, not {kind}{advice}") from None
-        if value is inputs[0] and (value is None or isinstance(value, (int, float, str, dict))):
+        of_python = isinstance(sys.exc_info()[1], AttributeError)
+        if of_python and value is inputs[0] and (value is None or isinstance(value, (int, float, str, dict))):
             raise UnsupportedError(f"{type(module).__name__} takes tensors, not {kind}") from None
 
 

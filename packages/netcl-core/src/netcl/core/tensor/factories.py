@@ -19,11 +19,11 @@ from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import get_default_dtype, set_default_dtype
 from netcl.core.errors import ShapeError, from_here
 from netcl.core.expr import Expr, Index, Scalar, cast
-from netcl.core.memory.host_arrays import check_elements
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import dlpack
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host import check_shape, to_storage
+from netcl.core.tensor.host_bounds import check_elements
 from netcl.core.tensor.memory_format import Accepted, check_accepted
 from netcl.core.tensor.tensor import Tensor, queue_of
 
