@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,6 +31,8 @@ LAST_BITS = {"float32": 1e-6, "float64": 1e-13}
 ROUNDING = 1e-7
 # Of a run on an OpenCL device, where each network has kernels to build.
 NETWORKS = 16
+# Seconds after the deadline in which a failure is made smaller.
+_SHRINKING_S = 15.0
 
 Outcome = dict[str, Any]
 
@@ -140,6 +143,8 @@ def known(program: Program, mode: str, driver: str, error: BaseException | None,
     text = str(error)
     if mode.startswith("jit") and "overwritten in place" in text:
         return "overwritten in place under jit"
+    if mode == "torch" and "is not implemented" in text:
+        return "a derivative that PyTorch has not"
     if program.has("penalty") and error is not None and (mode.startswith("jit") or "do not fit shape" in text):
         return "gradients of gradients"
     if name.startswith("gradient") and any(event == "no gradient" for _, event, _ in program.of("event")):
@@ -187,17 +192,21 @@ def loops(run: Run, driver: str) -> None:
                     run.fail(text, reproducer=repr(program))
                 continue
             for mode in _modes(program, rng, driver, with_torch):
+                if time.monotonic() > run.deadline and run.only_case is None:
+                    break
                 run.count(mode)
                 text, why = compared(program, mode, driver, wanted, run)
                 if why:
                     run.count(f"known: {why}")
                 elif text:
-                    small = _shrunk(program, mode, driver)
+                    small = _shrunk(program, mode, driver, run.deadline)
                     run.fail(f"{text} ({program.optimizer})", reproducer=repr(small))
 
 
-def _shrunk(program: Program, mode: str, driver: str) -> Program:
+def _shrunk(program: Program, mode: str, driver: str, deadline: float) -> Program:
     def differs(parts: Sequence[tuple[Any, ...]]) -> bool:
+        if time.monotonic() > deadline + _SHRINKING_S:
+            return False
         smaller = replace(program, parts=tuple(parts))
         try:
             text, why = compared(smaller, mode, driver, outcome(smaller, "eager"))
