@@ -387,7 +387,8 @@ class _Planner:
         """Into how many pieces a reduction of ``walked`` elements to each of ``results`` is best cut."""
         target, count, last = self.target, math.prod(results), results[-1] if results else 1
         if last == 1:  # a work-item, or a group, walks along a row
-            there, wanted, least = count, 4 * target.units, PIECE
+            there, least = count, PIECE
+            wanted = 4 * target.units if count % target.units else 0  # else all cores have as many rows
             if not target.is_cpu:
                 wanted, least = (8 if walked >= LONG_ROW else 2) * target.units, PIECE // 2
         elif target.is_cpu:  # a work-item walks along columns, many at a time
