@@ -475,7 +475,9 @@ def test_a_full_address_space_is_an_error_and_the_process_goes_on(queue, sizes):
     """PoCL allocates a buffer at its first use, and ends the process with SIGSEGV if it cannot."""
     platform = queue.device.platform.name
     selector = "pocl" if platform == "Portable Computing Language" else "intel"
-    script = FULL_ADDRESS_SPACE.format(limit=1500 << 20, sizes=sizes)
+    # PoCL starts a thread for each processor, with a stack and an arena of its own.
+    limit = (1500 << 20) + (100 << 20) * (os.cpu_count() or 1)
+    script = FULL_ADDRESS_SPACE.format(limit=limit, sizes=sizes)
     environment = {**os.environ, "NETCL_DEVICE": selector, "NETCL_BUILD_PROCESSES": "0", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
     expected = ["OutOfMemoryError", "999000.0 0.0"] * len(sizes)

@@ -33,7 +33,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import repeat
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
@@ -382,8 +381,8 @@ class PreparedLaunch:
             self._record(recording, buffers)
             return
         if waiting or not self.kernels:
-            # Before the question, as a tensor that is computed now may launch what has to wait.
-            buffers = tuple(map(_as_argument, repeat(self.name), self.positions, buffers))
+            for position, buffer in zip(self.positions, buffers):
+                _as_argument(self.name, position, buffer)  # a tensor that is computed here may launch what has to wait
             if launcher.deferred.must_wait(self.source, self.options):
                 self._defer(buffers)
                 return
