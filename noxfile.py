@@ -321,11 +321,11 @@ def house(session: nox.Session) -> None:
 
 @nox.session
 def attack(session: nox.Session) -> None:
-    """Attack by hostile files, faults, environments, threads and training programs: 20 seconds of a fixed seed, which
+    """Attack by hostile files, faults, environments, threads and training programs: 22 seconds of a fixed seed, which
     guards main; with -- --minutes 10, of a random one.
     """
     install(session, everything({"core": "[cpu,test]", "nn": "[onnx]", "data": "[image]"}))
-    session.run("python", "tests/attack", *(session.posargs or ("--seed", ATTACK_SEED)))
+    session.run("python", "tests/attack", *(session.posargs or ("--seconds", "22", "--seed", ATTACK_SEED)))
 
 
 # ----------------------------------------------------------------------------------------------------- nox -t deep
