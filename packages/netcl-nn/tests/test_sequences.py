@@ -326,7 +326,7 @@ def test_wrong_arguments() -> None:
         (lambda: nn.GRU(2, 0), "hidden_size=0"),
         (lambda: nn.TransformerEncoderLayer(4, 2, activation="sin"), "'sin'"),
         (lambda: nn.RotaryEmbedding(3), "dim=3"),
-        (lambda: nn.TransformerEncoder(nn.Identity(), 0), "num_layers=0"),
+        (lambda: nn.TransformerEncoder(nn.Identity(), 0), "num_layers must be from 1 to 4096, got 0"),
     ):
         with pytest.raises(ValueError, match=message):
             make()

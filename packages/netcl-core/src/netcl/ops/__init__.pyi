@@ -682,7 +682,7 @@ def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None, pool: Any = 
 def hypot(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """sqrt(a^2 + b^2), without intermediate overflow."""
 def i0(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The modified Bessel function of order zero: its power series for small |x|, and the asymptotic series beyond (Abramowitz and Stegun 1964, 9.6.12 and 9.7.1)."""
+    """The modified Bessel function of order zero."""
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, *, pad: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a convolution."""
 @overload
@@ -947,7 +947,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: builtins.int, *, out: Tensor | None
 def pixel_unshuffle(x: Tensor, downscale_factor: builtins.int, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Pixels to channels, the inverse of ``pixel_shuffle``: (..., C, H r, W r) gives (..., C r^2, H, W)."""
 def polygamma(n: builtins.int, x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The n-th derivative of ``digamma``, n from 0. Raises ValueError for a negative n."""
+    """The n-th derivative of ``digamma``, n from 0 to 150. Raises ValueError for another n."""
 def pow(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """a to the power of b; integers to an integer power stay integers, their negative powers are truncated to 0 (except for 1 and -1)."""
 def prelu(x: Operand, alpha: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:

@@ -10,7 +10,7 @@ op) are frozen; state that changes per step is stored in tensors: learning rates
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from netcl.core.backend.interceptors import Interceptor, interception
 from netcl.core.backend.profiler_sink import FlopCounter
+from netcl.core.backend.recording import open_here
 from netcl.core.backend.registry import ensure_same_backend
 from netcl.core.capture.call_log import CallLog, replaced, tensors_in
 from netcl.core.capture.fuse import fused_steps
@@ -32,7 +33,7 @@ from netcl.runtime.arguments import Arguments, has_inner_tensors, leaves
 from netcl.runtime.dependencies import Dependencies
 from netcl.runtime.exchange import Exchange
 
-__all__ = ["CapturedStep", "capture"]
+__all__ = ["CapturedStep", "capture", "is_capturing"]
 
 
 def _signature(args: tuple[Any, ...]) -> tuple[Hashable, ...]:
@@ -370,6 +371,11 @@ class CapturedStep:
     def __len__(self) -> int:
         """The number of launches of a replay."""
         return len(self._recording)
+
+
+def is_capturing(tensors: Iterable[Tensor]) -> bool:
+    """Returns True if this thread captures a step on the device of one of ``tensors``: ops on it are recorded."""
+    return any(open_here(tensor.engine) is not None for tensor in tensors)
 
 
 def capture(fn: Callable[..., Any], *samples: Any, watch: Callable[[], Hashable] | None = None) -> CapturedStep:

@@ -68,7 +68,7 @@ def expm1(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
 def gammaln(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """log |gamma(x)|; infinite at 0, -1, -2, ...; its gradient is ``digamma``."""
 def i0(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The modified Bessel function of order zero: its power series for small |x|, and the asymptotic series beyond (Abramowitz and Stegun 1964, 9.6.12 and 9.7.1)."""
+    """The modified Bessel function of order zero."""
 def i0e(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """exp(-|x|) i0(x), without overflow."""
 def i1(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -86,7 +86,7 @@ def logit(x: Tensor, eps: Any = None, *, out: Tensor | None = None, pool: Any = 
 def logsumexp(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """log(sum(exp(x))) over ``axis``, without overflow."""
 def modified_bessel_i0(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The modified Bessel function of order zero: its power series for small |x|, and the asymptotic series beyond (Abramowitz and Stegun 1964, 9.6.12 and 9.7.1)."""
+    """The modified Bessel function of order zero."""
 def modified_bessel_i1(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The modified Bessel function of order one."""
 def multigammaln(x: Tensor, p: builtins.int, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -96,7 +96,7 @@ def ndtr(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
 def ndtri(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The inverse of ``ndtr``: -inf at 0, inf at 1, NaN beyond; Acklam's approximation, followed by a step of Newton's method in float32 and two in float64."""
 def polygamma(n: builtins.int, x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The n-th derivative of ``digamma``, n from 0. Raises ValueError for a negative n."""
+    """The n-th derivative of ``digamma``, n from 0 to 150. Raises ValueError for another n."""
 def psi(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The derivative of ``lgamma``; NaN at -1, -2, ..., -inf at 0."""
 def round(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:

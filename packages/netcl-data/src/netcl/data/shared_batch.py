@@ -182,7 +182,7 @@ class _Segment:
 
 def _remove_abandoned() -> None:
     """Removes the segments of this user whose processes were killed."""
-    if fcntl is None or not _SHARED_MEMORY_FOLDER.is_dir():
+    if fcntl is None or not hasattr(os, "geteuid") or not _SHARED_MEMORY_FOLDER.is_dir():
         return
     for path in _SHARED_MEMORY_FOLDER.glob(f"netcl-*-{_KIND}-*"):
         with contextlib.suppress(OSError):  # in use, removed by another process, or another user's

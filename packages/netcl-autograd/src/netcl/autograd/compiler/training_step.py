@@ -14,7 +14,7 @@ from netcl.core.errors import CaptureError
 from netcl.core.user_frame import level_outside
 
 if TYPE_CHECKING or "capture" in LEVELS:
-    from netcl.runtime.capture import CapturedStep, capture
+    from netcl.runtime.capture import CapturedStep, capture, is_capturing
 
 __all__ = ["CompiledTrainingStep", "compile_training_step"]
 
@@ -43,7 +43,7 @@ class CompiledTrainingStep:
         tensors = _tensors(inputs)
         if not (self._enabled and tensors and all(isinstance(x, Hashable) for x in inputs)):
             return self._step(*inputs)
-        if any(x.engine.recording is not None for x in tensors):  # its calls are part of a step of the caller
+        if is_capturing(tensors):  # its calls are part of a step of the caller
             return self._step(*inputs)
         key = tuple([_described(x) for x in inputs])
         captured = self._captured.get(key)

@@ -733,7 +733,7 @@ def huber_loss(x: Tensor, target: Tensor, reduction: str = 'mean', delta: builti
 def hypot(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """sqrt(a^2 + b^2), without intermediate overflow."""
 def i0(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The modified Bessel function of order zero: its power series for small |x|, and the asymptotic series beyond (Abramowitz and Stegun 1964, 9.6.12 and 9.7.1)."""
+    """The modified Bessel function of order zero."""
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, *, pad: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a convolution."""
 @overload
@@ -1022,7 +1022,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: builtins.int, *, out: Tensor | 
 def poisson_nll_loss(x: Operand, target: Operand, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-08, reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """exp(x) - target x, or without ``log_input`` x - target log(x + eps); ``full`` adds Stirling's approximation of log(target!) for targets above 1."""
 def polygamma(n: builtins.int, x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The n-th derivative of ``digamma``, n from 0. Raises ValueError for a negative n."""
+    """The n-th derivative of ``digamma``, n from 0 to 150. Raises ValueError for another n."""
 def pow(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """a to the power of b; integers to an integer power stay integers, their negative powers are truncated to 0 (except for 1 and -1)."""
 def prelu(x: Operand, alpha: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:

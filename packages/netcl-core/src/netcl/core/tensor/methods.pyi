@@ -378,7 +378,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def hypot(self, b: Operand) -> ResultT:
         """sqrt(a^2 + b^2), without intermediate overflow."""
     def i0(self) -> ResultT:
-        """The modified Bessel function of order zero: its power series for small |x|, and the asymptotic series beyond (Abramowitz and Stegun 1964, 9.6.12 and 9.7.1)."""
+        """The modified Bessel function of order zero."""
     @overload
     def index_add(self, axis: builtins.int, index: Any, source: Tensor, alpha: builtins.float = 1) -> ResultT:
         """x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""

@@ -425,6 +425,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.runtime.capture": {
         "CapturedStep": "",
         "capture": "(fn, *samples, watch=None)",
+        "is_capturing": "(tensors)",
     },
     "netcl.runtime.capture.CapturedStep": {"replay": "(*inputs)"},
     "netcl.runtime.graph": {

@@ -39,7 +39,7 @@ from netcl.core.backend.protocol import Described, HostTransfer, KernelText
 from netcl.core.backend.recording import OpenRecordings, Recording, host_read_allowed, open_here, rng_state_here
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import STORAGE, from_bfloat16, numpy_dtype
-from netcl.core.memory.poison import poison_array
+from netcl.core.poison import poison_array
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.tensor import Tensor

@@ -42,8 +42,8 @@ from netcl.core.device.discovery import DeviceHandle
 from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
-from netcl.core.memory.poison import PATTERN
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
+from netcl.core.poison import PATTERN
 from netcl.core.tensor.data import TensorData, TensorT
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.storage import Storage, Upload

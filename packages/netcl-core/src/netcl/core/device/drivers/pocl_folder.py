@@ -95,7 +95,7 @@ def _with_room() -> Iterator[str]:
     for folder in (tempfile.gettempdir(), "/var/tmp", "/dev/shm"):
         try:
             _write(Path(folder))
-            if not os.statvfs(folder).f_flag & _NO_EXECUTION:
+            if not hasattr(os, "statvfs") or not os.statvfs(folder).f_flag & _NO_EXECUTION:
                 yield folder
         except OSError:
             continue
