@@ -71,3 +71,38 @@ def test_a_capture_of_the_first_such_step_is_refused() -> None:
     before = state(optimizer)
     capture(step, x).replay(x)
     assert [float(a) for a, b in zip(state(optimizer), before) if a.shape == () and a != b] == [3.0]
+
+
+@pytest.mark.parametrize("rule", [AdamW, Adadelta])
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_a_loaded_state_keeps_the_counts_that_replays_advance(rule: type, frozen: int) -> None:
+    """The buckets of a state are in the order of the parameters, those of a split in the order of the splits."""
+    found = {}
+    for captured in (False, True):
+        parameters, optimizer, step = made(rule)
+        x = nc.tensor([0.5, 2.0])
+        step(x)
+        parameters[frozen].requires_grad_(False)
+        step(x)
+        program = capture(step, x).replay if captured else step
+        program(x)
+        optimizer.load_state_dict(optimizer.state_dict())
+        program(x)
+        found[captured] = [p.numpy() for p in parameters] + state(optimizer)
+    for one, other in zip(*found.values()):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("rule", [AdamW, Adadelta])
+def test_a_replay_is_refused_once_parameters_are_counted_apart(rule: type) -> None:
+    parameters, optimizer, step = made(rule)
+    x = nc.tensor([0.5, 2.0])
+    step(x)
+    program = capture(step, x)
+    program.replay(x)
+    optimizer.zero_grad()
+    (x * parameters[0]).sum().backward()
+    optimizer.step()  # without a gradient of the other one
+    optimizer.zero_grad()
+    with pytest.raises(CaptureError, match="capture again"):
+        program.replay(x)

@@ -40,6 +40,7 @@ OPTIMIZERS: dict[str, tuple[dict[str, Any], ...]] = {
     "Adafactor": ({"lr": 0.05}, {"lr": 0.05, "weight_decay": 0.1}),
     "Muon": ({"lr": 0.02}, {"lr": 0.02, "nesterov": False}),
 }
+BY_SIGN = ("Lion", "Rprop")  # rounding of a gradient near zero is a whole step
 NOT_OF_TORCH = ("Momentum", "LAMB", "Lion", "Muon")  # or in bfloat16 there
 RANDOM = ("dropout", "noise")  # layers with random numbers
 

@@ -118,5 +118,5 @@ def _group(optimizer: Any, group: Any) -> Hashable:
     members = tuple((id(p), p.requires_grad) for p in group["params"])
     rule = getattr(optimizer, "rule", None)
     if rule is not None:
-        return members, rule(group)
+        return members, rule(group), getattr(optimizer, "_bucketed", 0)
     return members, tuple((key, repr(value)) for key, value in group.items() if key != "params")

@@ -109,6 +109,7 @@ class Optimizer:
         self.grad_scale: Tensor | None = None
         self._clip: Tensor | None = None
         self._buckets: list[list[Bucket]] = []
+        self._bucketed: int = 0  # how often stepped parameters were put in other buckets: captured steps refer to these
         self._numbers: list[dict[tuple[int, str], DeviceHyperparameters]] = []
         self._states: dict[int, dict[str, Tensor]] = {}
         self._own_state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
@@ -295,6 +296,7 @@ class Optimizer:
             elif len(without) < len(bucket.members):
                 buckets.append(bucket.split(without))
                 ready.append(bucket)
+                self._bucketed += 1
         values = self.numbers(group)
         for numbers in self._numbers[at].values():
             numbers.set(values)
@@ -437,14 +439,15 @@ class Optimizer:
         counts = {id(p): running for p, running, _ in entries}
         kept = self._buckets[at]
         # Tensors that a captured step refers to must stay the same objects if only their values change.
-        if [[id(p) for p in bucket.members] for bucket in kept] != [
-            [id(p) for p in members] for members in by_count.values()
-        ]:
+        before = {frozenset(map(id, bucket.members)): bucket for bucket in kept}
+        wanted = [frozenset(map(id, members)) for members in by_count.values()]
+        if before and before.keys() != set(wanted):
+            self._bucketed += 1
             kept.clear()
+            before.clear()
         rule = self.rule(group)
-        for members in by_count.values():
-            same = [bucket for bucket in kept if bucket.members[0] is members[0]]
-            for bucket in same or self._add_buckets(members, at, group):
+        for members, ids in zip(by_count.values(), wanted):
+            for bucket in [before[ids]] if ids in before else self._add_buckets(members, at, group):
                 bucket.set_running(counts[id(members[0])])
         for p in group["params"]:
             if id(p) not in counts:
