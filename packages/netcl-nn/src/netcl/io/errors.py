@@ -16,6 +16,11 @@ class CheckpointError(NetclError, RuntimeError):
     FileNotFoundError, with its ``errno`` and ``filename``.
     """
 
+    # Of an OSError alone.
+    errno: int | None
+    strerror: str | None
+    filename: str
+
     def __new__(cls, *args: Any, cause: BaseException | None = None, **kwargs: Any) -> CheckpointError:
         if not isinstance(cause, OSError):
             return super().__new__(cls)

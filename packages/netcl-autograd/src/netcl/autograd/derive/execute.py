@@ -23,6 +23,7 @@ def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     """The gradients by the plan of ``node``; if a fused gradient kernel cannot be built, op by op."""
     if node.static is None:
         node.unpack()  # raises, as the graph is freed
+    assert node.static is not None
     plan: GradientPlan
     plan, program, shapes, needs, scalars = node.static
     loaded: set[int] | None = None
