@@ -208,12 +208,13 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
     @property
     def rng_state(self) -> Tensor:
         """(seed, base) of the random generator, or of the step that this thread records, as int64[2]."""
-        state: Tensor | None = rng_state_here(self)
-        if state is not None:
-            return state
-        if self._rng_state is None:
-            self._rng_state = self.zeros((2,), "int64", persistent=True)
-        return self._rng_state
+        recorded: Tensor | None = rng_state_here(self)
+        if recorded is not None:
+            return recorded
+        state = self._rng_state
+        if state is None:
+            state = self._rng_state = self.zeros((2,), "int64", persistent=True)
+        return state
 
     # -- deferred checks -----------------------------------------------------------------------------------------------
 
