@@ -109,7 +109,7 @@ class Optimizer:
         self.grad_scale: Tensor | None = None
         self._clip: Tensor | None = None
         self._buckets: list[list[Bucket]] = []
-        self._bucketed: int = 0  # how often stepped parameters were put in other buckets: captured steps refer to these
+        self._bucketed: int = 0  # how often parameters with step counts were put in other buckets
         self._numbers: list[dict[tuple[int, str], DeviceHyperparameters]] = []
         self._states: dict[int, dict[str, Tensor]] = {}
         self._own_state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
@@ -296,7 +296,7 @@ class Optimizer:
             elif len(without) < len(bucket.members):
                 buckets.append(bucket.split(without))
                 ready.append(bucket)
-                self._bucketed += 1
+                self._bucketed += bool(bucket.running)
         values = self.numbers(group)
         for numbers in self._numbers[at].values():
             numbers.set(values)
@@ -441,8 +441,8 @@ class Optimizer:
         # Tensors that a captured step refers to must stay the same objects if only their values change.
         before = {frozenset(map(id, bucket.members)): bucket for bucket in kept}
         wanted = [frozenset(map(id, members)) for members in by_count.values()]
-        if before and before.keys() != set(wanted):
-            self._bucketed += 1
+        if before.keys() != set(wanted):
+            self._bucketed += any(bucket.running for bucket in kept)
             kept.clear()
             before.clear()
         rule = self.rule(group)
