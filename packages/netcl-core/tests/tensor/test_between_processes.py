@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -39,6 +40,7 @@ if __name__ == "__main__":
     except RuntimeError as error:
         print(error)
     leaf = nc.ones(3, requires_grad=True)
+    parent, child = context.Pipe()  # without netcl-autograd the product above is a leaf, and was sent
     parent.send(leaf)
     assert child.recv().requires_grad
     given.put(None)
@@ -54,7 +56,6 @@ def test_tensors_pass_through_queues_of_spawned_processes(handle: Any, tmp_path:
     command = [sys.executable, str(tmp_path / "program.py")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "pickle: only leaves can be pickled, not results of recorded ops; write x.detach() first",
-        "ended 0",
-    ], done.stderr
+    refused = "pickle: only leaves can be pickled, not results of recorded ops; write x.detach() first"
+    records = importlib.util.find_spec("netcl.autograd") is not None
+    assert done.stdout.splitlines() == [*([refused] if records else []), "ended 0"], done.stderr
