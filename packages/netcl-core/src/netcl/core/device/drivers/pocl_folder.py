@@ -105,7 +105,7 @@ def _free(folder: Path) -> int:
     """Returns the bytes that are free at a folder; without a folder, for which another error is due, the least."""
     try:
         return shutil.disk_usage(folder).free
-    except OSError:
+    except (OSError, AttributeError):  # a system without statvfs
         return _ROOM_FOR_A_PROCESS
 
 
