@@ -272,6 +272,27 @@ def test_segments_of_a_killed_process_group_go_with_the_next_run(tmp_path):
             program.stderr.close()
 
 
+def test_processes_that_make_rings_at_once_keep_their_segments(tmp_path):
+    text = """
+        from multiprocessing import shared_memory
+        from netcl.data.shared_batch import SharedBatchRingBuffer
+        if __name__ == "__main__":
+            for number in range(400):
+                ring = SharedBatchRingBuffer({"x": ((4,), "float32")})
+                SharedBatchRingBuffer.attach(ring.attach_info()).close()  # FileNotFoundError if another removed it
+                ring.close()
+                ring.unlink()
+            print("kept", flush=True)
+    """
+    programs = [script(tmp_path, text) for _ in range(3)]
+    try:
+        assert [program.communicate(timeout=60)[0].strip() for program in programs] == ["kept"] * 3
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait(10)
+
+
 def test_a_script_without_a_guard_runs_once_if_workers_do_not_need_it(tmp_path):
     program = script(
         tmp_path,

@@ -112,7 +112,7 @@ class SharedBatchRingBuffer:
     def close(self) -> None:
         """Detaches this process; may be called again. Raises BufferError while a view of a slot is alive."""
         try:
-            (self._segment or self._memory).close()
+            self._memory.close()
         except BufferError:
             raise BufferError("an array of slot_view is still in use: delete it, or take slot_copy") from None
 
@@ -120,7 +120,7 @@ class SharedBatchRingBuffer:
         """Returns the segment to the system; for the creator only, may be called again."""
         if self._segment is not None and not self._unlinked:
             self._unlinked = True
-            self._memory.unlink()
+            self._segment.unlink()
 
 
 class _Segment:
@@ -142,8 +142,8 @@ class _Segment:
         try:
             os.posix_fallocate(self._descriptor, 0, nbytes)
         except OSError as error:
-            self.close()
-            self.memory.unlink()
+            self.memory.close()
+            self.unlink()
             folder = _SHARED_MEMORY_FOLDER
             raise MemoryError(f"no shared memory of {nbytes} bytes in {folder}: {error}{advice}") from error
 
@@ -152,9 +152,9 @@ class _Segment:
         while True:
             name = f"netcl-{os.getpid()}-{_KIND}-{secrets.token_hex(6)}"
             memory = shared_memory.SharedMemory(name, create=True, size=nbytes)
-            path = _SHARED_MEMORY_FOLDER / memory.name.lstrip("/")
-            if fcntl is None or not path.exists():
+            if not _are_listed():
                 return memory, None
+            path = _SHARED_MEMORY_FOLDER / memory.name.lstrip("/")
             descriptor = None
             try:
                 descriptor = os.open(path, os.O_RDWR)
@@ -172,17 +172,22 @@ class _Segment:
             memory.close()
             resource_tracker.unregister(memory._name, "shared_memory")  # type: ignore[attr-defined]
 
-    def close(self) -> None:
-        """Detaches this process and gives the lock back; may be called again."""
-        self.memory.close()
+    def unlink(self) -> None:
+        """Removes the segment, then gives its lock back."""
+        self.memory.unlink()
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
+def _are_listed() -> bool:
+    """Returns True where segments are files of a folder, which is Linux, so that they can be locked."""
+    return fcntl is not None and sys.platform.startswith("linux") and _SHARED_MEMORY_FOLDER.is_dir()
+
+
 def _remove_abandoned() -> None:
-    """Removes the segments of this user whose processes were killed."""
-    if fcntl is None or not hasattr(os, "geteuid") or not _SHARED_MEMORY_FOLDER.is_dir():
+    """Removes the segments of this user's killed processes."""
+    if not _are_listed():
         return
     for path in _SHARED_MEMORY_FOLDER.glob(f"netcl-*-{_KIND}-*"):
         with contextlib.suppress(OSError):  # in use, removed by another process, or another user's
