@@ -182,7 +182,8 @@ class _Segment:
 
 def _are_listed() -> bool:
     """Returns True where segments are files of a folder, which is Linux, so that they can be locked."""
-    return fcntl is not None and sys.platform.startswith("linux") and _SHARED_MEMORY_FOLDER.is_dir()
+    has_locks = fcntl is not None and hasattr(os, "geteuid")
+    return has_locks and sys.platform.startswith("linux") and _SHARED_MEMORY_FOLDER.is_dir()
 
 
 def _remove_abandoned() -> None:
