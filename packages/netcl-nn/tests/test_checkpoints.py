@@ -209,3 +209,9 @@ def test_latest_and_verify(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="'netcl.single-file', not 'netcl.checkpoint'"):
         load_checkpoint(tmp_path / "z.netcl", model)
     assert os.listdir(tmp_path).count("b") == 1
+
+
+@pytest.mark.parametrize("read", [load_checkpoint, verify])
+def test_what_is_no_path_is_named(read) -> None:
+    with pytest.raises(TypeError, match=rf"{read.__name__}: expected str .* as path, got int 3"):
+        read(3)

@@ -202,3 +202,17 @@ def test_an_error_of_the_users_own_function_is_not_renamed():
 
     with pytest.raises(AttributeError, match="^mine$"):
         nc.mm(Odd(), nc.ones(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: x.put(3, x), "put: .* got index: int 3, source: Tensor"),
+        (lambda x: x.diag_embed(None), "diag_embed: expected int as offset, got NoneType"),
+        (lambda x: x.expand_as(3), "expand_as: .* got other: int 3"),
+        (lambda x: x.tensor_split(None), "tensor_split: .* got indices_or_sections: NoneType"),
+    ],
+)
+def test_methods_without_a_row_name_their_arguments(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(nc.ones(3, 4))

@@ -85,6 +85,8 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "int": lambda value: hasattr(value, "__index__"),
     "float": lambda value: hasattr(value, "__float__") or hasattr(value, "__index__"),
     "str": lambda value: isinstance(value, str),
+    "os.PathLike": lambda value: hasattr(value, "__fspath__"),
+    "BinaryIO": lambda value: hasattr(value, "read") or hasattr(value, "write"),
     "bool": lambda value: not isinstance(value, (str, list, dict, type(None))) and type(value) is not object,
     "None": lambda value: value is None,
     "Callable": callable,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random.mtrand import get_bit_generator
 
 from netcl.core import Tensor
-from netcl.core.errors import NetclError
+from netcl.core.errors import NetclError, from_here
 from netcl.core.tensor.generator import Generator
 from netcl.core.user_frame import level_outside
 from netcl.io.archive import Archive, Entry, entry_of, write_archive
@@ -35,6 +35,7 @@ _ALL_FORMATS = {**_FORMATS, MODEL_FORMAT: MODEL_VERSIONS}
 _MISFITS = (NetclError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
+@from_here
 def save_checkpoint(
     model_or_params: Any,
     path: str | os.PathLike[str],
@@ -77,6 +78,7 @@ def save_checkpoint(
     write_archive(path, {"format": FORMAT, "version": 3, "type": "checkpoint", "tree": plain}, entries)
 
 
+@from_here
 def load_checkpoint(
     path: str | os.PathLike[str],
     model: Any = None,
@@ -239,6 +241,7 @@ def _python_state(stored: Mapping[str, Any]) -> tuple[Any, ...]:
 # --------------------------------------------------------------------------------------------------------
 
 
+@from_here
 def save_params(params: Iterable[Tensor], path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
     """Writes tensors under ``names`` (default 0, 1, ...) to exactly ``path``, atomically. Raises CheckpointError."""
     entries = [entry_of(f"model/{name}", tensor) for name, tensor in _state_of(params, names).items()]
@@ -246,6 +249,7 @@ def save_params(params: Iterable[Tensor], path: str | os.PathLike[str], names: S
     write_archive(path, {"format": FORMAT, "version": 3, "type": "parameters", "tree": tree}, entries)
 
 
+@from_here
 def load_params(
     queue: Any,
     params: Iterable[Tensor] | None,
@@ -275,6 +279,7 @@ def load_params(
 # -------------------------------------------------------------------------------------------------------------------
 
 
+@from_here
 def verify(path: str | os.PathLike[str], *, budget: Budget | None = None) -> dict[str, Any]:
     """Reads a file completely and compares it with its hash; returns its format, version, type and arrays. Raises
     CheckpointError if it is damaged.
@@ -288,6 +293,7 @@ def verify(path: str | os.PathLike[str], *, budget: Budget | None = None) -> dic
         }
 
 
+@from_here
 def latest_checkpoint(folder: str | os.PathLike[str], *, budget: Budget | None = None) -> Path | None:
     """Returns the undamaged checkpoint of ``folder`` that is furthest by epoch and step, the newest of equals; None if
     there is none. ``budget`` limits the memory and time that each file may take.

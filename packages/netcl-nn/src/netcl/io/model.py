@@ -9,6 +9,7 @@ from typing import Any
 
 from netcl.core import Tensor
 from netcl.core.device import device
+from netcl.core.errors import from_here
 from netcl.io.archive import Archive, entry_of, write_archive
 from netcl.io.budget import Budget
 from netcl.io.errors import CheckpointError
@@ -21,6 +22,7 @@ FORMAT = "netcl.single-file"
 VERSIONS = (2, 3)
 
 
+@from_here
 def save_model(model: Module, path: str | os.PathLike[str]) -> None:
     """Writes the architecture of the model and its state to exactly ``path``; an existing file is replaced atomically.
 
@@ -39,6 +41,7 @@ def save_model(model: Module, path: str | os.PathLike[str]) -> None:
     write_archive(path, meta, [entry_of(name, tensor) for name, tensor in state.items()])
 
 
+@from_here
 def load_model(
     path: str | os.PathLike[str], queue: Any = None, pool: Any = None, *, budget: Budget | None = None
 ) -> Module:

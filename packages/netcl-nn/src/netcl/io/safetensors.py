@@ -21,6 +21,7 @@ from safetensors import safe_open
 
 from netcl.core import Tensor
 from netcl.core.dtypes import from_bfloat16, numpy_dtype
+from netcl.core.errors import from_here
 from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
 from netcl.io.budget import Budget
@@ -61,6 +62,7 @@ _ENTRY_SECONDS = 5e-5
 _NUMBER_MEMORY, _NUMBER_SECONDS = 48, 2e-7
 
 
+@from_here
 def save_safetensors(
     model_or_state: Module | Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
@@ -182,6 +184,7 @@ class _Arrays:
             yield name, self._stored[name].values(raw)
 
 
+@from_here
 def load_safetensors(
     path: str | os.PathLike[str],
     model: Module | None = None,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from netcl.core import Tensor
-from netcl.core.errors import UnsupportedError
+from netcl.core.errors import UnsupportedError, from_here
 from netcl.io.budget import Budget
 from netcl.io.torch import load_torch, read_torch
 from netcl.io.torch_writer import save_torch, write_torch
@@ -16,6 +16,7 @@ from netcl.io.torch_writer import save_torch, write_torch
 __all__ = ["load", "save"]
 
 
+@from_here
 def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
     """Writes tensors, arrays of numbers, plain values, and dicts, lists and tuples of them to a path or an open binary
     file, in the format of ``torch.save``.
@@ -45,6 +46,7 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = No
         write_torch(obj, f, _name_of(f), arrays=True)
 
 
+@from_here
 def load(
     f: str | os.PathLike[str] | BinaryIO,
     map_location: Any = None,

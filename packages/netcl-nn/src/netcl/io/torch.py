@@ -21,6 +21,7 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.dtypes import OBJECTS, from_bfloat16, numpy_dtype
+from netcl.core.errors import from_here
 from netcl.io import pickled_arrays
 from netcl.io.budget import Budget, Meter
 from netcl.io.checksum import crc32
@@ -83,6 +84,7 @@ class StorageRange:
     nbytes: int
 
 
+@from_here
 def load_torch(
     path: str | os.PathLike[str],
     model: Module | None = None,

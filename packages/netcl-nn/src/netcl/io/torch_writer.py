@@ -14,6 +14,7 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import DType, canonical
+from netcl.core.errors import from_here
 from netcl.io import pickled_arrays
 from netcl.io.archive import Entry, entry_of
 from netcl.io.atomic import replacing
@@ -26,6 +27,7 @@ _ALIGNMENT = 64
 _DEPTH = 200
 
 
+@from_here
 def save_torch(state: Any, path: str | os.PathLike[str], *, arrays: bool = False) -> None:
     """Writes ``state`` to exactly ``path``, atomically, in the format of ``torch.save``: a Module's state, or dicts,
     lists and tuples of tensors, arrays and plain values.

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from netcl.core import dtypes, naming
-from netcl.core.errors import DTypeError, ShapeError, UnsupportedError, name_argument
+from netcl.core.errors import DTypeError, ShapeError, UnsupportedError, from_here, name_argument
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
@@ -1624,7 +1624,8 @@ def describe() -> None:
     """Gives methods the signatures and docstrings of their rows; ``netcl.ops`` calls it when it is loaded."""
     rows = {**{name: name for name in SAME.split()}, **ALIASES}
     for name, method in _FUNCTIONS.items():
-        method.__signature__ = _of_method(inspect.signature(method))  # type: ignore[attr-defined]
+        signature = _of_method(inspect.signature(method))
+        method.__signature__ = getattr(Methods, name).__signature__ = signature  # type: ignore[attr-defined]
         rows.pop(name, None)
     for name, row_name in rows.items():
         method, row = getattr(Methods, name), TABLE[row_name]
@@ -1664,7 +1665,7 @@ def _writing(name: str, method: _Method) -> _Method:
 def _table() -> Iterator[tuple[str, _Method]]:
     found = {name: _of_row(name, name) for name in SAME.split()}
     found.update((name, _of_row(name, row)) for name, row in ALIASES.items())
-    found.update(_FUNCTIONS)
+    found.update((name, from_here(function)) for name, function in _FUNCTIONS.items())
     yield from found.items()
     for name in IN_PLACE.split():
         yield f"{name}_", _writing(name, found[name])
