@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from typing import Any
 
@@ -188,3 +189,17 @@ def test_synonyms_and_numbers(leaf: Any) -> None:
     w.grad = None
     (1.0 - w + np.ones(4, np.float32)).sum().backward()
     assert w.grad.tolist() == (-np.ones((3, 4))).tolist()
+
+
+def test_a_deep_copy_of_a_parameter_has_its_values_alone(handle: Any) -> None:
+    p = ag.Parameter(Tensor.from_host(np.ones(3, np.float32)), requires_grad=False)
+    p.tag, p.grad = 1, Tensor.from_host(np.ones(3, np.float32))
+    q = copy.deepcopy({"p": p, "same": p})
+    assert q["p"] is q["same"]
+    assert type(q["p"]) is ag.Parameter
+    assert not q["p"].requires_grad
+    assert q["p"].grad is None
+    assert not hasattr(q["p"], "tag")
+    assert copy.copy(p).tag == 1
+    q["p"].fill_(2.0)
+    np.testing.assert_array_equal(p.numpy(), 1.0)

@@ -168,6 +168,11 @@ class Parameter(Tensor):
         self.requires_grad = requires_grad
         self.persistent = True
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        """Returns a parameter with a copy of the values; as in PyTorch, neither ``grad`` nor attributes are copied."""
+        copied = memo[id(self)] = Parameter(self.detach().clone(), self.requires_grad)
+        return copied
+
 
 def tensor(t: Any, requires_grad: bool = False) -> Tensor:
     """``t`` itself, or other data copied to the active device, as a Node."""

@@ -43,6 +43,7 @@ class TensorData:
     """
 
     __slots__ = (
+        "__dict__",  # the user's own attributes; made at the first of them
         "__weakref__",
         "_base",
         "_grad",

@@ -436,7 +436,9 @@ class Tensor(Creation["Tensor"]):
         return dispatch.call("clone", self, record=True)  # type: ignore[no-any-return]
 
     def __copy__(self) -> Tensor:
-        return self._alias(self.shape)._with_flag(self)
+        copied = self._alias(self.shape)._with_flag(self)
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if self.grad_fn is not None:
@@ -449,6 +451,7 @@ class Tensor(Creation["Tensor"]):
         memo[id(self)] = copied._with_flag(self)
         if self.grad is not None:
             copied.grad = copy.deepcopy(self.grad, memo)
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return copied
 
     def _with_flag(self, other: Tensor) -> Tensor:
@@ -461,7 +464,8 @@ class Tensor(Creation["Tensor"]):
             raise RuntimeError(
                 "pickle: only leaves can be pickled, not results of recorded ops; write x.detach() first"
             )
-        return _unpickled, (type(self), self.engine.read(self), self.dtype, self.device.selector, self.requires_grad)
+        args = (type(self), self.engine.read(self), self.dtype, self.device.selector, self.requires_grad)
+        return (_unpickled, args, dict(self.__dict__)) if self.__dict__ else (_unpickled, args)
 
     def detach(self) -> Tensor:
         """The same storage outside of the gradient graph."""
