@@ -26,8 +26,12 @@ LOADED_BY_NAME = {
     Path("core/testing/special_values.py"): "netcl.ops",
     Path("core/tuning/measurements.py"): "netcl.profiling.autotuner",
 }
+# The files directly in netcl/, which every netcl-core has; each layer imports the check of versions.
+FRONT, SIBLINGS = Path("__init__.py"), Path("siblings.py")
 # A module for test suites, which nothing of netcl imports: pytest comes with the extra `test`.
 PYTEST_MODULE = Path("core/testing/pytest_plugin.py")
+# It takes the list of names from netcl-conformance, which comes from alternatives/, if that is installed.
+CONTRACT_MODULE = Path("core/testing/conformance.py")
 # `netcl bench` measures PyTorch if it is installed.
 PEER_MODULE = Path("trainer/cli/peer.py")
 # PyInstaller runs it while it freezes a program; nothing of netcl imports it.
@@ -154,7 +158,7 @@ def _fault(package: Package, inside: Path, found: Import, required: set[str], ex
         return None
     if (distribution, inside) in (("pytest", PYTEST_MODULE), ("pyinstaller", PYINSTALLER_HOOK)):
         return None
-    if inside == PEER_MODULE and found.place.in_function:
+    if found.place.in_function and (top, inside) in (("torch", PEER_MODULE), ("netcl_conformance", CONTRACT_MODULE)):
         return None
     if distribution in extras:
         return f"{top} comes with an extra: import it in the function that needs it, or guard it"
@@ -171,6 +175,8 @@ def _sibling_fault(
             else "netcl/__init__.py imports nothing of netcl at import"
         )
     if not sub and inside.parts[0] == "torch":  # PyTorch's names over those that users type
+        return None
+    if sub == SIBLINGS.stem:
         return None
     if sub not in OWNER:
         return "bare netcl is for users: import the subpackage that owns the name"
@@ -191,9 +197,9 @@ def check_package(package: Package) -> list[str]:
     faults = []
     for path in package.modules():
         inside = path.relative_to(package.source)
-        if inside == Path("__init__.py"):
+        if inside in (FRONT, SIBLINGS):
             if package.name != "netcl-core":
-                faults.append(f"{package.name}: netcl/__init__.py belongs to netcl-core alone")
+                faults.append(f"{package.name}: netcl/{inside} belongs to netcl-core alone")
                 continue
         elif inside.parts[0] not in OWNED[package.name]:
             faults.append(f"{package.name}: netcl/{inside} lies in a subpackage that {package.name} does not own")

@@ -1,38 +1,37 @@
-"""Writes docs/reference/core-contract.md and the contract of netcl-conformance from the names, levels and docstrings.
+"""Writes docs/reference/core-contract.md from the lists of netcl-conformance and the docstrings of netcl-core.
 
     python tools/write_contract.py [--check]
 
-``--check`` writes nothing and ends with 1 if a file is not as this would write it.
+``--check`` writes nothing and ends with 1 if the file is not as this would write it.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import json
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from monorepo import OWNED, ROOT
+from monorepo import ROOT
 
-from netcl.autograd.decompositions import NAMES
-from netcl.core.dispatch import OpRow
-from netcl.core.ops_table.table import SYNONYMS
-from netcl.core.testing import CONTRACT, signature_of
-from netcl.core.testing.conformance import resolve
-from netcl.core.testing.contract_levels import BASIC, LEVELS, level_of
-from netcl.core.testing.contract_meaning import CHAPTERS, MEANINGS
+ALTERNATIVES = ROOT / "alternatives"
+sys.path[:0] = [str(ALTERNATIVES / name / "src") for name in ("netcl-conformance", "netcl-core-kit")]
+
+from netcl_conformance.contract import resolve  # noqa: E402
+from netcl_conformance.lists.levels import LEVELS, level_of  # noqa: E402
+from netcl_conformance.lists.meaning import CHAPTERS, MEANINGS  # noqa: E402
+from netcl_conformance.lists.names import CONTRACT  # noqa: E402
+from netcl_core_kit.decompositions import NAMES  # noqa: E402
+
+import netcl.ops  # noqa: E402, F401 - gives Tensor its methods
+from netcl.core.dispatch import OpRow  # noqa: E402
+from netcl.core.ops_table.table import SYNONYMS  # noqa: E402
 
 PAGE = ROOT / "docs/reference/core-contract.md"
-DATA = ROOT / "alternatives/netcl-conformance/src/netcl_conformance/data/contract.json"
-
-# The tests' own: a core needs none of it.
-OWN = "netcl.core.testing"
 
 HEAD = """# The contract of netcl-core
 
-Written by `python tools/write_contract.py` from `netcl.core.testing.contract`, its levels and the docstrings.
+Written by `python tools/write_contract.py` from `netcl_conformance.lists` and the docstrings of netcl-core.
 
 The six packages above use the names below of netcl-core, and no others: no further attribute of these classes, no form
 of an expression. A distribution named netcl-core that keeps them can take its place; `python -m netcl_conformance` (in
@@ -50,27 +49,16 @@ LEVELS = frozenset({{"tensor", "ops-basic", "ops-full", "gradient"}})
 
 A name is given with its signature; a parameter after `*` is given by keyword. `Tensor` in a signature of an op is a
 tensor, of elementwise ops also a NumPy array or a number. Modules are the places from which the packages import a
-name; a core may define it elsewhere. `netcl/__init__.py`, the lazy front, is netcl-core's own file, which an
-alternative copies. `netcl.core.testing` is no part of the contract. Names of the front come from modules of netcl-core
-that the contract does not list (`netcl.core.tensor.factories`, `functions` and others); a core without such a module
-lacks these names, which only `netcl.torch` and programs use.
+name; a core may define it elsewhere. `netcl/__init__.py`, the lazy front, and `netcl/siblings.py`, the check of
+versions, are netcl-core's own files, which an alternative copies. `netcl.core.testing` is no part of the contract.
+Names of the front come from modules of netcl-core that the contract does not list (`netcl.core.tensor.factories`,
+`functions` and others); a core without such a module lacks these names, which only `netcl.torch` and programs use.
 
 A core need not write everything: `alternatives/netcl-core-kit` is a distribution that has what is equal in every core
 (errors, configuration, dtypes, the op table and its hooks, expressions and their texts, methods of Tensor that are made
-of rows, devices and selectors, and rows made of others), and its README says what a core tells it. Functions that may
-be absent are added by netcl-autograd (level ops-full).
+of rows, devices and selectors, and rows made of others), and its README says what a core tells it. It also has
+decompositions of functions of the level ops-full.
 """
-
-
-def names() -> dict[str, str]:
-    """The names of the contract with their signatures; nodes of expressions, whose metaclass hides them, with the
-    parameters of ``__init__``.
-    """
-    found = {name: signature for name, signature in CONTRACT.items() if not name.startswith(OWN)}
-    for name, signature in found.items():
-        if signature == "(*args, **kwargs)":
-            found[name] = signature_of(resolve(name).__init__)
-    return found
 
 
 def typed(found: Any, plain: str) -> str:
@@ -114,7 +102,7 @@ def entry(name: str, signature: str, place: str) -> str:
     notes = ""
     if isinstance(row, OpRow) and place == "netcl.ops":
         made = "made of ops" if row.composite else "primitive"
-        made += ", may be absent" if row.name in NAMES else ""
+        made += ", decomposed" if row.name in NAMES else ""
         notes = f" *{made}, amp {row.amp}{'' if row.dtypes == 'any' else f', {row.dtypes}'}.*"
     return f"* `{short}{shown}`{notes} {meaning(name, found)}"
 
@@ -122,7 +110,7 @@ def entry(name: str, signature: str, place: str) -> str:
 def places(level: str) -> Iterator[tuple[str, list[str]]]:
     """The modules and classes of a level with their names."""
     found: dict[str, list[str]] = {}
-    for name in names():
+    for name in CONTRACT:
         if level_of(name) == level:
             found.setdefault(name.rpartition(".")[0], []).append(name)
     yield from found.items()
@@ -130,10 +118,9 @@ def places(level: str) -> Iterator[tuple[str, list[str]]]:
 
 def page() -> str:
     """The document."""
-    known = names()
     lines = []
     for level, what in LEVELS.items():
-        count = sum(level_of(name) == level for name in known)
+        count = sum(level_of(name) == level for name in CONTRACT)
         lines.append(f"| [{level}](#{level}) | {count} | {what.meaning} | {what.without or '*required*'} |")
     parts = [HEAD.format(levels="\n".join(lines))]
     for level, what in LEVELS.items():
@@ -142,34 +129,19 @@ def page() -> str:
             spelled = ", ".join(f"`{name}` for {' or '.join(f'`{o}`' for o in own)}" for name, own in SYNONYMS.items())
             parts.append(f"**Spellings.** Of the candidates the one that a row has: {spelled}.\n")
         for place, inside in places(level):
-            parts.append(f"### {place}\n\n" + "\n".join(entry(name, known[name], place) for name in inside) + "\n")
+            parts.append(f"### {place}\n\n" + "\n".join(entry(name, CONTRACT[name], place) for name in inside) + "\n")
     return "\n".join(parts)
 
 
-def data() -> str:
-    """The contract as netcl-conformance reads it."""
-    importlib.import_module("netcl.ops")
-    content = {
-        "levels": {name: {"meaning": level.meaning, "without": level.without} for name, level in LEVELS.items()},
-        "basic": list(BASIC),
-        "decomposed": [f"netcl.ops.{name}" for name in sorted(NAMES)],
-        "packages": OWNED,
-        "names": {name: [level_of(name), signature] for name, signature in names().items()},
-    }
-    return json.dumps(content, indent=1) + "\n"
-
-
 def main(arguments: list[str]) -> int:
-    """Writes or checks both files."""
-    wanted = {PAGE: page(), DATA: data()}
+    """Writes or checks the page."""
+    text = page()
     if "--check" in arguments:
-        stale = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
-        for path in stale:
-            print(f"{path.relative_to(ROOT)} is out of date: run python tools/write_contract.py")
-        return int(bool(stale))
-    for path, text in wanted.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        current = PAGE.read_text(encoding="utf-8") == text
+        if not current:
+            print(f"{PAGE.relative_to(ROOT)} is out of date: run python tools/write_contract.py")
+        return int(not current)
+    PAGE.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -1,28 +1,29 @@
-"""The contract as data: levels, and names with their level and signature."""
+"""Reads the contract, and compares the names of the installed core with it."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["DATA", "Contract", "contract", "declared", "fault_of", "left_out", "resolve", "signature_of"]
+from netcl_conformance.lists.levels import BASIC, LEVELS, level_of
+from netcl_conformance.lists.names import CONTRACT, PACKAGES
+
+__all__ = ["DATA", "Contract", "contract", "declared", "fault_of", "resolve", "signature_of"]
 
 DATA = Path(__file__).resolve().parent / "data"
 
 
 class Contract(NamedTuple):
-    """Levels with what is done without them (empty: required), the rows of ops-basic, the names that a core may leave
-    out since netcl-autograd adds them, the subpackages of each distribution, names with level and signature.
+    """Levels with what is done without them (empty: required), the rows of ops-basic, the subpackages of each
+    distribution, names with level and signature.
     """
 
     levels: dict[str, str]
     basic: frozenset[str]
-    decomposed: frozenset[str]
-    packages: dict[str, list[str]]
+    packages: dict[str, tuple[str, ...]]
     names: dict[str, tuple[str, str]]
 
     @property
@@ -34,17 +35,9 @@ class Contract(NamedTuple):
 @cache
 def contract() -> Contract:
     """The contract that this version of the kit checks."""
-    content = json.loads((DATA / "contract.json").read_text(encoding="utf-8"))
-    levels = {name: level["without"] for name, level in content["levels"].items()}
-    names = {name: (level, signature) for name, (level, signature) in content["names"].items()}
-    decomposed = frozenset(content["decomposed"])
-    return Contract(levels, frozenset(content["basic"]), decomposed, content["packages"], names)
-
-
-def left_out() -> list[str]:
-    """The names that the core leaves out to netcl-autograd; those of netcl-autograd are there once it is imported."""
-    ops = importlib.import_module("netcl.ops")
-    return sorted(name for name in contract().decomposed if not hasattr(ops, name.rpartition(".")[2]))
+    levels = {name: level.without for name, level in LEVELS.items()}
+    names = {name: (level_of(name), signature) for name, signature in CONTRACT.items()}
+    return Contract(levels, frozenset(BASIC), PACKAGES, names)
 
 
 def declared() -> frozenset[str]:

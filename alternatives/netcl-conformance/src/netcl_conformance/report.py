@@ -25,7 +25,6 @@ class Report:
     device: str
     declared: list[str]
     levels: dict[str, LevelReport] = field(default_factory=dict)
-    decomposed: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return not any(level.faults for level in self.levels.values())
@@ -36,8 +35,6 @@ class Report:
             lines.append(f"  {name}: {level.held} held, {len(level.faults)} failed")
             lines += [f"    {fault}: {reason}" for fault, reason in level.faults.items()]
             lines += [f"    not checked: {what}: {reason}" for what, reason in level.left_out.items()]
-        if self.decomposed:
-            lines.append(f"  {len(self.decomposed)} functions that the core leaves out are those of netcl-autograd")
         absent = [name for name in self.levels if name not in self.declared]
         lines.append("green" if self else f"red{': not declared: ' + ', '.join(absent) if absent else ''}")
         return "\n".join(lines)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 from netcl_conformance import contract as names
@@ -22,21 +21,9 @@ def _core() -> str:
         return "netcl-core (not installed as a distribution)"
 
 
-def _completed() -> list[str]:
-    """The names that the core leaves out and that netcl-autograd adds, if it is installed."""
-    absent = names.left_out()
-    if absent:
-        with suppress(ImportError):
-            importlib.import_module("netcl.autograd")
-    return absent
-
-
 def _check_names(report: LevelReport, level: str) -> None:
-    absent = set(names.left_out())
     for name, (of, signature) in names.contract().names.items():
-        if of == level and name in absent:
-            report.left_out[name] = "the core leaves it out, and netcl-autograd, which adds it, is not installed"
-        elif of == level:
+        if of == level:
             if fault := names.fault_of(name, signature):
                 report.faults[name] = fault
             else:
@@ -44,12 +31,11 @@ def _check_names(report: LevelReport, level: str) -> None:
 
 
 def _check_values(report: LevelReport, level: str) -> None:
-    absent = {name.rpartition(".")[2] for name in names.left_out()}
     if level in ("ops-basic", "ops-full"):
-        for name in (one for one in names_of_level(level) if one not in absent):
+        for name in names_of_level(level):
             attempt(report, f"values of {name}", lambda name=name: values_of(name))  # type: ignore[misc]
     if level == "gradient":
-        for name in (one for one in (*names_of_level("ops-basic"), *names_of_level("ops-full")) if one not in absent):
+        for name in (*names_of_level("ops-basic"), *names_of_level("ops-full")):
             attempt(report, f"gradient of {name}", lambda name=name: gradient_of(name))  # type: ignore[misc]
 
 
@@ -71,8 +57,6 @@ def check(levels: Iterable[str] | None = None, device: str | None = None) -> Rep
         devices.set_default_device(device)
     place = devices.get_active_device()
     report = Report(_core(), str(getattr(place, "device_name", place)), [name for name in known if name in declared])
-    if "ops-full" in declared:
-        report.decomposed = _completed()
     for level in wanted:
         found = report.levels[level] = LevelReport()
         if level not in declared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from netcl_core_kit.decompositions import complete
 from netcl_core_kit.made import allclose, build_matmul_kernel, equal, fold_bn_params  # noqa: F401
 from netcl_core_kit.tensor import as_method
 
@@ -31,6 +32,6 @@ __all__ = sorted({
     "get_rng_state", "manual_seed", "set_rng_state",
 })  # fmt: skip
 globals().update({name: as_function(row, None) for name, row in TABLE.items() if name not in _HIDDEN})
-for _name in __all__:
-    if _name in TABLE and not hasattr(Tensor, _name):
-        setattr(Tensor, _name, as_method(_name))
+for _name in (one for one in __all__ if one in TABLE and not hasattr(Tensor, one)):
+    setattr(Tensor, _name, as_method(_name))
+complete()

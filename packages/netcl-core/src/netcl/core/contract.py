@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 __all__ = ["LEVELS"]
 
-# The names of the levels are those of netcl.core.testing.contract_levels; an alternative netcl-core lists its own.
+# The levels are those of netcl_conformance.lists.levels; an alternative netcl-core lists its own.
 LEVELS: frozenset[str] = frozenset(
     (
         "tensor",

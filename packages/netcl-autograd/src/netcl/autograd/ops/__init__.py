@@ -6,9 +6,8 @@ import builtins
 import sys as _sys
 from typing import Any
 
-import netcl.autograd.decompositions  # adds functions that the core leaves out, before the modules below name them
 import netcl.autograd.ops.composites
-import netcl.autograd.ops.rnn_cells
+import netcl.autograd.ops.rnn_cells  # noqa: F401
 import netcl.ops as _forward
 from netcl.autograd import losses  # registers the rows of the losses
 from netcl.autograd.__about__ import __version__
@@ -58,13 +57,11 @@ def __getattr__(name: str) -> Any:
 CELLS = ("gru_gates", "lstm_gates")
 COMPOSITES = ("add_relu", "batch_norm2d", "conv2d_relu", "linear_relu")
 LOSSES = ("ctc_loss", *losses.__all__)
-ADDED = netcl.autograd.decompositions.ADDED
 __all__ = builtins.sorted(
     {
         *LOSSES,
         *COMPOSITES,
         *CELLS,
-        *ADDED,
         *(name for name in _forward.__all__ if hasattr(getattr(_forward, name), "row")),
     }
 )

@@ -1,7 +1,8 @@
 """Conformance checks of another backend or another netcl-core, generated from the op table and the list of names.
 
 ``op_cases(name)`` yields samples for a row of the table, ``check_backend(engine)`` runs all of them on an engine and
-compares with float64, ``check_core()`` also compares the names and signatures of this netcl-core with ``CONTRACT``.
+compares with float64, ``check_core()`` also compares the names and signatures of this netcl-core with ``CONTRACT``, if
+the distribution netcl-conformance, which has that list, is installed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,10 @@ from netcl.core.dtypes import from_bfloat16, is_floating, to_bfloat16
 from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.ops_table.dispatch import TABLE, Domain, OpRow, call_row, row_of
 from netcl.core.tensor.tensor import Tensor
-from netcl.core.testing.contract import CONTRACT
 from netcl.core.testing.extremes import disagreement, extreme_ops
 from netcl.core.testing.op_families import DTYPES, families, ops_of
 
 __all__ = [
-    "CONTRACT",
     "MASKS",
     "TOLERANCE",
     "Case",
@@ -386,30 +385,10 @@ def signature_of(value: Any) -> str:
     return str(inspect.Signature(bare))
 
 
-def resolve(name: str) -> Any:
-    """Returns the object with a dotted name; raises AttributeError if there is none. A field without default is its
-    annotation.
-    """
-    parts = name.split(".")
-    found: Any = importlib.import_module(parts[0])
-    for end, part in enumerate(parts[1:], 2):
-        if isinstance(found, type) and not hasattr(found, part):
-            for one in found.__mro__:
-                if part in one.__dict__.get("__annotations__", {}):
-                    return one.__annotations__[part]
-        if not hasattr(found, part) and not isinstance(found, type):
-            try:
-                found = importlib.import_module(".".join(parts[:end]))
-                continue
-            except ModuleNotFoundError:
-                raise AttributeError(f"there is no {'.'.join(parts[:end])}") from None
-        found = getattr(found, part)
-    return found
-
-
 def check_core() -> Report:
-    """Checks that this netcl-core has every name of CONTRACT with its signature, and computes every op right on NumPy,
-    also on infinities, NaN, zeros of both signs, subnormals and the ends of the integers.
+    """Checks that this netcl-core computes every op right on NumPy, also on infinities, NaN, zeros of both signs,
+    subnormals and the ends of the integers, and, if netcl-conformance is installed, that it has every name of CONTRACT
+    with its signature.
     """
     report = check_backend(cpu_engine())
     report.subject = "netcl-core"
@@ -426,14 +405,21 @@ def check_core() -> Report:
             report.failed[f"{name} (special values)"] = fault
         else:
             report.passed += 1
-    for name, signature in CONTRACT.items():
-        try:
-            found = signature_of(resolve(name))
-        except AttributeError as error:
-            report.failed[name] = str(error)
-            continue
-        if signature and found != signature:
-            report.failed[name] = f"takes {found}, the contract says {signature}"
+    try:
+        kit = importlib.import_module("netcl_conformance.contract")
+    except ModuleNotFoundError:
+        report.subject = "netcl-core without its names, as netcl-conformance is not installed"
+        return report
+    for name, signature in kit.CONTRACT.items():
+        if fault := kit.fault_of(name, signature):
+            report.failed[name] = fault
         else:
             report.passed += 1
     return report
+
+
+def __getattr__(name: str) -> Any:
+    """Returns CONTRACT, the names of the contract with their signatures, which netcl-conformance has."""
+    if name == "CONTRACT":
+        return importlib.import_module("netcl_conformance.lists.names").CONTRACT
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The portable names of ``netcl.ops``, with their parameters and defaults: the larger part of ``contract.CONTRACT``."""
+"""The portable names of ``netcl.ops``, with their parameters and defaults: the larger part of ``names.CONTRACT``."""
 
 from __future__ import annotations
 

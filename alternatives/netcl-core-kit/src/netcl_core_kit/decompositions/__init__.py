@@ -1,7 +1,7 @@
-"""Functions of the level ops-full made of other rows, for a netcl-core that leaves them out: ``complete`` adds them.
+"""Functions of the level ops-full made of other rows, for a netcl-core that does not define them itself.
 
-A core that has all of them pays for a comparison of names. ``netcl.ops.flatten`` and its row are then the ones of this
-package, recorded op by op as a composite of the core is.
+A core calls ``complete()`` at the end of its ``netcl.ops``. Its ``netcl.ops.flatten`` and the row are then the ones of
+this package, recorded op by op as any composite. The modules import names of the contract alone.
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import netcl.ops as ops
-from netcl.core.dispatch import Domain
-
-__all__ = ["ADDED", "MODULES", "NAMES", "complete", "functions"]
+__all__ = ["MODULES", "NAMES", "complete", "functions"]
 
 # By module, the functions that it defines: known without an import of the module.
 MODULES = {
@@ -60,25 +57,22 @@ NOT_TWICE = frozenset(["cdist", "matrix_exp", "pairwise_distance", "pdist", "per
 
 def functions(module: str) -> dict[str, tuple[Callable[..., Any], str]]:
     """The functions of a module of ``MODULES`` by name, each with its amp class."""
-    found = importlib.import_module(f"netcl.autograd.decompositions.{module}")
+    found = importlib.import_module(f"{__name__}.{module}")
     return {name: (getattr(found, name), found.AMP.get(name, "widest")) for name in MODULES[module].split()}
 
 
 def complete() -> list[str]:
-    """Adds to ``netcl.ops`` and the op table the functions that the core leaves out; returns their names."""
-    absent = [name for name in NAMES if not hasattr(ops, name)]
-    if absent:
-        from netcl.ops.table import composite
+    """Adds to ``netcl.ops`` and the op table the functions that the core does not define; returns their names."""
+    import netcl.ops as ops
+    from netcl.core.dispatch import Domain
+    from netcl.ops.table import composite
 
-        for module in MODULES:
+    absent = [name for name in NAMES if not hasattr(ops, name)]
+    for module, names in MODULES.items():
+        if set(names.split()).intersection(absent):
             for name, (function, amp) in functions(module).items():
                 if name in absent:
                     domain = Domain(gradient=name not in NOT_DIFFERENTIATED, second=name not in NOT_TWICE)
                     setattr(ops, name, composite(amp=amp, domain=domain)(function))
-        # The front of netcl reads the list.
-        ops.__all__ = sorted({*ops.__all__, *absent})
+    ops.__all__ = sorted({*ops.__all__, *absent})  # the front of netcl reads the list
     return sorted(absent)
-
-
-# The functions of this process's core that are the ones of this package.
-ADDED = tuple(complete())

@@ -92,9 +92,9 @@ The other functions of `netcl.ops`, by the rules of ops-basic. The column *made 
 netcl-core computes it by other functions of this document, so a core may do the same; such a row needs no gradient of
 its own.
 
-A core may leave out the functions marked *may be absent*: netcl-autograd has decompositions of them into other
-functions of this document, and adds to `netcl.ops` and to the table the ones that are absent. They are slower than a
-row of the core. A method of Tensor that the core makes of such a function has to look it up when it is called.
+A core need not write the functions marked *decomposed*: `netcl_core_kit.decompositions.complete()`, called at the end
+of `netcl.ops`, makes the ones that are absent of other functions of this document. They are slower than a row of the
+core. A method of Tensor that the core makes of such a function has to look it up when it is called.
 """,
     "gradient": """
 netcl-autograd owns the graph. It calls `dispatch.set_recorder(hook)` and `gradients.register(methods)` when it is
@@ -258,7 +258,6 @@ MEANINGS: dict[str, str] = {
     "netcl.core.grad_mode.state": "The state of the calling thread.",
     "netcl.core.tensor.generator.default_generator": "The Generator of the process.",
     "netcl.core.dispatch.TABLE": "All rows by name.",
-    "netcl.core.expr.PRIMITIVES": "All primitives by name.",
     "netcl.core.expr.cost.RECOMPUTE_BUDGET": "The cost, in additions, up to which a gradient computes a value again.",
     "netcl.core.lazy.region.LAST": "One more than the number of the last axis of a region.",
     "netcl.core.lazy.tracer.Trace.relaxed": "True if its programs may be computed with fast math.",

@@ -1,20 +1,28 @@
 """The portable names of netcl-core: every implementation has them, and packages above use no other names of it.
 
-Each name with its parameters and defaults as `netcl.core.testing.signature_of` writes them (empty: no callable, or one
-with parameters that are not part of the contract). Names that need OpenCL, read `Tensor.buffer` or are private are not
-listed.
+Each name has its parameters and defaults as ``inspect`` writes them (empty: no callable, or one with parameters that
+are not part of the contract). Names that need OpenCL, read ``Tensor.buffer`` or are private are not listed.
 """
 
 from __future__ import annotations
 
-from netcl.core.testing.contract_ops import OPS
+from netcl_conformance.lists.ops import OPS
 
-__all__ = ["CONTRACT"]
+__all__ = ["CONTRACT", "PACKAGES"]
+
+# The subpackages that each distribution has, lowest layer first.
+PACKAGES: dict[str, tuple[str, ...]] = {
+    "netcl-core": ("core", "ops", "linalg", "special", "sparse", "array_api", "runtime", "profiling"),
+    "netcl-autograd": ("autograd", "amp"),
+    "netcl-nn": ("nn", "io", "distributions"),
+    "netcl-optim": ("optim",),
+    "netcl-data": ("data",),
+    "netcl-distributed": ("distributed",),
+    "netcl-trainer": ("trainer", "torch", "torch_vision"),
+}
 
 _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core": {
-        "BufferHandle": "",
-        "BufferPool": "",
         "DeviceHandle": "(platform_name, device_name, backend, device_type, context, queue)",
         "DeviceManager": "",
         "Tensor": (
@@ -68,7 +76,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "integer_range": "(dtype)",
         "is_floating": "(dtype)",
         "is_integer": "(dtype)",
-        "is_unsigned": "(dtype)",
         "itemsize": "(dtype)",
         "kind": "(dtype)",
         "numpy_dtype": "(dtype)",
@@ -76,11 +83,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "to_bfloat16": "(values)",
     },
     "netcl.core.device": {
-        "CPUQueue": "",
         "DeviceHandle": "(platform_name, device_name, backend, device_type, context, queue)",
         "DeviceManager": "",
         "device": "",
-        "drivers_loaded": "()",
         "free_torch_name": "()",
         "get_active_device": "()",
         "manager": "",
@@ -121,7 +126,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.tensor.generator": {
         "Generator": "(device='cpu', numbers='philox')",
         "default_generator": "",
-        "drawing_from": "(generator)",
     },
     "netcl.core.tensor.host_draws": {"draw_on_host": "(engine, kind, *arguments)"},
     "netcl.core.tensor.generator.Generator": {
@@ -199,15 +203,14 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "shapes": "",
     },
     "netcl.core.expr": {
-        "Apply": "(*args, **kwargs)",
-        "Const": "(*args, **kwargs)",
+        "Apply": "(prim, args, dtype)",
+        "Const": "(value, dtype)",
         "Expr": "",
-        "Index": "(*args, **kwargs)",
-        "Load": "(*args, **kwargs)",
-        "PRIMITIVES": "",
+        "Index": "(axis, dtype='int32')",
+        "Load": "(slot, dtype)",
         "Primitive": "(name, arity, opencl, numpy, vjp, dtype, vector=True, cost=8, exact=False, flops=1)",
-        "Reduce": "(*args, **kwargs)",
-        "Scalar": "(*args, **kwargs)",
+        "Reduce": "(kind, arg, axes)",
+        "Scalar": "(name, dtype)",
         "apply": "(name, *args)",
         "cast": "(value, dtype)",
         "derive": "(expression, slot, *, present=None)",
@@ -216,7 +219,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "parse": "(text, arity, names=None)",
         "reduce": "(kind, arg, axes)",
         "register_primitive": "(primitive)",
-        "simplify": "(expression)",
         "size_of": "(axes, dtype)",
         "substitute": "(expression, replacements)",
         "vjp": "(outputs, grads, wrt, present)",
@@ -347,12 +349,10 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     },
     "netcl.core.backend.protocol.HostTransfer": {"wait": "()"},
     "netcl.core.backend.registry": {
-        "ensure_same_backend": "(tensors, op='')",
         "engine_for": "(queue=None)",
         "get_backend": "(tensor)",
         "is_opencl": "(tensor)",
         "is_queue": "(value)",
-        "register_backend": "(name, factory)",
     },
     "netcl.core.tensor": {
         "Tensor": (
@@ -367,32 +367,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
             "(indices, values=None, size=None, *, dtype=None, device=None, requires_grad=False, "
             "check_invariants=None, is_coalesced=None)"
         ),
-        "sparse_csr_tensor": (
-            "(crow_indices, col_indices, values, size=None, *, dtype=None, device=None, requires_grad=False, "
-            "check_invariants=None)"
-        ),
-        "spmm": "(input, mat2)",
-    },
-    "netcl.core.testing": {
-        "CONTRACT": "",
-        "MASKS": "",
-        "TOLERANCE": "",
-        "Case": "",
-        "Report": "",
-        "assert_close": "(a, b, dtype='float32')",
-        "check_backend": "(backend, names=None, dtype='float32')",
-        "check_core": "()",
-        "check_device": "(handle, quick=True)",
-        "check_family": "(backend, family, dtype='float32', quick=True)",
-        "expected": "(name, case, dtype='float32')",
-        "families_of": "(handle, quick=True)",
-        "masked": "(handle, **limits)",
-        "op_cases": "(name, seed=0)",
-        "run_case": "(name, case, engine, dtype='float32')",
     },
     "netcl.core.memory": {
         "empty_cache": "(q=None)",
-        "get_persistent_pool": "(q=None)",
         "memory_summary": "(q=None)",
     },
     "netcl.core.ops_table.modes": {
@@ -400,26 +377,17 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "register": "(state, scope=None)",
         "restored": "(values)",
     },
-    "netcl.profiling.autotuner": {
-        "autotune_conv2d": (
-            "(N, C, H, W, F, KH, KW, stride=1, pad=0, dtype='float32', queue=None, *, warmup=3, runs=5, save=True)"
-        ),
-        "autotune_matmul": "(M, N, K, dtype='float32', queue=None, *, warmup=3, runs=5, save=True)",
-    },
     "netcl.profiling.report": {"roofline": "(profile, path, *, peaks=None)"},
     "netcl.profiling.timing": {
-        "EventTimer": "(q=None)",
         "format_seconds": "(seconds)",
         "region": "(name, q=None, *, wait=True)",
         "timing": "(fn, warmup=5, runs=20, *, q=None)",
     },
-    "netcl.profiling.timing.EventTimer": {"time_event": "(event, name='')"},
     "netcl.profiling.timing.Timing": {"best": "", "median": ""},
     "netcl.profiling.trace": {"profile": "(q=None, memory=False)"},
     "netcl.profiling.trace.profile": {
         "export_chrome": "(path)",
         "kernels": "",
-        "memory_timeline": "()",
         "table": "(sort_by='total')",
     },
     "netcl.runtime.capture": {
@@ -428,13 +396,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "is_capturing": "(tensors)",
     },
     "netcl.runtime.capture.CapturedStep": {"replay": "(*inputs)"},
-    "netcl.runtime.graph": {
-        "Graph": "()",
-        "GraphExecutor": "(pool=None)",
-        "GraphOp": "(name, fn, inputs, shape, dtype)",
-    },
-    "netcl.runtime.graph.Graph": {"add_op": "(name, fn, inputs, shape, dtype='float32')"},
-    "netcl.runtime.graph.GraphExecutor": {"run": "(graph)"},
     "netcl.runtime.staging": {
         "Pending": "",
         "Staging": "(queue=None, memory=0)",
@@ -452,9 +413,8 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "stream": "",
         "upload": "(target, first, count, at, after=())",
     },
-    "netcl.runtime.stream": {"Scheduler": "(async_mode=False)", "Stream": "(queue=None, priority=0)"},
-    "netcl.runtime.stream.Scheduler": {"run": "(wait=True)", "submit": "(op, stream=None, after=())"},
-    "netcl.runtime.stream.Stream": {"queue": "", "synchronize": "()", "wait_for": "(x)"},
+    "netcl.runtime.stream": {"Stream": "(queue=None, priority=0)"},
+    "netcl.runtime.stream.Stream": {"queue": "", "synchronize": "()"},
     "netcl.core.Tensor": {
         "T": "",
         "all": "(axis=None, keepdims=False)",
@@ -559,7 +519,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "type": "",
     },
     "netcl.core.DeviceManager": {
-        "discover": "()",
         "default": "(device='auto')",
         "select": "(name=None, platform=None, device_type=None, requires=())",
         "split": "(handle, n)",

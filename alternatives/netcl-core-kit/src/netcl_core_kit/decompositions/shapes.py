@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import netcl.ops as ops
-from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
+from netcl.core.tensor import Tensor
 
 AMP: dict[str, str] = {}
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 import netcl.ops as ops
-from netcl.core import Tensor
 from netcl.core.dispatch import assign
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import broadcast_shapes
+from netcl.core.tensor import Tensor
 
 AMP = {
     **dict.fromkeys(("batch_norm", "conv_tbc", "depthwise_conv2d", "scaled_dot_product_attention"), "half"),

@@ -148,8 +148,6 @@ BASIC: tuple[str, ...] = (
 # By the longest prefix of a dotted name; names of netcl.ops that are rows are in BASIC or else ops-full.
 _LEVEL_OF: dict[str, str] = {
     "netcl.core": "tensor",
-    "netcl.core.BufferHandle": "pools",
-    "netcl.core.BufferPool": "pools",
     "netcl.core.DeviceManager.split": "several-devices",
     "netcl.core.Tensor.backward": "gradient",
     "netcl.core.Tensor.creation_trace": "gradient",
@@ -177,14 +175,12 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.core.dispatch.program_row": "programs",
     "netcl.core.dispatch.reduce_each": "expressions",
     "netcl.core.expr": "expressions",
-    "netcl.core.expr.PRIMITIVES": "programs",
     "netcl.core.expr.Primitive": "programs",
     "netcl.core.expr.cost": "programs",
     "netcl.core.expr.derive": "programs",
     "netcl.core.expr.evaluate": "programs",
     "netcl.core.expr.register_primitive": "programs",
     "netcl.core.expr.rewrite": "programs",
-    "netcl.core.expr.simplify": "programs",
     "netcl.core.expr.statistics": "programs",
     "netcl.core.expr.substitute": "programs",
     "netcl.core.expr.vjp": "programs",

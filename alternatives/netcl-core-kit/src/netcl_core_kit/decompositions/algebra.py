@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 import netcl.ops as ops
-from netcl.core import Tensor
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import aligned, normalize_axes
+from netcl.core.tensor import Tensor
 from netcl.core.user_frame import level_outside
 
 AMP = {

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 import netcl.ops as ops
-from netcl.core import Tensor
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
+from netcl.core.tensor import Tensor
 
 AMP = {"quantile": "widest"}
 
