@@ -8,8 +8,7 @@ GraphExecutor().run(graph)["total"]
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -21,9 +20,7 @@ __all__ = ["Graph", "GraphExecutor", "GraphOp"]
 
 
 class GraphOp(NamedTuple):
-    """An op of a graph: ``fn`` of the results of ``inputs`` (names of earlier ops, or tensors) returns a tensor of
-    ``shape`` and ``dtype``.
-    """
+    """An op: ``fn`` of the results of ``inputs`` (names of earlier ops, or tensors) returns ``shape`` and ``dtype``."""
 
     name: str
     fn: Callable[..., Tensor]
@@ -32,11 +29,8 @@ class GraphOp(NamedTuple):
     dtype: str
 
 
-class Graph:
+class Graph(dict[str, GraphOp]):
     """Ops by name, in topological order."""
-
-    def __init__(self) -> None:
-        self._ops: dict[str, GraphOp] = {}
 
     def add_op(
         self,
@@ -49,26 +43,17 @@ class Graph:
         """Adds ``fn(*inputs)``, which returns a tensor of ``shape`` and ``dtype``; an input is an op of this graph, its
         name, or a tensor. Raises ValueError if the name is taken or an input is not in the graph yet.
         """
-        if name in self._ops:
+        if name in self:
             raise ValueError(f"the graph has an op {name!r} already")
         read = tuple(one.name if isinstance(one, GraphOp) else one for one in inputs)
         for one in read:
             if not isinstance(one, (str, Tensor)):
                 raise TypeError(f"{name}: an input is an op of the graph, its name, or a tensor, not {one!r}")
-            if isinstance(one, str) and one not in self._ops:
-                known = ", ".join(self._ops) or "none"
+            if isinstance(one, str) and one not in self:
+                known = ", ".join(self) or "none"
                 raise ValueError(f"{name}: there is no op {one!r} in the graph yet; there are {known}")
-        op = self._ops[name] = GraphOp(name, fn, read, tuple(shape), canonical(dtype))
+        op = self[name] = GraphOp(name, fn, read, tuple(shape), canonical(dtype))
         return op
-
-    def __iter__(self) -> Iterator[GraphOp]:
-        return iter(self._ops.values())
-
-    def __len__(self) -> int:
-        return len(self._ops)
-
-    def __getitem__(self, name: str) -> GraphOp:
-        return self._ops[name]
 
 
 class GraphExecutor:
@@ -78,38 +63,28 @@ class GraphExecutor:
         self.pool: Any = pool
 
     def run(self, graph: Graph) -> dict[str, Tensor]:
-        """Returns the results of the ops that no other op reads, by name.
+        """Returns the results of the ops that no other op reads, by name; others are freed after their last reader.
 
-        Every other result is released after its last reader, so that the next op can use its memory. Raises ShapeError
-        or DTypeError if a result differs from the declared shape or dtype.
+        Raises ShapeError or DTypeError if a result differs from the declared shape or dtype.
         """
-        readers = Counter(one for op in graph for one in op.inputs if isinstance(one, str))
+        last_reader = {one: op.name for op in graph.values() for one in op.inputs if isinstance(one, str)}
         results: dict[str, Tensor] = {}
-        kept = {op.name for op in graph if op.name not in readers}
-        for op in graph:
+        for name, op in graph.items():
             operands = [results[one] if isinstance(one, str) else one for one in op.inputs]
-            with self._allocating(operands):
-                result = op.fn(*operands)
-            _check(op, result)
-            results[op.name] = result
-            del operands, result
-            for one in op.inputs:
-                if isinstance(one, str):
-                    readers[one] -= 1
-                    if not readers[one]:
-                        del results[one]
-        return {name: results[name] for name in results if name in kept}
-
-    def _allocating(self, operands: Sequence[Tensor]) -> Any:
-        if self.pool is None or not operands:
-            return nullcontext()
-        return operands[0].engine.allocating_from(self.pool)
+            pooled = self.pool is not None and operands
+            with operands[0].engine.allocating_from(self.pool) if pooled else nullcontext():
+                results[name] = _checked(op, op.fn(*operands))
+            del operands
+            for one in {one for one in op.inputs if isinstance(one, str) and last_reader[one] == name}:
+                del results[one]
+        return results
 
 
-def _check(op: GraphOp, result: Any) -> None:
+def _checked(op: GraphOp, result: Any) -> Tensor:
     if not isinstance(result, Tensor):
         raise TypeError(f"op {op.name!r} gives a tensor, not {type(result).__name__}")
     if tuple(result.shape) != op.shape:
         raise ShapeError(f"op {op.name!r} gave shape {tuple(result.shape)}, it was added with {op.shape}", op=op.name)
     if result.dtype != op.dtype:
         raise DTypeError(f"op {op.name!r} gave {result.dtype}, it was added with {op.dtype}", op=op.name)
+    return result

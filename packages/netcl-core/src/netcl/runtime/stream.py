@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from types import TracebackType
@@ -123,7 +124,7 @@ class Scheduler:
 
     def __init__(self, async_mode: bool = False) -> None:
         self.async_mode: bool = async_mode
-        self._waiting: list[_Op] = []
+        self._waiting: list[tuple[Stream | None, Future[Any], Callable[[], None]]] = []
 
     def submit(
         self, op: Callable[[], Any], stream: Stream | None = None, after: Sequence[Future[Any]] = ()
@@ -133,63 +134,49 @@ class Scheduler:
         """
         if not callable(op):
             raise TypeError(f"an op is a function without arguments, not {type(op).__name__}")
-        entry = _Op(op, stream, tuple(after), Future())
-        self._waiting.append(entry)
-        return entry.future
+        future: Future[Any] = Future()
+        earlier_ops = tuple(after)
+
+        def call() -> None:
+            try:
+                for earlier in earlier_ops:
+                    earlier.result()
+                with stream or nullcontext():
+                    result = op()
+            except Exception as error:  # noqa: BLE001 - it belongs to the reader of the future
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._waiting.append((stream, future, call))
+        return future
 
     def run(self, wait: bool = True) -> None:
         """Starts all submitted ops. ``wait``: returns when all of them are done, on the devices too, and raises the
         error of the first op that failed; otherwise the errors are in the Futures alone.
         """
-        entries, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, []
+        by_stream: dict[Stream | None, list[Callable[[], None]]] = {}
+        for stream, _, call in waiting:
+            by_stream.setdefault(stream, []).append(call)
         if self.async_mode:
-            self._start(entries)
+            place, hooks = get_active_device(), dispatch.snapshot()
+            for calls in by_stream.values():
+                threading.Thread(target=_work, args=(calls, place, hooks), daemon=True).start()
         else:
-            for entry in entries:
-                entry()
+            for _, _, call in waiting:
+                call()
         if not wait:
             return
-        errors = [error for entry in entries if (error := entry.future.exception()) is not None]
-        for stream in dict.fromkeys(entry.stream for entry in entries):
+        errors = [error for _, future, _ in waiting if (error := future.exception()) is not None]
+        for stream in by_stream:
             if stream is not None:
                 stream.synchronize()
         if errors:
             raise errors[0]
 
-    def _start(self, entries: Sequence[_Op]) -> None:
-        place, hooks = get_active_device(), dispatch.snapshot()
-        for stream in dict.fromkeys(entry.stream for entry in entries):
-            own = [entry for entry in entries if entry.stream is stream]
-            threading.Thread(target=_work, args=(own, place, hooks), daemon=True).start()
 
-
-class _Op:
-    """A function with its stream, the ops it depends on, and the Future of its result."""
-
-    def __init__(
-        self, function: Callable[[], Any], stream: Stream | None, after: tuple[Future[Any], ...], future: Future[Any]
-    ) -> None:
-        self.function = function
-        self.stream = stream
-        self.after = after
-        self.future = future
-
-    def __call__(self) -> None:
-        try:
-            for earlier in self.after:
-                earlier.result()
-            if self.stream is None:
-                result = self.function()
-            else:
-                with self.stream:
-                    result = self.function()
-        except Exception as error:  # noqa: BLE001 - it belongs to who reads the future
-            self.future.set_exception(error)
-        else:
-            self.future.set_result(result)
-
-
-def _work(entries: Sequence[_Op], place: DeviceHandle, hooks: Any) -> None:
+def _work(calls: Sequence[Callable[[], None]], place: DeviceHandle, hooks: Any) -> None:
     with device(place), hooks.active():
-        for entry in entries:
-            entry()
+        for call in calls:
+            call()
