@@ -66,7 +66,7 @@ def test_a_deprecated_name_lives_two_minor_versions(root: Path, tmp_path: Path, 
     copy_metadata(root, tmp_path)
     package = load_packages(tmp_path)["netcl-trainer"]
     package.about.write_text(package.about.read_text(encoding="utf-8").replace("0.1.0", version), encoding="utf-8")
-    mark = "from netcl.trainer.deprecation import deprecated\n@deprecated('0.1', 'write new()')\ndef old(): ...\n"
+    mark = "from netcl.core.deprecation import deprecated\n@deprecated('0.1', 'write new()')\ndef old(): ...\n"
     (package.source / "trainer/former.py").write_text(mark, encoding="utf-8")
     line = f"netcl-trainer {version} still has netcl/trainer/former.py: old, which ends in 0.3"
     assert check_versions.check(tmp_path) == [line] * overdue
@@ -82,11 +82,9 @@ def test_a_deprecated_name_warns_at_the_callers_line_and_works() -> None:
         def __init__(self, value: int) -> None:
             self.value = value
 
-    text = r"old is deprecated since netcl-core 0.1 and is removed in 0.3: write new\(\)"
+    text = r"old is deprecated since 0.1 and is removed in 0.3: write new\(\)"
     with pytest.warns(DeprecationWarning, match=text) as seen:
         assert old(1) == 2
     assert seen[0].filename == __file__
-    with pytest.warns(
-        DeprecationWarning, match="Old is deprecated since netcl-core 0.1 and is removed in 0.3: write New"
-    ):
+    with pytest.warns(DeprecationWarning, match="Old is deprecated since 0.1 and is removed in 0.3: write New"):
         assert Old(3).value == 3

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from monorepo import OWNED, Package, load_packages
+from monorepo import OWNED, load_packages
 
 UPPER = [name for name in OWNED if name not in ("netcl-core", "netcl-data")]
 
@@ -21,7 +21,8 @@ def lay(root: Path, site: Path, name: str, **versions: str) -> None:
     packages = load_packages(root)
     layer = name.removeprefix("netcl-")
     (site / "netcl").mkdir()
-    shutil.copy(packages["netcl-core"].source / "__init__.py", site / "netcl")
+    for file in ("__init__.py", "siblings.py"):
+        shutil.copy(packages["netcl-core"].source / file, site / "netcl")
     for required in packages[name].dependencies:
         if found := re.match(r"netcl-(\w+)>=", required):
             empty = site / "netcl" / found[1]
@@ -31,7 +32,7 @@ def lay(root: Path, site: Path, name: str, **versions: str) -> None:
                 f'__version__ = "{versions.get(found[1], "0.1.0")}"\n', encoding="utf-8"
             )
     (site / "netcl" / layer).mkdir()
-    for file in ("__init__.py", "__about__.py", "siblings.py"):
+    for file in ("__init__.py", "__about__.py"):
         shutil.copy(packages[name].source / layer / file, site / "netcl" / layer / file)
 
 
@@ -71,10 +72,28 @@ def test_a_local_version_and_a_patch_are_in_range(root: Path, tmp_path: Path) ->
 
 def test_an_extra_of_data_is_looked_at_where_it_is_used(root: Path, tmp_path: Path) -> None:
     lay(root, tmp_path, "netcl-data")
-    shutil.copy(load_packages(root)["netcl-data"].source / "data/siblings.py", tmp_path / "netcl/data/siblings.py")
+    source = load_packages(root)["netcl-data"].source
+    shutil.copy(source / "data/device_augment.py", tmp_path / "netcl/data/device_augment.py")
     (tmp_path / "netcl/data/__init__.py").write_text("", encoding="utf-8")
-    assert "netcl-data 0.1.0 needs netcl-core>=0.1,<0.2, and its files are not there" in error_of(
-        tmp_path, "from netcl.data.siblings import Checked; Checked().__enter__()"
+    (tmp_path / "numpy").mkdir()
+    for empty in ("numpy/__init__.py", "numpy/typing.py"):
+        (tmp_path / empty).touch()
+    wanted = "netcl-data 0.1.0 needs netcl-core>=0.1,<0.2, and its files are not there: pip install 'netcl-core"
+    assert wanted in error_of(tmp_path, "import netcl.data.device_augment")
+    shutil.rmtree(tmp_path / "netcl/__pycache__")
+    for front in ("__init__.py", "siblings.py"):
+        (tmp_path / "netcl" / front).unlink()
+    assert wanted in error_of(tmp_path, "import netcl.data.device_augment")
+
+
+@pytest.mark.parametrize("name", UPPER)
+def test_a_core_without_any_file_is_named_with_the_command(root: Path, tmp_path: Path, name: str) -> None:
+    lay(root, tmp_path, name)
+    shutil.rmtree(tmp_path / "netcl/core")
+    for front in ("__init__.py", "siblings.py"):
+        (tmp_path / "netcl" / front).unlink()
+    assert error_of(tmp_path, f"import netcl.{name.removeprefix('netcl-')}") == (
+        f"ImportError: {name} needs netcl-core, and its files are not there: pip install --force-reinstall netcl-core"
     )
 
 
@@ -151,13 +170,3 @@ def test_the_unrelated_netcl_next_to_ours_is_warned_of(root: Path, tmp_path: Pat
     assert "RuntimeWarning: netcl 0.4.4 is installed, another project" in error_of(
         tmp_path, "import warnings; warnings.simplefilter('error'); import netcl"
     )
-
-
-def test_the_check_is_the_same_in_each_layer(root: Path) -> None:
-    packages = [package for name, package in load_packages(root).items() if name != "netcl-core"]
-    assert len({own(package, "siblings.py") for package in packages}) == 1
-    assert len({own(package, "deprecation.py") for package in load_packages(root).values()}) == 1
-
-
-def own(package: Package, file: str) -> str:
-    return (package.source / package.name.removeprefix("netcl-") / file).read_text(encoding="utf-8")

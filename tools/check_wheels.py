@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 from monorepo import OWNED, ROOT, load_packages
 
 KIT = "netcl-conformance"
+# The files directly in netcl/.
+FRONT = ("__init__.py", "__init__.pyi", "py.typed", "siblings.py")
 LEFT_OUT_OF_SECOND_CORE = ("netcl/core/backend/opencl/",)
 
 
@@ -42,7 +44,7 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
         owned = parts[0] == "netcl" and (len(parts) == 2 or parts[1] in OWNED[name])
         if not owned:
             faults.append(f"has {entry}, which {name} does not own")
-        elif len(parts) == 2 and (name != "netcl-core" or parts[1] not in ("__init__.py", "__init__.pyi", "py.typed")):
+        elif len(parts) == 2 and (name != "netcl-core" or parts[1] not in FRONT):
             faults.append(f"has {entry}: netcl/ itself belongs to netcl-core")
     faults += [f"lacks netcl/{sub}/py.typed" for sub in OWNED[name] if f"netcl/{sub}/py.typed" not in content]
     if metadata["License-Expression"] != "MIT" or f"{info}/licenses/LICENSE" not in names:

@@ -223,7 +223,7 @@ def __dir__() -> list[str]:
     ops, dtypes, methods = map(import_module, ("netcl.ops", "netcl.core.dtypes", "netcl.core.tensor.methods"))
     own = {name for name in globals() if name.startswith("__") or not name.startswith("_")}
     dynamic = {*ops.__all__, *methods.ALIASES, *methods.FUNCTIONS, *dtypes.OBJECTS}
-    imported = {"Any", "TYPE_CHECKING", "annotations", "extend_path", "math"}
+    imported = {"Any", "TYPE_CHECKING", "annotations", "extend_path", "math", "siblings"}
     return sorted({*own, *dynamic, *shortcuts, *_CONSTANTS, *there} - imported)
 
 

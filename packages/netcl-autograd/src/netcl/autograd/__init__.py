@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.autograd.siblings import Checked as _Checked
+try:
+    from netcl.siblings import Checked as _Checked
+except ModuleNotFoundError:
+    raise ImportError(
+        "netcl-autograd needs netcl-core, and its files are not there: pip install --force-reinstall netcl-core"
+    ) from None
 
-with _Checked():
+with _Checked("autograd"):
     from netcl.autograd import ops as _ops
     from netcl.autograd.__about__ import __version__
     from netcl.autograd.backward import grad

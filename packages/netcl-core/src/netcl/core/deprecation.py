@@ -1,4 +1,4 @@
-"""Marks public names for removal, by the rule of docs/reference/stability.md; the file is the same in each package."""
+"""Marks public names for removal, by the rule of docs/reference/stability.md, for each package above netcl-core too."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ def deprecated(since: str, instead: str) -> Callable[[Named], Named]:
     ``since`` is the version, as "0.2", that first warns; the name is removed two minor versions later, for which
     tools/check_versions.py fails from then on. ``instead`` says what to write.
     """
-    distribution = f"netcl-{__name__.split('.')[1]}"
     removed = removal(since)
 
     def mark(named: Named) -> Named:
         name = f"{named.__module__}.{named.__qualname__}"
-        text = f"{name} is deprecated since {distribution} {since} and is removed in {removed}: {instead}"
+        text = f"{name} is deprecated since {since} and is removed in {removed}: {instead}"
         plain = named.__init__ if isinstance(named, type) else named  # type: ignore[misc]
 
         @wraps(plain)

@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netcl.data.siblings import Checked as _Checked
+from netcl.data.__about__ import REQUIRES, __version__
 
-with _Checked():
+try:
+    from netcl.siblings import Checked as _Checked
+except ModuleNotFoundError:
+    raise ImportError(
+        f"netcl-data {__version__} needs {REQUIRES[0]}, and its files are not there: pip install '{REQUIRES[0]}'"
+    ) from None
+
+with _Checked("data"):
     from netcl import ops
     from netcl.core import Tensor
     from netcl.core.dispatch import evaluate

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from netcl.distributed.siblings import Checked as _Checked
+try:
+    from netcl.siblings import Checked as _Checked
+except ModuleNotFoundError:
+    raise ImportError(
+        "netcl-distributed needs netcl-core, and its files are not there: pip install --force-reinstall netcl-core"
+    ) from None
 
-with _Checked():
+with _Checked("distributed"):
     from netcl.distributed.collectives import (
         all_gather,
         all_reduce,

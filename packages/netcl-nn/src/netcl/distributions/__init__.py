@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from netcl.nn.siblings import Checked as _Checked
+from netcl.siblings import Checked as _Checked
 
-with _Checked():
+with _Checked("nn"):
     from netcl.distributions import constraints, transforms
     from netcl.distributions.continuous import (
         Cauchy,

@@ -5,9 +5,14 @@ from __future__ import annotations
 import sys as _sys
 from typing import TYPE_CHECKING
 
-from netcl.nn.siblings import Checked as _Checked
+try:
+    from netcl.siblings import Checked as _Checked
+except ModuleNotFoundError:
+    raise ImportError(
+        "netcl-nn needs netcl-core, and its files are not there: pip install --force-reinstall netcl-core"
+    ) from None
 
-with _Checked():
+with _Checked("nn"):
     from netcl.autograd import Parameter
     from netcl.nn import embedding as _embedding
     from netcl.nn import functional, init, resnet, simple, utils

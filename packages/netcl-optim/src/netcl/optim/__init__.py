@@ -5,9 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from netcl.optim.siblings import Checked as _Checked
+try:
+    from netcl.siblings import Checked as _Checked
+except ModuleNotFoundError:
+    raise ImportError(
+        "netcl-optim needs netcl-core, and its files are not there: pip install --force-reinstall netcl-core"
+    ) from None
 
-with _Checked():
+with _Checked("optim"):
     from netcl.amp import GradScaler as AMPGradScaler
     from netcl.optim import lr_scheduler
     from netcl.optim.__about__ import __version__

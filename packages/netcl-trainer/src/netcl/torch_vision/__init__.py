@@ -16,9 +16,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from netcl.trainer.siblings import Checked as _Checked
+from netcl.siblings import Checked as _Checked
 
-with _Checked():
+with _Checked("trainer"):
     from netcl.core.errors import UnsupportedError
     from netcl.data.transforms import use_draws
     from netcl.torch_vision import datasets, grids, io, models, ops, transforms, tv_tensors

@@ -6,8 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from netcl.trainer.__about__ import __version__
-from netcl.trainer.siblings import Checked as _Checked
-from netcl.trainer.siblings import check as _check
+
+try:
+    from netcl.siblings import Checked as _Checked
+except ModuleNotFoundError:
+    raise ImportError(
+        "netcl-trainer needs netcl-core, and its files are not there: pip install --force-reinstall netcl-core"
+    ) from None
 
 if TYPE_CHECKING:
     from netcl.trainer.callbacks import Callback, EarlyStopping, LearningRateMonitor
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from netcl.trainer.terminate_on_nan import TerminateOnNaN
     from netcl.trainer.trainer import Trainer
 
-_check()
+_Checked("trainer").check()
 
 __all__ = [
     "CSVLogger",
@@ -64,7 +69,7 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with _Checked():
+    with _Checked("trainer"):
         value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value

@@ -1,4 +1,7 @@
-"""Checks the versions of the netcl layers that this one is built on; the file is the same in each layer above core."""
+"""Checks, when a layer is imported, the versions of the layers below it; each core has this file next to the front.
+
+It uses the standard library alone and imports no layer, so that it works if netcl-core has no other file that fits.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from types import TracebackType
 
-LAYER = __name__.split(".")[1]
 _REQUIREMENT = re.compile(r"netcl-(\w+)>=([\d.]+),<([\d.]+)")
 _STRANGER = (
     "the installed distribution named netcl is another project, which has files under netcl/ too: "
@@ -17,50 +19,53 @@ _STRANGER = (
 )
 
 
-def check() -> None:
-    """Raises ImportError if a layer of ``REQUIRES`` in ``__about__`` is missing or not in its range."""
-    front = sys.modules.get("netcl")
-    if getattr(front, "__file__", None) and not hasattr(front, "MissingDistributionError"):
-        raise ImportError(f"netcl-{LAYER} cannot be imported: {_STRANGER}", name=f"netcl.{LAYER}")
-    for requirement in _own("REQUIRES"):
-        sibling, low, high = _parts(requirement)
-        installed = version_of(sibling)
-        if installed is None:
-            raise ImportError(
-                f"netcl-{LAYER} {_own('__version__')} needs {requirement}, and its files are not there: "
-                f"{_repair(sibling, requirement)}",
-                name=f"netcl.{sibling}",
-            )
-        if not _release(low) <= _release(installed) < _release(high):
-            raise ImportError(
-                f"netcl-{LAYER} {_own('__version__')} needs {requirement}, and netcl-{sibling} {installed} is "
-                f"installed: pip install '{requirement}', or pip install --upgrade netcl-{LAYER}",
-                name=f"netcl.{sibling}",
-            )
-
-
 class Checked:
-    """``with Checked():`` around the imports of a layer: does ``check()``, and names versions if an import fails."""
+    """``with Checked("nn"):`` around the imports of a layer: does ``check()``; a failing import names versions."""
+
+    def __init__(self, layer: str) -> None:
+        self.layer: str = layer
+
+    def check(self) -> None:
+        """Raises ImportError if a layer of ``REQUIRES`` in ``__about__`` is missing or not in its range."""
+        front = sys.modules.get("netcl")
+        if getattr(front, "__file__", None) and not hasattr(front, "MissingDistributionError"):
+            raise ImportError(f"netcl-{self.layer} cannot be imported: {_STRANGER}", name=f"netcl.{self.layer}")
+        for requirement in self._about("REQUIRES"):
+            sibling, low, high = _parts(requirement)
+            installed = version_of(sibling)
+            needs = f"netcl-{self.layer} {self._about('__version__')} needs {requirement}"
+            if installed is None:
+                fault = f"{needs}, and its files are not there: {_repair(sibling, requirement)}"
+                raise ImportError(fault, name=f"netcl.{sibling}")
+            if not _release(low) <= _release(installed) < _release(high):
+                raise ImportError(
+                    f"{needs}, and netcl-{sibling} {installed} is installed: pip install '{requirement}', or "
+                    f"pip install --upgrade netcl-{self.layer}",
+                    name=f"netcl.{sibling}",
+                )
 
     def __enter__(self) -> None:
-        check()
+        self.check()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if not isinstance(error, ImportError) or not (error.name or "").startswith("netcl."):
             return
         if error.msg.startswith("netcl-"):  # a layer below has named its versions
             return
-        for requirement in _own("REQUIRES"):
+        for requirement in self._about("REQUIRES"):
             sibling = _parts(requirement)[0]
             if _owner(error.name or "") == sibling:
-                update = f"pip install --upgrade netcl-{sibling} netcl-{LAYER}"
+                update = f"pip install --upgrade netcl-{sibling} netcl-{self.layer}"
                 cure = _STRANGER if _is_installed("netcl") else update
                 raise ImportError(
-                    f"netcl-{LAYER} {_own('__version__')} does not fit netcl-{sibling} {version_of(sibling)}: "
-                    f"{error.msg}: {cure}",
+                    f"netcl-{self.layer} {self._about('__version__')} does not fit netcl-{sibling} "
+                    f"{version_of(sibling)}: {error.msg}: {cure}",
                     name=error.name,
                     path=error.path,
                 ) from error
+
+    def _about(self, name: str) -> str:
+        return getattr(import_module(f"netcl.{self.layer}.__about__"), name)  # type: ignore[no-any-return]
 
 
 def version_of(layer: str) -> str | None:
@@ -81,14 +86,10 @@ def version_of(layer: str) -> str | None:
     return values.get("__version__")
 
 
-def _own(name: str) -> str:
-    return getattr(import_module(f"netcl.{LAYER}.__about__"), name)  # type: ignore[no-any-return]
-
-
 def _parts(requirement: str) -> tuple[str, str, str]:
     found = _REQUIREMENT.fullmatch(requirement)
     if found is None:
-        raise ValueError(f"{requirement!r} is not netcl-<layer>>=<version>,<<version>")
+        raise ValueError(f"expected netcl-<layer>>=<version>,<<version>, got {requirement!r}")
     return found[1], found[2], found[3]
 
 
