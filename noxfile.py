@@ -465,7 +465,7 @@ def frozen(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"])
 def release(session: nox.Session) -> None:
-    """Rehearse a release: builds, metadata, installs from an index of its own, upgrades, suites, SBOM, API.
+    """Rehearse a release: changelogs, builds, metadata, installs from an index of its own, upgrades, suites, SBOM, API.
 
     -- --only STEP runs one step; -- --final also refuses if [tool.netcl] of pyproject.toml names no repository.
     """

@@ -1,4 +1,4 @@
-"""Rehearses a release: builds twice, checks archives, installs from an index of its own, upgrades, tests, compares.
+"""Rehearses a release: changelogs, two builds, checks of archives, installs from its own index, upgrades, suites, API.
 
 Each step prints one line with its time. It reads the files that git tracks; nothing is uploaded.
 """
@@ -92,6 +92,17 @@ class Rehearsal:
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
+    def changelogs(self) -> str:
+        """towncrier puts every file of `changes/` into the changelog of its package."""
+        count = 0
+        for package in PACKAGES.values():
+            draft = call("towncrier", "build", "--draft", "--version", package.version, cwd=package.folder)
+            for file in sorted(package.folder.glob("changes/*.md")):
+                count += 1
+                if "".join(file.read_text(encoding="utf-8").split())[:60] not in "".join(draft.split()):
+                    raise Refused(f"{package.name}: towncrier leaves out {file.name}:\n{draft}")
+        return f"towncrier writes {len(PACKAGES)} changelogs, with {count} changes since the last release"
+
     def builds(self) -> str:
         """Builds twice, in different folders and at different times; the bits are equal."""
         first = self.build(self.tree("first"), self.dist)
@@ -109,12 +120,19 @@ class Rehearsal:
         return f"{len(first)} archives, equal bits in two builds; wheels {size / 1e6:.2f} MB"
 
     def metadata(self) -> str:
-        """twine and check-wheel-contents accept the archives, and each has the links of the repository."""
+        """twine and check-wheel-contents accept the archives, and hatch reads the versions and builds."""
         archives = sorted(self.dist.iterdir())
         call("twine", "check", "--strict", *archives)
         wheels = [path for path in archives if path.suffix == ".whl"]
         # W002: py.typed and short modules are alike in several packages. W004: PyInstaller reads its hook by path.
         call("check-wheel-contents", "--ignore", "W002,W004", *wheels)
+        for package in PACKAGES.values():
+            said = call("hatch", "--no-color", "version", cwd=package.folder).split()
+            if said[-1:] != [package.version]:
+                raise Refused(
+                    f"{package.name}: hatch version prints {said}, {package.about.name} has {package.version}"
+                )
+        call("hatch", "build", "--target", "wheel", self.folder / "hatch", cwd=PACKAGES["netcl-optim"].folder)
         return f"twine accepts {len(archives)} archives, check-wheel-contents {len(wheels)} wheels"
 
     def installs(self) -> str:
@@ -248,7 +266,7 @@ class Rehearsal:
         return "no break of checks/public_api"
 
 
-STEPS = ("builds", "metadata", "installs", "devices", "upgrades", "locks", "sources", "inventory", "api")
+STEPS = ("changelogs", "builds", "metadata", "installs", "devices", "upgrades", "locks", "sources", "inventory", "api")
 
 _PROJECT = """[project]
 name = "program"
