@@ -17,15 +17,20 @@ import nox
 ROOT = Path(__file__).resolve().parent
 DIST = ROOT / "dist"
 SETTINGS = nox.project.load_toml(ROOT / "pyproject.toml")
-OWNED = SETTINGS["tool"]["netcl"]["packages"]
-PACKAGES = tuple(name.removeprefix("netcl-") for name in OWNED)
+# The distributions without "netcl-", lowest layer first, extensions last, each with its folder.
+FOLDERS = {
+    name.removeprefix("netcl-"): f"{folder}/{name}"
+    for folder in ("packages", "extensions")
+    for name in SETTINGS["tool"]["netcl"][folder]
+}
+PACKAGES = tuple(FOLDERS)
 UPPER = PACKAGES[1:]
 # Their work is done in processes that they start, where no facade looks on.
 IN_PROCESSES = (
     *(f"packages/netcl-data/tests/test_{name}.py" for name in ("workers", "worker_faults")),
     "packages/netcl-distributed/tests/test_faults.py",
     *(f"packages/netcl-trainer/tests/{name}.py" for name in ("test_faults", "test_resume")),
-    *(f"packages/netcl-trainer/tests/torch_facade/test_{name}.py" for name in ("runner", "warnings")),
+    *(f"extensions/netcl-torch/tests/test_{name}.py" for name in ("runner", "warnings")),
 )
 PYTHONS = ["3.10", "3.11", "3.12", "3.13"]
 ALTERNATIVE = ROOT / "alternatives" / "netcl-core-numpy"
@@ -61,9 +66,14 @@ nox.options.sessions = [
 
 def requirements(package: str, *extras: str) -> list[str]:
     """The declarations of a package's pyproject.toml: its dependencies and those of the extras named."""
-    project = nox.project.load_toml(ROOT / f"packages/netcl-{package}/pyproject.toml")["project"]
+    project = nox.project.load_toml(ROOT / FOLDERS[package] / "pyproject.toml")["project"]
     optional = project.get("optional-dependencies", {})
     return [*project.get("dependencies", []), *(line for extra in extras for line in optional.get(extra, []))]
+
+
+def suite_of(part: str) -> str:
+    """The folder of a package's tests."""
+    return f"{FOLDERS[part]}/tests"
 
 
 def layers(package: str) -> list[str]:
@@ -77,8 +87,8 @@ _built: dict[str, Path] = {}
 
 
 def build_wheels(session: nox.Session) -> dict[str, Path]:
-    """Build the seven wheels and the second netcl-core (key "numpy") once per nox run."""
-    folders = {part: ROOT / f"packages/netcl-{part}" for part in PACKAGES} | {"numpy": ALTERNATIVE}
+    """Build the wheels of all packages and the second netcl-core (key "numpy") once per nox run."""
+    folders = {part: ROOT / folder for part, folder in FOLDERS.items()} | {"numpy": ALTERNATIVE}
     for part, folder in folders.items():
         if part not in _built:
             _built[part] = build_wheel(session, folder, DIST / part)
@@ -169,7 +179,7 @@ def machine_is_loaded() -> bool:
 
 
 def everything(extras: dict[str, str] | None = None) -> dict[str, str]:
-    """All seven packages, core with PoCL, each with the extras given."""
+    """All packages and extensions, core with PoCL, each with the extras given."""
     return {part: "[cpu]" if part == "core" else "" for part in PACKAGES} | (extras or {})
 
 
@@ -188,7 +198,7 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run the seven suites, each on fresh wheels of exactly the layers that its package declares."""
+    """Run all suites, each on fresh wheels of exactly the layers that its package declares."""
     for part in PACKAGES:
         session.notify(f"tests-{part}", posargs=session.posargs)
 
@@ -198,7 +208,7 @@ def _make_tests(part: str) -> None:
         wanted = {layer: "[cpu]" if layer == "core" else "" for layer in (*layers(part), *BESIDE.get(part, ()))}
         wanted[part] = "[cpu,test]" if part == "core" else "[test]"
         install(session, wanted)
-        run_suites(session, f"packages/netcl-{part}/tests")
+        run_suites(session, suite_of(part))
 
     suite.__doc__ = f"Run the suite of netcl-{part} on its own layers: {', '.join(layers(part))}."
     nox.session(name=f"tests-{part}", tags=["tests"])(suite)
@@ -226,7 +236,7 @@ def alone(session: nox.Session) -> None:
 
 @nox.session
 def swap_core(session: nox.Session) -> None:
-    """Run upper suites on another netcl-core, where reaching past the contract raises: all six for a given core, and in
+    """Run upper suites on another netcl-core, where reaching past the contract raises: all for a given core, and in
     `nox -s swap_core_whole`.
 
     The core is netcl-core-numpy, or one whose folder is given: ``-- alternatives/netcl-core-mine``, which is first
@@ -240,22 +250,22 @@ def swap_core(session: nox.Session) -> None:
     install(session, wanted, str(CORE_KIT), str(CONFORMANCE), core="given" if given else "numpy")
     if given:
         session.run("python", "-m", "netcl_conformance")
-    parts = UPPER if given else ("nn", "optim", "data")  # the three others: swap_core_whole
-    suites = (f"packages/netcl-{part}/tests" for part in parts)
+    parts = UPPER if given else ("nn", "optim", "data")  # the others: swap_core_whole
+    suites = map(suite_of, parts)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 
 
 @nox.session(tags=["deep"])
 def swap_core_whole(session: nox.Session) -> None:
-    """Run the six upper suites on netcl-core-numpy, where reaching past the contract raises."""
+    """Run the upper suites on netcl-core-numpy, where reaching past the contract raises."""
     install(session, dict.fromkeys(PACKAGES, "[test]"), str(CONFORMANCE), core="numpy")
-    suites = (f"packages/netcl-{part}/tests" for part in UPPER)
+    suites = map(suite_of, UPPER)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 
 
 @nox.session(tags=["deep"], venv_backend="virtualenv")
 def core_torch(session: nox.Session) -> None:
-    """Check netcl-core-torch by netcl-conformance, and run the six upper suites on it, or those named: -- nn trainer.
+    """Check netcl-core-torch by netcl-conformance, and run the upper suites on it, or those named: -- nn trainer.
 
     With pip, as uv may not see the index from which pip takes torch.
     """
@@ -264,7 +274,7 @@ def core_torch(session: nox.Session) -> None:
     session.install("torch>=2.5")
     install(session, dict.fromkeys(PACKAGES, "[test]"), str(CORE_KIT), str(CONFORMANCE), core="torch")
     session.run("python", "-m", "netcl_conformance")
-    suites = (f"packages/netcl-{part}/tests" for part in parts)
+    suites = map(suite_of, parts)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 
 
@@ -305,7 +315,7 @@ def wheels(session: nox.Session) -> None:
     session.install("build", "twine", "hatchling", *(["tomli"] if sys.version_info < (3, 11) else []))
     out = Path(session.create_tmp()) / "dist"
     shutil.rmtree(out, ignore_errors=True)
-    for folder in (*(f"packages/netcl-{part}" for part in PACKAGES), str(CONFORMANCE), str(ALTERNATIVE)):
+    for folder in (*FOLDERS.values(), str(CONFORMANCE), str(ALTERNATIVE)):
         session.run("python", "-m", "build", "--no-isolation", "--outdir", str(out), folder, silent=True)
     session.run("twine", "check", "--strict", *sorted(map(str, out.rglob("*.*"))))
     session.run("python", "tools/check_wheels.py", str(out))
@@ -342,14 +352,14 @@ def attack_long(session: nox.Session) -> None:
 def intel(session: nox.Session) -> None:
     """Run all suites on Intel's CPU runtime."""
     install(session, {part: "[test,intel]" if part == "core" else "[test]" for part in PACKAGES})
-    run_suites(session, *(f"packages/netcl-{part}/tests" for part in PACKAGES), device="intel", marked="")
+    run_suites(session, *map(suite_of, PACKAGES), device="intel", marked="")
 
 
 @nox.session(tags=["deep"])
 def pocl(session: nox.Session) -> None:
     """Run on PoCL the tests that bare nox leaves out: half storage of every op, small devices, long runs."""
     install(session, everything({part: "[cpu,test]" if part == "core" else "[test]" for part in PACKAGES}))
-    run_suites(session, *(f"packages/netcl-{part}/tests" for part in PACKAGES), device="pocl", marked="deep")
+    run_suites(session, *map(suite_of, PACKAGES), device="pocl", marked="deep")
 
 
 @nox.session(tags=["deep"])
@@ -360,7 +370,7 @@ def poison(session: nox.Session) -> None:
     session.env["NETCL_POISON"] = "1"
     session.env["PYTEST_ADDOPTS"] = " ".join(f"--deselect={test}" for test in counting)
     device = os.environ.get("NETCL_DEVICE", "pocl")
-    run_suites(session, *(f"packages/netcl-{part}/tests" for part in PACKAGES), device=device)
+    run_suites(session, *map(suite_of, PACKAGES), device=device)
 
 
 @nox.session(tags=["deep"])
@@ -379,8 +389,8 @@ def parity(session: nox.Session) -> None:
     install(session, everything({"core": "[cpu,test]", "nn": "[onnx]", "data": "[image]"}), *others)
     beside = ("test_parity_*.py", "test_onnx*.py")  # skipped in their own sessions, where PyTorch and ONNX are missing
     files = [str(file.relative_to(ROOT)) for file in sorted((ROOT / "checks/parity").glob("torch_*.py"))]
-    for folder in (ROOT / f"packages/netcl-{part}/tests" for part in PACKAGES):
-        files += [str(file.relative_to(ROOT)) for name in beside for file in sorted(folder.glob(name))]
+    for folder in map(suite_of, PACKAGES):
+        files += [str(file.relative_to(ROOT)) for name in beside for file in sorted((ROOT / folder).glob(name))]
     run_suites(session, *files, marked="")  # one by one: each prints the total of its family
 
 
@@ -403,7 +413,7 @@ def pythons(session: nox.Session) -> None:
     """Run all suites and the house checks on every Python that netcl supports."""
     suites = {part: {"core": "[cpu,test]", "data": "[image,test]"}.get(part, "[test]") for part in PACKAGES}
     install(session, everything(suites), "hatchling", *nox.project.dependency_groups(SETTINGS, "lint"))
-    run_suites(session, "tests", *(f"packages/netcl-{part}/tests" for part in PACKAGES))
+    run_suites(session, "tests", *map(suite_of, PACKAGES))
 
 
 @nox.session(tags=["deep"], python=PYTHONS[0], venv_backend="uv")
@@ -422,9 +432,9 @@ def lowest(session: nox.Session) -> None:
         ":pytools.py_codegen.ExistingLineCacheWarning",
         ":pyparsing.warnings.PyparsingDeprecationWarning",
     )
-    suites = (f"packages/netcl-{part}/tests" for part in PACKAGES)
+    suites = map(suite_of, PACKAGES)
     # Makes these warnings errors, in a process of its own.
-    strict = ("packages/netcl-trainer/tests/torch_facade/test_warnings.py",)
+    strict = ("extensions/netcl-torch/tests/test_warnings.py",)
     run_suites(session, *suites, ignore=warnings, without=strict)
 
 

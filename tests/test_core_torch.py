@@ -7,6 +7,8 @@ import io
 import tokenize
 from pathlib import Path
 
+from monorepo import FOLDERS
+
 ROOT = Path(__file__).resolve().parents[1]
 OWN = ROOT / "alternatives/netcl-core-torch/src/netcl"
 FIRST = ROOT / "packages/netcl-core/src/netcl"
@@ -51,7 +53,7 @@ def test_it_has_a_length() -> None:
 
 
 def test_torch_is_a_dependency_of_this_distribution_alone() -> None:
-    projects = [*ROOT.glob("packages/*/pyproject.toml"), *ROOT.glob("alternatives/*/pyproject.toml")]
+    projects = [path for folder in (*FOLDERS, "alternatives") for path in ROOT.glob(f"{folder}/*/pyproject.toml")]
     assert [path.parent.name for path in projects if '"torch' in path.read_text(encoding="utf-8")] == [
         "netcl-core-torch"
     ]

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from docs_site.names import every_name
 from docs_site.run_pages import pages
+from monorepo import load_packages
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [*sorted(ROOT.glob("packages/*/README.md")), *pages()]
+PAGES = [*(package.folder / "README.md" for package in load_packages().values()), *pages()]
 LINKED = [
     *sorted(ROOT.glob("*.md")),
     *(page for page in sorted(ROOT.glob("docs/**/*.md")) if "generated" not in page.parts),
-    *sorted(ROOT.glob("packages/*/*.md")),
+    *(page for package in load_packages().values() for page in sorted(package.folder.glob("*.md"))),
     *sorted(ROOT.glob("alternatives/*/*.md")),
 ]
 # Pages for users, whose code names objects of today; decisions name those of their time.
@@ -35,6 +36,7 @@ FOLDERS = {
     "autograd",
     "core",
     "distributions",
+    "extensions",
     "io",
     "nn",
     "ops",
@@ -45,7 +47,7 @@ FOLDERS = {
     "tests",
     "tools",
 }
-SOURCES = [ROOT, *sorted(ROOT.glob("packages/*/src/netcl")), ROOT / "packages/netcl-core"]
+SOURCES = [ROOT, *(package.source for package in load_packages().values()), ROOT / "packages/netcl-core"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

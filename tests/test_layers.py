@@ -10,7 +10,7 @@ from pathlib import Path
 import check_layers
 import count_structure
 import pytest
-from monorepo import ROOT
+from monorepo import ROOT, load_packages
 
 FEW = {"netcl-core": 5, "netcl-autograd": 1}  # deferred imports
 
@@ -24,10 +24,10 @@ def test_the_tree_keeps_to_the_layers() -> None:
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("copy")
     shutil.copy(ROOT / "pyproject.toml", root)
-    for source in ROOT.glob("packages/*/src"):
-        package = root / "packages" / source.parent.name
-        shutil.copytree(source, package / "src", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(source.parent / "pyproject.toml", package)
+    for package in load_packages().values():
+        folder = root / package.folder.relative_to(ROOT)
+        shutil.copytree(package.folder / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(package.folder / "pyproject.toml", folder)
     return root
 
 
@@ -47,6 +47,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         ("netcl-core/src/netcl/core/errors.py", "from netcl.ops import relu", "layers of the distributions"),
         ("netcl-nn/src/netcl/nn/module.py", "from netcl.trainer import Trainer", "layers of the distributions"),
+        ("netcl-trainer/src/netcl/trainer/step.py", "from netcl.torch import tree", "layers of the distributions"),
     ],
 )
 def test_a_planted_import_breaks_the_contract(copy: Path, module: str, code: str, contract: str) -> None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from monorepo import ROOT
+from monorepo import ROOT, load_packages
 from netcl_core_kit.decompositions import NAMES
 
 from netcl import ops  # noqa: F401 - registers the rows
@@ -154,7 +154,7 @@ REACH = "from netcl.core.lazy.tracer import Trace\n"
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All packages in one folder, with a core that declares the required levels."""
     folder = tmp_path_factory.mktemp("levels")
-    for source in ROOT.glob("packages/*/src/netcl"):
+    for source in (package.source for package in load_packages().values()):
         shutil.copytree(
             source, folder / "netcl", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "opencl")
         )

@@ -10,11 +10,11 @@ import public_api
 import pytest
 import rehearse_release
 from local_index import served, write_index
-from monorepo import OWNED, load_packages
+from monorepo import FOLDER_OF, load_packages
 
 
 def test_a_release_needs_a_repository_and_the_tag_of_a_version(root: Path, tmp_path: Path) -> None:
-    for file in ("pyproject.toml", *(f"packages/{name}/pyproject.toml" for name in OWNED)):
+    for file in ("pyproject.toml", *(f"{folder}/{name}/pyproject.toml" for name, folder in FOLDER_OF.items())):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         text = (root / file).read_text(encoding="utf-8")
         (tmp_path / file).write_text(re.sub("^repository = .*$", 'repository = ""', text, flags=re.M), encoding="utf-8")

@@ -1,6 +1,6 @@
 """Runs import-linter over the merged namespace: the layers are the contracts in pyproject.toml, [tool.importlinter].
 
-The seven source folders share the package netcl, and import-linter looks for a package in one folder: so it is given a
+The source folders share the package netcl, and import-linter looks for a package in one folder: so it is given a
 copy in which they are merged. Nothing of netcl is imported.
 """
 

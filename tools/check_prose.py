@@ -16,8 +16,13 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-DEFAULT = ("packages/*/src", "packages/*/README.md", "packages/*/CHANGELOG.md", "packages/*/changes", "docs", "*.md")
+from monorepo import FOLDERS, ROOT
+
+DEFAULT = (
+    *(f"{folder}/*/{part}" for folder in FOLDERS for part in ("src", "README.md", "CHANGELOG.md", "changes")),
+    "docs",
+    "*.md",
+)
 
 # A docstring, comment or paragraph that begins with one of these is a clause without a main verb.
 OPENING = re.compile(r"(What|Whether|How|Where|Whose)\b")

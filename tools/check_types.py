@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jedi
-from monorepo import ROOT, tomllib
+from monorepo import OWNED, ROOT, tomllib
 
 
 def run(*command: str) -> tuple[int, str]:
@@ -88,8 +88,7 @@ def check_completeness(least: float) -> tuple[int, str]:
     """True if pyright knows the types of fewer than ``least`` per cent of the public names of a subpackage."""
     _, printed = run("pyright", "--verifytypes", "netcl", "--ignoreexternal", "--outputjson")
     report = json.loads(printed[printed.index("{") :])["typeCompleteness"]
-    owned = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["netcl"]["packages"]
-    unknown: dict[str, list[str]] = {name: [] for names in owned.values() for name in names} | {"": []}
+    unknown: dict[str, list[str]] = {name: [] for names in OWNED.values() for name in names} | {"": []}
     count = dict.fromkeys(unknown, 0)
     for symbol in report["symbols"]:
         if symbol["isExported"]:

@@ -99,7 +99,7 @@ def _check_about(package: Package, fix: bool) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fix", action="store_true", help="rewrite the ranges in packages/*/pyproject.toml")
+    parser.add_argument("--fix", action="store_true", help="rewrite the ranges in the pyproject.toml of each package")
     faults = check(fix=parser.parse_args().fix)
     for fault in faults:
         print(fault, file=sys.stderr)

@@ -71,11 +71,13 @@ def check_kit(path: Path, names: set[str], info: str, license: str | None, root:
 
 
 def check(folder: Path, root: Path = ROOT) -> list[str]:
-    """Return the faults of the wheels under `folder`: those of the seven, the second core and netcl-conformance."""
+    """Returns the faults of the wheels under `folder`: of all packages, the second core and netcl-conformance."""
     wheels = sorted(folder.rglob("*.whl"))
     faults = [fault for wheel in wheels for fault in check_wheel(wheel, root)]
     if len(wheels) != len(OWNED) + 2:
-        faults.append(f"{folder} holds {len(wheels)} wheels, not the seven, the second core and {KIT}")
+        faults.append(
+            f"{folder} holds {len(wheels)} wheels, not those of {len(OWNED)} packages, the second core and {KIT}"
+        )
     return faults
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from check_imports import imports_of
-from monorepo import ROOT, load_packages
+from monorepo import FOLDER_OF, ROOT, load_packages
 
 # Folders of these packages are listed with the files directly in them.
 LISTED = ("netcl-core", "netcl-autograd")
@@ -49,7 +49,7 @@ class Arrow:
 
 
 def modules_of(root: Path) -> dict[str, Module]:
-    """Every module of packages/*/src, by its full name."""
+    """Every module of the packages and extensions, by its full name."""
     found = {}
     for package in load_packages(root).values():
         for path in package.modules():
@@ -142,7 +142,7 @@ def kernels_apart(root: Path) -> list[Path]:
 
 def files_by_folder(root: Path, package: str) -> dict[str, int]:
     """The .py files directly in each folder of a package's sources."""
-    source = root / "packages" / package / "src"
+    source = root / FOLDER_OF[package] / package / "src"
     found = Counter(path.parent.relative_to(source).as_posix() for path in source.rglob("*.py"))
     return dict(sorted(found.items()))
 

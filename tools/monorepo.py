@@ -16,8 +16,13 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 
 SETTINGS: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-# The subpackages each distribution owns, in the order in which the layers build on each other.
-OWNED: dict[str, tuple[str, ...]] = {name: tuple(subs) for name, subs in SETTINGS["tool"]["netcl"]["packages"].items()}
+# The folders of the distributions, each with the table of pyproject.toml that lists its own.
+FOLDERS = ("packages", "extensions")
+FOLDER_OF: dict[str, str] = {name: folder for folder in FOLDERS for name in SETTINGS["tool"]["netcl"][folder]}
+# The subpackages each distribution owns, in the order in which the layers build on each other, extensions last.
+OWNED: dict[str, tuple[str, ...]] = {
+    name: tuple(SETTINGS["tool"]["netcl"][folder][name]) for name, folder in FOLDER_OF.items()
+}
 OWNER = {sub: name for name, subs in OWNED.items() for sub in subs}
 
 
@@ -65,10 +70,10 @@ def requirement_name(requirement: str) -> str:
 
 
 def load_packages(root: Path = ROOT) -> dict[str, Package]:
-    """The packages under `root`, by name, lowest layer first."""
+    """The packages and extensions under `root`, by name, lowest layer first."""
     packages = {}
     for name in OWNED:
-        folder = root / "packages" / name
+        folder = root / FOLDER_OF[name] / name
         if (folder / "pyproject.toml").is_file():
             project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
             packages[name] = Package(name, folder, project)

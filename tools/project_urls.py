@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from monorepo import ROOT, tomllib
+from monorepo import FOLDERS, ROOT, tomllib
 
 _SECTION = re.compile(r"^\[project\.urls\]\n(?:[^\[\n].*\n)*\n?", re.MULTILINE)
 
@@ -19,8 +19,9 @@ def repository(root: Path = ROOT) -> str:
 
 
 def released(root: Path = ROOT) -> list[Path]:
-    """Returns the settings of all that is released: the layers, and the kit that checks a netcl-core."""
-    return [*sorted((root / "packages").glob("*/pyproject.toml")), *root.glob("alternatives/netcl-conformance/*.toml")]
+    """Returns the settings of all that is released: the packages, and the kit that checks a netcl-core."""
+    packages = [path for folder in FOLDERS for path in sorted((root / folder).glob("*/pyproject.toml"))]
+    return [*packages, *root.glob("alternatives/netcl-conformance/*.toml")]
 
 
 def urls(address: str, folder: str) -> dict[str, str]:

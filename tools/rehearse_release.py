@@ -21,12 +21,14 @@ from pathlib import Path
 
 import project_urls
 from local_index import served, write_index
-from monorepo import ROOT, load_packages
+from monorepo import FOLDER_OF, FOLDERS, ROOT, load_packages
 
 PACKAGES = load_packages()
+# Requires all others.
+TOP = "netcl-torch"
 # Checks any netcl-core and depends on none: released with the layers, not one of them.
 KIT = "netcl-conformance"
-# Wheels of all seven together; the issue of the release sets the limit.
+# Wheels of all packages together; the issue of the release sets the limit.
 WHEELS_MAX_BYTES = 10 * 1024 * 1024
 
 
@@ -57,7 +59,7 @@ class Rehearsal:
     def tree(self, name: str, edit: Callable[[Path], None] | None = None) -> Path:
         """Returns a copy of the tracked files, with new times, changed by ``edit``; links are those of a release."""
         copy = self.folder / name
-        for file in call("git", "ls-files", "packages", "alternatives", "pyproject.toml", "LICENSE").splitlines():
+        for file in call("git", "ls-files", *FOLDERS, "alternatives", "pyproject.toml", "LICENSE").splitlines():
             (copy / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / file, copy / file)
         settings = copy / "pyproject.toml"
@@ -74,7 +76,7 @@ class Rehearsal:
     def build(self, tree: Path, out: Path, *names: str) -> list[Path]:
         """Builds source archive and wheel of each package and the kit, the wheel from the source archive."""
         for name in names or (*PACKAGES, KIT):
-            folder = tree / ("alternatives" if name == KIT else "packages") / name
+            folder = tree / FOLDER_OF.get(name, "alternatives") / name
             call("python", "-m", "build", "--no-isolation", "--outdir", out, folder)
         return sorted(out.iterdir())
 
@@ -136,7 +138,7 @@ class Rehearsal:
         return f"twine accepts {len(archives)} archives, check-wheel-contents {len(wheels)} wheels"
 
     def installs(self) -> str:
-        """Each layer alone brings what it declares and does a smallest job; all seven together agree."""
+        """Each package alone brings what it declares and does a smallest job; all together agree."""
         write_index(self.dist.iterdir(), self.index)
         for name in PACKAGES:
             python = self.python(f"alone/{name}")
@@ -146,19 +148,19 @@ class Rehearsal:
         self.install(python, KIT)
         levels = ("--level", "tensor", "--level", "ops-basic")
         said = call(python, "-I", "-m", "netcl_conformance", "--device", "cpu", *levels).splitlines()
-        return f"each layer alone, netcl-trainer with all; {KIT} on these: {said[-1]}"
+        return f"each package alone, {TOP} with all; {KIT} on these: {said[-1]}"
 
     def devices(self) -> str:
-        """`netcl-trainer[cpu]` trains README's example on PoCL; without an extra one line says what to install."""
+        """With the extra `cpu` README's example is trained on PoCL; without it one line says what to install."""
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         example = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[0]
         program = self.folder / "example.py"
         program.write_text(example + "print(model[0].weight.engine.handle.platform_name)\n", encoding="utf-8")
         python = self.python("device")
-        self.install(python, "netcl-trainer[cpu]")
+        self.install(python, f"{TOP}[cpu]")
         printed = call(python, "-I", program, cwd=self.folder, env={"NETCL_DEVICE": "auto"})
         if "Portable Computing Language" not in printed:
-            raise Refused(f"netcl-trainer[cpu] does not train on PoCL:\n{printed}")
+            raise Refused(f"{TOP}[cpu] does not train on PoCL:\n{printed}")
         plain = self.folder / "alone/netcl-trainer/bin/python"
         lines = call(plain, "-I", "-c", "import netcl as nc; nc.zeros(2); nc.ones(2)").strip().splitlines()
         if len(lines) != 1 or "computing with NumPy" not in lines[0] or "netcl-core[cpu]" not in lines[0]:
@@ -205,7 +207,7 @@ class Rehearsal:
         return f"{current} to {patch}; {beyond} is refused: {said}"
 
     def locks(self) -> str:
-        """uv, PDM and Poetry resolve netcl-trainer[cpu] and write a lock file, if they can lock NumPy alone here."""
+        """uv, PDM and Poetry resolve all packages and write a lock file, if they can lock NumPy alone here."""
         said = []
         with served(self.index) as address:
             for tool, (settings, command) in _LOCKS.items():
@@ -216,12 +218,12 @@ class Rehearsal:
                         raise
                     said.append(f"{tool} cannot lock NumPy here ({str(error).strip().splitlines()[-1]})")
                     continue
-                text = _PROJECT.format(needs="netcl-trainer[cpu]") + settings.replace("ADDRESS", address)
+                text = _PROJECT.format(needs=f"{TOP}[cpu]") + settings.replace("ADDRESS", address)
                 locked = self._lock(tool, text, command)
                 missing = [name for name in (*PACKAGES, "pyopencl") if f'name = "{name}"' not in locked]
                 if missing:
                     raise Refused(f"{tool}'s lock file lacks {', '.join(missing)}")
-                said.append(f"{tool} locks {len(PACKAGES)} layers")
+                said.append(f"{tool} locks {len(PACKAGES)} packages")
         return "; ".join(said)
 
     def _lock(self, name: str, settings: str, command: Sequence[str]) -> str:
@@ -249,7 +251,7 @@ class Rehearsal:
         return "; ".join(lines)
 
     def inventory(self) -> str:
-        """A CycloneDX list of all that `netcl-trainer[cpu]` installs."""
+        """A CycloneDX list of all that is installed with the extra `cpu`."""
         target = self.dist / "netcl.cdx.json"
         python = self.folder / "device/bin/python"
         call("cyclonedx-py", "environment", python, "--output-format", "JSON", "--output-file", target)

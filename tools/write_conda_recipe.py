@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from monorepo import OWNED, ROOT, load_packages
+from monorepo import FOLDER_OF, OWNED, ROOT, load_packages
 
 # The names of conda-forge, if others than the index's.
 _NAMES = {"opt-einsum": "opt_einsum"}
@@ -25,7 +25,7 @@ _OUTPUT = """  - package:
       version: "{version}"
     build:
       noarch: python
-      script: python -m pip install --no-deps --no-build-isolation -vv ./packages/{name}
+      script: python -m pip install --no-deps --no-build-isolation -vv ./{folder}/{name}
     requirements:
       host:
         - python >=3.10
@@ -40,7 +40,7 @@ _OUTPUT = """  - package:
     about:
       summary: {summary}
       license: MIT
-      license_file: packages/{name}/LICENSE
+      license_file: {folder}/{name}/LICENSE
 
 """
 # conda has no extras: this output brings PoCL, as pip install "netcl-trainer[cpu]" does.
@@ -71,6 +71,7 @@ def recipe(root: Path = ROOT) -> str:
         parts.append(
             _OUTPUT.format(
                 name=name,
+                folder=FOLDER_OF[name],
                 version=package.version,
                 summary=_quoted(package.project["description"]),
                 run="\n".join(f"        - {line}" for line in run),

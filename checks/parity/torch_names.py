@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
-FILE = Path(__file__).parents[2] / "packages/netcl-trainer/src/netcl/torch/names.txt"
+FILE = Path(__file__).parents[2] / "extensions/netcl-torch/src/netcl/torch/names.txt"
 
 # Packages for other hardware, compilers of graphs, quantization and experiments, and what only PyTorch itself imports.
 _LEFT_OUT = re.compile(

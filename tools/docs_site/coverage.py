@@ -25,10 +25,11 @@ def documented(site: Path) -> set[str]:
 
 
 def commands() -> list[str]:
-    """Returns the names of the commands of ``netcl``."""
+    """Returns the names of the commands of ``netcl``, with those of extensions."""
+    from netcl.trainer import extensions
     from netcl.trainer.cli.help_texts import EXAMPLES
 
-    return sorted(EXAMPLES)
+    return sorted({*EXAMPLES, *extensions.commands()})
 
 
 def wanted() -> Iterator[tuple[str, list[str]]]:

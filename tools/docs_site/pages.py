@@ -7,8 +7,10 @@ A page whose text did not change is not written again, so that Sphinx reads only
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ from docs_site.names import Entry, entries
 from docs_site.samples import Sample, with_outputs
 from docs_site.signatures import parameters
 from docs_site.topics import TOPICS, page_of
+from netcl.trainer import extensions
 from netcl.trainer.cli import parser
 
 _PRINTED = 12  # lines of an output that are shown
@@ -111,11 +114,18 @@ def _commands(examples: dict[str, Sample]) -> list[str]:
     chosen = next(action for action in top._actions if isinstance(action.choices, dict))
     lines = [*_title("Commands", "="), "The help of each command of ``netcl``, and a call of it from Python.", ""]
     for name, command in sorted((chosen.choices or {}).items()):
-        text = command.format_help().splitlines()
+        text = (_help_of_extension(name) if name in extensions.commands() else command.format_help()).splitlines()
         lines += [*_title(f"netcl {name}", "-"), ".. code-block:: text", "", *_indented(text), ""]
         if f"netcl {name}" in examples:
             lines += _sample(examples[f"netcl {name}"])
     return lines
+
+
+def _help_of_extension(name: str) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        extensions.run(name, ["--help"])
+    return printed.getvalue()
 
 
 def keep(file: Path, text: str) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from monorepo import ROOT
+from monorepo import FOLDERS, ROOT
 
 DOCS = ROOT / "docs"
 OUTPUTS = DOCS / "generated" / "outputs"
@@ -57,7 +57,7 @@ def execute(blocks: list[str]) -> list[dict[str, object]]:
 def state() -> str:
     """Returns a hash of the packages' sources: if it changes, samples may print something else."""
     found = hashlib.sha256()
-    for file in sorted((ROOT / "packages").glob("*/src/**/*")):
+    for file in sorted(file for folder in FOLDERS for file in (ROOT / folder).glob("*/src/**/*")):
         if file.suffix in (".py", ".cl"):
             found.update(file.read_bytes())
     return found.hexdigest()

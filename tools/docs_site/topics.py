@@ -289,6 +289,8 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
     ),
     "netcl-trainer": (
         Topic("trainer", "Trainer and callbacks", "Training loops, history, reports.", ("netcl.trainer",)),
+    ),
+    "netcl-torch": (
         Topic("torch-vision", "netcl.torch_vision", "torchvision's layout over netcl.data.", ("netcl.torch_vision",)),
     ),
 }

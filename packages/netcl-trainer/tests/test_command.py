@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 
 from netcl import io, nn, ops
 from netcl.core import DeviceHandle, Tensor
+from netcl.trainer import extensions
 from netcl.trainer.cli import main, parse, parser
 from netcl.trainer.cli.devices import _matmul_gflops
 from netcl.trainer.cli.help_texts import EXAMPLES
@@ -491,16 +493,42 @@ def test_a_table_without_its_target_names_the_columns(tmp_path: Path, capsys: An
     assert 'write target = "weight"' in error
 
 
-@pytest.mark.level("front")
-def test_run_is_the_runner_of_pytorch_scripts(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text("import sys, torch\nprint(sys.argv[1:], torch.ones(2).sum().item())\nsys.exit(5)\n")
-    environment = {**os.environ, "NETCL_DEVICE": "cpu"}
-    command = [*COMMAND, "run", "--report", str(script), "--lr", "3"]
-    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert ran.returncode == 5
-    assert ran.stdout == "['--lr', '3'] 2.0\n"
-    assert "names of torch were used" in ran.stderr
+@pytest.fixture
+def extension(tmp_path: Path, monkeypatch: Any) -> Iterator[None]:
+    """A distribution on the path that adds the command greet."""
+    info = tmp_path / "netcl_greetings-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: netcl-greetings\nVersion: 1.0\nSummary: says hello\n")
+    (info / "entry_points.txt").write_text("[netcl.commands]\ngreet = greetings:main\ntrain = greetings:main\n")
+    text = "def main(arguments):\n    print(arguments)\n    if '--fail' in arguments: raise OSError\n    return 7\n"
+    (tmp_path / "greetings.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    extensions.commands.cache_clear()
+    yield
+    extensions.commands.cache_clear()
+
+
+def test_a_distribution_adds_a_command(extension: None, capsys: Any) -> None:
+    assert told(capsys, "greet", "-h", "--lr", "x") == (7, "['-h', '--lr', 'x']\n", "")
+    assert re.search(r"greet +says hello \(netcl-greetings\)", parser().format_help())
+    assert "netcl-greetings 1.0\n" in told(capsys, "--version")[1]
+    with pytest.raises(OSError):  # the command's own
+        main(["greet", "--fail"])
+    with pytest.raises(SystemExit):
+        main(["gret"])
+    assert "did you mean greet?" in capsys.readouterr().err
+
+
+def test_a_command_of_netcl_stays_its_own(extension: None, capsys: Any) -> None:
+    code, _, error = told(capsys, "train", "absent.toml")
+    assert code == 2
+    assert "absent.toml" in error
+
+
+def test_run_without_its_distribution_says_what_to_install(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(extensions, "commands", dict)
+    code, _, error = told(capsys, "run", "train.py", "--lr", "3")
+    assert (code, error) == (2, "netcl: run is a command of netcl-torch: pip install netcl-torch\n")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

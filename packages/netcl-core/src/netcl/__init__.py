@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any
 
@@ -115,9 +116,11 @@ _SUBPACKAGES = {
     "data": "netcl-data",
     "distributed": "netcl-distributed",
     "trainer": "netcl-trainer",
-    "torch_vision": "netcl-trainer",
-    "torch": "netcl-trainer",
+    "torch_vision": "netcl-torch",
+    "torch": "netcl-torch",
 }
+# Commands that a distribution adds to `netcl`: the command says what to install if they are absent.
+_COMMANDS = {"run": "netcl-torch"}
 
 
 def _warn_of_namesake() -> None:
@@ -177,9 +180,24 @@ def _subpackage(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != f"netcl.{name}":
             raise
-        raise MissingDistributionError(
-            f"netcl.{name} is not installed: pip install {_SUBPACKAGES[name]}", name=f"netcl.{name}"
-        ) from None
+        raise _missing(name) from None
+
+
+def _missing(name: str) -> MissingDistributionError:
+    return MissingDistributionError(
+        f"netcl.{name} is not installed: pip install {_SUBPACKAGES[name]}", name=f"netcl.{name}"
+    )
+
+
+class _ProgramFinder:
+    """The last finder while Python looks for the module of ``python -m netcl.<name>``: says what to install."""
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+        """Raises MissingDistributionError for the program's module if it is a subpackage that is not installed."""
+        part = name.removeprefix("netcl.")
+        if sys.argv[:1] == ["-m"] and name in sys.orig_argv and part != name and part in _SUBPACKAGES:
+            raise _missing(part)
 
 
 def _dtype_or_op(name: str) -> Any:
@@ -223,8 +241,10 @@ def __dir__() -> list[str]:
     ops, dtypes, methods = map(import_module, ("netcl.ops", "netcl.core.dtypes", "netcl.core.tensor.methods"))
     own = {name for name in globals() if name.startswith("__") or not name.startswith("_")}
     dynamic = {*ops.__all__, *methods.ALIASES, *methods.FUNCTIONS, *dtypes.OBJECTS}
-    imported = {"Any", "TYPE_CHECKING", "annotations", "extend_path", "math", "siblings"}
+    imported = {"Any", "TYPE_CHECKING", "annotations", "extend_path", "math", "siblings", "sys"}
     return sorted({*own, *dynamic, *shortcuts, *_CONSTANTS, *there} - imported)
 
 
 _warn_of_namesake()
+if sys.argv[:1] == ["-m"]:
+    sys.meta_path.append(_ProgramFinder)

@@ -7,6 +7,8 @@ import platform
 import sys
 from functools import cache
 
+from netcl.trainer.extensions import distributions
+
 __all__ = ["netcl_versions", "versions"]
 
 _DISTRIBUTIONS = (
@@ -19,7 +21,7 @@ _DISTRIBUTIONS = (
 def versions() -> list[str]:
     """Returns ``name version`` of each installed distribution, Python with its system first."""
     found = [f"Python {platform.python_version()} on {platform.platform()}"]
-    for name in _DISTRIBUTIONS:
+    for name in dict.fromkeys((*_DISTRIBUTIONS, *distributions())):
         version = _version(name)
         if version is not None:
             found.append(f"{name} {version}")

@@ -17,8 +17,11 @@ def find_conflicts(installed: Iterable[Distribution] | None = None) -> list[str]
     and the commands that repair it: uninstalling one owner deletes the other's files too, so ours are installed again.
     """
     owners: dict[str, dict[str, str]] = defaultdict(dict)
+    ours = set(OURS)
     for distribution in distributions() if installed is None else installed:
         name = _canonical(distribution.metadata["Name"])
+        if any(line.startswith("netcl-core") for line in distribution.requires or ()):  # an extension
+            ours.add(name)
         for file in distribution.files or ():
             if file.parts[0] == "netcl" and file.suffix != ".pyc":
                 owners[str(distribution.locate_file(file))][name] = distribution.version
@@ -26,16 +29,16 @@ def find_conflicts(installed: Iterable[Distribution] | None = None) -> list[str]
     for file_path, names in owners.items():
         if len(names) > 1:
             groups[tuple(sorted(names.items()))].append(file_path)
-    return [_message(dict(group), sorted(files)) for group, files in sorted(groups.items())]
+    return [_message(dict(group), sorted(files), ours) for group, files in sorted(groups.items())]
 
 
 def _canonical(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
-def _message(versions: dict[str, str], files: list[str]) -> str:
-    strangers = [name for name in versions if name not in OURS]
-    kept = [name for name in versions if name in OURS]
+def _message(versions: dict[str, str], files: list[str], ours: set[str]) -> str:
+    strangers = [name for name in versions if name not in ours]
+    kept = [name for name in versions if name in ours]
     remove = strangers or kept[1:]
     who = " and ".join(f"{name} {version}" for name, version in versions.items())
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""

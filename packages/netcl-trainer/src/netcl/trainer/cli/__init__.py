@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from netcl.trainer.cli.help_texts import ABOUT, ENDS, EXAMPLES
 
@@ -30,8 +30,8 @@ class _Parser(argparse.ArgumentParser):
         super().error(f"{message}; did you mean {near[0]}?" if near else message)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the command and its subcommands."""
+def parser(extensions: bool = True) -> argparse.ArgumentParser:
+    """Returns the parser of the command and its subcommands, with those of other distributions or without."""
     top = _Parser(prog="netcl", description=ABOUT, epilog=ENDS, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="store_true", help="print the versions and end")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -122,16 +122,10 @@ def parser() -> argparse.ArgumentParser:
     init.add_argument("kind", choices=["cnn", "mlp", "gpt", "finetune"], help="see the examples")
     init.add_argument("folder", nargs="?", metavar="FOLDER", help="where to write; default: a folder of that name")
 
-    run = add("run", "start", "run a script written for PyTorch on netcl")
-    run.add_argument(
-        "arguments",
-        nargs=argparse.REMAINDER,
-        metavar="[--report] SCRIPT|-m MODULE ...",
-        help="the script or module, and its arguments",
-    )
-
     completion = add("completion", "start", "print a script that completes commands in a shell")
     completion.add_argument("shell", choices=["bash", "zsh", "tcsh"], help="the shell")
+    if extensions:
+        _add_extensions(commands)
     return top
 
 
@@ -190,21 +184,47 @@ def _shape(text: str) -> tuple[int, ...]:
     return tuple(_positive(part) for part in text.split(","))
 
 
+def _add_extensions(commands: Any) -> None:
+    """Adds the commands of other distributions, so that ``--help``, completion and suggestions know them."""
+    from netcl.trainer import extensions
+
+    for name in sorted(extensions.commands().keys() - EXAMPLES.keys()):
+        command = commands.add_parser(name, help=extensions.summary(name), add_help=False)
+        command.add_argument("arguments", nargs=argparse.REMAINDER)
+
+
 def parse(commands: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
-    """Returns the arguments of a command line; those after ``run`` belong to the script, also those with a dash."""
-    script = given[1:] if given[:1] == ["run"] and given[1:2] not in (["-h"], ["--help"]) else None
-    chosen, others = commands.parse_known_args(given if script is None else given[:1])
+    """Returns the arguments of a command line."""
+    chosen, others = commands.parse_known_args(given)
     if others:  # an error of the command itself shows its usage, and knows its options
         of = next((action.choices for action in commands._actions if isinstance(action.choices, dict)), {})
         of.get(chosen.command, commands).error(f"unrecognized arguments: {' '.join(others)}")
-    chosen.arguments = script
     return chosen
+
+
+def _run_extension(name: str, arguments: Sequence[str]) -> int | None:
+    """Runs a command of another distribution; returns its exit code, 2 if it has to be installed, None for others."""
+    from netcl.trainer import extensions
+
+    if name in extensions.commands():
+        return extensions.run(name, arguments)
+    distribution = extensions.absent(name)
+    if not distribution:
+        return None
+    print(f"netcl: {name} is a command of {distribution}: pip install {distribution}", file=sys.stderr)
+    return 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line (default: of this process) and returns its exit code."""
-    commands = parser()
-    chosen = parse(commands, sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    own = bool(given) and given[0] in EXAMPLES  # other distributions cost the time to read their metadata
+    if given and not own and not given[0].startswith("-"):
+        code = _run_extension(given[0], given[1:])
+        if code is not None:
+            return code
+    commands = parser(extensions=not own)
+    chosen = parse(commands, given)
     if chosen.version:
         from netcl.trainer.versions import versions
 

@@ -128,12 +128,6 @@ examples:
   netcl init gpt story         a GPT on the characters of a text, in the folder story
   netcl init finetune          a new head on trained features
 """,
-    "run": """\
-examples:
-  netcl run train.py --epochs 3            `import torch` of the script is netcl.torch
-  netcl run --report train.py --epochs 3   also prints the names that the script used, and those that were missing
-  netcl run -m package.train
-""",
     "completion": """\
 examples:
   netcl completion bash > ~/.local/share/bash-completion/completions/netcl

@@ -1,4 +1,4 @@
-"""``netcl init``, ``netcl run`` and ``netcl completion``: begin a project, run a script, and complete commands."""
+"""``netcl init`` and ``netcl completion``: begin a project, and complete commands."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from netcl.torch.runner import main
 from netcl.trainer.cli.config import ConfigFileError
 
-__all__ = ["completion", "init", "run"]
+__all__ = ["completion", "init"]
 
 _SCRIPT_FIRST = ("finetune",)  # whose configuration reads a file that the script writes
 
@@ -36,11 +35,6 @@ def init(chosen: argparse.Namespace) -> int:
     second = "then:" if chosen.kind in _SCRIPT_FIRST else "or:"
     print(f"{second:<9}{enter}netcl train train.toml")
     return 0
-
-
-def run(chosen: argparse.Namespace) -> int:
-    """Runs a script written for PyTorch with ``torch`` resolved to netcl.torch."""
-    return int(main(chosen.arguments) or 0)
 
 
 def completion(chosen: argparse.Namespace) -> int:

@@ -15,6 +15,6 @@ def __getattr__(name: str) -> Any:
         from tensorboardX import SummaryWriter
     except ImportError:
         raise ImportError(
-            'torch.utils.tensorboard needs tensorboardX: pip install "netcl-trainer[tensorboard]"'
+            'torch.utils.tensorboard needs tensorboardX: pip install "netcl-torch[tensorboard]"'
         ) from None
     return SummaryWriter

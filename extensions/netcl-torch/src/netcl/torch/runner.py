@@ -15,12 +15,24 @@ from types import ModuleType, TracebackType
 from netcl.torch import tree
 from netcl.torch.install import install
 
-_USAGE = "python -m netcl.torch [--report] (script.py | -m module) [arguments]"
+_USAGE = "python -m netcl.torch [--report] (script.py | -m module) [arguments], or netcl run ..."
+_EXAMPLES = """\
+examples:
+  netcl run train.py --epochs 3            `import torch` of the script is netcl.torch
+  netcl run --report train.py --epochs 3   also prints the names that the script used, and those that were missing
+  netcl run -m package.train
+"""
 
 
 def parsed(arguments: list[str]) -> tuple[bool, bool, str, list[str]]:
     """(True to report, True for a module, the script or module, its arguments) of a command line."""
-    parser = argparse.ArgumentParser(prog="python -m netcl.torch", usage=_USAGE, description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m netcl.torch",
+        usage=_USAGE,
+        description=__doc__,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument(
         "--report", action="store_true", help="print at the end which names of torch were used or missing"
     )

@@ -7,8 +7,16 @@ from __future__ import annotations
 
 import sys
 
-from netcl.torch import tree
-from netcl.torch.install import install
+try:
+    from netcl.siblings import Checked as _Checked
+except ModuleNotFoundError:
+    raise ImportError(
+        "netcl-torch needs netcl-core, and its files are not there: pip install --force-reinstall netcl-core"
+    ) from None
+
+with _Checked("torch"):
+    from netcl.torch import tree
+    from netcl.torch.install import install
 
 __all__ = ["install"]
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from netcl.siblings import Checked as _Checked
 
-with _Checked("trainer"):
+with _Checked("torch"):
     from netcl.core.errors import UnsupportedError
     from netcl.data.transforms import use_draws
     from netcl.torch_vision import datasets, grids, io, models, ops, transforms, tv_tensors
