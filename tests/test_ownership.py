@@ -14,11 +14,12 @@ import pytest
 FIND = "packages/netcl-core/src/netcl/core/testing/distribution_check.py"
 
 
-def put(site: Path, name: str, version: str, *files: str) -> None:
+def put(site: Path, name: str, version: str, *files: str, requires: str = "") -> None:
     """Write an installed distribution into the folder `site`: its record, and the files, empty."""
     info = site / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n", encoding="utf-8")
+    head = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n"
+    (info / "METADATA").write_text(head + (f"Requires-Dist: {requires}\n" if requires else ""), encoding="utf-8")
     (info / "RECORD").write_text("".join(f"{file},,\n" for file in files), encoding="utf-8")
     # From Python 3.12 on importlib.metadata leaves out what is recorded and not there.
     for file in files:
@@ -47,6 +48,13 @@ def test_a_second_core_under_another_name_is_found(root: Path, tmp_path: Path) -
     put(tmp_path, "netcl_core_numpy", "0.1.0", "netcl/core/tensor/tensor.py")
     (message,) = conflicts(root, tmp_path)
     assert "pip uninstall netcl-core-numpy, then" in message
+
+
+def test_an_extension_is_ours(root: Path, tmp_path: Path) -> None:
+    put(tmp_path, "netcl", "0.4.4", "netcl/torch/__init__.py")
+    put(tmp_path, "netcl-torch", "0.1.0", "netcl/torch/__init__.py", requires="netcl-core<0.2,>=0.1")
+    (message,) = conflicts(root, tmp_path)
+    assert message.endswith("pip uninstall netcl, then pip install --force-reinstall --no-deps netcl-torch")
 
 
 def test_layers_side_by_side_are_well(root: Path, tmp_path: Path) -> None:

@@ -54,6 +54,15 @@ def test_shortcuts_are_the_names_of_their_owners(run_python: Run) -> None:
     assert run_python(code).stdout.strip()[0].isdigit()
 
 
+@pytest.mark.parametrize("name", ["torch", "trainer"])
+def test_a_program_of_a_missing_distribution_says_what_to_install(root: Path, name: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(root / "packages/netcl-core/src")}
+    command = [sys.executable, "-S", "-m", f"netcl.{name}", "program.py"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert f"netcl.{name} is not installed: pip install netcl-{name}" in done.stderr
+
+
 def test_a_missing_sibling_is_named_with_its_distribution(run_python: Run, root: Path) -> None:
     code = (
         "import sys\n"

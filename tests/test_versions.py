@@ -64,11 +64,11 @@ def test_what_a_layer_checks_at_import_is_compared_and_fixed(root: Path, tmp_pat
 @pytest.mark.parametrize(("version", "overdue"), [("0.1.9", False), ("0.2.0", False), ("0.3.0", True), ("1.0.0", True)])
 def test_a_deprecated_name_lives_two_minor_versions(root: Path, tmp_path: Path, version: str, overdue: bool) -> None:
     copy_metadata(root, tmp_path)
-    package = load_packages(tmp_path)["netcl-trainer"]
+    package = load_packages(tmp_path)["netcl-torch"]  # which none requires in a range
     package.about.write_text(package.about.read_text(encoding="utf-8").replace("0.1.0", version), encoding="utf-8")
     mark = "from netcl.core.deprecation import deprecated\n@deprecated('0.1', 'write new()')\ndef old(): ...\n"
-    (package.source / "trainer/former.py").write_text(mark, encoding="utf-8")
-    line = f"netcl-trainer {version} still has netcl/trainer/former.py: old, which ends in 0.3"
+    (package.source / "torch/former.py").write_text(mark, encoding="utf-8")
+    line = f"netcl-torch {version} still has netcl/torch/former.py: old, which ends in 0.3"
     assert check_versions.check(tmp_path) == [line] * overdue
 
 
