@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from netcl.core.tensor.mt19937 import MT19937
+from netcl.torch.mt19937 import MT19937
 
 SIZES = (0, 1, 2, 15, 16, 17, 31, 100, 1000)
 FLOATS = ("float32", "float64", "float16", "bfloat16")

@@ -121,6 +121,8 @@ _SUBPACKAGES = {
 }
 # Commands that a distribution adds to `netcl`: the command says what to install if they are absent.
 _COMMANDS = {"run": "netcl-torch"}
+# Names for ``Generator(numbers=...)`` that a distribution adds.
+_NUMBERS = {"mt19937": "netcl-torch"}
 
 
 def _warn_of_namesake() -> None:

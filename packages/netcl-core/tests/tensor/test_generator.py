@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import netcl as nc
-from netcl.core import manager
 from netcl.core.errors import CaptureError
+from netcl.core.tensor.generator import HOST_NUMBERS
 from netcl.core.tuning import matmul_precision
 from netcl.runtime.capture import capture
 
@@ -114,62 +115,60 @@ def test_float32_matmul_precision_is_a_name_of_the_front(monkeypatch):
         nc.set_float32_matmul_precision("low")
 
 
-@pytest.fixture
-def drawing_as_pytorch() -> Iterator[nc.Generator]:
-    if manager.default().device_type != "cpu":
-        pytest.skip("needs a CPU device: others draw by Philox")
-    generator = nc.default_generator
-    generator.numbers = "mt19937"
-    yield generator.manual_seed(18)
-    generator.numbers = "philox"
+class _Counting:
+    """Numbers of an extension: 0.25, 1.25, ..."""
+
+    numbers = "counting"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed: int) -> None:
+        self.first = seed
+
+    def initial_seed(self) -> int:
+        return self.first
+
+    def get_state(self) -> Any:
+        return np.array([self.first], np.uint8)
+
+    def set_state(self, state: Any) -> None:
+        (self.first,) = state.tolist()
+
+    def uniform(self, low: float, high: float, size: tuple[int, ...], dtype: str) -> Any:
+        self.first += 1
+        return np.full(size, self.first + 0.25, dtype)
 
 
-def test_numbers_of_pytorch_for_a_seed(drawing_as_pytorch: nc.Generator, handle: Any) -> None:
-    """Recorded from PyTorch 2.13."""
-    np.testing.assert_allclose(nc.rand(3, device=handle).numpy(), [0.4958063, 0.4587566, 0.3960643], rtol=1e-6)
-    drawing_as_pytorch.manual_seed(18)
-    np.testing.assert_allclose(nc.randn(3, device=handle).numpy(), [0.5940741, -0.127117, -0.7286937], rtol=1e-5)
-    drawing_as_pytorch.manual_seed(18)
-    assert nc.randperm(8, device=handle).tolist() == [2, 4, 0, 3, 6, 7, 1, 5]
-    generator = nc.Generator(numbers="mt19937").manual_seed(18)
-    assert nc.randint(0, 100, (5,), generator=generator, device=handle).tolist() == [6, 63, 20, 25, 6]
-
-
-def test_dropout_keeps_philox(drawing_as_pytorch: nc.Generator) -> None:
-    first = nc.dropout(nc.ones(50), 0.5).tolist()
-    nc.rand(100)
-    assert drawing_as_pytorch.offset == 13  # of dropout alone
-    drawing_as_pytorch.numbers = "philox"
-    assert nc.dropout(nc.ones(50), 0.5, seed=18).tolist() == first
-
-
-def test_a_captured_step_draws_by_philox(drawing_as_pytorch: nc.Generator) -> None:
-    x = nc.zeros(4)
-    step = capture(lambda x: x + nc.rand(4), x)
-    draws = [step.replay(x).tolist() for _ in range(3)]
-    assert len({tuple(one) for one in draws}) == 3
-    drawing_as_pytorch.manual_seed(18)
-    assert nc.rand(4).tolist() not in draws
-
-
-@pytest.mark.parametrize("name", DRAWS)
-def test_a_state_with_numbers_of_pytorch_repeats_draws(name: str) -> None:
-    generator = nc.Generator(numbers="mt19937").manual_seed(5)
-    DRAWS[name](generator)
+def test_an_extension_adds_numbers(handle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="expected one of 'philox'.*, got 'counting'"):
+        nc.Generator(numbers="counting")
+    monkeypatch.setitem(HOST_NUMBERS, "counting", _Counting)
+    generator = nc.Generator(numbers="counting").manual_seed(5)
+    drawn = nc.rand(2, generator=generator, device=handle).tolist()
+    if handle.device_type != "cpu":
+        assert drawn == nc.rand(2, generator=nc.Generator().manual_seed(5), device=handle).tolist()
+        return
+    assert drawn == [6.25, 6.25]
     state = generator.get_state()
-    assert set(state) == {"seed", "offset", "mt19937"}
-    expected = DRAWS[name](generator).tolist()
-    for other in (nc.Generator().set_state(state), pickle.loads(pickle.dumps(generator.set_state(state)))):
-        assert other.numbers == "mt19937"
-        assert DRAWS[name](other).tolist() == expected
+    assert (set(state), generator.numbers) == ({"seed", "offset", "counting"}, "counting")
+    other = nc.Generator().set_state(state)
+    assert other.numbers == "counting"
+    assert nc.rand(1, generator=other, device=handle).tolist() == [7.25]
+    other.numbers = "philox"
+    philox = nc.rand(4, generator=nc.Generator().manual_seed(5), device=handle).tolist()
+    assert nc.rand(4, generator=other.manual_seed(5), device=handle).tolist() == philox
 
 
-def test_numbers_are_known_by_name() -> None:
-    with pytest.raises(ValueError, match="'philox' or 'mt19937'"):
+def test_numbers_of_an_absent_distribution_say_what_to_install() -> None:
+    with pytest.raises(ValueError, match="got 'pcg64'$"):
         nc.Generator(numbers="pcg64")
-    generator = nc.Generator(numbers="mt19937").manual_seed(3)
-    generator.numbers = "philox"
-    assert nc.rand(4, generator=generator).tolist() == nc.rand(4, generator=nc.Generator().manual_seed(3)).tolist()
+    code = (
+        "import importlib.metadata as metadata\nmetadata.entry_points = lambda **names: ()\nimport netcl as nc\n"
+        "try: nc.default_generator.numbers = 'mt19937'\nexcept ValueError as error: print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
+    assert ran.stdout.strip() == "numbers: expected one of 'philox', got 'mt19937': pip install netcl-torch"
 
 
 def test_wide_ranges_of_whole_numbers() -> None:

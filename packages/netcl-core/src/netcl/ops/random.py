@@ -6,7 +6,7 @@ each draw advances it by ceil(n / 4), so eager draws never write to the device. 
 (``StepDraws``): its recorded offsets begin at 0, each replay takes its counters from the host's count, begins with the
 base at their first, and its last launch advances the base, so that a replay that follows writes nothing. NETCL_SEED
 seeds the process; without it each process is different. Inside of ``drawing_from(generator)`` draws use that generator.
-On CPUs a generator with ``numbers="mt19937"`` draws PyTorch's numbers on the host; dropout keeps Philox.
+On CPUs a generator with other ``numbers`` than "philox" draws on the host; dropout keeps Philox.
 """
 
 from __future__ import annotations

@@ -151,8 +151,9 @@ class CompiledStep:
             self._eager(batch, *key[1:3])
             after = ops.get_rng_state()
         skip(after["offset"] - randomness["offset"])
-        if "mt19937" in after:
-            ops.set_rng_state({**ops.get_rng_state(), "mt19937": after["mt19937"]})
+        hosts = {name: state for name, state in after.items() if name not in ("seed", "offset")}
+        if hosts:
+            ops.set_rng_state({**ops.get_rng_state(), **hosts})
         difference = state.read().first_difference(replayed)
         if difference is not None:
             self._stay_eager(differs(difference))

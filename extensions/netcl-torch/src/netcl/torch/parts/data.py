@@ -12,8 +12,8 @@ import numpy as np
 import netcl as nc
 from netcl import data
 from netcl.core import Tensor
-from netcl.core.tensor.mt19937 import MT19937
 from netcl.data.tree import rebuild, rebuild_mapping
+from netcl.torch.mt19937 import MT19937
 from netcl.torch.parts.numbers import Generator
 
 TORCH_NAMES = ("RandomSampler", "Sampler", "SequentialSampler")

@@ -2,26 +2,29 @@
 
 A draw takes its numbers from the generator that ``drawing_from`` sets in the calling thread, else from the process's,
 which ``standing_in`` replaces in that thread alone.
-NETCL_SEED seeds the process's generator; without it each process is different. A generator with ``numbers="mt19937"``
-gives draws on CPUs the numbers of PyTorch's CPU generator; GPUs, dropout and captured steps use its Philox counters.
+NETCL_SEED seeds the process's generator; without it each process is different. A generator with other ``numbers`` than
+"philox" gives draws on CPUs those of a class in ``HOST_NUMBERS``, which extensions fill: "mt19937" of netcl-torch has
+those of PyTorch. GPUs, dropout and captured steps use its Philox counters.
 """
 
 from __future__ import annotations
 
 import base64
 import os
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from netcl.core import config
-from netcl.core.tensor.mt19937 import MT19937
 
 __all__ = [
+    "HOST_NUMBERS",
     "Generator",
+    "HostNumbers",
     "default_generator",
     "drawing_from",
     "generator_of_thread",
@@ -36,13 +39,53 @@ lock = threading.RLock()  # of the counts of all generators
 _FIRST_SEED = 67280421310721  # of a generator that was not seeded: the same in every process, as in PyTorch
 
 
+class HostNumbers(Protocol):
+    """A generator on the host: its draws are methods by the names that ``draw_on_host`` is called with."""
+
+    numbers: str
+
+    def manual_seed(self, seed: int) -> None:
+        """Sets the seed."""
+
+    def initial_seed(self) -> int:
+        """Returns the seed that was set last."""
+
+    def get_state(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """Returns the state as bytes."""
+
+    def set_state(self, state: Any) -> None:
+        """Sets the state from bytes; raises ValueError for others."""
+
+
+# The generators on the host by their names, each called with a seed.
+HOST_NUMBERS: dict[str, Callable[[int], HostNumbers]] = {}
+
+
+def _host_numbers(name: str) -> Callable[[int], HostNumbers]:
+    """Returns the class of ``HOST_NUMBERS``, loaded from the entry points of the group ``netcl.numbers`` at first use.
+
+    Raises ValueError if no installed distribution has the name.
+    """
+    if name not in HOST_NUMBERS:
+        from importlib.metadata import entry_points
+
+        for entry in entry_points(group="netcl.numbers", name=name):
+            HOST_NUMBERS[name] = entry.load()
+    if name not in HOST_NUMBERS:
+        distribution = getattr(sys.modules["netcl"], "_NUMBERS", {}).get(name)
+        cure = f": pip install {distribution}" if distribution else ""
+        known = ", ".join(map(repr, ("philox", *HOST_NUMBERS)))
+        raise ValueError(f"numbers: expected one of {known}, got {name!r}{cure}")
+    return HOST_NUMBERS[name]
+
+
 class Generator:
     """A seed and a position of its own, for ``generator=`` of functions that draw: ``nc.Generator().manual_seed(7)``.
 
     The numbers do not depend on the device, so one generator serves all devices; ``device`` is kept for programs that
     read it. A generator that was not seeded begins with PyTorch's default seed, the same in every process. The numbers
-    of a seed are Philox's; with ``numbers="mt19937"`` draws on CPUs have those of PyTorch. Raises ValueError for other
-    names.
+    of a seed are Philox's; with ``numbers="mt19937"``, of netcl-torch, draws on CPUs have those of PyTorch. Raises
+    ValueError for other names.
 
     >>> g = Generator().manual_seed(7)
     >>> state = g.get_state()
@@ -56,21 +99,22 @@ class Generator:
         self.device: Any = device
         self._seed: int | None = _FIRST_SEED
         self.offset: int = 0  # counters used
-        self.host: MT19937 | None = None  # of draws on CPUs
+        self.host: HostNumbers | None = None  # of draws on CPUs
         self.numbers = numbers
 
     @property
     def numbers(self) -> str:
-        """The generator of draws on CPUs: "philox" or "mt19937". A change keeps the seed and begins from it."""
-        return "philox" if self.host is None else "mt19937"
+        """The generator of draws on CPUs: "philox" or a name of an extension, such as "mt19937" of netcl-torch. A
+        change keeps the seed and begins from it.
+        """
+        return "philox" if self.host is None else self.host.numbers
 
     @numbers.setter
     def numbers(self, name: str) -> None:
-        if name not in ("philox", "mt19937"):
-            raise ValueError(f"numbers is 'philox' or 'mt19937', not {name!r}")
+        made = None if name == "philox" else _host_numbers(name)
         with lock:
             if name != self.numbers:
-                self.host = MT19937(self.initial_seed()) if name == "mt19937" else None
+                self.host = None if made is None else made(self.initial_seed())
 
     def manual_seed(self, seed: int) -> Generator:
         """Sets the seed, any int taken modulo 2**64, and resets the position; returns the generator."""
@@ -96,30 +140,32 @@ class Generator:
             return self._seed
 
     def get_state(self) -> dict[str, Any]:
-        """Returns {"seed", "offset"}, for ``set_state`` or for storage; PyTorch's is a tensor of bytes. With numbers of
-        MT19937 the state has "mt19937" too, its state as text in base64.
+        """Returns {"seed", "offset"}, for ``set_state`` or for storage; PyTorch's is a tensor of bytes. With other
+        numbers than Philox's the state has their name too, with their state as text in base64.
         """
         with lock:
             state: dict[str, Any] = {"seed": self.initial_seed(), "offset": self.offset}
             if self.host is not None:
-                state["mt19937"] = base64.b64encode(self.host.get_state().tobytes()).decode()
+                state[self.numbers] = base64.b64encode(self.host.get_state().tobytes()).decode()
             return state
 
     def set_state(self, new_state: Mapping[str, Any]) -> Generator:
         """Sets the seed and the position that ``get_state`` returned; TypeError for another object.
 
-        A state without "mt19937" leaves the numbers of MT19937 where they are.
+        A state of Philox alone leaves other numbers where they are.
         """
-        if not isinstance(new_state, Mapping) or set(new_state) - {"mt19937"} != {"seed", "offset"}:
+        others = set(new_state) - {"seed", "offset"} if isinstance(new_state, Mapping) else set()
+        if not isinstance(new_state, Mapping) or len(new_state) != 2 + len(others) or len(others) > 1:
             raise TypeError(
                 f'the state of a generator is {{"seed": ..., "offset": ...}}, not {new_state!r:.100}; PyTorch\'s '
                 "states are of another generator: save get_state() of netcl, or write manual_seed(seed)"
             )
         with lock:
             self._seed, self.offset = int(new_state["seed"]) % 2**64, int(new_state["offset"])
-            if "mt19937" in new_state:
-                self.host = self.host or MT19937()
-                self.host.set_state(np.frombuffer(base64.b64decode(new_state["mt19937"]), np.uint8))
+            for name in others:
+                self.numbers = name
+                assert self.host is not None
+                self.host.set_state(np.frombuffer(base64.b64decode(new_state[name]), np.uint8))
         return self
 
     def clone_state(self) -> Generator:

@@ -1,4 +1,4 @@
-"""Draws on the host, of PyTorch's numbers for a seed: for generators with numbers of MT19937, on CPUs."""
+"""Draws on the host for a seed: for generators on CPUs with other numbers than Philox's."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["draw_on_host"]
 
 
 def draw_on_host(engine: Any, kind: str, *arguments: Any) -> Any:
-    """Returns PyTorch's numbers for a draw of the calling thread on ``engine``, an array: ``MT19937.kind(*arguments)``,
-    in which tensors are read.
+    """Returns the numbers of a draw of the calling thread on ``engine``, an array: ``host.kind(*arguments)`` of its
+    generator, in which tensors are read.
 
     Returns None if Philox draws: on GPUs, in captured steps, whose replays draw again, and for generators without such
     numbers.

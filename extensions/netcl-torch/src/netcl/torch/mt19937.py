@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from netcl.core.tensor import generator as _generators
+
 __all__ = ["MT19937"]
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -54,6 +56,7 @@ class MT19937:
     """
 
     __slots__ = ("_bits", "_fresh", "_second", "_seed")
+    numbers = "mt19937"  # their name in netcl
 
     def __init__(self, seed: int = 67280421310721) -> None:
         self._bits = np.random.MT19937()
@@ -293,3 +296,7 @@ def _whole(values: Words, dtype: str) -> Array:
         signed = values.view(np.int64)
         return _stored(signed.astype(_accumulated(dtype)), dtype)
     return values.astype(dtype)
+
+
+# netcl-core finds the class by the entry point too, without an import of netcl.torch. Another core may have its own.
+getattr(_generators, "HOST_NUMBERS", {})[MT19937.numbers] = MT19937

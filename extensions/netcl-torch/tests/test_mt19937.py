@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core.tensor.mt19937 import MT19937
+from netcl.torch.mt19937 import MT19937
 
 WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
 NORMAL = [0.5530325, 0.7176076, -0.3482247, 1.0527071, -1.4921209, -0.5323198, 0.4500753, 0.0842355, 0.7316012]
