@@ -15,9 +15,10 @@ except ModuleNotFoundError:
     ) from None
 
 with _Checked("torch"):
-    from netcl.torch import tree
+    from netcl.torch import texts, tree
     from netcl.torch.install import install
 
 __all__ = ["install"]
 
 tree.build(sys.modules[__name__])
+texts.offer()

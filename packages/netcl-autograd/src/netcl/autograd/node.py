@@ -6,7 +6,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from netcl.autograd import in_place
 from netcl.autograd.backward import backward_from
@@ -155,7 +155,6 @@ class Parameter(Tensor):
     """
 
     __slots__ = ()
-    _text_before: ClassVar[str] = "Parameter containing:\n"
 
     def __new__(cls, value: Any = None, requires_grad: bool = True) -> Parameter:
         leaf = super().__new__(cls)

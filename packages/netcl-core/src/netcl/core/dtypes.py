@@ -175,10 +175,10 @@ class DType(str):
         return self != "bool" and not is_unsigned(self._name)
 
     def __repr__(self) -> str:
-        return f"{naming.prefix()}.{self._name}"
+        return f"{naming.library}.{self._name}"
 
     def __str__(self) -> str:
-        return f"torch.{self._name}" if naming.is_pytorch else self._name
+        return f"{naming.library}.{self._name}" if naming.is_foreign() else self._name
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)

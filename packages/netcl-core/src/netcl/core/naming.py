@@ -1,11 +1,17 @@
-"""The library that texts name: netcl, or torch in a process that runs a program written for PyTorch."""
+"""The library that texts name: netcl, or another one in a process that runs a program written for it."""
 
 from __future__ import annotations
 
-# True under ``netcl.core.device.use_pytorch_names``: tensors, dtypes and sizes print as PyTorch's.
-is_pytorch = False
+from collections.abc import Callable
+from typing import Any
+
+NETCL = "netcl"
+# In front of a dtype, a size and a memory format in its ``repr``.
+library = NETCL
+# The ``repr`` of a tensor if ``library`` is not netcl; an extension sets it. Without one the text is netcl's.
+text_of_tensor: Callable[[Any], str] | None = None
 
 
-def prefix() -> str:
-    """The name in front of a dtype or a size in its ``repr``."""
-    return "torch" if is_pytorch else "netcl"
+def is_foreign() -> bool:
+    """Returns True if texts name another library than netcl."""
+    return library != NETCL

@@ -100,7 +100,7 @@ def test_casts_in_a_captured_step_are_part_of_its_products(
     """Of results, and of large parameters and inputs; not of a tensor that is written between its cast and the
     product. The text of a dtype, which is PyTorch's in a program written for it, changes nothing.
     """
-    monkeypatch.setattr(naming, "is_pytorch", named == "torch")
+    monkeypatch.setattr(naming, "library", named)
     w = numbers(1, 20 * size, 16 * size)
     changed = Tensor.from_host(numbers(2, 16 * size, 12 * size).numpy(), persistent=True)
     start = changed.numpy().copy()

@@ -31,7 +31,7 @@ class _Named:
         self.name: str = name
 
     def __repr__(self) -> str:
-        return f"{naming.prefix()}.{self.name}"
+        return f"{naming.library}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name

@@ -593,7 +593,7 @@ def type(x: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The values as ``dtype``, by name or as PyTorch's ``FloatTensor``; without one, such a name for this tensor."""
     if dtype is None:
         names = {known: name for name, known in _TYPE_NAMES.items()}
-        return f"{naming.prefix()}.{names.get(x.dtype, dtypes.canonical(x.dtype))}"
+        return f"{naming.library}.{names.get(x.dtype, dtypes.canonical(x.dtype))}"
     return x.astype(_TYPE_NAMES.get(str(dtype).rpartition(".")[2], dtype))
 
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.tensor.pytorch_text import Options
-
-__all__ = ["options_of_pytorch", "set_printoptions", "shown"]
+__all__ = ["options", "set_printoptions", "shown"]
 
 _DEFAULT: dict[str, Any] = {"precision": 4, "threshold": 64, "edgeitems": 3, "linewidth": None, "sci_mode": None}
 _PROFILES: Mapping[str, Mapping[str, Any]] = {
@@ -48,17 +46,9 @@ def set_printoptions(
     _options["sci_mode"] = sci_mode
 
 
-def options_of_pytorch() -> Options:
-    """Returns the options for PyTorch's text: those of ``set_printoptions``, and PyTorch's defaults."""
-    threshold, width = _options["threshold"], _options["linewidth"]
-    default = _PROFILES["default"]
-    return Options(
-        _options["precision"],
-        default["threshold"] if threshold == _DEFAULT["threshold"] else threshold,
-        _options["edgeitems"],
-        default["linewidth"] if width is None else width,
-        _options["sci_mode"],
-    )
+def options() -> dict[str, Any]:
+    """Returns the options that the program has set, by the parameters of ``set_printoptions``."""
+    return {name: value for name, value in _options.items() if value != _DEFAULT[name]}
 
 
 def shown(values: np.ndarray[Any, Any], prefix: str) -> str:

@@ -22,7 +22,7 @@ class Size(tuple[int, ...]):
         return math.prod(self)
 
     def __repr__(self) -> str:
-        return f"{naming.prefix()}.Size({list(self)})"
+        return f"{naming.library}.Size({list(self)})"
 
     # Slices and sums of sizes are sizes.
     def __getitem__(self, at: Any) -> Any:
@@ -45,7 +45,7 @@ class Shape(Size):
         __add__ = tuple.__add__
 
     def __repr__(self) -> str:
-        return Size.__repr__(self) if naming.is_pytorch else tuple.__repr__(self)
+        return Size.__repr__(self) if naming.is_foreign() else tuple.__repr__(self)
 
 
 class Count(int):

@@ -21,7 +21,7 @@ from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeEr
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write
-from netcl.core.tensor import dlpack, gradients, in_place, printing, pytorch_text
+from netcl.core.tensor import dlpack, gradients, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
 from netcl.core.tensor.creation import Creation
 from netcl.core.tensor.host import check_shape, to_storage
@@ -68,7 +68,6 @@ class Tensor(Creation["Tensor"]):
     """
 
     __slots__ = ()
-    _text_before: ClassVar[str] = ""  # in front of what PyTorch prints of a tensor of this class
 
     if not TYPE_CHECKING:  # for dataclasses.fields; the types are those of the slots and properties
         buffer: Any
@@ -328,26 +327,13 @@ class Tensor(Creation["Tensor"]):
         return self.engine.handle
 
     def __repr__(self) -> str:
-        if naming.is_pytorch:
-            return self._pytorch_text()
+        if naming.text_of_tensor is not None and naming.is_foreign():
+            return naming.text_of_tensor(self)
         name = type(self).__name__
         values = printing.shown(self.to_host(), f"{name}(")
         made = self.grad_fn
         graph = f", grad_fn={_shown(made)}" if made is not None else ", requires_grad=True" * self.requires_grad
         return f"{name}({values}, dtype={self.dtype}, device={self.engine.device_label!r}{graph})"
-
-    def _pytorch_text(self) -> str:
-        parts, made = [], self.grad_fn
-        if not self.is_cpu:
-            parts.append(f"device='{self.engine.handle}'")
-        values = self.to_host()
-        if made is None and self.requires_grad:
-            flags = ["requires_grad=True"]
-        else:
-            flags = [] if made is None else [f"grad_fn={pytorch_text.name_of_node(_shown(made))}"]
-        return self._text_before + pytorch_text.text_of(
-            values, self.dtype, parts, printing.options_of_pytorch(), after=flags
-        )
 
     def __len__(self) -> int:
         if not self.shape:
@@ -372,7 +358,7 @@ class Tensor(Creation["Tensor"]):
 
     def __format__(self, spec: str) -> str:
         # One element is formatted as the number that it is, as PyTorch does: f"{loss:.4f}".
-        as_number = not self.shape and (spec or naming.is_pytorch)
+        as_number = not self.shape and (spec or naming.is_foreign())
         return format(self.item(), spec) if as_number else format(str(self), spec)
 
     def __complex__(self) -> complex:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from netcl.core import dtypes
+from netcl.autograd import Parameter
+from netcl.core import Tensor, dtypes
 
 Array = np.ndarray[Any, Any]
 
@@ -24,15 +26,28 @@ class Options:
     size.
     """
 
-    precision: int
-    threshold: float
-    edgeitems: int
-    linewidth: int
-    sci_mode: bool | None
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
 
 
-def name_of_node(text: str) -> str:
-    """The text of a ``grad_fn``, ``<MulBackward>``, as PyTorch writes it: ``<MulBackward0>``."""
+def text_of_tensor(x: Tensor) -> str:
+    """Returns the ``repr`` of a tensor."""
+    from netcl.core.tensor import printing
+
+    made = x.grad_fn
+    device = [] if x.is_cpu else [f"device='{x.device}'"]
+    flags = [f"grad_fn={name_of_node(made)}"] if made is not None else ["requires_grad=True"] * x.requires_grad
+    before = "Parameter containing:\n" if isinstance(x, Parameter) else ""
+    return before + text_of(x.to_host(), x.dtype, device, Options(**printing.options()), after=flags)
+
+
+def name_of_node(grad_fn: Any) -> str:
+    """The text of a ``grad_fn`` as PyTorch writes it: ``<MulBackward0>``, of a function its name."""
+    text = repr(grad_fn)
+    text = f"<{grad_fn.__name__}>" if hasattr(grad_fn, "__name__") else text if text[:1] == "<" else f"<{text}>"
     return f"{text.replace('<Concatenate', '<Cat').removesuffix('>')}0>"
 
 
@@ -138,3 +153,10 @@ def _vector(values: Array, indent: int, write: Callable[[Any], str], is_long: bo
     count = max(1, (options.linewidth - indent) // width)
     lines = [", ".join(words[at : at + count]) for at in range(0, len(words), count)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def offer() -> None:
+    """Gives netcl-core the text of tensors for ``use_pytorch_names``; another core may have its own texts."""
+    naming = getattr(import_module("netcl.core"), "naming", None)
+    if naming is not None:
+        naming.text_of_tensor = text_of_tensor
