@@ -7,7 +7,7 @@ import zipfile
 from email.parser import HeaderParser
 from pathlib import Path, PurePosixPath
 
-from monorepo import OWNED, ROOT, load_packages
+from monorepo import ADDED, OWNED, ROOT, load_packages
 
 KIT = "netcl-conformance"
 # The files directly in netcl/.
@@ -41,7 +41,8 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
     faults += [f"has {entry}, which is not in the sources" for entry in sorted(content - sources)]
     for entry in sorted(content):
         parts = PurePosixPath(entry).parts
-        owned = parts[0] == "netcl" and (len(parts) == 2 or parts[1] in OWNED[name])
+        added = "/".join(parts[1:]) in ADDED.get(name, ())
+        owned = parts[0] == "netcl" and (len(parts) == 2 or parts[1] in OWNED[name] or added)
         if not owned:
             faults.append(f"has {entry}, which {name} does not own")
         elif len(parts) == 2 and (name != "netcl-core" or parts[1] not in FRONT):

@@ -23,6 +23,8 @@ FOLDER_OF: dict[str, str] = {name: folder for folder in FOLDERS for name in SETT
 OWNED: dict[str, tuple[str, ...]] = {
     name: tuple(SETTINGS["tool"]["netcl"][folder][name]) for name, folder in FOLDER_OF.items()
 }
+# Files that an extension adds to a package of a layer.
+ADDED: dict[str, tuple[str, ...]] = {name: tuple(files) for name, files in SETTINGS["tool"]["netcl"]["added"].items()}
 OWNER = {sub: name for name, subs in OWNED.items() for sub in subs}
 
 

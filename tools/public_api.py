@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import griffe
-from monorepo import OWNED, ROOT, load_packages
+from monorepo import ADDED, OWNED, ROOT, load_packages
 
 BASELINE = ROOT / "checks" / "public_api"
 # The front, the subpackages, and modules that users import; `nox -s docs` documents the same.
@@ -27,7 +27,8 @@ MODULES = {
         *(["netcl"] if name == "netcl-core" else []),
         *(f"netcl.{sub}" for sub in subs if sub != "torch"),  # netcl.torch has PyTorch's names: docs/reference/torch.md
         *(["netcl.core.errors", "netcl.ops.table", "netcl.core.kernels.primitives"] if name == "netcl-core" else []),
-        *(["netcl.distributed.distributed_c10d", "netcl.distributed.optim"] if name == "netcl-distributed" else []),
+        *(["netcl.distributed.optim"] if name == "netcl-distributed" else []),
+        *(f"netcl.{file.removesuffix('.py').replace('/', '.')}" for file in ADDED.get(name, ())),
     ]
     for name, subs in OWNED.items()
 }

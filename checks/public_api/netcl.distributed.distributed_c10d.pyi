@@ -1,4 +1,4 @@
-# netcl-distributed 0.1.0
+# netcl-torch 0.1.0
 class GroupMember:
     NON_GROUP_MEMBER = ...
 class P2POp:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pkgutil import extend_path
+
 try:
     from netcl.siblings import Checked as _Checked
 except ModuleNotFoundError:
     raise ImportError(
         "netcl-distributed needs netcl-core, and its files are not there: pip install --force-reinstall netcl-core"
     ) from None
+
+# An extension may add modules.
+__path__ = extend_path(__path__, __name__)
 
 with _Checked("distributed"):
     from netcl.distributed.collectives import (
@@ -24,7 +29,9 @@ with _Checked("distributed"):
         send,
     )
     from netcl.distributed.current import current_group, get_local_rank, get_rank, get_world_size
-    from netcl.distributed.distributed_c10d import (
+    from netcl.distributed.errors import RankFailedError
+    from netcl.distributed.group import ProcessGroup
+    from netcl.distributed.in_place import (
         ReduceOp,
         all_gather_into_tensor,
         get_backend,
@@ -35,8 +42,6 @@ with _Checked("distributed"):
         new_group,
         reduce_scatter_tensor,
     )
-    from netcl.distributed.errors import RankFailedError
-    from netcl.distributed.group import ProcessGroup
     from netcl.distributed.init_group import destroy_process_group, init_process_group
     from netcl.distributed.objects import (
         all_gather_object,

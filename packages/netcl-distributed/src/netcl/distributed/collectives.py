@@ -11,7 +11,7 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError
-from netcl.distributed import distributed_c10d
+from netcl.distributed import in_place
 from netcl.distributed.current import current_group
 from netcl.distributed.errors import RankFailedError
 from netcl.distributed.group import ProcessGroup, Value
@@ -239,7 +239,7 @@ def all_gather(
     """
     if tensor is not None:
         targets: Any = tensors
-        return distributed_c10d.all_gather(targets, tensor, _group(group), async_op)
+        return in_place.all_gather(targets, tensor, _group(group), async_op)
     if isinstance(tensors, (Tensor, np.ndarray)):
         return _group(group).all_gather(tensors, async_op=async_op)
     listed = _as_list(tensors, "all_gather")

@@ -9,8 +9,8 @@ import numpy as np
 
 from netcl.core.errors import ShapeError
 from netcl.distributed.collectives import _group
-from netcl.distributed.distributed_c10d import root_of
 from netcl.distributed.group import ProcessGroup
+from netcl.distributed.in_place import root_of
 from netcl.distributed.plain_values import decode, encode
 
 __all__ = [

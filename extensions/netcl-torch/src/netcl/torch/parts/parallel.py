@@ -125,7 +125,7 @@ class DistributedDataParallel(Module):
     ) -> None:
         super().__init__()
         from netcl import distributed
-        from netcl.distributed.distributed_c10d import group_of
+        from netcl.distributed.in_place import group_of
 
         for name, value in (
             ("mixed_precision", mixed_precision),

@@ -1,59 +1,47 @@
-"""The functions of torch.distributed with PyTorch's arguments: tensors are written in place, results are None or a
-handle. The functions of the same names in netcl.distributed return their results.
-"""
+"""Collectives that write into given tensors, messages, their handles, and the properties of a group."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from netcl import ops
-from netcl.core import Tensor, config
+from netcl.core import Tensor
 from netcl.core.errors import CollectiveMismatchError, ShapeError, UnsupportedError
-from netcl.distributed.current import backends, current_group, default_group, members
+from netcl.distributed.current import backends, current_group, members
 from netcl.distributed.flat import flatten_tensors
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.transports.local import local_groups
 from netcl.distributed.work import CommThread, Work
 
 __all__ = [
-    "GroupMember",
-    "P2POp",
+    "NON_GROUP_MEMBER",
     "PendingWork",
     "ReduceOp",
     "all_gather",
     "all_gather_into_tensor",
-    "all_gather_single",
-    "all_reduce",
-    "barrier",
-    "batch_isend_irecv",
-    "broadcast",
-    "gather",
+    "flat_values",
     "get_backend",
-    "get_global_rank",
     "get_group_rank",
-    "get_node_local_rank",
     "get_process_group_ranks",
-    "get_rank",
-    "get_world_size",
-    "group",
+    "group_of",
     "irecv",
     "is_available",
     "is_initialized",
     "isend",
-    "monitored_barrier",
+    "issued",
+    "join_values",
+    "list_of_ranks",
+    "message",
     "new_group",
-    "recv",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_single",
     "reduce_scatter_tensor",
-    "scatter",
-    "send",
+    "reduce_scattered",
+    "root_of",
+    "write_into",
 ]
 
 
@@ -80,22 +68,8 @@ class ReduceOp(metaclass=_Ops):
     MAX = "max"
 
 
-class _Members(type):
-    """Properties of a class: the default group is looked up at each use."""
-
-    @property
-    def WORLD(cls) -> ProcessGroup | None:
-        return default_group()
-
-
-class GroupMember(metaclass=_Members):
-    """``WORLD``, the default group, and ``NON_GROUP_MEMBER``, the group that ``new_group`` gives to other ranks."""
-
-    NON_GROUP_MEMBER: Any = -100
-
-
-class group(metaclass=_Members):
-    """``group.WORLD``: the default group, or None."""
+# The group that ``new_group`` gives to ranks that are not in it.
+NON_GROUP_MEMBER: Any = -100
 
 
 def group_of(given: Any) -> ProcessGroup:
@@ -103,7 +77,7 @@ def group_of(given: Any) -> ProcessGroup:
 
     Raises ValueError if there is none, or this rank is not a member of the given one.
     """
-    if given is GroupMember.NON_GROUP_MEMBER:
+    if given is NON_GROUP_MEMBER:
         raise ValueError("this rank is not a member of the given group")
     found: ProcessGroup | None = given if given is not None else current_group()
     if found is None:
@@ -132,30 +106,6 @@ def get_backend(group: Any = None) -> str:
     return backends.get(found, "local")
 
 
-def get_rank(group: Any = None) -> int:
-    """Returns the rank of this process in the group; -1 if it is not a member. Raises ValueError without a group."""
-    return -1 if group is GroupMember.NON_GROUP_MEMBER else group_of(group).rank
-
-
-def get_world_size(group: Any = None) -> int:
-    """Returns the number of ranks; -1 if this one is not a member. Raises ValueError without a group."""
-    return -1 if group is GroupMember.NON_GROUP_MEMBER else group_of(group).size
-
-
-def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Returns the rank among those of this host; ``fallback_rank`` without a group and a launcher.
-
-    Raises RuntimeError if neither is there.
-    """
-    found = current_group()
-    if found is not None:
-        return found.local_rank
-    told = config.get("LOCAL_RANK")
-    if told is None and fallback_rank is None:
-        raise RuntimeError("LOCAL_RANK is not set: start the script with python -m netcl.distributed.run")
-    return int(fallback_rank if told is None else told)  # type: ignore[arg-type]
-
-
 def get_process_group_ranks(group: Any = None) -> list[int]:
     """Returns the ranks of the default group that are in the group."""
     found = group_of(group)
@@ -168,14 +118,6 @@ def get_group_rank(group: Any, global_rank: int) -> int:
     if global_rank not in found:
         raise ValueError(f"rank {global_rank} is not in the group of the ranks {found}")
     return found.index(global_rank)
-
-
-def get_global_rank(group: Any, group_rank: int) -> int:
-    """Returns the rank in the default group of a rank of the group; raises ValueError if there is no such rank."""
-    found = get_process_group_ranks(group)
-    if not 0 <= group_rank < len(found):
-        raise ValueError(f"the group has the ranks 0 to {len(found) - 1}, not {group_rank}")
-    return found[group_rank]
 
 
 def new_group(
@@ -204,7 +146,7 @@ def new_group(
             "one of them. With MPI write netcl.distributed.transports.mpi.MPIGroup(timeout, comm.Split(...))"
         )
     if wanted[0] != whole.rank:
-        return GroupMember.NON_GROUP_MEMBER
+        return NON_GROUP_MEMBER
     alone = local_groups(1, whole.timeout)[0]
     members[alone] = (whole.rank,)
     backends[alone] = backends.get(whole, "local")
@@ -252,17 +194,12 @@ def _seconds(timeout: Any) -> float | None:
     return None if value is None or value <= 0 else float(value)
 
 
-def _issued(ranks: ProcessGroup, work: Callable[[], Any], op: str, async_op: bool) -> PendingWork | None:
+def issued(ranks: ProcessGroup, work: Callable[[], Any], op: str, async_op: bool) -> PendingWork | None:
     """Runs a function of collectives of the group, now or, with ``async_op``, in the group's thread."""
     if async_op:
         return PendingWork.of(ranks.submit(work, op))
     work()
     return None
-
-
-def _handle(result: Any, async_op: bool) -> PendingWork | None:
-    """Returns PyTorch's result of a collective of the group: its handle, or None."""
-    return PendingWork.of(result) if async_op else None
 
 
 def root_of(ranks: ProcessGroup, given: Any, rank: int | None, group_rank: int | None, name: str) -> int:
@@ -277,34 +214,6 @@ def root_of(ranks: ProcessGroup, given: Any, rank: int | None, group_rank: int |
 # -- collectives -----------------------------------------------------------------------------------------------------
 
 
-def all_reduce(tensor: Any, op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
-    """Writes the reduction over all ranks into ``tensor`` of each."""
-    return _handle(group_of(group).all_reduce(tensor, op, async_op=async_op), async_op)
-
-
-def reduce(
-    tensor: Any,
-    dst: int | None = None,
-    op: str = ReduceOp.SUM,
-    group: Any = None,
-    async_op: bool = False,
-    group_dst: int | None = None,
-) -> Any:
-    """Writes the reduction over all ranks into ``tensor`` of rank ``dst``."""
-    ranks = group_of(group)
-    root = root_of(ranks, group, dst, group_dst, "dst")
-    return _handle(ranks.reduce(tensor, root, op, async_op=async_op), async_op)
-
-
-def broadcast(
-    tensor: Any, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
-) -> Any:
-    """Writes ``tensor`` of rank ``src`` into that of each rank."""
-    ranks = group_of(group)
-    root = root_of(ranks, group, src, group_src, "src")
-    return _handle(ranks.broadcast(tensor, root, async_op=async_op), async_op)
-
-
 def all_gather(tensor_list: Sequence[Any], tensor: Any, group: Any = None, async_op: bool = False) -> Any:
     """Writes ``tensor`` of rank r into ``tensor_list[r]`` of each rank; shapes may differ between ranks.
 
@@ -312,13 +221,13 @@ def all_gather(tensor_list: Sequence[Any], tensor: Any, group: Any = None, async
     of that rank's.
     """
     ranks = group_of(group)
-    targets, flat = _listed(tensor_list, ranks.size, "all_gather"), _flat(tensor)
+    targets, flat = list_of_ranks(tensor_list, ranks.size, "all_gather"), flat_values(tensor)
 
     def work() -> None:
         joined = ranks.all_gather(flat)
-        _spread(joined, targets, "all_gather")
+        write_into(joined, targets, "all_gather")
 
-    return _issued(ranks, work, "all_gather", async_op)
+    return issued(ranks, work, "all_gather", async_op)
 
 
 def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False) -> Any:
@@ -328,31 +237,13 @@ def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: Any = N
     """
     ranks = group_of(group)
     _check_size(output_tensor, input_tensor, ranks.size, "all_gather_into_tensor", "output_tensor", "input_tensor")
-    flat = _flat(input_tensor)
+    flat = flat_values(input_tensor)
 
     def work() -> None:
         joined = ranks.all_gather(flat)
-        _spread(joined, [output_tensor], "all_gather_into_tensor")
+        write_into(joined, [output_tensor], "all_gather_into_tensor")
 
-    return _issued(ranks, work, "all_gather_into_tensor", async_op)
-
-
-all_gather_single = all_gather_into_tensor
-
-
-def reduce_scatter(
-    output: Any, input_list: Sequence[Any], op: str = ReduceOp.SUM, group: Any = None, async_op: bool = False
-) -> Any:
-    """Writes the reduction of item r of the lists of all ranks into ``output`` of rank r; all have one shape.
-
-    Raises ShapeError if the list has not one tensor of that shape for each rank.
-    """
-    ranks = group_of(group)
-    parts = _listed(input_list, ranks.size, "reduce_scatter")
-    for part in parts:
-        if tuple(part.shape) != tuple(output.shape):
-            raise ShapeError(f"reduce_scatter: a part has shape {part.shape}, the output {output.shape}")
-    return _reduce_scattered(output, parts, ranks, op, "reduce_scatter", async_op)
+    return issued(ranks, work, "all_gather_into_tensor", async_op)
 
 
 def reduce_scatter_tensor(
@@ -364,82 +255,19 @@ def reduce_scatter_tensor(
     """
     ranks = group_of(group)
     _check_size(input, output, ranks.size, "reduce_scatter_tensor", "input", "output")
-    return _reduce_scattered(output, [input], ranks, op, "reduce_scatter_tensor", async_op)
+    return reduce_scattered(output, [input], ranks, op, "reduce_scatter_tensor", async_op)
 
 
-reduce_scatter_single = reduce_scatter_tensor
-
-
-def _reduce_scattered(
+def reduce_scattered(
     output: Any, parts: Sequence[Any], ranks: ProcessGroup, op: str, name: str, async_op: bool
 ) -> PendingWork | None:
-    flat = _joined([_flat(part) for part in parts])
+    flat = join_values([flat_values(part) for part in parts])
     rows = flat.reshape((ranks.size, flat.size // ranks.size))
 
     def work() -> None:
-        _spread(ranks.reduce_scatter(rows, op).reshape((-1,)), [output], name)
+        write_into(ranks.reduce_scatter(rows, op).reshape((-1,)), [output], name)
 
-    return _issued(ranks, work, name, async_op)
-
-
-def gather(
-    tensor: Any,
-    gather_list: Sequence[Any] | None = None,
-    dst: int | None = None,
-    group: Any = None,
-    async_op: bool = False,
-    group_dst: int | None = None,
-) -> Any:
-    """Writes ``tensor`` of rank r into ``gather_list[r]`` of rank ``dst``; the others give no list.
-
-    Raises ValueError if rank ``dst`` gives no list or another rank gives one.
-    """
-    ranks = group_of(group)
-    root = root_of(ranks, group, dst, group_dst, "dst")
-    targets, flat = _list_of_root(gather_list, ranks, root, "gather", "gather_list"), _flat(tensor)
-
-    def work() -> None:
-        joined = ranks.gather(flat, root)
-        if targets is not None:
-            _spread(joined, targets, "gather")
-
-    return _issued(ranks, work, "gather", async_op)
-
-
-def scatter(
-    tensor: Any,
-    scatter_list: Sequence[Any] | None = None,
-    src: int | None = None,
-    group: Any = None,
-    async_op: bool = False,
-    group_src: int | None = None,
-) -> Any:
-    """Writes ``scatter_list[r]`` of rank ``src`` into ``tensor`` of rank r; the others give no list.
-
-    Raises ValueError if rank ``src`` gives no list or another rank gives one.
-    """
-    ranks = group_of(group)
-    root = root_of(ranks, group, src, group_src, "src")
-    parts = _list_of_root(scatter_list, ranks, root, "scatter", "scatter_list")
-    whole = None if parts is None else _joined([_flat(part) for part in parts])
-    out = _empty(tensor)
-
-    def work() -> None:
-        ranks.scatter(whole, out, root)
-        _spread(out, [tensor], "scatter")
-
-    return _issued(ranks, work, "scatter", async_op)
-
-
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Any:
-    """Returns when all ranks have called it; the limit of time is that of the group."""
-    ranks = group_of(group)
-    return _handle(ranks.barrier(async_op=async_op), async_op)
-
-
-def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """``barrier``: the errors of all barriers name the ranks that are late or gone; the limit is that of the group."""
-    group_of(group).barrier()
+    return issued(ranks, work, name, async_op)
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
@@ -476,7 +304,7 @@ def _lanes_of(ranks: ProcessGroup) -> _Lanes:
         return _lanes.setdefault(ranks, _Lanes(ranks))
 
 
-def _message(
+def message(
     tensor: Any, other: int | None, group: Any, tag: int, group_other: int | None, receives: bool, async_op: bool
 ) -> tuple[PendingWork | None, int]:
     op = "recv" if receives else "send"
@@ -492,25 +320,11 @@ def _message(
     return made, rank
 
 
-def send(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
-    """Sends ``tensor`` to rank ``dst``, which calls ``recv`` with the same shape and dtype; raises UnsupportedError for
-    a ``tag``.
-    """
-    _message(tensor, dst, group, tag, group_dst, False, False)
-
-
-def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
-    """Writes the values that rank ``src`` sends into ``tensor`` and returns ``src``; raises UnsupportedError for a
-    ``tag``, and without ``src``.
-    """
-    return _message(tensor, src, group, tag, group_src, True, False)[1]
-
-
 def isend(
     tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> PendingWork:
     """``send`` that returns a handle at once; ``tensor`` must not change before ``wait()`` returns."""
-    made, _ = _message(tensor, dst, group, tag, group_dst, False, True)
+    made, _ = message(tensor, dst, group, tag, group_dst, False, True)
     assert made is not None
     return made
 
@@ -519,46 +333,24 @@ def irecv(
     tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> PendingWork:
     """``recv`` that returns a handle at once; ``tensor`` has its values when ``wait()`` has returned."""
-    made, _ = _message(tensor, src, group, tag, group_src, True, True)
+    made, _ = message(tensor, src, group, tag, group_src, True, True)
     assert made is not None
     return made
-
-
-class P2POp(NamedTuple):
-    """A message of ``batch_isend_irecv``: ``op`` is ``isend`` or ``irecv``."""
-
-    op: Callable[..., PendingWork]
-    tensor: Any
-    peer: int | None = None
-    group: Any = None
-    tag: int = 0
-    group_peer: int | None = None
-
-
-def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[PendingWork]:
-    """Starts all messages and returns their handles."""
-    return [one.op(one.tensor, one.peer, one.group, one.tag, one.group_peer) for one in p2p_op_list]
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
 
 
-def _flat(x: Any) -> Any:
+def flat_values(x: Any) -> Any:
     """Returns the values of a tensor or an array along one axis."""
     return ops.reshape(x.detach(), (x.size,)) if isinstance(x, Tensor) else np.ravel(x)
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def join_values(parts: Sequence[Any]) -> Any:
     return flatten_tensors(parts, parts[0]) if isinstance(parts[0], Tensor) else np.concatenate(parts)
 
 
-def _empty(like: Any) -> Any:
-    if isinstance(like, Tensor):
-        return Tensor.empty((like.size,), like.dtype, queue=like.queue)
-    return np.empty(like.size, like.dtype)
-
-
-def _spread(joined: Any, targets: Sequence[Any], op: str) -> None:
+def write_into(joined: Any, targets: Sequence[Any], op: str) -> None:
     """Writes consecutive values into the targets, in place."""
     wanted = sum(target.size for target in targets)
     if joined.size != wanted:
@@ -575,17 +367,11 @@ def _spread(joined: Any, targets: Sequence[Any], op: str) -> None:
         start += target.size
 
 
-def _listed(given: Sequence[Any], size: int, op: str) -> list[Any]:
+def list_of_ranks(given: Sequence[Any], size: int, op: str) -> list[Any]:
     if isinstance(given, (Tensor, np.ndarray)) or len(given) != size:
         count = "one tensor" if isinstance(given, (Tensor, np.ndarray)) else f"{len(given)} tensors"
         raise ShapeError(f"{op}: the list has a tensor for each of the {size} ranks; given is {count}", op=op)
     return list(given)
-
-
-def _list_of_root(given: Any, ranks: ProcessGroup, root: int, op: str, name: str) -> list[Any] | None:
-    if (given is not None and len(given) > 0) != (ranks.rank == root):
-        raise ValueError(f"{op}: rank {root}, and no other, gives {name}; this is rank {ranks.rank}")
-    return _listed(given, ranks.size, op) if given is not None and ranks.rank == root else None
 
 
 def _check_size(large: Any, small: Any, size: int, op: str, large_name: str, small_name: str) -> None:
