@@ -26,7 +26,7 @@ def train(group: Any, capture: bool) -> tuple[float, int]:
     for _ in range(4):
         for size in (8, 8, 3 + group.rank):
             step(rng.standard_normal((size, 16)).astype(np.float32), rng.integers(0, 5, size))
-    return sum(float(abs(param).sum()) for param in model.parameters()), len(step._ranks[0]._captured)
+    return sum(float(abs(param).sum()) for param in model.parameters()), step._ranks[0].compiled.captures
 
 
 def main() -> None:

@@ -10,13 +10,14 @@ import numpy as np
 import netcl.autograd as ag
 from netcl import nn
 from netcl.amp import autocast
-from netcl.core import Tensor, config
+from netcl.core import Tensor
+from netcl.core.errors import CaptureError
 from netcl.core.user_frame import level_outside
 from netcl.distributed import DataParallel, TrainStep, current_group
 from netcl.optim import Optimizer
 from netcl.trainer.batches import Batch
+from netcl.trainer.shadow_step import ShadowStep
 from netcl.trainer.step import TrainingStep
-from netcl.trainer.training_state import TrainingState, differs
 
 __all__ = ["DevicesStep", "is_mean_over_samples"]
 
@@ -65,7 +66,7 @@ class DevicesStep:
         self.step: TrainingStep = step
         self.capture: bool = True
         self._train: TrainStep | None = None
-        self._since_check = 0
+        self._check = ShadowStep(step)
 
     @staticmethod
     def serves(step: TrainingStep) -> bool:
@@ -129,9 +130,8 @@ class DevicesStep:
                 grad_clip=step.grad_clip,
                 autocast=step.autocast_dtype,
             )
-        every = config.get("CHECK_CAPTURE")
-        self._since_check += 1
-        if train.captures(*batch.fields) or (every and train.replays and self._since_check >= every):
+        due = self._check.due()
+        if train.captures(*batch.fields) or (due and train.replays):
             self._shadow(train, batch)
         else:
             train(*batch.fields)
@@ -145,19 +145,24 @@ class DevicesStep:
         return loss
 
     def _shadow(self, train: TrainStep, batch: Batch) -> None:
-        """Replays one step and runs it operation by operation from the same state, whose values are kept."""
-        self._since_check = 0
-        state = TrainingState(self.step)
-        before, replays = state.read(), train.replays
-        train(*batch.fields)
-        if train.replays == replays:  # it cannot be captured
+        """Replays one step and runs it op by op from the same state, whose values are kept."""
+        replays = train.replays
+
+        def replay() -> None:
+            train(*batch.fields)
+            if train.replays == replays:
+                raise CaptureError("the step cannot be captured, and ran op by op")
+
+        def call() -> None:
+            train.reload()
+            train.capture = False
+            train(*batch.fields)
+
+        try:
+            difference = self._check(replay, call)
+        except CaptureError:
             return
-        replayed = state.read()
-        state.write(before)
-        train.reload()
-        train.capture = False
-        train(*batch.fields)
-        difference = state.read().first_difference(replayed)
         train.capture = self.capture = difference is None
         if difference is not None:
-            warnings.warn(f"{differs(difference)}; training goes on op by op", UserWarning, stacklevel=level_outside())
+            message = f"the step is not compiled: {difference}; it goes on op by op"
+            warnings.warn(message, UserWarning, stacklevel=level_outside())

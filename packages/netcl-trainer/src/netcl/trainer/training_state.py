@@ -15,15 +15,7 @@ from netcl.trainer.step import TrainingStep
 
 Array = npt.NDArray[Any]
 
-__all__ = ["Snapshot", "TrainingState", "differs"]
-
-
-def differs(name: str) -> str:
-    """Returns the sentences of a warning: a shadow step has another value ``name`` than the captured step."""
-    return (
-        f"a captured training step gives another result than the same step op by op, first in {name}. A capture "
-        "freezes what Python code of the model computes; what changes from step to step has to be a tensor"
-    )
+__all__ = ["Snapshot", "TrainingState"]
 
 
 @dataclass(frozen=True)

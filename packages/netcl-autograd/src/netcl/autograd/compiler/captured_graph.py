@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from netcl.autograd.levels import LEVELS, without
+from netcl.autograd.compiler.compiled_function import CompiledFunction
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
 
-if TYPE_CHECKING or "capture" in LEVELS:
-    from netcl.runtime.capture import CapturedStep, capture
+if TYPE_CHECKING:
+    from netcl.runtime.capture import CapturedStep
 
 __all__ = ["CompiledGraph"]
 
@@ -36,17 +36,15 @@ class CompiledGraph:
         self._params: Callable[[], Iterable[Tensor]] = owned if owned is not None else lambda: listed
         self._function = function
         self._captured: CapturedStep | None = None
-        self._eager = False  # compiled, on a core that cannot capture
+        self._replay: Callable[..., Any] | None = None
 
     def compile(self, inputs: Any) -> CompiledGraph:
         """Captures the function for ``inputs``: a tensor, or a tuple or list of tensors and constants.
 
         Nothing is computed. CaptureError if the function reads a value on the host.
         """
-        if without("capture", "a CompiledGraph calls its function"):
-            self._eager = True
-        else:
-            self._captured = capture(self._function, *_several(inputs), watch=self._watched)
+        self._captured = CompiledFunction(self._function, watch=self._watched).capture(*_several(inputs))
+        self._replay = self._function if self._captured is None else self._captured.replay
         return self
 
     def replay(self, inputs: Any) -> Any:
@@ -54,11 +52,9 @@ class CompiledGraph:
 
         CaptureError before ``compile``, for other shapes or dtypes, and after a parameter, a mode or a flag changed.
         """
-        if self._eager:
-            return self._function(*_several(inputs))
-        if self._captured is None:
+        if self._replay is None:
             raise CaptureError("replay: the graph has not been compiled; call compile(inputs) first")
-        return self._captured.replay(*_several(inputs))
+        return self._replay(*_several(inputs))
 
     def _watched(self) -> Hashable:
         return tuple([(id(p), p.requires_grad, p.dtype) for p in self._params()])

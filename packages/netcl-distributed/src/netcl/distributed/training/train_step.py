@@ -5,21 +5,20 @@ from __future__ import annotations
 import copy
 import threading
 import time
-import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from netcl.amp import autocast
+from netcl.autograd.compiler.compiled_function import CompiledFunction
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor, dispatch
 from netcl.core.device import device
 from netcl.core.dtypes import canonical
-from netcl.core.errors import CaptureError, ShapeError
-from netcl.core.user_frame import level_outside
+from netcl.core.errors import ShapeError
 from netcl.distributed.current import active_group
 from netcl.distributed.training.buckets import Buckets, Span
 from netcl.distributed.training.load_balancing import alike
@@ -30,13 +29,9 @@ from netcl.ops.random import skip, tell
 
 if TYPE_CHECKING or "staging" in LEVELS:
     from netcl.distributed.staging.buckets import StagedBuckets
-if TYPE_CHECKING or "capture" in LEVELS:
-    from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["MeanLoss", "TrainStep"]
 
-_EAGER, _REPLAYED = 0, 1
-_EAGER_STEPS = 2
 _capturing = threading.RLock()  # the devices capture one after the other
 
 
@@ -129,7 +124,7 @@ class TrainStep:
     def replays(self) -> int:
         """The number of steps that were replayed from a capture."""
         ranks: list[_Rank] = self._ranks
-        return ranks[0].replayed
+        return ranks[0].compiled.replays
 
     def __call__(self, *batch: Any) -> MeanLoss:
         """Takes a step; the last of ``batch`` is the target."""
@@ -164,10 +159,12 @@ class TrainStep:
     def captures(self, *batch: Any) -> bool:
         """Returns True if the next step would be captured if it is on a batch of these shapes and dtypes."""
         _, keys = self._parts(batch)
-        return self._repeats(keys) and not self._ranks[0].has_captured(keys[0])
+        return self._repeats(keys) and not self._ranks[0].compiled.has_captured(keys[0])
 
     def _repeats(self, keys: Sequence[Hashable]) -> bool:
-        return self.capture and not self._draws and all(rank.replays(key) for rank, key in zip(self._ranks, keys))
+        return (
+            self.capture and not self._draws and all(rank.compiled.repeats(key) for rank, key in zip(self._ranks, keys))
+        )
 
     def _parts(self, batch: Sequence[Any]) -> tuple[list[int], list[Hashable]]:
         """Returns the number of samples of each device, and the description of its part of the batch."""
@@ -283,62 +280,36 @@ class _Rank:
                 if exchange is None
                 else StagedBuckets(replica.params, exchange, replica.member, model._replica_set.bucket_bytes, None)
             )
-        self._captures = captures and not isinstance(self.buckets, Buckets)
-        self._captured: dict[tuple[Hashable, Hashable], CapturedStep] = {}
-        self._eager_steps: dict[Hashable, int] = {}
+        captures = captures and not isinstance(self.buckets, Buckets)
+        self.compiled: CompiledFunction = CompiledFunction(self._compute, capturing=self._capturing, enabled=captures)
         self._alone = len(model._replica_set.replicas) == 1
         self._shard = _Shard(0, 1, 1, 0)
         self._counts: Hashable = ()
         self.drawn: int = 0
-        self.replayed: int = 0
 
     def expects(self, counts: Hashable) -> None:
         """Takes the numbers of samples of all ranks: a captured step is for one of these."""
         self._counts = counts
-
-    def replays(self, key: Hashable) -> bool:
-        """Returns True if the next step for ``key`` could be captured or replayed."""
-        return self._captures and self._eager_steps.get(key, 0) >= _EAGER_STEPS
-
-    def has_captured(self, key: Hashable) -> bool:
-        """Returns True if a step for ``key`` is captured, for whichever numbers of samples of other ranks."""
-        return any(known == key for known, _ in self._captured)
 
     def step(self, key: Hashable, fields: Sequence[Tensor], shard: _Shard, replays: bool) -> Tensor:
         """Takes a step on the samples ``fields``, which are ``shard`` of all samples of the step."""
         for ours, theirs in zip(self._replica.module.modules(), self._replica.source.modules()):
             ours.training = theirs.training
         self._shard = shard
-        if not replays or not self._captures:
-            self._eager_steps[key] = self._eager_steps.get(key, 0) + 1
-            return self._compute(*fields)
-        place = key, self._counts
-        try:
-            if place not in self._captured:
-                with _capturing:
-                    self._captured[place] = self._capture(fields)
-        except CaptureError as error:
-            self._captures = False
-            warnings.warn(f"{error}; training goes on op by op", UserWarning, stacklevel=level_outside())
-            return self._compute(*fields)
-        try:
-            loss: Tensor = self._captured[place].replay(*fields)
-        except CaptureError:  # the state that it depends on has changed, on all ranks
-            self._captured.clear()
-            self._eager_steps.clear()
-            return self._compute(*fields)
-        self.replayed += 1
+        loss: Tensor = self.compiled.call(key, tuple(fields), self._counts, replays)
         return loss
 
-    def _capture(self, fields: Sequence[Tensor]) -> CapturedStep:
-        if self.buckets is None:
-            return capture(self._compute, *fields)
-        # The devices capture one after the other, so that they cannot agree on anything meanwhile.
-        self.buckets.use_is_known = True
-        try:
-            return capture(self._compute, *fields)
-        finally:
-            self.buckets.use_is_known = False
+    @contextmanager
+    def _capturing(self) -> Iterator[None]:
+        """The devices capture one after the other, so that they cannot agree on anything meanwhile."""
+        with _capturing:
+            if self.buckets is not None:
+                self.buckets.use_is_known = True
+            try:
+                yield
+            finally:
+                if self.buckets is not None:
+                    self.buckets.use_is_known = False
 
     def _compute(self, *fields: Tensor) -> Tensor:
         *inputs, target = fields

@@ -1,0 +1,45 @@
+"""ShadowStep: runs a captured step and the same step op by op from one state, and compares the bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from netcl.core import config
+from netcl.trainer.step import TrainingStep
+from netcl.trainer.training_state import TrainingState
+
+__all__ = ["ShadowStep"]
+
+
+class ShadowStep:
+    """Compares all weights, buffers, optimizer states and metrics after a replay of ``step`` and after a call of it,
+    every NETCL_CHECK_CAPTURE steps; the values of the call are kept.
+    """
+
+    def __init__(self, step: TrainingStep) -> None:
+        self._step = step
+        self._since = 0
+
+    def due(self) -> bool:
+        """Counts a step; returns True if it must be compared."""
+        self._since += 1
+        every = config.get("CHECK_CAPTURE")
+        return bool(every) and self._since >= every
+
+    def __call__(self, replay: Callable[[], Any], call: Callable[[], Any]) -> str | None:
+        """Returns the sentences of a warning, with the name of the first tensor that differs, else None."""
+        self._since = 0
+        state = TrainingState(self._step)
+        before = state.read()
+        replay()
+        replayed = state.read()
+        state.write(before)
+        call()
+        name = state.read().first_difference(replayed)
+        if name is None:
+            return None
+        return (
+            f"a captured training step gives another result than the same step op by op, first in {name}. A capture "
+            "freezes what Python code of the model computes; what changes from step to step has to be a tensor"
+        )
