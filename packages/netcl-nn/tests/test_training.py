@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+import netcl as nc
 import netcl.autograd as ag
-from netcl import nn
+from netcl import nn, ops
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
 from netcl.nn import functional as F
@@ -61,6 +65,57 @@ def test_compile_replays_the_forward_pass(normal) -> None:
     model.train()
     with pytest.raises(CaptureError, match="changed"):
         forward(y)
+
+
+def _trained(compiled: str) -> tuple[list[float], nn.Module]:
+    """Losses of a model that is trained as PyTorch's tutorials do, and the model."""
+    ops.manual_seed(0)
+    rng = np.random.default_rng(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.GELU(), nn.Dropout(0.1), nn.Linear(8, 3))
+    called = nc.compile(model) if compiled == "by compile" else model
+    if compiled == "in place":
+        assert model.compile(fullgraph=True, mode="reduce-overhead") is None
+    losses = []
+    for size in (6, 6, 6, 5, 6):
+        x, y = (
+            Tensor.from_host(rng.standard_normal((size, 4)).astype(np.float32)),
+            Tensor.from_host(np.arange(size) % 3),
+        )
+        loss = F.cross_entropy(called(x), y)
+        loss.backward()
+        descend(model, 0.1)
+        losses.append(loss.item())
+    return losses, model
+
+
+@pytest.mark.parametrize("compiled", ["by compile", "in place"])
+def test_a_compiled_model_trains_in_an_ordinary_loop(compiled: str, normal) -> None:
+    losses, plain = _trained("not")
+    found, model = _trained(compiled)
+    np.testing.assert_allclose(found, losses, rtol=1e-5)
+    x = normal(3, 4)
+    expected = plain.eval()(x).to_host()
+    for other in (model.eval(), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_allclose(other(x).to_host(), expected, rtol=1e-4, atol=1e-5)
+    assert list(model.state_dict()) == list(plain.state_dict())
+
+
+def test_a_module_compiled_in_place_computes_by_its_own_copy_and_calls_its_hooks(normal) -> None:
+    model = nn.Sequential(nn.Linear(4, 2), nn.ReLU())
+    model.compile()
+    calls: list[tuple[int, ...]] = []
+    model.register_forward_hook(lambda module, inputs, output: calls.append(output.shape))
+    x, other = normal(3, 4), copy.deepcopy(model)
+    other[0].weight.write(other[0].weight.to_host() * 0.0)
+    other[0].bias.write(other[0].bias.to_host() * 0.0)
+    assert other(x).to_host().max() == 0.0
+    assert model(x).to_host().max() > 0.0
+    assert calls == [(3, 2), (3, 2)]
+    model.forward = lambda x: x * 2.0
+    model.compile()
+    assert model(x).tolist() == (x * 2.0).tolist()
+    with pytest.raises(TypeError, match="expected samples to capture or options"):
+        model.compile(x, fullgraph=True)
 
 
 def test_functional(normal) -> None:

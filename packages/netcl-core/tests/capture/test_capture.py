@@ -89,6 +89,11 @@ def test_memory_of_a_capture_is_its_own(handle: DeviceHandle) -> None:
     np.testing.assert_array_equal(first.numpy(), step(others[0]).numpy())
 
 
+def test_a_capture_without_a_tensor_says_what_to_write() -> None:
+    with pytest.raises(CaptureError, match=r"expected a tensor among the samples, got none; write capture\(step, x\)"):
+        capture(lambda number: number, 3)
+
+
 def test_reading_or_writing_host_values_inside_cannot_be_captured(handle: DeviceHandle) -> None:
     x = Tensor.from_host(_inputs(1)[0])
     for forbidden in (

@@ -150,7 +150,13 @@ class CapturedStep:
         self._dependencies = Dependencies(fn)
         self._watch = watch
         self._key = self._state()
-        self._engine: Any = ensure_same_backend(list(tensors_in(samples)), "capture")
+        tensors = list(tensors_in(samples))
+        if not tensors:
+            raise CaptureError(
+                "capture: expected a tensor among the samples, got none; write capture(step, x) with a tensor x on the "
+                "device to record"
+            )
+        self._engine: Any = ensure_same_backend(tensors, "capture")
         if self._engine.recording is not None:
             raise CaptureError("this thread captures a step on this device already; captures do not nest")
         call = tuple(replaced(sample, self._placeholder) for sample in samples)

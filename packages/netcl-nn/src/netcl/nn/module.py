@@ -6,10 +6,12 @@ import copy
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ParamSpec, Protocol, TypeVar
+from types import MethodType
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 import netcl.autograd as ag
-from netcl.autograd.levels import without
+from netcl.autograd.compiler.compiled_function import CompiledFunction
+from netcl.autograd.compiler.torch_compile import compile as compiled_form
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, from_here, shorten_traceback
@@ -731,13 +733,30 @@ class Module:
         """Calls ``hook(module, incompatible_keys)``, which may change the lists of keys, after a state was loaded."""
         return self._state_hook("load_state_dict_post", hook)
 
-    def compile(self, *samples: Any) -> Callable[..., Any]:
-        """Captures the forward pass for inputs like ``samples``; returns a function that replays it without Python per
-        op.
+    @overload
+    def compile(self, sample: Any, /, *samples: Any) -> Callable[..., Any]: ...
+    @overload
+    def compile(self, **options: Any) -> None: ...
+    def compile(self, *samples: Any, **options: Any) -> Callable[..., Any] | None:
+        """Fuses the ops of ``forward`` in place, as PyTorch's ``module.compile()`` does, with the options of
+        ``nc.compile``; gradients, hooks and other shapes work as before.
 
-        It computes without gradients and in the current mode and reads the current values of parameters and buffers. It
-        raises CaptureError for other shapes or dtypes, and after a mode has changed or a tensor has been replaced.
+        With ``samples``, captures the forward pass for inputs like them, and returns a function that replays it without
+        Python per op. It computes without gradients and in the current mode and reads the current values of parameters
+        and buffers. It raises CaptureError for other shapes or dtypes, and after a mode has changed or a tensor has
+        been replaced.
         """
+        if not samples:
+            compiled = compiled_form(self, **options)
+            if compiled is not self and "forward" not in vars(self):  # else a forward of the user's
+                # Copies of the module share the compiled function; a pickled one has the forward of its class.
+                object.__setattr__(self, "forward", MethodType(type(compiled).forward, self))
+            return None
+        if options:
+            raise TypeError(
+                f"compile: expected samples to capture or options of nc.compile, got both ({', '.join(options)}); "
+                "write model.compile(sample), or model.compile(fullgraph=True)"
+            )
 
         def forward(*inputs: Any) -> Any:
             with ag.no_grad():
@@ -747,11 +766,8 @@ class Module:
             modes = tuple(module.training for module in self.modules())
             return modes, tuple(id(t) for t in (*self.parameters(), *self.buffers()))
 
-        if without("capture", "Module.compile returns the forward pass itself"):
-            return forward
-        from netcl.runtime.capture import capture
-
-        return capture(forward, *samples, watch=watch).replay
+        captured = CompiledFunction(forward, watch=watch).capture(*samples)
+        return forward if captured is None else captured.replay
 
     # -- text --------------------------------------------------------------------------------------------------------
 
