@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any
 
 from netcl.core.expr import Expr, Scalar, apply, reduce
 from netcl.optim.fused import CountingRule, Rule, Values
-from netcl.optim.optimizer import Optimizer, options, require
+from netcl.optim.optimizer import require
+from netcl.optim.options import Declared, with_options
 
 _EPS = {"float32": 2.0**-23, "float64": sys.float_info.epsilon}
 
@@ -71,26 +72,22 @@ class AdafactorRule(CountingRule):
         return kept - size * numbers["rate"] / clip * u, new
 
 
-class Adafactor(Optimizer):
+@with_options
+class Adafactor(Declared):
     """Adaptive learning rates with little memory (Shazeer and Stern 2018), as torch.optim.Adafactor.
 
     ``eps``: lower bounds of the second moment (None: the machine epsilon) and of the parameter scale; ``d``: clipping
     threshold of the update's root mean square.
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        beta2_decay: float = -0.8,
-        eps: Sequence[float | None] = (None, 1e-3),
-        d: float = 1.0,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1e-2
+    beta2_decay: InitVar[float] = -0.8
+    eps: InitVar[Sequence[float | None]] = (None, 1e-3)
+    d: InitVar[float] = 1.0
+    weight_decay: InitVar[float] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
+    foreach: InitVar[bool | None] = None
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import CountingRule, Rule, Values
-from netcl.optim.optimizer import Optimizer, options, require
+from netcl.optim.optimizer import require
+from netcl.optim.options import Declared, WithForms, with_options
 
 
 @dataclass(frozen=True)
@@ -31,28 +32,26 @@ class AdagradRule(CountingRule):
         return p - numbers["rate"] * g / (apply("sqrt", total) + numbers["eps"]), {"sum": total}
 
 
-class Adagrad(Optimizer):
+@with_options
+class Adagrad(Declared):
     """Learning rates by the sum of squared gradients (Duchi et al. 2011).
 
     As in PyTorch, the states exist from the start, those of a group that is added later from its first step on, and all
     begin with the optimizer's ``initial_accumulator_value``, also if a group has another one.
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        lr_decay: float = 0.0,
-        weight_decay: float = 0.0,
-        initial_accumulator_value: float = 0.0,
-        eps: float = 1e-10,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1e-2
+    lr_decay: InitVar[float] = 0.0
+    weight_decay: InitVar[float] = 0.0
+    initial_accumulator_value: InitVar[float] = 0.0
+    eps: InitVar[float] = 1e-10
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
+    foreach: InitVar[bool | None] = None
+    differentiable: InitVar[bool] = False
+    fused: InitVar[bool | None] = None
+
+    def _set_up(self) -> None:
         self._make_states()
 
     def check(self, group: Mapping[str, Any]) -> None:
@@ -87,23 +86,14 @@ class AdadeltaRule(CountingRule):
         return p - numbers["lr"] * delta, {"square_avg": square, "acc_delta": accumulated}
 
 
-class Adadelta(Optimizer):
+@with_options
+class Adadelta(WithForms):
     """Learning rates by running means of squared gradients and of squared steps (Zeiler 2012)."""
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1.0
+    rho: InitVar[float] = 0.9
+    eps: InitVar[float] = 1e-6
+    weight_decay: InitVar[float] = 0.0
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

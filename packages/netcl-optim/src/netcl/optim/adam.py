@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import CountingRule, Rule, Values, one_minus_power
-from netcl.optim.optimizer import Optimizer, check_betas, options, require
+from netcl.optim.optimizer import check_betas, require
+from netcl.optim.options import Declared, with_options
 
 
 def log_of(beta: float) -> float:
@@ -87,7 +88,7 @@ class AdamRule(MomentsRule):
         return p - numbers["rate"] * m / (apply("sqrt", v) / numbers["root2"] + numbers["eps"]), new
 
 
-class MomentsOptimizer(Optimizer):
+class MomentsOptimizer(Declared):
     """Base class of the optimizers with two betas."""
 
     def check(self, group: Mapping[str, Any]) -> None:
@@ -99,67 +100,42 @@ class MomentsOptimizer(Optimizer):
         return moment_numbers(group)
 
 
-class Adam(MomentsOptimizer):
+@with_options
+class AdaptiveOptimizer(MomentsOptimizer):
+    """Base class of Adam and its variants."""
+
+    lr: float = 1e-3
+    betas: InitVar[Sequence[float]] = (0.9, 0.999)
+    eps: InitVar[float] = 1e-8
+    weight_decay: InitVar[float] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
+    foreach: InitVar[bool | None] = None
+    capturable: InitVar[bool] = False
+    differentiable: InitVar[bool] = False
+
+
+@with_options
+class Adam(AdaptiveOptimizer):
     """Adaptive moment estimation (Kingma and Ba 2014), amsgrad of Reddi et al. 2018; weight decay as part of the
     gradient, or with ``decoupled_weight_decay`` as AdamW's.
     """
 
-    _decoupled = False
-
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-        decoupled_weight_decay: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    amsgrad: InitVar[bool] = False
+    _: KW_ONLY
+    fused: InitVar[bool | None] = None
+    decoupled_weight_decay: InitVar[bool] = False
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
-        return AdamRule(group["maximize"], group.get("decoupled_weight_decay", self._decoupled), group["amsgrad"])
+        return AdamRule(group["maximize"], group["decoupled_weight_decay"], group["amsgrad"])
 
 
+@with_options
 class AdamW(Adam):
     """Adam with decoupled weight decay: first p = p - lr weight_decay p (Loshchilov and Hutter 2017)."""
 
-    _decoupled = True
+    weight_decay: InitVar[float] = 1e-2
+    decoupled_weight_decay: InitVar[bool] = field(default=True, init=False)
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            maximize=maximize,
-            foreach=foreach,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
-        del self.defaults["decoupled_weight_decay"]  # of groups; the constructor does not take it
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        super().add_param_group({"decoupled_weight_decay": True, **group})

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
-from netcl.optim.adam import MomentsOptimizer, MomentsRule, moment_numbers
+from netcl.optim.adam import AdaptiveOptimizer, MomentsRule, moment_numbers
 from netcl.optim.fused import Rule, Values, one_minus_power
-from netcl.optim.optimizer import options, require
+from netcl.optim.optimizer import require
+from netcl.optim.options import with_options
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,11 @@ class AdamaxRule(MomentsRule):
         return p - numbers["rate"] * m / u, {"exp_avg": m, "exp_inf": u}
 
 
-class Adamax(MomentsOptimizer):
+@with_options
+class Adamax(AdaptiveOptimizer):
     """Adam with the infinity norm (Kingma and Ba 2014, section 7)."""
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 2e-3,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 2e-3
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return AdamaxRule(group["maximize"])
@@ -86,25 +75,13 @@ class NAdamRule(MomentsRule):
         return p - (numbers["by_g"] * g + numbers["by_m"] * m) / scale, {"exp_avg": m, "exp_avg_sq": v}
 
 
-class NAdam(MomentsOptimizer):
+@with_options
+class NAdam(AdaptiveOptimizer):
     """Adam with Nesterov momentum (Dozat 2016)."""
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 2e-3,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum_decay: float = 4e-3,
-        decoupled_weight_decay: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 2e-3
+    momentum_decay: InitVar[float] = 4e-3
+    decoupled_weight_decay: InitVar[bool] = False
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return NAdamRule(group["maximize"], group["decoupled_weight_decay"])
@@ -144,24 +121,11 @@ class RAdamRule(MomentsRule):
         return p - numbers["rate"] * m * scale, {"exp_avg": m, "exp_avg_sq": v}
 
 
-class RAdam(MomentsOptimizer):
+@with_options
+class RAdam(AdaptiveOptimizer):
     """Adam with the variance of the adaptive learning rate rectified in the first steps (Liu et al. 2019)."""
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        decoupled_weight_decay: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    decoupled_weight_decay: InitVar[bool] = False
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import Rule, Values
-from netcl.optim.optimizer import Optimizer, options
+from netcl.optim.options import WithForms, with_options
 
 
 @dataclass(frozen=True)
@@ -44,24 +44,15 @@ class ASGDRule(Rule):
         return new, {"ax": apply("where", apply("eq", numbers["share"], 1.0), new, average)}
 
 
-class ASGD(Optimizer):
+@with_options
+class ASGD(WithForms):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992); ``state[p]["ax"]`` is the average of ``p``."""
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1e-2
+    lambd: InitVar[float] = 1e-4
+    alpha: InitVar[float] = 0.75
+    t0: InitVar[float] = 1e6
+    weight_decay: InitVar[float] = 0.0
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return ASGDRule(group["maximize"])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from typing import Any
 
 from netcl.core.expr import Expr, apply, reduce
 from netcl.optim.adam import MomentsOptimizer, MomentsRule
 from netcl.optim.fused import Rule, Values, one_minus_power
-from netcl.optim.optimizer import options
+from netcl.optim.options import with_options
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,16 @@ class LAMBRule(MomentsRule):
         return p - numbers["lr"] * ratio * r, {"exp_avg": m, "exp_avg_sq": v}
 
 
+@with_options
 class LAMB(MomentsOptimizer):
     """Layer-wise adaptive moments for large batches (You et al. 2019)."""
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1e-3
+    betas: InitVar[Sequence[float]] = (0.9, 0.999)
+    eps: InitVar[float] = 1e-6
+    weight_decay: InitVar[float] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return LAMBRule(group["maximize"])

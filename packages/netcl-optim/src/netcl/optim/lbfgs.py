@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import BackendMismatchError
-from netcl.optim.optimizer import Optimizer, require
+from netcl.optim.optimizer import require
+from netcl.optim.options import Declared, with_options
 
 # The pair of a step and of the change of the gradient is stored if their product exceeds this number.
 _CURVATURE = 1e-10
@@ -28,7 +29,8 @@ class Point:
     slope: float
 
 
-class LBFGS(Optimizer):
+@with_options
+class LBFGS(Declared):
     """Limited-memory BFGS (Liu and Nocedal 1989); ``step(closure)`` takes up to ``max_iter`` iterations and returns the
     first loss.
 
@@ -37,28 +39,19 @@ class LBFGS(Optimizer):
     parameters, on one device and of one dtype. Reads the loss and some norms on the host, so a step cannot be captured.
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1,
-        max_iter: int = 20,
-        max_eval: int | None = None,
-        tolerance_grad: float = 1e-7,
-        tolerance_change: float = 1e-9,
-        history_size: int = 100,
-        line_search_fn: str | None = None,
-    ) -> None:
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+    lr: float = 1
+    max_iter: InitVar[int] = 20
+    max_eval: InitVar[int | None] = None
+    tolerance_grad: InitVar[float] = 1e-7
+    tolerance_change: InitVar[float] = 1e-9
+    history_size: InitVar[int] = 100
+    line_search_fn: InitVar[str | None] = None
+
+    def _set_up(self) -> None:
         require(len(self.param_groups) == 1, "LBFGS takes one group of parameters; give LBFGS(model.parameters())")
+        for options in (self.defaults, *self.param_groups):
+            if options["max_eval"] is None:
+                options["max_eval"] = self.defaults["max_iter"] * 5 // 4
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.adam import MomentsOptimizer
 from netcl.optim.fused import Rule, Values
-from netcl.optim.optimizer import options
+from netcl.optim.options import with_options
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,15 @@ class LionRule(Rule):
         return p, {"exp_avg": numbers["beta2"] * m + numbers["rest2"] * g}
 
 
+@with_options
 class Lion(MomentsOptimizer):
     """Updates of constant magnitude, by the sign of a momentum (Chen et al. 2023)."""
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-4,
-        betas: Sequence[float] = (0.9, 0.99),
-        weight_decay: float = 0.0,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1e-4
+    betas: InitVar[Sequence[float]] = (0.9, 0.99)
+    weight_decay: InitVar[float] = 0.0
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return LionRule(group["maximize"])

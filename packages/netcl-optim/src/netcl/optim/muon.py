@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,8 @@ from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
 from netcl.core.expr import Expr, Load, apply, cast
 from netcl.optim.fused import CLIP, FOUND, SCALE, Bucket, Rule, Values, update_kernel
-from netcl.optim.optimizer import Optimizer, options, require
+from netcl.optim.optimizer import require
+from netcl.optim.options import Declared, with_options
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class StepRule(Rule):
         return p * (1.0 - numbers["lr"] * numbers["weight_decay"]) - numbers["lr"] * self.ratio * g, {}
 
 
-class Muon(Optimizer):
+@with_options
+class Muon(Declared):
     """Momentum made orthogonal (Jordan et al. 2024), for the weight matrices of hidden layers; other parameters take
     another optimizer, such as AdamW.
 
@@ -44,19 +46,14 @@ class Muon(Optimizer):
     parameter that is no matrix.
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        weight_decay: float = 0.1,
-        momentum: float = 0.95,
-        nesterov: bool = True,
-        ns_coefficients: Sequence[float] = (3.4445, -4.775, 2.0315),
-        eps: float = 1e-7,
-        ns_steps: int = 5,
-        adjust_lr_fn: str | None = None,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1e-3
+    weight_decay: InitVar[float] = 0.1
+    momentum: InitVar[float] = 0.95
+    nesterov: InitVar[bool] = True
+    ns_coefficients: InitVar[Sequence[float]] = (3.4445, -4.775, 2.0315)
+    eps: InitVar[float] = 1e-7
+    ns_steps: InitVar[int] = 5
+    adjust_lr_fn: InitVar[str | None] = None
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

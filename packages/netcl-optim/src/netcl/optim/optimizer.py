@@ -504,14 +504,6 @@ def _like(value: Any, p: Tensor, name: str) -> Any:
     return Tensor.empty(tuple(given.shape), dtype, queue=p.queue, persistent=True).write(given)
 
 
-def options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options among the ``locals()`` of a constructor, so that they are listed only in its signature."""
-    own = ("self", "params", "__class__")
-    return {
-        name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items() if name not in own
-    }
-
-
 def require(holds: bool, message: str) -> None:
     """Raises ValueError with ``message`` if the condition is false."""
     if not holds:

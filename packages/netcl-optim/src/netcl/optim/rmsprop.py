@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import CountingRule, Rule, Values
-from netcl.optim.optimizer import Optimizer, options, require
+from netcl.optim.optimizer import require
+from netcl.optim.options import WithForms, with_options
 
 
 @dataclass(frozen=True)
@@ -40,27 +41,18 @@ class RMSPropRule(CountingRule):
         return p - numbers["lr"] * step, new
 
 
-class RMSProp(Optimizer):
+@with_options
+class RMSProp(WithForms):
     """Gradient descent scaled by the root mean square (Hinton 2012), centered as in Graves 2013, as
     torch.optim.RMSprop.
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        centered: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1e-2
+    alpha: InitVar[float] = 0.99
+    eps: InitVar[float] = 1e-8
+    weight_decay: InitVar[float] = 0.0
+    momentum: InitVar[float] = 0.0
+    centered: InitVar[bool] = False
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import CountingRule, Rule, Values
-from netcl.optim.optimizer import Optimizer, options, require
+from netcl.optim.optimizer import require
+from netcl.optim.options import WithForms, with_options
 
 
 @dataclass(frozen=True)
@@ -31,22 +32,13 @@ class RpropRule(CountingRule):
         return p - apply("sign", g) * size, {"prev": g, "step_size": size}
 
 
-class Rprop(Optimizer):
+@with_options
+class Rprop(WithForms):
     """Resilient backpropagation (Riedmiller and Braun 1993), for gradients of the whole data set."""
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        etas: Sequence[float] = (0.5, 1.2),
-        step_sizes: Sequence[float] = (1e-6, 50),
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1e-2
+    etas: InitVar[Sequence[float]] = (0.5, 1.2)
+    step_sizes: InitVar[Sequence[float]] = (1e-6, 50)
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import Rule, Values
-from netcl.optim.optimizer import Optimizer, options, require
+from netcl.optim.optimizer import require
+from netcl.optim.options import Declared, with_options
 
 
 @dataclass(frozen=True)
@@ -43,24 +44,20 @@ class SGDRule(Rule):
         return p - numbers["lr"] * direction, {"momentum_buffer": buffer}
 
 
-class SGD(Optimizer):
+@with_options
+class SGD(Declared):
     """Gradient descent, with momentum (Sutskever et al. 2013) as torch.optim.SGD."""
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-2,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        super().__init__(params, options(locals()))
+    lr: float = 1e-2
+    momentum: InitVar[float] = 0.0
+    dampening: InitVar[float] = 0.0
+    weight_decay: InitVar[float] = 0.0
+    nesterov: InitVar[bool] = False
+    _: KW_ONLY
+    maximize: InitVar[bool] = False
+    foreach: InitVar[bool | None] = None
+    differentiable: InitVar[bool] = False
+    fused: InitVar[bool | None] = None
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
