@@ -10,11 +10,12 @@ from netcl.core.errors import ShapeError
 from netcl.core.tensor import in_place
 from netcl.nn import functional
 from netcl.nn.init import constant_
-from netcl.nn.module import Module, check_precision
+from netcl.nn.layer import Layer
+from netcl.nn.module import check_precision
 from netcl.nn.placement import new_parameter
 
 
-class _Activation(Module):
+class _Activation(Layer):
     """An elementwise function of ``netcl.autograd``; ``options`` names the attributes that are passed to it by
     keyword.
     """
@@ -50,30 +51,23 @@ class _Inplace(_Activation):
         return ", ".join(part for part in parts if part)
 
 
-class ReLU(_Inplace):
+class ReLU(_Inplace, function="relu"):
     """max(x, 0)."""
 
-    function = "relu"
 
-
-class ReLU6(_Inplace):
+class ReLU6(_Inplace, function="relu6"):
     """x limited to [0, 6]."""
 
-    function = "relu6"
 
-
-class LeakyReLU(_Inplace):
+class LeakyReLU(_Inplace, function="leaky_relu", options={"negative_slope": "slope"}):
     """x if positive, else negative_slope * x."""
-
-    function = "leaky_relu"
-    options: ClassVar[dict[str, str]] = {"negative_slope": "slope"}
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__(inplace)
         self.negative_slope = negative_slope
 
 
-class PReLU(Module):
+class PReLU(Layer, shown=("num_parameters",)):
     """x if positive, else weight * x, with one learned weight, or one per channel of x (N, C, ...) (He et al. 2015)."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
@@ -95,40 +89,27 @@ class PReLU(Module):
             raise ShapeError(f"{self!r} takes x (N, {self.num_parameters}, ...), not {x.shape}", op="PReLU")
         return ag.prelu(x, ag.reshape(self.weight, (-1,) + (1,) * (x.ndim - 2)))
 
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
 
-
-class ELU(_Inplace):
+class ELU(_Inplace, function="elu", options={"alpha": "alpha"}):
     """x if positive, else alpha (exp(x) - 1)."""
-
-    function = "elu"
-    options: ClassVar[dict[str, str]] = {"alpha": "alpha"}
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
         self.alpha = alpha
 
 
-class CELU(ELU):
+class CELU(ELU, function="celu"):
     """x if positive, else alpha (exp(x / alpha) - 1)."""
 
-    function = "celu"
 
-
-class SELU(_Inplace):
+class SELU(_Inplace, function="selu"):
     """ELU scaled so that mean 0 and variance 1 are a fixed point (Klambauer et al. 2017)."""
 
-    function = "selu"
 
-
-class GELU(_Activation):
+class GELU(_Activation, function="gelu", options={"approximate": "approximate"}):
     """x times the cumulative distribution function of the normal distribution, by erf, or by tanh for
     ``approximate="tanh"`` (Hendrycks and Gimpel 2016).
     """
-
-    function = "gelu"
-    options: ClassVar[dict[str, str]] = {"approximate": "approximate"}
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -137,77 +118,52 @@ class GELU(_Activation):
         self.approximate = approximate
 
 
-class SiLU(_Inplace):
+class SiLU(_Inplace, function="silu"):
     """x * sigmoid(x)."""
-
-    function = "silu"
 
 
 Swish = SiLU
 
 
-class Mish(_Inplace):
+class Mish(_Inplace, function="mish"):
     """x * tanh(softplus(x)) (Misra 2019)."""
 
-    function = "mish"
 
-
-class Sigmoid(_Activation):
+class Sigmoid(_Activation, function="sigmoid"):
     """1 / (1 + exp(-x))."""
 
-    function = "sigmoid"
 
-
-class Tanh(_Activation):
+class Tanh(_Activation, function="tanh"):
     """Hyperbolic tangent."""
 
-    function = "tanh"
 
-
-class Softplus(_Activation):
+class Softplus(_Activation, function="softplus", options={"beta": "beta", "threshold": "threshold"}):
     """log(1 + exp(beta x)) / beta, or x if beta x is above ``threshold``."""
-
-    function = "softplus"
-    options: ClassVar[dict[str, str]] = {"beta": "beta", "threshold": "threshold"}
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta: float = beta
         self.threshold: float = threshold
 
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
 
-
-class Softsign(_Activation):
+class Softsign(_Activation, function="softsign"):
     """x / (1 + |x|)."""
 
-    function = "softsign"
 
-
-class LogSigmoid(_Activation):
+class LogSigmoid(_Activation, function="logsigmoid"):
     """log(sigmoid(x))."""
 
-    function = "logsigmoid"
 
-
-class Hardsigmoid(_Inplace):
+class Hardsigmoid(_Inplace, function="hard_sigmoid"):
     """x / 6 + 1/2 limited to [0, 1]."""
 
-    function = "hard_sigmoid"
 
-
-class Hardswish(_Inplace):
+class Hardswish(_Inplace, function="hard_swish"):
     """x * hard_sigmoid(x)."""
 
-    function = "hard_swish"
 
-
-class Hardtanh(_Inplace):
+class Hardtanh(_Inplace, function="hard_tanh", options={"min_val": "min_val", "max_val": "max_val"}):
     """x limited to [min_val, max_val]."""
-
-    function = "hard_tanh"
-    options: ClassVar[dict[str, str]] = {"min_val": "min_val", "max_val": "max_val"}
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -217,11 +173,8 @@ class Hardtanh(_Inplace):
         self.max_val: float = max_val
 
 
-class Hardshrink(_Activation):
+class Hardshrink(_Activation, function="hardshrink", options={"lambd": "lambd"}):
     """x if |x| > ``lambd``, else 0."""
-
-    function = "hardshrink"
-    options: ClassVar[dict[str, str]] = {"lambd": "lambd"}
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -231,23 +184,16 @@ class Hardshrink(_Activation):
         return str(self.lambd)
 
 
-class Softshrink(Hardshrink):
+class Softshrink(Hardshrink, function="softshrink"):
     """x moved towards 0 by ``lambd``; 0 if |x| <= ``lambd``."""
 
-    function = "softshrink"
 
-
-class Tanhshrink(_Activation):
+class Tanhshrink(_Activation, function="tanhshrink"):
     """x - tanh(x)."""
 
-    function = "tanhshrink"
 
-
-class Threshold(_Inplace):
+class Threshold(_Inplace, function="threshold", options={"threshold": "threshold", "value": "value"}):
     """x if x > ``threshold``, else ``value``."""
-
-    function = "threshold"
-    options: ClassVar[dict[str, str]] = {"threshold": "threshold", "value": "value"}
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -255,10 +201,8 @@ class Threshold(_Inplace):
         self.value: float = value
 
 
-class _AlongAxis(_Activation):
+class _AlongAxis(_Activation, options={"axis": "axis"}):
     """An activation along one axis, which PyTorch calls ``dim``: both names are accepted."""
-
-    options: ClassVar[dict[str, str]] = {"axis": "axis"}
 
     def __init__(self, axis: int = -1, *, dim: int | None = None) -> None:
         super().__init__()
@@ -277,16 +221,12 @@ class Softmin(_AlongAxis):
         return functional.softmin(x, self.axis)
 
 
-class Softmax(_AlongAxis):
+class Softmax(_AlongAxis, function="softmax"):
     """exp(x) / sum(exp(x)) along ``axis``."""
 
-    function = "softmax"
 
-
-class LogSoftmax(_AlongAxis):
+class LogSoftmax(_AlongAxis, function="log_softmax"):
     """log(softmax(x)) along ``axis``."""
-
-    function = "log_softmax"
 
 
 class GLU(_AlongAxis):

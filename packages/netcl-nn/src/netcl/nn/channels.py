@@ -8,11 +8,12 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import functional
+from netcl.nn.layer import Layer
 from netcl.nn.module import Module
 from netcl.nn.pool import Upsample
 
 
-class ChannelShuffle(Module):
+class ChannelShuffle(Layer, shown=("groups",)):
     """Channels (groups, C / groups) of x (N, C, ...) in the order (C / groups, groups)."""
 
     def __init__(self, groups: int) -> None:
@@ -21,9 +22,6 @@ class ChannelShuffle(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return ag.channel_shuffle(x, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
 
 
 class LocalResponseNorm(Module):
@@ -43,7 +41,7 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class _LPPool(Module):
+class _LPPool(Layer, shown=("norm_type", "kernel_size", "stride", "ceil_mode")):
     function: ClassVar[str]
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
@@ -57,32 +55,20 @@ class _LPPool(Module):
         pool = getattr(ag, self.function)
         return pool(x, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)  # type: ignore[no-any-return]
 
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
-
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPool, function="lp_pool1d"):
     """The p-norm of each window of x (N, C, L), p = ``norm_type``."""
 
-    function = "lp_pool1d"
 
-
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPool, function="lp_pool2d"):
     """The p-norm of each window of x (N, C, H, W), p = ``norm_type``."""
 
-    function = "lp_pool2d"
 
-
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPool, function="lp_pool3d"):
     """The p-norm of each window of x (N, C, D, H, W), p = ``norm_type``."""
 
-    function = "lp_pool3d"
 
-
-class _FractionalMaxPool(Module):
+class _FractionalMaxPool(Layer):
     function: ClassVar[str]
 
     def __init__(
@@ -108,16 +94,12 @@ class _FractionalMaxPool(Module):
         return pool(x, self.kernel_size, *options)
 
 
-class FractionalMaxPool2d(_FractionalMaxPool):
+class FractionalMaxPool2d(_FractionalMaxPool, function="fractional_max_pool2d"):
     """The maxima of windows of x (N, C, H, W) at random positions (Graham 2014)."""
 
-    function = "fractional_max_pool2d"
 
-
-class FractionalMaxPool3d(_FractionalMaxPool):
+class FractionalMaxPool3d(_FractionalMaxPool, function="fractional_max_pool3d"):
     """The maxima of windows of x (N, C, D, H, W) at random positions."""
-
-    function = "fractional_max_pool3d"
 
 
 class Softmax2d(Module):

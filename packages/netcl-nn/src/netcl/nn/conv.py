@@ -10,6 +10,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import init
+from netcl.nn.layer import Layer
 from netcl.nn.module import Module, check_precision
 from netcl.nn.placement import new_parameter
 
@@ -32,7 +33,7 @@ def check_channels(layer: Module, x: Tensor, rank: int, channels: int) -> None:
         raise ShapeError(f"{layer!r} takes x (N, {wanted}) or ({wanted}), not {x.shape}", op=type(layer).__name__)
 
 
-class _Conv(Module):
+class _Conv(Layer):
     """Base class of all convolutions: weight, bias and their initial values."""
 
     rank: ClassVar[int]
@@ -140,25 +141,19 @@ class _Convolution(_Conv):
         return convolve(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)  # type: ignore[no-any-return]
 
 
-class Conv1d(_Convolution):
+class Conv1d(_Convolution, rank=1):
     """Cross-correlation of x (N, in, L) with weight (out, in / groups, k), plus bias (out,)."""
 
-    rank = 1
 
-
-class Conv2d(_Convolution):
+class Conv2d(_Convolution, rank=2):
     """Cross-correlation of x (N, in, H, W) with weight (out, in / groups, kh, kw), plus bias (out,).
 
     ``padding`` is a number, one per axis, "same" or "valid"; ``padding_mode`` zeros, reflect, replicate or circular.
     """
 
-    rank = 2
 
-
-class Conv3d(_Convolution):
+class Conv3d(_Convolution, rank=3):
     """Cross-correlation of x (N, in, D, H, W) with weight (out, in / groups, kd, kh, kw), plus bias (out,)."""
-
-    rank = 3
 
 
 class DepthwiseConv2d(Conv2d):
@@ -215,22 +210,16 @@ class _Transposed(_Conv):
         )
 
 
-class ConvTranspose1d(_Transposed):
+class ConvTranspose1d(_Transposed, rank=1):
     """The transpose of Conv1d: x (N, in, L), weight (in, out / groups, k)."""
 
-    rank = 1
 
-
-class ConvTranspose2d(_Transposed):
+class ConvTranspose2d(_Transposed, rank=2):
     """The transpose of Conv2d: x (N, in, H, W), weight (in, out / groups, kh, kw).
 
     Output size: (size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
     """
 
-    rank = 2
 
-
-class ConvTranspose3d(_Transposed):
+class ConvTranspose3d(_Transposed, rank=3):
     """The transpose of Conv3d: x (N, in, D, H, W), weight (in, out / groups, kd, kh, kw)."""
-
-    rank = 3

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from netcl.core import Tensor
 from netcl.nn import functional
-from netcl.nn.module import Module
+from netcl.nn.layer import Layer
 
 
-class Dropout(Module):
+class Dropout(Layer, shown=("p", "inplace")):
     """In training, zeroes each element with probability p and divides the others by 1 - p (Srivastava et al. 2014); a
     new mask per call. With ``inplace`` the result is written into x, and x is returned.
     """
@@ -24,9 +24,6 @@ class Dropout(Module):
     def forward(self, x: Tensor) -> Tensor:
         return functional.dropout(x, self.p, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
-
 
 class _ChannelDropout(Dropout):
     rank: ClassVar[int]
@@ -35,22 +32,16 @@ class _ChannelDropout(Dropout):
         return getattr(functional, f"dropout{self.rank}d")(x, self.p, self.training, self.inplace)  # type: ignore[no-any-return]
 
 
-class Dropout1d(_ChannelDropout):
+class Dropout1d(_ChannelDropout, rank=1):
     """Dropout of whole channels of x (N, C, L)."""
 
-    rank = 1
 
-
-class Dropout2d(_ChannelDropout):
+class Dropout2d(_ChannelDropout, rank=2):
     """Dropout of whole channels of x (N, C, H, W) (Tompson et al. 2015)."""
 
-    rank = 2
 
-
-class Dropout3d(_ChannelDropout):
+class Dropout3d(_ChannelDropout, rank=3):
     """Dropout of whole channels of x (N, C, D, H, W)."""
-
-    rank = 3
 
 
 class AlphaDropout(Dropout):

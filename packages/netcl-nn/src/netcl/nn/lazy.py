@@ -189,25 +189,16 @@ class _LazyConv(LazyModuleMixin):
         return None if weight is None else int(weight.shape[1]) * self.groups  # type: ignore[attr-defined]
 
 
-class LazyConv1d(_LazyConv, conv.Conv1d):
+class LazyConv1d(_LazyConv, conv.Conv1d, cls_to_become=conv.Conv1d):
     """Conv1d with ``in_channels`` from the first input."""
 
-    cls_to_become: ClassVar[type[Module]] = conv.Conv1d
-    rank = 1
 
-
-class LazyConv2d(_LazyConv, conv.Conv2d):
+class LazyConv2d(_LazyConv, conv.Conv2d, cls_to_become=conv.Conv2d):
     """Conv2d with ``in_channels`` from the first input."""
 
-    cls_to_become: ClassVar[type[Module]] = conv.Conv2d
-    rank = 2
 
-
-class LazyConv3d(_LazyConv, conv.Conv3d):
+class LazyConv3d(_LazyConv, conv.Conv3d, cls_to_become=conv.Conv3d):
     """Conv3d with ``in_channels`` from the first input."""
-
-    cls_to_become: ClassVar[type[Module]] = conv.Conv3d
-    rank = 3
 
 
 class _LazyTransposed(_LazyConv):
@@ -240,25 +231,16 @@ class _LazyTransposed(_LazyConv):
         return None if weight is None else int(weight.shape[0])
 
 
-class LazyConvTranspose1d(_LazyTransposed, conv.ConvTranspose1d):
+class LazyConvTranspose1d(_LazyTransposed, conv.ConvTranspose1d, cls_to_become=conv.ConvTranspose1d):
     """ConvTranspose1d with ``in_channels`` from the first input."""
 
-    cls_to_become: ClassVar[type[Module]] = conv.ConvTranspose1d
-    rank = 1
 
-
-class LazyConvTranspose2d(_LazyTransposed, conv.ConvTranspose2d):
+class LazyConvTranspose2d(_LazyTransposed, conv.ConvTranspose2d, cls_to_become=conv.ConvTranspose2d):
     """ConvTranspose2d with ``in_channels`` from the first input."""
 
-    cls_to_become: ClassVar[type[Module]] = conv.ConvTranspose2d
-    rank = 2
 
-
-class LazyConvTranspose3d(_LazyTransposed, conv.ConvTranspose3d):
+class LazyConvTranspose3d(_LazyTransposed, conv.ConvTranspose3d, cls_to_become=conv.ConvTranspose3d):
     """ConvTranspose3d with ``in_channels`` from the first input."""
-
-    cls_to_become: ClassVar[type[Module]] = conv.ConvTranspose3d
-    rank = 3
 
 
 class _LazyNorm(LazyModuleMixin):
@@ -289,37 +271,25 @@ class _LazyNorm(LazyModuleMixin):
         return None
 
 
-class LazyBatchNorm1d(_LazyNorm, norm.BatchNorm1d):
+class LazyBatchNorm1d(_LazyNorm, norm.BatchNorm1d, cls_to_become=norm.BatchNorm1d):
     """BatchNorm1d with ``num_features`` from the first input."""
 
-    cls_to_become: ClassVar[type[Module]] = norm.BatchNorm1d
 
-
-class LazyBatchNorm2d(_LazyNorm, norm.BatchNorm2d):
+class LazyBatchNorm2d(_LazyNorm, norm.BatchNorm2d, cls_to_become=norm.BatchNorm2d):
     """BatchNorm2d with ``num_features`` from the first input."""
 
-    cls_to_become: ClassVar[type[Module]] = norm.BatchNorm2d
 
-
-class LazyBatchNorm3d(_LazyNorm, norm.BatchNorm3d):
+class LazyBatchNorm3d(_LazyNorm, norm.BatchNorm3d, cls_to_become=norm.BatchNorm3d):
     """BatchNorm3d with ``num_features`` from the first input."""
 
-    cls_to_become: ClassVar[type[Module]] = norm.BatchNorm3d
 
-
-class LazyInstanceNorm1d(_LazyNorm, norm.InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyNorm, norm.InstanceNorm1d, cls_to_become=norm.InstanceNorm1d):
     """InstanceNorm1d with ``num_features`` from the first input."""
 
-    cls_to_become: ClassVar[type[Module]] = norm.InstanceNorm1d
 
-
-class LazyInstanceNorm2d(_LazyNorm, norm.InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyNorm, norm.InstanceNorm2d, cls_to_become=norm.InstanceNorm2d):
     """InstanceNorm2d with ``num_features`` from the first input."""
 
-    cls_to_become: ClassVar[type[Module]] = norm.InstanceNorm2d
 
-
-class LazyInstanceNorm3d(_LazyNorm, norm.InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyNorm, norm.InstanceNorm3d, cls_to_become=norm.InstanceNorm3d):
     """InstanceNorm3d with ``num_features`` from the first input."""
-
-    cls_to_become: ClassVar[type[Module]] = norm.InstanceNorm3d

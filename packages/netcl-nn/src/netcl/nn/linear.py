@@ -10,6 +10,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import functional, init
+from netcl.nn.layer import Layer
 from netcl.nn.module import Module, check_precision
 from netcl.nn.placement import new_parameter
 
@@ -101,7 +102,7 @@ class Identity(Module):
         return x
 
 
-class Flatten(Module):
+class Flatten(Layer, shown=("start_dim", "end_dim")):
     """Merges the axes start_dim..end_dim into one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
@@ -111,9 +112,6 @@ class Flatten(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return ag.flatten(x, self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Unflatten(Module):
@@ -148,7 +146,7 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.sizes}"
 
 
-class PairwiseDistance(Module):
+class PairwiseDistance(Layer, shown=("p", "eps", "keepdim")):
     """The p-norm of x1 - x2 + eps over the last axis."""
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
@@ -160,11 +158,8 @@ class PairwiseDistance(Module):
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return ag.pairwise_distance(x1, x2, self.p, self.eps, self.keepdim)
 
-    def extra_repr(self) -> str:
-        return f"p={self.p}, eps={self.eps}, keepdim={self.keepdim}"
 
-
-class CosineSimilarity(Module):
+class CosineSimilarity(Layer, shown=("dim", "eps")):
     """The cosine of the angle between x1 and x2 along ``dim``."""
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
@@ -174,6 +169,3 @@ class CosineSimilarity(Module):
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return ag.cosine_similarity(x1, x2, axis=self.dim, eps=float(self.eps))
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, eps={self.eps}"

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.nn import functional
+from netcl.nn.layer import Layer
 from netcl.nn.module import Module
 
 
@@ -38,16 +39,21 @@ def _with_deprecated_flags(begin: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
-class _Loss(Module):
-    """A loss of ``netcl.autograd`` with its options; ``options`` names the attributes that are passed to it."""
+class _Loss(Layer):
+    """A loss of ``netcl.autograd``; ``options`` names the attributes that are passed to it, which are the parameters of
+    the constructor.
+    """
 
     function: ClassVar[str]
-    options: ClassVar[tuple[str, ...]] = ("reduction",)
+    options: ClassVar[tuple[str, ...]]
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "reduction" in inspect.signature(cls.__init__).parameters:
+    def __init_subclass__(cls, **constants: Any) -> None:
+        super().__init_subclass__(**constants)
+        names = tuple(inspect.signature(cls.__init__).parameters)[1:]
+        if "reduction" in names:
             cls.__init__ = _with_deprecated_flags(cls.__init__)  # type: ignore[method-assign]
+        if "function" in constants:
+            cls.options = names
 
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
@@ -69,34 +75,24 @@ class _Loss(Module):
         return ", ".join(shown)
 
 
-class MSELoss(_Loss):
+class MSELoss(_Loss, function="mse_loss"):
     """Mean of (x - target)^2."""
 
-    function = "mse_loss"
 
-
-class L1Loss(_Loss):
+class L1Loss(_Loss, function="l1_loss"):
     """Mean of |x - target|."""
 
-    function = "l1_loss"
 
-
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(_Loss, function="smooth_l1_loss"):
     """Quadratic below ``beta``, |d| - beta/2 above."""
-
-    function = "smooth_l1_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "beta")
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
         self.beta = beta
 
 
-class HuberLoss(_Loss):
+class HuberLoss(_Loss, function="huber_loss"):
     """Quadratic below ``delta``, delta (|d| - delta/2) above."""
-
-    function = "huber_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "delta")
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
@@ -106,46 +102,33 @@ class HuberLoss(_Loss):
 class _Weighted(_Loss):
     """A loss whose ``weight`` is a buffer, so that it moves with the module."""
 
-    options: ClassVar[tuple[str, ...]] = ("reduction", "weight")
-
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.register_buffer("weight", weight)
 
 
-class BCELoss(_Weighted):
+class BCELoss(_Weighted, function="binary_cross_entropy"):
     """Cross entropy of probabilities with targets in [0, 1]."""
 
-    function = "binary_cross_entropy"
 
-
-class BCEWithLogitsLoss(_Weighted):
+class BCEWithLogitsLoss(_Weighted, function="binary_cross_entropy_with_logits"):
     """Cross entropy of sigmoid(logits) with targets in [0, 1]; ``pos_weight`` scales the positive part."""
-
-    function = "binary_cross_entropy_with_logits"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "weight", "pos_weight")
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> None:
         super().__init__(weight, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
 
-class NLLLoss(_Weighted):
+class NLLLoss(_Weighted, function="nll_loss"):
     """Negative log probability of the target class: x (N, C, ...), target (N, ...) of class ids."""
-
-    function = "nll_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "weight", "ignore_index")
 
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
         super().__init__(weight, reduction)
         self.ignore_index = ignore_index
 
 
-class CrossEntropyLoss(NLLLoss):
+class CrossEntropyLoss(NLLLoss, function="cross_entropy"):
     """Cross entropy of logits (N, C, ...) with class ids (N, ...) or probabilities (N, C, ...)."""
-
-    function = "cross_entropy"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "weight", "ignore_index", "label_smoothing")
 
     def __init__(
         self,
@@ -158,33 +141,24 @@ class CrossEntropyLoss(NLLLoss):
         self.label_smoothing = label_smoothing
 
 
-class KLDivLoss(_Loss):
+class KLDivLoss(_Loss, function="kl_div"):
     """target (log target - x) for log probabilities x; reduction also "batchmean"."""
-
-    function = "kl_div"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "log_target")
 
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__(reduction)
         self.log_target = log_target
 
 
-class HingeLoss(_Loss):
+class HingeLoss(_Loss, function="hinge_loss"):
     """max(0, margin - x target) for targets -1 and 1."""
-
-    function = "hinge_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
 
-class MultiMarginLoss(_Weighted):
+class MultiMarginLoss(_Weighted, function="multi_margin_loss"):
     """Mean over classes of max(0, margin - x[target] + x[other])^p: x (N, C), target (N,) of class ids."""
-
-    function = "multi_margin_loss"
-    options: ClassVar[tuple[str, ...]] = ("p", "margin", "weight", "reduction")
 
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> None:
         super().__init__(weight, reduction)
@@ -192,25 +166,19 @@ class MultiMarginLoss(_Weighted):
         self.margin: float = margin
 
 
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(_Loss, function="cosine_embedding_loss"):
     """1 - cos(a, b) for target 1, max(0, cos(a, b) - margin) for target -1."""
-
-    function = "cosine_embedding_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
 
-class TripletMarginLoss(_Loss):
+class TripletMarginLoss(_Loss, function="triplet_margin_loss"):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d(x, y) the p-norm of x - y + eps over the last axis.
 
     ``swap`` takes the smaller of d(anchor, negative) and d(positive, negative).
     """
-
-    function = "triplet_margin_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "margin", "p", "eps", "swap")
 
     def __init__(
         self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: str = "mean"
@@ -222,33 +190,24 @@ class TripletMarginLoss(_Loss):
         self.swap: bool = swap
 
 
-class MarginRankingLoss(_Loss):
+class MarginRankingLoss(_Loss, function="margin_ranking_loss"):
     """max(0, -target (x1 - x2) + margin) for targets 1 (x1 ranks higher) and -1."""
-
-    function = "margin_ranking_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
 
-class HingeEmbeddingLoss(_Loss):
+class HingeEmbeddingLoss(_Loss, function="hinge_embedding_loss"):
     """x for targets 1, max(0, margin - x) for targets -1."""
-
-    function = "hinge_embedding_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
         self.margin = margin
 
 
-class PoissonNLLLoss(_Loss):
+class PoissonNLLLoss(_Loss, function="poisson_nll_loss"):
     """Negative log likelihood of counts: exp(x) - target x, or without ``log_input`` x - target log(x + eps)."""
-
-    function = "poisson_nll_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "log_input", "full", "eps")
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -257,11 +216,8 @@ class PoissonNLLLoss(_Loss):
         self.eps: float = eps
 
 
-class GaussianNLLLoss(_Loss):
+class GaussianNLLLoss(_Loss, function="gaussian_nll_loss"):
     """Negative log likelihood of Gaussians: ``loss(x, target, var)``, var at least ``eps``."""
-
-    function = "gaussian_nll_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "full", "eps")
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -269,27 +225,21 @@ class GaussianNLLLoss(_Loss):
         self.eps: float = eps
 
 
-class SoftMarginLoss(_Loss):
+class SoftMarginLoss(_Loss, function="soft_margin_loss"):
     """log(1 + exp(-target x)) for targets -1 and 1."""
 
-    function = "soft_margin_loss"
 
-
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(_Loss, function="multilabel_margin_loss"):
     """Margins between the listed classes and the others: x (N, C) or (C,), target class ids of that shape, up to
     the first -1.
     """
 
-    function = "multilabel_margin_loss"
 
-
-class MultiLabelSoftMarginLoss(_Weighted):
+class MultiLabelSoftMarginLoss(_Weighted, function="multilabel_soft_margin_loss"):
     """Mean over the classes of the binary cross entropy of logits x (N, C) and targets 0 or 1; weight (C,)."""
 
-    function = "multilabel_soft_margin_loss"
 
-
-class CTCLoss(_Loss):
+class CTCLoss(_Loss, function="ctc_loss"):
     """Connectionist temporal classification (Graves et al. 2006).
 
     ``loss(log_probs, targets, input_lengths, target_lengths)`` with log probabilities (T, N, C) and targets (N, S), or
@@ -299,20 +249,14 @@ class CTCLoss(_Loss):
     not fit by 0.
     """
 
-    function = "ctc_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "blank", "zero_infinity")
-
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction)
         self.blank: int = blank
         self.zero_infinity: bool = zero_infinity
 
 
-class FocalLoss(_Loss):
+class FocalLoss(_Loss, function="focal_loss"):
     """Binary cross entropy with logits, down-weighted for easy examples (Lin et al. 2017)."""
-
-    function = "focal_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "alpha", "gamma")
 
     def __init__(self, alpha: float = 0.25, gamma: float = 2.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -320,7 +264,7 @@ class FocalLoss(_Loss):
         self.gamma: float = gamma
 
 
-class InfoNCELoss(Module):
+class InfoNCELoss(Layer, shown=("temperature",)):
     """Cross entropy of each query with its own key among all keys of the batch (van den Oord et al. 2018)."""
 
     def __init__(self, temperature: float = 0.07) -> None:
@@ -330,15 +274,9 @@ class InfoNCELoss(Module):
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return ag.info_nce_loss(query, keys, temperature=self.temperature)
 
-    def extra_repr(self) -> str:
-        return f"temperature={self.temperature}"
 
-
-class ContrastiveLoss(_Loss):
+class ContrastiveLoss(_Loss, function="contrastive_loss"):
     """Pulls pairs with target 1 together and pushes others away up to ``margin`` (Hadsell et al. 2006)."""
-
-    function = "contrastive_loss"
-    options: ClassVar[tuple[str, ...]] = ("reduction", "margin")
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)

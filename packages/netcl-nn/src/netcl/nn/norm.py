@@ -14,13 +14,14 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Load
 from netcl.nn import functional, init
 from netcl.nn.conv import AXES
+from netcl.nn.layer import Layer
 from netcl.nn.module import Module, check_precision
 from netcl.nn.placement import new_buffer, new_parameter
 
 _COUNT = (Load(0, "int64") + 1,)
 
 
-class _Affine(Module):
+class _Affine(Layer):
     """Base class with a weight initialized with ones and a bias initialized with zeros, each may be None."""
 
     def _register(self, shape: Sequence[int], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
@@ -41,13 +42,14 @@ class _Running(_Affine):
     def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: float | None,
-        affine: bool,
-        track_running_stats: bool,
-        device: Any,
-        dtype: Any,
-        bias: bool,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_features: int = num_features
@@ -83,20 +85,6 @@ class _BatchNorm(_Running):
     # The function that computes the layer; synchronized batch normalization over several devices replaces it.
     normalize: Callable[..., Tensor] = staticmethod(ag.batch_norm)
 
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
-
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim - 2 not in self.ranks or x.shape[1] != self.num_features:
             wanted = " or ".join(
@@ -122,36 +110,28 @@ class _BatchNorm(_Running):
         )
 
 
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(_BatchNorm, ranks=(0, 1)):
     """Batch normalization of x (N, C) or (N, C, L); see BatchNorm2d."""
 
-    ranks: ClassVar[tuple[int, ...]] = (0, 1)
 
-
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(_BatchNorm, ranks=(2,)):
     """y = (x - mean) / sqrt(var + eps) weight + bias per channel of x (N, C, H, W) (Ioffe and Szegedy 2015).
 
     Training uses the statistics of the batch and moves the running ones by ``momentum`` (None: their cumulative
     average, which reads the count on the host); evaluation uses the running ones.
     """
 
-    ranks: ClassVar[tuple[int, ...]] = (2,)
 
-
-class BatchNorm3d(_BatchNorm):
+class BatchNorm3d(_BatchNorm, ranks=(3,)):
     """Batch normalization of x (N, C, D, H, W); see BatchNorm2d."""
 
-    ranks: ClassVar[tuple[int, ...]] = (3,)
 
-
-class SyncBatchNorm(_BatchNorm):
+class SyncBatchNorm(_BatchNorm, ranks=(0, 1, 2, 3)):
     """BatchNorm of x (N, C, ...) with the statistics of all processes of a group.
 
     In one process they are those of its batch; in ``netcl.distributed`` a replicated model synchronizes the statistics
     of every BatchNorm. Raises ValueError for a ``process_group`` of its own.
     """
-
-    ranks: ClassVar[tuple[int, ...]] = (0, 1, 2, 3)
 
     def __init__(
         self,
@@ -305,7 +285,7 @@ class _InstanceNorm(_Running):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != self.rank + 2 or x.shape[1] != self.num_features:
@@ -324,22 +304,16 @@ class _InstanceNorm(_Running):
         )
 
 
-class InstanceNorm1d(_InstanceNorm):
+class InstanceNorm1d(_InstanceNorm, rank=1):
     """Normalizes each channel of each sample of x (N, C, L); see InstanceNorm2d."""
 
-    rank = 1
 
-
-class InstanceNorm2d(_InstanceNorm):
+class InstanceNorm2d(_InstanceNorm, rank=2):
     """Normalizes each channel of each sample of x (N, C, H, W) over its plane (Ulyanov et al. 2016)."""
 
-    rank = 2
 
-
-class InstanceNorm3d(_InstanceNorm):
+class InstanceNorm3d(_InstanceNorm, rank=3):
     """Normalizes each channel of each sample of x (N, C, D, H, W); see InstanceNorm2d."""
-
-    rank = 3
 
 
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:

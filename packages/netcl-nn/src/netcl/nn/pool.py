@@ -9,10 +9,11 @@ from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.nn import functional
 from netcl.nn.conv import AXES, per_axis
+from netcl.nn.layer import Layer
 from netcl.nn.module import Module
 
 
-class _Spatial(Module):
+class _Spatial(Layer):
     rank: ClassVar[int]
 
     def check(self, x: Tensor) -> None:
@@ -22,7 +23,7 @@ class _Spatial(Module):
             raise ShapeError(f"{self!r} takes x (N, {axes}) or ({axes}), not {x.shape}", op=type(self).__name__)
 
 
-class _MaxPool(_Spatial):
+class _MaxPool(_Spatial, shown=("kernel_size", "stride", "padding", "dilation", "ceil_mode")):
     def __init__(
         self,
         kernel_size: Any,
@@ -45,34 +46,22 @@ class _MaxPool(_Spatial):
         pool = getattr(functional, f"max_pool{self.rank}d")
         return pool(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
-        )
 
-
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPool, rank=1):
     """The maximum of each window of x (N, C, L)."""
 
-    rank = 1
 
-
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPool, rank=2):
     """The maximum of each window of x (N, C, H, W); ``stride`` defaults to the window size. ``return_indices`` also
     returns flat positions.
     """
 
-    rank = 2
 
-
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPool, rank=3):
     """The maximum of each window of x (N, C, D, H, W)."""
 
-    rank = 3
 
-
-class _MaxUnpool(_Spatial):
+class _MaxUnpool(_Spatial, shown=("kernel_size", "stride", "padding")):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         self.kernel_size: tuple[int, ...] = per_axis("kernel_size", kernel_size, self.rank)
@@ -84,35 +73,26 @@ class _MaxUnpool(_Spatial):
         unpool = getattr(ag, f"max_unpool{self.rank}d")
         return unpool(x, indices, self.kernel_size, self.stride, self.padding, output_size)  # type: ignore[no-any-return]
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpool, rank=1):
     """Scatters x (N, C, L) to the positions that a MaxPool1d with ``return_indices`` returned; other elements
     are zero.
     """
 
-    rank = 1
 
-
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpool, rank=2):
     """Scatters x (N, C, H, W) to the positions that a MaxPool2d with ``return_indices`` returned; other elements are
     zero. ``output_size`` selects the size if several give the shape of x by pooling.
     """
 
-    rank = 2
 
-
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpool, rank=3):
     """Scatters x (N, C, D, H, W) to the positions that a MaxPool3d with ``return_indices`` returned; others are
     zero.
     """
 
-    rank = 3
 
-
-class _AvgPool(_Spatial):
+class _AvgPool(_Spatial, shown=("kernel_size", "stride", "padding")):
     def __init__(
         self,
         kernel_size: Any,
@@ -134,14 +114,9 @@ class _AvgPool(_Spatial):
         divisor = getattr(self, "divisor_override", None)
         return pool(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, divisor)  # type: ignore[no-any-return]
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class AvgPool1d(_AvgPool):
+class AvgPool1d(_AvgPool, rank=1):
     """The mean of each window of x (N, C, L)."""
-
-    rank = 1
 
     def extra_repr(self) -> str:
         sizes = {"kernel_size": self.kernel_size, "stride": self.stride, "padding": self.padding}
@@ -162,21 +137,17 @@ class _AvgPoolOfPlanes(_AvgPool):
         self.divisor_override: int | None = divisor_override
 
 
-class AvgPool2d(_AvgPoolOfPlanes):
+class AvgPool2d(_AvgPoolOfPlanes, rank=2):
     """The mean of each window of x (N, C, H, W), including zeros of the padding if ``count_include_pad``; with
     ``divisor_override`` the sum divided by it.
     """
 
-    rank = 2
 
-
-class AvgPool3d(_AvgPoolOfPlanes):
+class AvgPool3d(_AvgPoolOfPlanes, rank=3):
     """The mean of each window of x (N, C, D, H, W); see AvgPool2d."""
 
-    rank = 3
 
-
-class _Adaptive(_Spatial):
+class _Adaptive(_Spatial, shown=("output_size",)):
     function: ClassVar[str]
 
     def __init__(self, output_size: Any) -> None:
@@ -187,29 +158,17 @@ class _Adaptive(_Spatial):
         self.check(x)
         return getattr(ag, f"{self.function}{self.rank}d")(x, self.output_size)  # type: ignore[no-any-return]
 
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
-
-class AdaptiveAvgPool1d(_Adaptive):
+class AdaptiveAvgPool1d(_Adaptive, rank=1, function="adaptive_avg_pool"):
     """Means over windows such that the output (N, C, L) has ``output_size``."""
 
-    rank: ClassVar[int] = 1
-    function: ClassVar[str] = "adaptive_avg_pool"
 
-
-class AdaptiveAvgPool2d(_Adaptive):
+class AdaptiveAvgPool2d(_Adaptive, rank=2, function="adaptive_avg_pool"):
     """Means over windows such that the output (N, C, H, W) has ``output_size``."""
 
-    rank: ClassVar[int] = 2
-    function: ClassVar[str] = "adaptive_avg_pool"
 
-
-class AdaptiveAvgPool3d(_Adaptive):
+class AdaptiveAvgPool3d(_Adaptive, rank=3, function="adaptive_avg_pool"):
     """Means over windows such that the output (N, C, D, H, W) has ``output_size``."""
-
-    rank: ClassVar[int] = 3
-    function: ClassVar[str] = "adaptive_avg_pool"
 
 
 class _AdaptiveMax(_Adaptive):
@@ -223,33 +182,22 @@ class _AdaptiveMax(_Adaptive):
         return functional.long_positions(pool(x, self.output_size, self.return_indices))
 
 
-class AdaptiveMaxPool1d(_AdaptiveMax):
+class AdaptiveMaxPool1d(_AdaptiveMax, rank=1, function="adaptive_max_pool"):
     """Maxima of windows such that the output (N, C, L) has ``output_size``; with ``return_indices`` also their flat
     positions.
     """
 
-    rank: ClassVar[int] = 1
-    function: ClassVar[str] = "adaptive_max_pool"
 
-
-class AdaptiveMaxPool2d(_AdaptiveMax):
+class AdaptiveMaxPool2d(_AdaptiveMax, rank=2, function="adaptive_max_pool"):
     """Maxima of windows such that the output (N, C, H, W) has ``output_size``; see AdaptiveMaxPool1d."""
 
-    rank: ClassVar[int] = 2
-    function: ClassVar[str] = "adaptive_max_pool"
 
-
-class AdaptiveMaxPool3d(_AdaptiveMax):
+class AdaptiveMaxPool3d(_AdaptiveMax, rank=3, function="adaptive_max_pool"):
     """Maxima of windows such that the output (N, C, D, H, W) has ``output_size``; see AdaptiveMaxPool1d."""
 
-    rank: ClassVar[int] = 3
-    function: ClassVar[str] = "adaptive_max_pool"
 
-
-class GlobalAvgPool2d(_Spatial):
+class GlobalAvgPool2d(_Spatial, rank=2):
     """The mean of each plane: (N, C, H, W) gives (N, C), (C, H, W) gives (C,)."""
-
-    rank = 2
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
@@ -286,106 +234,64 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPad, rank=1):
     """Pads x (N, C, L) with ``value``; padding (left, right)."""
 
-    rank = 1
 
-
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPad, rank=2):
     """Pads x (N, C, H, W) with ``value``; padding (left, right, top, bottom)."""
 
-    rank = 2
 
-
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPad, rank=3):
     """Pads x (N, C, D, H, W) with ``value``; padding (left, right, top, bottom, front, back)."""
 
-    rank = 3
 
-
-class ZeroPad1d(_Pad):
+class ZeroPad1d(_Pad, rank=1, mode="constant"):
     """Pads x (N, C, L) with zeros; padding (left, right)."""
 
-    rank: ClassVar[int] = 1
-    mode: ClassVar[str] = "constant"
 
-
-class ZeroPad2d(_Pad):
+class ZeroPad2d(_Pad, rank=2, mode="constant"):
     """Pads x (N, C, H, W) with zeros; padding (left, right, top, bottom)."""
 
-    rank: ClassVar[int] = 2
-    mode: ClassVar[str] = "constant"
 
-
-class ZeroPad3d(_Pad):
+class ZeroPad3d(_Pad, rank=3, mode="constant"):
     """Pads x (N, C, D, H, W) with zeros; padding (left, right, top, bottom, front, back)."""
 
-    rank: ClassVar[int] = 3
-    mode: ClassVar[str] = "constant"
 
-
-class ReflectionPad1d(_Pad):
+class ReflectionPad1d(_Pad, rank=1, mode="reflect"):
     """Pads x (N, C, L) by reflection without the edge."""
 
-    rank: ClassVar[int] = 1
-    mode: ClassVar[str] = "reflect"
 
-
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(_Pad, rank=2, mode="reflect"):
     """Pads x (N, C, H, W) by reflection without the edge."""
 
-    rank: ClassVar[int] = 2
-    mode: ClassVar[str] = "reflect"
 
-
-class ReflectionPad3d(_Pad):
+class ReflectionPad3d(_Pad, rank=3, mode="reflect"):
     """Pads x (N, C, D, H, W) by reflection without the edge."""
 
-    rank: ClassVar[int] = 3
-    mode: ClassVar[str] = "reflect"
 
-
-class ReplicationPad1d(_Pad):
+class ReplicationPad1d(_Pad, rank=1, mode="replicate"):
     """Pads x (N, C, L) by repeating the edge."""
 
-    rank: ClassVar[int] = 1
-    mode: ClassVar[str] = "replicate"
 
-
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_Pad, rank=2, mode="replicate"):
     """Pads x (N, C, H, W) by repeating the edge."""
 
-    rank: ClassVar[int] = 2
-    mode: ClassVar[str] = "replicate"
 
-
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_Pad, rank=3, mode="replicate"):
     """Pads x (N, C, D, H, W) by repeating the edge."""
 
-    rank: ClassVar[int] = 3
-    mode: ClassVar[str] = "replicate"
 
-
-class CircularPad1d(_Pad):
+class CircularPad1d(_Pad, rank=1, mode="circular"):
     """Pads x (N, C, L) by the values of the other end."""
 
-    rank: ClassVar[int] = 1
-    mode: ClassVar[str] = "circular"
 
-
-class CircularPad2d(_Pad):
+class CircularPad2d(_Pad, rank=2, mode="circular"):
     """Pads x (N, C, H, W) by the values of the other ends."""
 
-    rank: ClassVar[int] = 2
-    mode: ClassVar[str] = "circular"
 
-
-class CircularPad3d(_Pad):
+class CircularPad3d(_Pad, rank=3, mode="circular"):
     """Pads x (N, C, D, H, W) by the values of the other ends."""
-
-    rank: ClassVar[int] = 3
-    mode: ClassVar[str] = "circular"
 
 
 class Upsample(Module):
@@ -419,7 +325,7 @@ class Upsample(Module):
         return f"{given}, mode={self.mode!r}"
 
 
-class Unfold(Module):
+class Unfold(Layer, shown=("kernel_size", "dilation", "padding", "stride")):
     """The windows of x (N, C, H, W) as columns, (N, C * prod(kernel), windows)."""
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
@@ -432,11 +338,8 @@ class Unfold(Module):
     def forward(self, x: Tensor) -> Tensor:
         return functional.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
-
-class Fold(Module):
+class Fold(Layer, shown=("output_size", "kernel_size", "dilation", "padding", "stride")):
     """Columns x (N, C * prod(kernel), windows) summed into images (N, C, *output_size); the adjoint of Unfold."""
 
     def __init__(
@@ -452,14 +355,8 @@ class Fold(Module):
     def forward(self, x: Tensor) -> Tensor:
         return functional.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )
 
-
-class PixelUnshuffle(Module):
+class PixelUnshuffle(Layer, shown=("downscale_factor",)):
     """(N, C, H r, W r) gives (N, C r^2, H, W), the inverse of PixelShuffle."""
 
     def __init__(self, downscale_factor: int) -> None:
@@ -469,11 +366,8 @@ class PixelUnshuffle(Module):
     def forward(self, x: Tensor) -> Tensor:
         return ag.pixel_unshuffle(x, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
 
-
-class PixelShuffle(Module):
+class PixelShuffle(Layer, shown=("upscale_factor",)):
     """(N, C r^2, H, W) gives (N, C, H r, W r) (Shi et al. 2016)."""
 
     def __init__(self, upscale_factor: int) -> None:
@@ -482,9 +376,6 @@ class PixelShuffle(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return ag.pixel_shuffle(x, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
 
 
 def _floats(value: Any) -> Any:
