@@ -191,85 +191,60 @@ class ResNet(nn.Module):
         return self.fc(self.avgpool(x).flatten(1))  # type: ignore[no-any-return]
 
 
-def _built(name: str, block: Any, layers: Sequence[int], weights: Any, progress: bool, keywords: Any) -> ResNet:
-    if weights is not None or keywords.pop("pretrained", False):
-        raise UnsupportedError(
-            f"{name}: trained weights are downloads, which netcl does not make: pass weights=None and load a file by "
-            "model.load_state_dict(torch.load(path))",
-            op=name,
-        )
-    return ResNet(block, layers, **keywords)
+def _builder(name: str, block: Any, layers: Sequence[int], doc: str, **shape: int) -> Callable[..., ResNet]:
+    """Returns the function ``name`` that builds a network of these blocks, with ``doc`` as its docstring."""
+
+    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+        if weights is not None or kwargs.pop("pretrained", False):
+            raise UnsupportedError(
+                f"{name}: trained weights are downloads, which netcl does not make: pass weights=None and load a file "
+                "by model.load_state_dict(torch.load(path))",
+                op=name,
+            )
+        return ResNet(block, layers, **{**kwargs, **shape})
+
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = doc
+    _BUILDERS[name] = build
+    return build
 
 
-def resnet18(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-18 with new weights; ``weights`` other than None raises UnsupportedError."""
-    return _built("resnet18", BasicBlock, (2, 2, 2, 2), weights, progress, kwargs)
-
-
-def resnet34(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-34; see resnet18."""
-    return _built("resnet34", BasicBlock, (3, 4, 6, 3), weights, progress, kwargs)
-
-
-def resnet50(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-50; see resnet18."""
-    return _built("resnet50", Bottleneck, (3, 4, 6, 3), weights, progress, kwargs)
-
-
-def resnet101(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-101; see resnet18."""
-    return _built("resnet101", Bottleneck, (3, 4, 23, 3), weights, progress, kwargs)
-
-
-def resnet152(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNet-152; see resnet18."""
-    return _built("resnet152", Bottleneck, (3, 8, 36, 3), weights, progress, kwargs)
-
-
-def resnext50_32x4d(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNeXt-50 32x4d (Xie et al. 2017); see resnet18."""
-    return _built("resnext50_32x4d", Bottleneck, (3, 4, 6, 3), weights, progress, _grouped(kwargs, 32, 4))
-
-
-def resnext101_32x8d(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNeXt-101 32x8d; see resnet18."""
-    return _built("resnext101_32x8d", Bottleneck, (3, 4, 23, 3), weights, progress, _grouped(kwargs, 32, 8))
-
-
-def resnext101_64x4d(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """ResNeXt-101 64x4d; see resnet18."""
-    return _built("resnext101_64x4d", Bottleneck, (3, 4, 23, 3), weights, progress, _grouped(kwargs, 64, 4))
-
-
-def wide_resnet50_2(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """Wide ResNet-50-2 (Zagoruyko and Komodakis 2016); see resnet18."""
-    return _built("wide_resnet50_2", Bottleneck, (3, 4, 6, 3), weights, progress, _grouped(kwargs, 1, 128))
-
-
-def wide_resnet101_2(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-    """Wide ResNet-101-2; see resnet18."""
-    return _built("wide_resnet101_2", Bottleneck, (3, 4, 23, 3), weights, progress, _grouped(kwargs, 1, 128))
-
-
-def _grouped(keywords: dict[str, Any], groups: int, width: int) -> dict[str, Any]:
-    return {**keywords, "groups": groups, "width_per_group": width}
-
-
-_BUILDERS: dict[str, Callable[..., ResNet]] = {
-    builder.__name__: builder
-    for builder in (
-        resnet18,
-        resnet34,
-        resnet50,
-        resnet101,
-        resnet152,
-        resnext50_32x4d,
-        resnext101_32x8d,
-        resnext101_64x4d,
-        wide_resnet50_2,
-        wide_resnet101_2,
-    )
-}
+_BUILDERS: dict[str, Callable[..., ResNet]] = {}
+resnet18 = _builder(
+    "resnet18",
+    BasicBlock,
+    (2, 2, 2, 2),
+    "ResNet-18 with new weights; ``weights`` other than None raises UnsupportedError.",
+)
+resnet34 = _builder("resnet34", BasicBlock, (3, 4, 6, 3), "ResNet-34; see resnet18.")
+resnet50 = _builder("resnet50", Bottleneck, (3, 4, 6, 3), "ResNet-50; see resnet18.")
+resnet101 = _builder("resnet101", Bottleneck, (3, 4, 23, 3), "ResNet-101; see resnet18.")
+resnet152 = _builder("resnet152", Bottleneck, (3, 8, 36, 3), "ResNet-152; see resnet18.")
+resnext50_32x4d = _builder(
+    "resnext50_32x4d",
+    Bottleneck,
+    (3, 4, 6, 3),
+    "ResNeXt-50 32x4d (Xie et al. 2017); see resnet18.",
+    groups=32,
+    width_per_group=4,
+)
+resnext101_32x8d = _builder(
+    "resnext101_32x8d", Bottleneck, (3, 4, 23, 3), "ResNeXt-101 32x8d; see resnet18.", groups=32, width_per_group=8
+)
+resnext101_64x4d = _builder(
+    "resnext101_64x4d", Bottleneck, (3, 4, 23, 3), "ResNeXt-101 64x4d; see resnet18.", groups=64, width_per_group=4
+)
+wide_resnet50_2 = _builder(
+    "wide_resnet50_2",
+    Bottleneck,
+    (3, 4, 6, 3),
+    "Wide ResNet-50-2 (Zagoruyko and Komodakis 2016); see resnet18.",
+    groups=1,
+    width_per_group=128,
+)
+wide_resnet101_2 = _builder(
+    "wide_resnet101_2", Bottleneck, (3, 4, 23, 3), "Wide ResNet-101-2; see resnet18.", groups=1, width_per_group=128
+)
 
 
 def list_models(module: Any = None, include: Any = None, exclude: Any = None) -> list[str]:
