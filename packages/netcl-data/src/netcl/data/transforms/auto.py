@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -126,12 +126,10 @@ class Chosen(Transform):
         return img
 
 
-class RandAugment(Chosen):
+class RandAugment(Chosen, shown=("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")):
     """Applies ``num_ops`` random changes of the strength in bin ``magnitude`` of ``num_magnitude_bins`` (Cubuk et al.
     2020, arXiv:1909.13719). For PIL images and uint8.
     """
-
-    shown: ClassVar[tuple[str, ...]] = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
         self,
@@ -154,12 +152,10 @@ class RandAugment(Chosen):
         return [self.one(space, self.magnitude) for _ in range(self.num_ops)]
 
 
-class TrivialAugmentWide(Chosen):
+class TrivialAugmentWide(Chosen, shown=("num_magnitude_bins", "interpolation", "fill")):
     """Applies one random change of a random strength out of ``num_magnitude_bins`` (Mueller and Hutter 2021,
     arXiv:2103.10158). For PIL images and uint8.
     """
-
-    shown: ClassVar[tuple[str, ...]] = ("num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
         self,

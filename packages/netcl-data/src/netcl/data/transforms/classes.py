@@ -15,45 +15,6 @@ from netcl.data.transforms import draws
 from netcl.data.transforms import functional as F
 from netcl.data.transforms.images import InterpolationMode, interpolation_mode, is_pil, planes_of
 
-__all__ = [
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "ConvertImageDtype",
-    "FiveCrop",
-    "GaussianBlur",
-    "Grayscale",
-    "Lambda",
-    "LinearTransformation",
-    "Normalize",
-    "PILToTensor",
-    "Pad",
-    "RandomAdjustSharpness",
-    "RandomAffine",
-    "RandomApply",
-    "RandomAutocontrast",
-    "RandomChoice",
-    "RandomCrop",
-    "RandomEqualize",
-    "RandomErasing",
-    "RandomGrayscale",
-    "RandomHorizontalFlip",
-    "RandomInvert",
-    "RandomOrder",
-    "RandomPerspective",
-    "RandomPosterize",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomSolarize",
-    "RandomTransforms",
-    "RandomVerticalFlip",
-    "Resize",
-    "TenCrop",
-    "ToPILImage",
-    "ToTensor",
-    "Transform",
-]
-
 Size = int | Sequence[int]
 Fill = float | Sequence[float]
 Interpolation = InterpolationMode | str | int
@@ -63,10 +24,20 @@ Transformation = Callable[[Any], Any]
 class Transform:
     """A function of an image. ``draw`` draws the random numbers for an image, and ``apply`` changes an image by them.
 
-    A subclass that is not random defines ``apply`` alone; ``shown`` names the attributes of its ``repr``.
+    A subclass that is not random defines ``apply`` alone, or its class has the function ``by`` and the names of the
+    attributes that are ``given`` to it; ``shown`` names the attributes of its ``repr``.
     """
 
     shown: ClassVar[tuple[str, ...]] = ()
+    given: ClassVar[tuple[str, ...]] = ()
+    by: ClassVar[Callable[..., Any] | None] = None
+
+    def __init_subclass__(cls, by: Callable[..., Any] | None = None, **constants: tuple[str, ...]) -> None:
+        super().__init_subclass__()
+        if by is not None:
+            cls.by = staticmethod(by)
+        for name, value in constants.items():
+            setattr(cls, name, value)
 
     def __call__(self, img: Any, /) -> Any:
         return self.forward(img)
@@ -81,7 +52,9 @@ class Transform:
 
     def apply(self, img: Any, drawn: Any) -> Any:
         """Returns the image changed by what ``draw`` has returned."""
-        raise TypeError(f"{type(self).__name__} must define apply(img, drawn), or forward(img)")
+        if self.by is None:
+            raise TypeError(f"{type(self).__name__} must define apply(img, drawn), or forward(img)")
+        return self.by(img, *(getattr(self, name) for name in self.given))
 
     def __repr__(self) -> str:
         values = (getattr(self, name) for name in self.shown)
@@ -122,55 +95,38 @@ class Compose:
         return _lines("Compose", self.transforms)
 
 
-class ToTensor(Transform):
+class ToTensor(Transform, by=F.to_tensor):
     """Converts a PIL image or an array (H, W, C) to planes (C, H, W): uint8 becomes float32 in [0, 1]."""
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.to_tensor(img)
 
-
-class PILToTensor(Transform):
+class PILToTensor(Transform, by=F.pil_to_tensor):
     """Converts a PIL image to planes (C, H, W) of its own dtype."""
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.pil_to_tensor(img)
 
-
-class ToPILImage(Transform):
+class ToPILImage(Transform, by=F.to_pil_image, given=("mode",)):
     """Converts planes (C, H, W), or an array of integers (H, W, C), to a PIL image; see ``functional.to_pil_image``."""
 
     def __init__(self, mode: str | None = None) -> None:
         self.mode: str | None = mode
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.to_pil_image(img, self.mode)
-
     def __repr__(self) -> str:
         return f"ToPILImage({'' if self.mode is None else f'mode={self.mode}'})"
 
 
-class ConvertImageDtype(Transform):
+class ConvertImageDtype(Transform, by=F.convert_image_dtype, given=("dtype",)):
     """Converts planes to another dtype; white stays white."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
         self.dtype: npt.DTypeLike = dtype
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.convert_image_dtype(img, self.dtype)
 
-
-class Normalize(Transform):
+class Normalize(Transform, shown=("mean", "std"), by=F.normalize, given=("mean", "std", "inplace")):
     """Computes (x - mean) / std per channel of floating planes."""
-
-    shown: ClassVar[tuple[str, ...]] = ("mean", "std")
 
     def __init__(self, mean: Sequence[float] | float, std: Sequence[float] | float, inplace: bool = False) -> None:
         self.mean: Sequence[float] | float = mean
         self.std: Sequence[float] | float = std
         self.inplace: bool = inplace
-
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.normalize(img, self.mean, self.std, self.inplace)
 
 
 def _checked_size(size: Any, name: str) -> Any:
@@ -179,10 +135,13 @@ def _checked_size(size: Any, name: str) -> Any:
     raise ValueError(f"{name}: size must be an int or a sequence of one or two ints, got {size!r}")
 
 
-class Resize(Transform):
+class Resize(
+    Transform,
+    shown=("size", "interpolation", "max_size", "antialias"),
+    by=F.resize,
+    given=("size", "interpolation", "max_size", "antialias"),
+):
     """Resizes to ``size``: (H, W), or an int for the shorter side; see ``functional.resize``."""
-
-    shown: ClassVar[tuple[str, ...]] = ("size", "interpolation", "max_size", "antialias")
 
     def __init__(
         self,
@@ -196,9 +155,6 @@ class Resize(Transform):
         self.interpolation: InterpolationMode = interpolation_mode(interpolation)
         self.antialias: bool | None = antialias
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
-
 
 def _window(size: Any, name: str) -> tuple[int, int]:
     """Returns (height, width) of a size."""
@@ -207,22 +163,15 @@ def _window(size: Any, name: str) -> tuple[int, int]:
     return int(pair[0]), int(pair[1])
 
 
-class CenterCrop(Transform):
+class CenterCrop(Transform, shown=("size",), by=F.center_crop, given=("size",)):
     """Cuts the window ``size`` about the center; a smaller image is padded with 0."""
-
-    shown: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, size: Size) -> None:
         self.size: tuple[int, int] = _window(size, "CenterCrop")
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.center_crop(img, self.size)
 
-
-class Pad(Transform):
+class Pad(Transform, shown=("padding", "fill", "padding_mode"), by=F.pad, given=("padding", "fill", "padding_mode")):
     """Adds rows and columns on all sides; see ``functional.pad``."""
-
-    shown: ClassVar[tuple[str, ...]] = ("padding", "fill", "padding_mode")
 
     def __init__(self, padding: Size, fill: Fill = 0, padding_mode: str = "constant") -> None:
         if padding_mode not in ("constant", "edge", "reflect", "symmetric"):
@@ -232,9 +181,6 @@ class Pad(Transform):
         self.padding: Size = padding
         self.fill: Fill = fill
         self.padding_mode: str = padding_mode
-
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.pad(img, self.padding, self.fill, self.padding_mode)
 
 
 class Lambda(Transform):
@@ -308,7 +254,7 @@ class RandomChoice(RandomTransforms):
         return f"{super().__repr__()}(p={self.p})"
 
 
-class RandomCrop(Transform):
+class RandomCrop(Transform, shown=("size", "padding")):
     """Cuts the window ``size`` at a random position, after padding.
 
     ``pad_if_needed`` pads an image that is smaller than the window on both sides.
@@ -316,8 +262,6 @@ class RandomCrop(Transform):
     Raises:
         ValueError: at the call, the padded image is smaller than the window.
     """
-
-    shown: ClassVar[tuple[str, ...]] = ("size", "padding")
 
     def __init__(
         self,
@@ -364,10 +308,8 @@ class RandomCrop(Transform):
         return F.crop(self.padded(img), *drawn)
 
 
-class RandomHorizontalFlip(Transform):
-    """Mirrors left to right with probability ``p``."""
-
-    shown: ClassVar[tuple[str, ...]] = ("p",)
+class _WithProbability(Transform, shown=("p",)):
+    """Base class of changes that are made with probability ``p``."""
 
     def __init__(self, p: float = 0.5) -> None:
         self.p: float = check_probability(p, type(self).__name__)
@@ -376,23 +318,22 @@ class RandomHorizontalFlip(Transform):
         return draws.current().chance() < self.p
 
     def apply(self, img: Any, drawn: Any) -> Any:
-        return F.hflip(img) if drawn else img
+        return super().apply(img, None) if drawn else img
 
 
-class RandomVerticalFlip(RandomHorizontalFlip):
+class RandomHorizontalFlip(_WithProbability, by=F.hflip):
+    """Mirrors left to right with probability ``p``."""
+
+
+class RandomVerticalFlip(RandomHorizontalFlip, by=F.vflip):
     """Mirrors top to bottom with probability ``p``."""
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.vflip(img) if drawn else img
 
-
-class RandomResizedCrop(Transform):
+class RandomResizedCrop(Transform, shown=("size", "scale", "ratio", "interpolation", "antialias")):
     """Cuts a window of random area and aspect ratio and resizes it to ``size``.
 
     ``scale``: bounds of the area relative to the image; ``ratio``: bounds of width / height, drawn on a log scale.
     """
-
-    shown: ClassVar[tuple[str, ...]] = ("size", "scale", "ratio", "interpolation", "antialias")
 
     def __init__(
         self,
@@ -466,12 +407,10 @@ def _jitter_bounds(value: Any, name: str, center: float, low: float, high: float
     return None if bounds[0] == bounds[1] == center else bounds
 
 
-class ColorJitter(Transform):
+class ColorJitter(Transform, shown=("brightness", "contrast", "saturation", "hue")):
     """Changes brightness, contrast, saturation and hue in random order, by factors of [max(0, 1 - s), 1 + s] for a
     strength s, or of the given (low, high); hue by a shift of [-s, s] turns, s at most 0.5.
     """
-
-    shown: ClassVar[tuple[str, ...]] = ("brightness", "contrast", "saturation", "hue")
 
     def __init__(
         self,
@@ -513,28 +452,18 @@ class ColorJitter(Transform):
         return img
 
 
-class Grayscale(Transform):
+class Grayscale(Transform, shown=("num_output_channels",), by=F.rgb_to_grayscale, given=("num_output_channels",)):
     """Converts to gray, in 1 or 3 equal channels."""
-
-    shown: ClassVar[tuple[str, ...]] = ("num_output_channels",)
 
     def __init__(self, num_output_channels: int = 1) -> None:
         self.num_output_channels: int = num_output_channels
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.rgb_to_grayscale(img, self.num_output_channels)
 
-
-class RandomGrayscale(Transform):
+class RandomGrayscale(_WithProbability):
     """Converts to gray with probability ``p``; the number of channels stays."""
 
-    shown: ClassVar[tuple[str, ...]] = ("p",)
-
     def __init__(self, p: float = 0.1) -> None:
-        self.p: float = check_probability(p, type(self).__name__)
-
-    def draw(self, img: Any) -> Any:
-        return draws.current().chance() < self.p
+        super().__init__(p)
 
     def apply(self, img: Any, drawn: Any) -> Any:
         return F.rgb_to_grayscale(img, F.get_image_num_channels(img)) if drawn else img
@@ -559,10 +488,8 @@ def _fill_for(img: Any, fill: Any) -> Any:
     return [float(value) for value in fill]
 
 
-class RandomRotation(Transform):
+class RandomRotation(Transform, shown=("degrees", "interpolation", "expand", "fill")):
     """Turns by a random angle of [-degrees, degrees], or of (low, high); see ``functional.rotate``."""
-
-    shown: ClassVar[tuple[str, ...]] = ("degrees", "interpolation", "expand", "fill")
 
     def __init__(
         self,
@@ -659,12 +586,10 @@ class RandomAffine(Transform):
         return F.affine(img, angle, moves, scale, shears, self.interpolation, fill, self.center)
 
 
-class RandomPerspective(Transform):
+class RandomPerspective(Transform, shown=("p",)):
     """Moves the four corners at random with probability ``p``, each by at most half of ``distortion_scale`` of the
     size.
     """
-
-    shown: ClassVar[tuple[str, ...]] = ("p",)
 
     def __init__(
         self,
@@ -704,10 +629,8 @@ class RandomPerspective(Transform):
         return F.perspective(img, starts, ends, self.interpolation, _fill_for(img, self.fill))
 
 
-class GaussianBlur(Transform):
+class GaussianBlur(Transform, shown=("kernel_size", "sigma")):
     """Blurs by a Gaussian kernel of which sigma is drawn from (low, high), or is the one number."""
-
-    shown: ClassVar[tuple[str, ...]] = ("kernel_size", "sigma")
 
     def __init__(self, kernel_size: Size, sigma: float | Sequence[float] = (0.1, 2.0)) -> None:
         sizes = _window(kernel_size, "GaussianBlur")
@@ -731,14 +654,12 @@ class GaussianBlur(Transform):
         return F.gaussian_blur(img, self.kernel_size, [drawn, drawn])
 
 
-class RandomErasing(Transform):
+class RandomErasing(Transform, shown=("p", "scale", "ratio", "value", "inplace")):
     """Sets a random window of planes (..., C, H, W) to ``value`` with probability ``p`` (Zhong et al. 2017).
 
     ``scale``: bounds of the area relative to the image; ``ratio``: bounds of height / width; ``value``: a number, one
     per channel, or "random" for numbers of the standard normal distribution.
     """
-
-    shown: ClassVar[tuple[str, ...]] = ("p", "scale", "ratio", "value", "inplace")
 
     def __init__(
         self,
@@ -799,35 +720,23 @@ class RandomErasing(Transform):
         return F.erase(img, top, left, height, width, values, self.inplace)
 
 
-class FiveCrop(Transform):
+class FiveCrop(Transform, shown=("size",), by=F.five_crop, given=("size",)):
     """Cuts the windows at the four corners and the center, as a tuple."""
-
-    shown: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, size: Size) -> None:
         self.size: tuple[int, int] = _window(size, type(self).__name__)
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.five_crop(img, self.size)
 
-
-class TenCrop(FiveCrop):
+class TenCrop(FiveCrop, shown=("size", "vertical_flip"), by=F.ten_crop, given=("size", "vertical_flip")):
     """Cuts the windows of ``FiveCrop`` from the image and from its mirror image, as a tuple."""
-
-    shown: ClassVar[tuple[str, ...]] = ("size", "vertical_flip")
 
     def __init__(self, size: Size, vertical_flip: bool = False) -> None:
         super().__init__(size)
         self.vertical_flip: bool = vertical_flip
 
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return F.ten_crop(img, self.size, self.vertical_flip)
 
-
-class LinearTransformation(Transform):
+class LinearTransformation(Transform, shown=("transformation_matrix", "mean_vector")):
     """Multiplies flattened planes, less ``mean_vector`` (D,), by ``transformation_matrix`` (D, D), D = C H W."""
-
-    shown: ClassVar[tuple[str, ...]] = ("transformation_matrix", "mean_vector")
 
     def __init__(self, transformation_matrix: npt.ArrayLike, mean_vector: npt.ArrayLike) -> None:
         self.transformation_matrix: npt.NDArray[Any] = np.asarray(transformation_matrix)
@@ -845,84 +754,39 @@ class LinearTransformation(Transform):
         return planes.write((flat @ self.transformation_matrix).reshape(shape))
 
 
-class _WithProbability(Transform):
-    """Base class of changes that are made with probability ``p``."""
-
-    def __init__(self, p: float = 0.5) -> None:
-        self.p: float = check_probability(p, type(self).__name__)
-
-    def draw(self, img: Any) -> Any:
-        return draws.current().chance() < self.p
-
-    def apply(self, img: Any, drawn: Any) -> Any:
-        return self.change(img) if drawn else img
-
-    def change(self, img: Any) -> Any:
-        """Returns the changed image."""
-        raise TypeError(f"{type(self).__name__} must define change(img)")
-
-
-class RandomInvert(_WithProbability):
+class RandomInvert(_WithProbability, by=F.invert):
     """Inverts the colors with probability ``p``."""
 
-    shown: ClassVar[tuple[str, ...]] = ("p",)
 
-    def change(self, img: Any) -> Any:
-        return F.invert(img)
-
-
-class RandomAutocontrast(_WithProbability):
+class RandomAutocontrast(_WithProbability, by=F.autocontrast):
     """Stretches the values of each channel to [0, white] with probability ``p``."""
 
-    shown: ClassVar[tuple[str, ...]] = ("p",)
 
-    def change(self, img: Any) -> Any:
-        return F.autocontrast(img)
-
-
-class RandomEqualize(_WithProbability):
+class RandomEqualize(_WithProbability, by=F.equalize):
     """Equalizes the histogram of each channel with probability ``p``."""
 
-    shown: ClassVar[tuple[str, ...]] = ("p",)
 
-    def change(self, img: Any) -> Any:
-        return F.equalize(img)
-
-
-class RandomPosterize(_WithProbability):
+class RandomPosterize(_WithProbability, shown=("bits", "p"), by=F.posterize, given=("bits",)):
     """Keeps the ``bits`` highest bits with probability ``p``."""
-
-    shown: ClassVar[tuple[str, ...]] = ("bits", "p")
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
         self.bits: int = bits
 
-    def change(self, img: Any) -> Any:
-        return F.posterize(img, self.bits)
 
-
-class RandomSolarize(_WithProbability):
+class RandomSolarize(_WithProbability, shown=("threshold", "p"), by=F.solarize, given=("threshold",)):
     """Inverts the values from ``threshold`` on with probability ``p``."""
-
-    shown: ClassVar[tuple[str, ...]] = ("threshold", "p")
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
         self.threshold: float = threshold
 
-    def change(self, img: Any) -> Any:
-        return F.solarize(img, self.threshold)
 
-
-class RandomAdjustSharpness(_WithProbability):
+class RandomAdjustSharpness(
+    _WithProbability, shown=("sharpness_factor", "p"), by=F.adjust_sharpness, given=("sharpness_factor",)
+):
     """Changes the sharpness by a factor with probability ``p``; see ``functional.adjust_sharpness``."""
-
-    shown: ClassVar[tuple[str, ...]] = ("sharpness_factor", "p")
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)
         self.sharpness_factor: float = sharpness_factor
-
-    def change(self, img: Any) -> Any:
-        return F.adjust_sharpness(img, self.sharpness_factor)

@@ -16,7 +16,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -194,10 +194,8 @@ class ToPureTensor(_Joint):
         return img.view(np.ndarray) if isinstance(img, Image) else img
 
 
-class ToDtype(_Joint):
+class ToDtype(_Joint, shown=("dtype", "scale")):
     """Converts planes to another dtype; ``scale`` keeps white white, else the values stay. PIL images stay."""
-
-    shown: ClassVar[tuple[str, ...]] = ("dtype", "scale")
 
     def __init__(self, dtype: npt.DTypeLike, scale: bool = False) -> None:
         if isinstance(dtype, dict):
@@ -218,10 +216,8 @@ class RGB(_Joint):
         return functional.rgb_to_grayscale(img, 3) if functional.get_image_num_channels(img) == 1 else img
 
 
-class GaussianNoise(_Joint):
+class GaussianNoise(_Joint, shown=("mean", "sigma", "clip")):
     """Adds noise of the normal distribution to floating planes in [0, 1] and clips the sum to [0, 1]."""
-
-    shown: ClassVar[tuple[str, ...]] = ("mean", "sigma", "clip")
 
     def __init__(self, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> None:
         if sigma < 0:
@@ -253,10 +249,8 @@ class RandomChannelPermutation(_Joint):
         return planes.write(np.ascontiguousarray(planes.array[..., drawn, :, :]))
 
 
-class RandomResize(_Joint):
+class RandomResize(_Joint, shown=("min_size", "max_size", "interpolation", "antialias")):
     """Resizes the shorter side to a random number of pixels of [min_size, max_size)."""
-
-    shown: ClassVar[tuple[str, ...]] = ("min_size", "max_size", "interpolation", "antialias")
 
     def __init__(
         self,
