@@ -22,6 +22,45 @@ def test_gradients_accumulate_on_leaves(handle: Any, leaf: Any) -> None:
         assert w.grad.tolist() == [5.0 * times] * 3
 
 
+def test_a_pass_adds_into_the_gradient_that_is_there(leaf: Any) -> None:
+    w = leaf(3)
+    w.sum().backward()
+    first = w.grad
+    w.sum().backward()
+    assert w.grad is first
+    assert first.tolist() == [2] * 3
+
+
+def test_a_pass_that_is_recorded_gives_a_new_gradient(leaf: Any) -> None:
+    w = leaf(3)
+    w.sum().backward()
+    first = w.grad
+    (w * w).sum().backward(create_graph=True)
+    assert first.tolist() == [1] * 3
+    assert w.grad.requires_grad
+
+
+def test_gradients_may_be_views_of_one_buffer(leaf: Any) -> None:
+    a, b, flat = leaf(3), leaf(2), Tensor.zeros(5)
+    a.grad, b.grad = flat[:3], flat[3:]
+    (a.sum() * 2 + b.sum() * 3).backward()
+    assert flat.tolist() == [2, 2, 2, 3, 3]
+    flat.zero_()
+    assert a.grad.tolist() == [0] * 3
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_a_gradient_that_a_hook_has_kept_stays_as_it_was(leaf: Any, shifted: bool) -> None:
+    w, kept = leaf(3), []
+    for _ in range(2):
+        y = w + 0 if shifted else w
+        hook = y.register_hook(kept.append)
+        (y * 3).sum().backward()
+        hook.remove()
+    assert [grad.tolist() for grad in kept] == [[3] * 3] * 2
+    assert w.grad.tolist() == [6] * 3
+
+
 def test_a_plain_tensor_becomes_a_leaf_by_its_flag() -> None:
     t = Tensor.from_host(np.array([1.0, 2.0], np.float32))
     t.requires_grad = True
@@ -129,6 +168,14 @@ def test_errors_say_what_to_do(leaf: Any) -> None:
         (w * 2).backward(np.ones(3))
     with pytest.raises(RuntimeError, match="out="):
         ag.relu(w, out=Tensor.zeros((2, 3)))
+    for call in (ag.matmul, ag.sub, ag.outer):  # with a kernel of its own, an expression, a composite
+        a = Tensor.zeros((2, 2) if call is ag.matmul else 2)
+        with pytest.raises(RuntimeError, match="out= does not support automatic differentiation"):
+            call(
+                a, a.detach().requires_grad_(), out=Tensor.zeros((3, 2))[:2] if call is ag.sub else Tensor.zeros((2, 2))
+            )
+    positions = Tensor.zeros((3,), "int64")
+    assert ag.argmax(w, axis=0, out=positions) is positions
     with pytest.raises(RuntimeError, match="inputs \\[1\\] have no influence"):
         ag.grad((w * 2).sum(), [w, leaf(2)])
     assert ag.grad((w * 2).sum(), [w, leaf(2)], allow_unused=True)[1] is None

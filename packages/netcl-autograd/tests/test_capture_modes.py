@@ -31,3 +31,22 @@ def test_a_mode_that_is_registered_later_leaves_a_captured_step_valid(
     captured = capture(lambda a: ag.add(a, a), x)
     monkeypatch.setattr(modes, "_states", [*modes._states, lambda: None])
     assert captured.replay(x).tolist() == [2.0] * 3
+
+
+def test_a_replay_adds_into_the_gradient_that_is_there(handle: Any) -> None:
+    w = ag.Parameter(Tensor.from_host(handle, np.ones(3, np.float32)))
+    flat = Tensor.zeros((5,), queue=w.queue)
+    w.grad = flat[1:4]
+
+    def step(x: Tensor) -> Tensor:
+        ag.sum(ag.mul(w, x)).backward()
+        return x + 0
+
+    x = Tensor.from_host(handle, np.full(3, 2, np.float32))
+    step(x)
+    before = w.grad
+    captured = capture(step, x)
+    for _ in range(2):
+        captured.replay(x)
+    assert w.grad is before
+    assert flat.tolist() == [0, 6, 6, 6, 0]

@@ -147,8 +147,23 @@ def test_out(x):
         ops.add(ops.sum(x), 1, out=target)
     with pytest.raises(ShapeError, match=r"matmul: out has shape \(2, 3\) and dtype float32, the result \(2, 2\)"):
         ops.matmul(x, x, transpose_b=True, out=target)
-    with pytest.raises(TypeError, match="split: out= is for ops with one result"):
+    with pytest.raises(TypeError, match="split: expected out= to be a tuple of 2 tensors, got Tensor of 1"):
         ops.split(x, 1, out=target)
+
+
+def test_out_of_several_results_takes_as_many_tensors(x):
+    values, indices = Tensor.zeros((2, 1), queue=x.queue), Tensor.zeros((2, 1), "int64", queue=x.queue)
+    found = ops.topk(x, 1, out=(values, indices))
+    assert found.values is values
+    assert values.tolist() == [[2], [5]]
+    assert indices.tolist() == [[2], [2]]
+
+
+def test_out_may_be_a_view(x):
+    target = Tensor.zeros((3, 3), queue=x.queue)
+    ops.add(x, 1, out=target[1:])
+    ops.flip(x, 1, out=target[:2])
+    assert target.tolist() == [[2, 1, 0], [5, 4, 3], [4, 5, 6]]
 
 
 def test_arguments_are_checked_by_name(x):

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -129,7 +130,7 @@ class BackwardPass(GradContext):
         for index, hooks in (node.hooks or {}).items():
             for hook in tuple(hooks.values()):
                 if grads[index] is not None:
-                    grads[index] = _hooked(hook, grads[index])
+                    grads[index] = self._hooked(hook, grads[index])
         for index, kept in (node.retained or {}).items():
             tensor, grad = kept(), grads[index]
             if tensor is not None and grad is not None:
@@ -140,6 +141,20 @@ class BackwardPass(GradContext):
                 if seen is not None and grad is not None:
                     self.borrow(grad)
                     seen(grad)
+
+    def _hooked(self, hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
+        """The gradient after a hook; one that the hook has kept is borrowed, as later passes write gradients."""
+        references = getrefcount(grad)
+        changed = hook(grad)
+        if changed is None or changed is grad:
+            if getrefcount(grad) - (changed is grad) > references:
+                self.borrow(grad)
+            return grad  # type: ignore[no-any-return]
+        if not isinstance(changed, Tensor) or changed.shape != grad.shape:
+            given = getattr(changed, "shape", type(changed).__name__)
+            raise ShapeError(f"a gradient hook gave {given} for a gradient of {grad.shape}")
+        self.borrow(changed)
+        return changed
 
     def _retain(self, tensor: Tensor, grad: Tensor) -> None:
         """Adds the gradient of a tensor that is no leaf to its ``grad``."""
@@ -152,22 +167,11 @@ class BackwardPass(GradContext):
     def _deliver(self, leaf: Any, partial: Partial) -> None:
         grad = blocks.computed(self.call, partial)
         for hook in hooks_of(leaf) if leaf_hooks else ():
-            grad = _hooked(hook, grad)
+            grad = self._hooked(hook, grad)
         self.sink(leaf, grad)
         if accumulated_hooks and self.accumulates:
             for after in tuple(accumulated_hooks.get(id(leaf), {}).values()):
                 after(leaf)
-
-
-def _hooked(hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
-    changed = hook(grad)
-    if changed is None:
-        return grad  # type: ignore[no-any-return]
-    if not isinstance(changed, Tensor) or changed.shape != grad.shape:
-        raise ShapeError(
-            f"a gradient hook gave {getattr(changed, 'shape', type(changed).__name__)} for a gradient of {grad.shape}"
-        )
-    return changed
 
 
 def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[GradNode, list[bool]], dict[Any, int]]:

@@ -7,6 +7,7 @@ import re
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Union
 
 from netcl.autograd import blocks
@@ -16,6 +17,8 @@ from netcl.autograd.recompute import Recipe, Recomputed, recomputed
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
+from netcl.core.expr import Expr, Load, cast
+from netcl.core.tensor import in_place
 from netcl.core.tensor.gradients import attach, take_history, view_of
 from netcl.core.tensor.views import root_of, separate, snapshot
 from netcl.core.user_frame import called_from
@@ -32,7 +35,8 @@ class GradContext:
     """The part of a backward pass that gradient functions use: ops of the table and delivery to leaves.
 
     With ``create_graph`` the ops are recorded, so that the gradients can be differentiated. ``sink(leaf, grad)``
-    receives the gradients of leaves; without it they are accumulated in ``leaf.grad``.
+    receives the gradients of leaves; without it they are accumulated in ``leaf.grad``, in place but for
+    ``create_graph``.
     """
 
     def __init__(self, *, create_graph: bool, sink: Callable[[Tensor, Tensor], None] | None = None) -> None:
@@ -61,8 +65,12 @@ class GradContext:
                 "backward: a leaf was detached or frozen and then written in place with values that require grad, so "
                 "that its gradient has no place; write into a clone() of it"
             )
-        if leaf.grad is not None:
-            leaf.grad = self.call("add", leaf.grad, grad)
+        before = leaf.grad
+        if before is not None:
+            if self.create_graph:
+                leaf.grad = self.call("add", before, grad)
+            else:
+                _add_into(before, grad)
             return
         if grad.storage_id in self._borrowed:
             grad = self.call("clone", grad)
@@ -70,6 +78,19 @@ class GradContext:
             grad = separate(grad)  # a view would keep what it is a view of
         self.borrow(grad)
         leaf.grad = grad
+
+
+@lru_cache(maxsize=64)
+def _sum(one: str, other: str) -> tuple[Expr]:
+    return (cast(Load(0, one) + Load(1, other), one),)
+
+
+def _add_into(target: Tensor, grad: Tensor) -> None:
+    """Adds ``grad`` to ``target`` in place; a view passes the sum on to the tensor that it shows."""
+    if root_of(target) is target._storage and target.shape == grad.shape:
+        dispatch.evaluate(_sum(target.dtype, grad.dtype), (target, grad), out=(target,))
+    else:
+        in_place.write(target, dispatch.call("add", target, grad, record=False))
 
 
 class TensorMeta(NamedTuple):

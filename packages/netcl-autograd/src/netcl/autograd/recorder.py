@@ -39,11 +39,7 @@ def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, An
             return trace.run_untraced(row, (*args, *kwargs.values()), lambda: recorder(next, row, args, kwargs))
         finally:
             state.trace = trace
-    if state.enabled and _wanted(args, kwargs):
-        if "out" in kwargs:
-            raise RuntimeError(
-                f"{row.name}: out= cannot be used where a gradient is recorded; use no_grad or leave it out"
-            )
+    if state.enabled and "out" not in kwargs and _wanted(args, kwargs):
         return _record(next, row, args, kwargs)
     result = next(row, args, kwargs)
     if isinstance(result, Tensor):

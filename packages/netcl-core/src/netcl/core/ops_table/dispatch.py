@@ -178,8 +178,12 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
             kwargs = by_own_names(row, kwargs)
         if "pool" in kwargs and "pool" not in row.signature.parameters:
             return _call_pooled(row, args, kwargs, record)
-        if row.expression is None and "out" in kwargs and "out" not in row.signature.parameters:
-            return _call_into(row, args, kwargs, record)
+        if "out" in kwargs:
+            if kwargs["out"] is None:
+                return call_row(row, args, {name: value for name, value in kwargs.items() if name != "out"}, record)
+            _refuse_gradient(row, args, kwargs, record)
+            if row.expression is None and "out" not in row.signature.parameters:
+                return _call_into(row, args, kwargs, record)
     inherited, hooks = _thread.state
     if record is None:
         record = inherited
@@ -197,6 +201,18 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
             return _recorder(execute, row, args, kwargs)
         return execute(row, args, kwargs)
     return _through(hooks, record, row, args, kwargs)
+
+
+def _refuse_gradient(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> None:
+    """Raises RuntimeError if the call is recorded for a gradient, which a floating ``out=`` would lose."""
+    out, recorded = kwargs["out"], _thread.state[0] if record is None else record
+    if not recorded or _recorder is None or not any(is_floating(one.dtype) for one in _tensors_of(out)):
+        return
+    if state.enabled and requires_grad((*args, *kwargs.values())):
+        raise RuntimeError(
+            f"{row.name}: out= does not support automatic differentiation, but one of the arguments requires grad; "
+            "leave out= away, or write under no_grad()"
+        )
 
 
 def _forward_only(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -226,16 +242,25 @@ def _compose(record: bool | None, row: OpRow, args: tuple[Any, ...], kwargs: dic
 
 
 def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
-    """Runs an op with ``out=`` that is no expression: computes it, then copies the result into ``out``."""
+    """Runs an op with ``out=`` that is no expression: computes it, then copies the result, or each of a tuple of
+    results, into ``out``.
+    """
     out = kwargs["out"]
     result = call_row(row, args, {name: value for name, value in kwargs.items() if name != "out"}, record)
-    if out is None:
-        return result
-    if not isinstance(result, TensorData):
-        raise TypeError(f"{row.name}: out= is for ops with one result")
-    check_out(row.name, out, result.shape, result.dtype, result.engine)
-    assign(out, result)
-    return out
+    results, given = _tensors_of(result), _tensors_of(out)
+    if isinstance(out, TensorData) is not isinstance(result, TensorData) or len(given) != len(results):
+        expected = "one tensor" if isinstance(result, TensorData) else f"a tuple of {len(results)} tensors"
+        raise TypeError(f"{row.name}: expected out= to be {expected}, got {type(out).__name__} of {len(given)}")
+    for target, source in zip(given, results):
+        check_out(row.name, target, source.shape, source.dtype, source.engine)
+    for target, source in zip(given, results):
+        assign(target, source)
+    return type(result)(*given) if hasattr(result, "_fields") else out
+
+
+def _tensors_of(out: Any) -> tuple[Any, ...]:
+    """The tensors of ``out``, one or several."""
+    return (out,) if isinstance(out, TensorData) else tuple(out)
 
 
 _pooled = 0  # calls under way, of any thread, whose results come from a pool of the caller
