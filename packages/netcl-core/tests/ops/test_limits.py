@@ -19,11 +19,13 @@ INF, NAN = math.inf, math.nan
         (ops.digamma, [0.0, -0.0, -INF, INF, -1.0], [-INF, INF, NAN, INF, NAN]),
         (ops.erfinv, [0.0, -0.0, 1.0, -1.0, 1.5], [0.0, -0.0, INF, -INF, NAN]),
         (lambda x: ops.polygamma(1, x), [0.0, -INF, INF, -1.0], [INF, NAN, 0.0, INF]),
+        (ops.tanh, [100.0, -100.0, INF, -INF, NAN], [1.0, -1.0, 1.0, -1.0, NAN]),
+        (lambda x: ops.gelu(x, approximate="tanh"), [-1e2, -1e4, -1e6, 1e4], [-0.0, -0.0, -0.0, 1e4]),
         (lambda x: ops.quantile(x, 0.25), [-INF, 1.0, INF], -INF),
         (lambda x: ops.quantile(x, 0.75), [-INF, -INF, 2.0], -INF),
         (lambda x: ops.quantile(x, 0.75), [-INF, 1.0, INF], NAN),
     ],
-    ids=["digamma", "erfinv", "polygamma", "quantile below", "quantile of equals", "quantile above"],
+    ids=["digamma", "erfinv", "polygamma", "tanh", "gelu", "quantile below", "quantile of equals", "quantile above"],
 )
 def test_limits(engine, call, given, wanted):
     result = call(Tensor.from_host(np.array(given, np.float32))).numpy()

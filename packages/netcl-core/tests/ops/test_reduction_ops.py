@@ -93,6 +93,39 @@ def test_nothing_to_reduce(engine: Any) -> None:
     assert ops.logsumexp(x, axis=0).tolist() == [-INF] * 3
 
 
+@pytest.mark.parametrize("mean", [1e3, 1e6])
+@pytest.mark.parametrize(("shape", "axis"), [((512, 16), 0), ((100, 3), 0), ((8, 64), 1), ((4000,), 0)])
+def test_variances_far_from_zero(shape: Any, axis: int, mean: float, engine: Any) -> None:
+    x = (np.random.default_rng(1).standard_normal(shape) + mean).astype(np.float32)
+    wanted = x.astype(np.float64).var(axis, ddof=1)
+    np.testing.assert_allclose(ops.var(Tensor.from_host(x), axis).numpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(ops.std(Tensor.from_host(x), axis).numpy(), np.sqrt(wanted), rtol=1e-6)
+
+
+def test_the_scale_of_normalizations_far_from_zero(engine: Any) -> None:
+    x = (np.random.default_rng(1).standard_normal((256, 4)) + 1e6).astype(np.float32)
+    whole = ops.batch_norm(Tensor.from_host(x), training=True).numpy()
+    np.testing.assert_allclose(whole.std(0), np.ones(4), rtol=2e-5)
+    rows = ops.layer_norm(Tensor.from_host(np.ascontiguousarray(x.T)), 256).numpy()
+    np.testing.assert_allclose(rows.std(1), np.ones(4), rtol=2e-5)
+
+
+def test_variances_of_equal_numbers_are_never_negative(engine: Any) -> None:
+    x = Tensor.from_host(np.full((3, 1000), 0.1, np.float32) * np.float32([[1], [1e6], [1e18]]))
+    spread = ops.std(x, 1).numpy()
+    assert (spread >= 0).all()
+    assert (spread <= 1e-6 * x.numpy()[:, 0]).all()
+
+
+def test_variances_of_nothing_are_nan_and_a_divisor_below_zero_is_zero(engine: Any) -> None:
+    nothing, three = Tensor.zeros((0, 2)), Tensor.from_host(np.array([1, 2, 3], np.float32))
+    for correction in (-1, 0, 1, 2):
+        assert np.isnan(ops.var(nothing, 0, correction).numpy()).all()
+        assert np.isnan(ops.std(nothing, 0, correction).numpy()).all()
+    assert np.isnan(ops.var(three[:1], 0).numpy())
+    assert [ops.var(three, 0, correction).item() for correction in (3, 4, 9)] == [INF] * 3
+
+
 def test_single_numbers(engine: Any) -> None:
     x = Tensor.from_host(np.float32(-2.5))
     assert float(ops.sum(x)) == float(ops.max(x)) == float(ops.prod(x)) == -2.5

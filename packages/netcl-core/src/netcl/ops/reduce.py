@@ -12,6 +12,7 @@ from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
 from netcl.core.expr import mean as mean_of
+from netcl.core.expr.statistics import squared_deviations
 from netcl.core.layout import reduced_axes
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
@@ -211,9 +212,9 @@ def _variance(x: Expr, axis: Axis, correction: float, space: Space) -> Expr:
         raise TypeError(f"{space.op}: {axis} is no axis; write unbiased={axis}")
     axes = space.axes(axis)
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
-    deviation = value - mean_of(value, axes)
-    total = reduce("sum", deviation * deviation, axes)
-    return total / (size_of(axes, value.dtype) - Const(float(correction), value.dtype))
+    total, count = squared_deviations(value, axes)[1], size_of(axes, value.dtype)
+    # Of no elements it is NaN, whatever the divisor; one below zero counts as zero.
+    return apply("where", count > 0.0, total, float("nan")) / apply("maximum", count - float(correction), 0.0)
 
 
 def safe_root(total: Expr) -> Expr:

@@ -254,7 +254,19 @@ _row("acos", 1, "acos({0})", np.arccos, lambda g, out, a: (-g * apply("rsqrt", 1
 _row("atan", 1, "atan({0})", np.arctan, lambda g, out, a: (g / (1.0 + a * a),), "float")
 _row("sinh", 1, "sinh({0})", np.sinh, lambda g, out, a: (g * apply("cosh", a),), "float")
 _row("cosh", 1, "cosh({0})", np.cosh, lambda g, out, a: (g * apply("sinh", a),), "float")
-_row("tanh", 1, "tanh({0})", np.tanh, lambda g, out, a: (g * (1.0 - out * out),), "float")
+# PoCL's tanh of large floats is 1 - 2^-24: 1 + tanh(x) would not go to 0.
+_TANH = "(fabs({0}) > LIMIT ? sign({0}) : tanh({0}))"
+_row(
+    "tanh",
+    1,
+    {
+        k: _TANH.replace("LIMIT", limit)
+        for k, limit in (("float", "9.0625f"), ("int", "9.0625f"), ("double", "19.0625f"))
+    },
+    np.tanh,
+    lambda g, out, a: (g * (1.0 - out * out),),
+    "float",
+)
 _row("asinh", 1, "asinh({0})", np.arcsinh, lambda g, out, a: (g * apply("rsqrt", a * a + 1.0),), "float")
 _row("acosh", 1, "acosh({0})", np.arccosh, lambda g, out, a: (g * apply("rsqrt", a * a - 1.0),), "float")
 _row("atanh", 1, "atanh({0})", np.arctanh, lambda g, out, a: (g / (1.0 - a * a),), "float")

@@ -21,11 +21,23 @@ def widened(x: Expr) -> Expr:
     return x if x.dtype in ("float32", "float64") else cast(x, "float32")
 
 
-def moments(value: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
-    """The mean and the biased variance over ``axes``, in two passes."""
+def squared_deviations(value: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
+    """The mean over ``axes`` and the sum of (x - mean)^2, in two passes.
+
+    The rounding of the mean is taken out of the sum: of exact deviations, sum(x - mean)^2 / n is zero, and so is its
+    gradient (Chan, Golub and LeVeque 1983, the corrected two-pass algorithm).
+    """
     average = mean(value, axes)
     deviation = value - average
-    return average, reduce("sum", deviation * deviation, axes) / size_of(axes, value.dtype)
+    total, rest = reduce("sum", deviation * deviation, axes), reduce("sum", deviation, axes)
+    error = apply("minimum", total, rest * (rest / size_of(axes, value.dtype)))  # never more than is there
+    return average, total - apply("stop_gradient", apply("where", apply("isinf", error), 0.0, error))
+
+
+def moments(value: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
+    """The mean and the biased variance over ``axes``."""
+    average, total = squared_deviations(value, axes)
+    return average, total / size_of(axes, value.dtype)
 
 
 def standardized(x: Expr, axes: tuple[int, ...], eps: Expr) -> Standardized:
