@@ -116,7 +116,7 @@ def test_bad_argument_is_named(launcher, arena, bad):
 
 def test_wrong_number_of_arguments(launcher, arena):
     y = tensor(arena, launcher, 1)
-    with pytest.raises(UnsupportedError, match="takes 4 arguments, 1 given"):
+    with pytest.raises(UnsupportedError, match="expected 4 arguments, got 1"):
         launcher.launch(SOURCE, "axpy", (N,), None, (y,))
 
 
@@ -183,7 +183,7 @@ def test_prepared_launch(launcher, arena):
     prepared(x.buffer, y.buffer)
     assert (read(launcher, y) == 7).all()
     assert (read(launcher, x) == 23).all()
-    with pytest.raises(UnsupportedError, match="takes 2 buffers, 1 given"):
+    with pytest.raises(UnsupportedError, match="expected 2 buffers, got 1"):
         prepared(y)
 
 

@@ -1,4 +1,4 @@
-"""The OpenCL engine: the calls of the waist on one command queue, put together from transfers, launches and kernels."""
+"""Implements the calls of the waist on one OpenCL command queue, by transfers, launches and kernels."""
 
 from __future__ import annotations
 
@@ -124,9 +124,7 @@ class OpenCLBackend(ForwardedCalls):
         self._rng_state: Tensor | None = None
         self._lock = threading.RLock()
         self._poisons: bool = config.get("POISON")
-        self.override_pools: dict[
-            int, Any
-        ] = {}  # the pool that a thread's new tensors come from, if it is not the queue's
+        self.override_pools: dict[int, Any] = {}  # the pool of a thread's new tensors, if it is not the queue's
         push_interceptor(self, KernelFallback())
         push_interceptor(self, NotedCalls(self.launcher.deferred))
         self.launcher.deferred.engines.append(self)
@@ -137,8 +135,9 @@ class OpenCLBackend(ForwardedCalls):
     def from_host(
         self, data: Any, dtype: str = "float32", async_copy: bool | None = None, use_pinned: bool | None = None
     ) -> tuple[Any, Any, Any, Array | None]:
-        """(buffer, event, pending_release, host_ref): on a device that shares memory the buffer uses ``data`` itself
-        where dtype and alignment allow it (``host_ref`` keeps it alive), else it is a copy."""
+        """Returns (buffer, event, pending_release, host_ref). On a device with shared memory the buffer uses ``data``
+        itself if dtype and alignment allow it (``host_ref`` keeps it alive), else it is a copy.
+        """
         storage, _ = to_storage(data, dtype)
         self._check_dtype(dtype)
         shared = self.transfer.zero_copy(storage) if storage is data else None
@@ -158,14 +157,14 @@ class OpenCLBackend(ForwardedCalls):
     def from_shape(
         self, shape: Sequence[int], dtype: str = "float32", pool: Any = None, fill: float | None = 0
     ) -> tuple[Any, BufferHandle]:
-        """(buffer, allocation) of a new buffer for ``shape``, filled with ``fill`` unless it is None."""
+        """Returns (buffer, allocation) of a new buffer for ``shape``, filled with ``fill`` unless it is None."""
         tensor = self.empty(tuple(shape), dtype, pool=pool)
         if fill is not None:
             self.fill(tensor, fill)
         return tensor._storage.buffer, tensor.pool_handle
 
     def to_host(self, storage: Any, shape: Sequence[int], dtype: str) -> Array:
-        """The content of a buffer as an array of the storage dtype, after all work before."""
+        """Returns the content of a buffer as an array of the storage dtype, after all work before."""
         self._check_read()
         out: Array = np.empty(tuple(shape), numpy_dtype(dtype))
         self.transfer.download(storage, out)
@@ -173,7 +172,7 @@ class OpenCLBackend(ForwardedCalls):
         return out
 
     def to_host_async(self, storage: Any, shape: Sequence[int], dtype: str) -> tuple[Array, Any]:
-        """(array, event) of such a copy under way; the array is valid when the event is complete."""
+        """Starts the copy of ``to_host`` and returns (array, event); the array is valid when the event is complete."""
         self._check_read()
         out: Array = np.empty(tuple(shape), numpy_dtype(dtype))
         return out, self.transfer.download_async(storage, out)
@@ -194,7 +193,7 @@ class OpenCLBackend(ForwardedCalls):
         self._check_flag()
 
     def reshape(self, storage: Any, shape: Sequence[int]) -> Any:
-        """The same buffer: buffers have no shape."""
+        """Returns the same buffer: buffers have no shape."""
         return storage
 
     # -- tensors -------------------------------------------------------------------------------------------------------
@@ -222,7 +221,7 @@ class OpenCLBackend(ForwardedCalls):
 
     @contextmanager
     def allocating_from(self, pool: Any) -> Iterator[None]:
-        """Within the block this thread's new tensors come from ``pool``, but for those of a recording."""
+        """Within the block this thread's new tensors come from ``pool``, unless a recording allocates them."""
         self._check_pool(pool)
         thread = threading.get_ident()
         before = self.override_pools.get(thread)
@@ -241,7 +240,7 @@ class OpenCLBackend(ForwardedCalls):
 
     def _check_pool(self, pool: Any) -> None:
         if not hasattr(pool, "allocate"):
-            raise TypeError(f"pool is a BufferPool or a PersistentBufferPool, not {type(pool).__name__}")
+            raise TypeError(f"expected pool to be a BufferPool or a PersistentBufferPool, got {type(pool).__name__}")
         if pool.context != self.context or getattr(pool, "queue", self.queue) != self.queue:
             raise BackendMismatchError(
                 f"the {type(pool).__name__} given belongs to another queue or context than {self.device_label}; "
@@ -266,8 +265,8 @@ class OpenCLBackend(ForwardedCalls):
         persistent: bool,
         private: bool = False,
     ) -> tuple[tuple[Any, Any, Any], Any, Any, Array | None]:
-        """Storage holding ``data``: (buffer, array, allocation), event, pending release, host array that is read or
-        aliased.
+        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, host array that is read
+        or aliased.
         """
         self.forbid_upload()
         self._check_dtype(dtype)
@@ -310,7 +309,7 @@ class OpenCLBackend(ForwardedCalls):
         return target
 
     def read_async(self, source: TensorData) -> HostTransfer:
-        """A copy to the host under way."""
+        """Starts a copy to the host and returns it."""
         _check_allocation(source)
         out, event = self.to_host_async(source.buffer, source.shape, source.dtype)
 
@@ -328,7 +327,7 @@ class OpenCLBackend(ForwardedCalls):
 
     @property
     def recording(self) -> Recording | None:
-        """The open recording of the calling thread; None while its work runs at once."""
+        """The open recording of the calling thread; None if its launches run at once."""
         launcher = self.launcher
         return launcher.recording if launcher.recordings else None
 
@@ -339,12 +338,12 @@ class OpenCLBackend(ForwardedCalls):
         self.launcher.recording = recording
 
     def new_recording(self) -> Recording:
-        """An empty recording for this thread."""
+        """Returns an empty recording for this thread."""
         return self.launcher.new_recording()
 
     @property
     def sink(self) -> ProfilerSink | None:
-        """The profiler among the interceptors, which is told of each launch and copy; None without one."""
+        """The profiler among the interceptors, which records each launch and copy; None without one."""
         return self.launcher.sink
 
     @sink.setter
@@ -356,29 +355,29 @@ class OpenCLBackend(ForwardedCalls):
     def planned(
         self, what: Program | Product, args: Sequence[Any], scalars: Mapping[str, float | int]
     ) -> Callable[[Sequence[Any]], Any] | None:
-        """The function that repeats an op that has just run ``what`` on ``args``, by its execution plan; see
+        """Returns the function that repeats an op that has just run ``what`` on ``args``, by its execution plan; see
         ``queue/plans/planned_op.py``. None if there is none.
         """
-        if self._poisons:  # such a function takes its results from the pool
+        if self._poisons:  # such a function allocates its results from the pool
             return None
         return gemm.planned(self, what) if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
     def float32_roles(
         self, name: str, args: Sequence[Any], half: str, options: Mapping[str, Any]
     ) -> tuple[bool, bool, bool]:
-        """True for each of both operands and the result of ``matmul`` or ``conv`` in the half type ``half`` that the
-        kernels can round while they load or store it as float32 (``half`` and ``wide`` of these calls).
+        """Returns three booleans, for both operands and the result of ``matmul`` or ``conv`` in the half type ``half``:
+        True if the kernels can round it while they load or store it as float32 (``half`` and ``wide`` of these calls).
         """
         module = {"matmul": self.kernel_modules.gemm, "conv": self.kernel_modules.conv}[name]
         return module.float32_roles(self, *args, half, **options)  # type: ignore[no-any-return]
 
     def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
-        """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""
+        """Returns the kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""
         engine: Any = self.relaxed() if program.relaxed else self  # a QueueContext: Relaxed forwards what it lacks
         return describe(engine, program, shapes)
 
     def relaxed(self) -> Relaxed:
-        """This engine with fast math: its ``run`` builds kernels with -cl-fast-relaxed-math."""
+        """Returns this engine with fast math: its ``run`` builds kernels with -cl-fast-relaxed-math."""
         return relaxed(self)
 
     @property
@@ -397,25 +396,25 @@ class OpenCLBackend(ForwardedCalls):
         return state
 
     def signals(self, count: int) -> Tensor:
-        """At least ``count`` words, int32, by which work-groups of a launch tell each other their states. The engine
-        keeps them, and the kernels that use them (look_back.cl) leave them ready for the next launch.
+        """Returns at least ``count`` words, int32, in which work-groups of a launch publish their states. The engine
+        keeps them, and the kernels that use them (look_back.cl) reset them for the next launch.
         """
         size = max(_SIGNALS, 1 << (count - 1).bit_length())
         with self._lock:
-            found = self._signals.get(size)
-            if found is None:
+            words = self._signals.get(size)
+            if words is None:
                 allocation = self.pool.allocate(4 * size)
                 self.transfer.upload(allocation.buffer, np.zeros(size, np.int32), private=True)
-                found = self._signals[size] = Tensor._wrap(self, (size,), "int32", allocation.buffer, None, allocation)
-                found.persistent = allocation.keep = True
-            return found
+                words = self._signals[size] = Tensor._wrap(self, (size,), "int32", allocation.buffer, None, allocation)
+                words.persistent = allocation.keep = True
+            return words
 
     # -- checks that report late ---------------------------------------------------------------------------------------
 
     @property
     def flag(self) -> Any:
-        """The int[8] in which kernels report a failed check (``c_types.report``); asking for it means that a check is
-        under way.
+        """The int[8] in which kernels report a failed check (``c_types.report``); reading this property marks a check
+        as pending.
         """
         with self._lock:
             if self._flag is None:

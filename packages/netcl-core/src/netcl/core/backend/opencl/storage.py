@@ -1,4 +1,4 @@
-"""Access to elements of one dtype, for the templates: its macros, written by the code that writes generated kernels.
+"""Writes the macros by which templates access elements of one dtype.
 
 A contraction in a half type may read operands, and write a result, that are stored in float32: each element is then
 rounded to the half type when it is loaded or stored, in place of casts in launches of their own. Such an operand is an
@@ -20,7 +20,7 @@ _ROLES = ("A", "B", "OUT")  # of the operands of a contraction
 
 
 class InFloat32:
-    """The float32 tensor ``tensor`` as an operand of numbers of a half type."""
+    """The float32 tensor ``tensor`` as an operand in a half type."""
 
     def __init__(self, tensor: Any, dtype: str) -> None:
         self.tensor = tensor
@@ -31,17 +31,18 @@ class InFloat32:
 
 
 def in_float32(x: Any, dtype: str) -> Any:
-    """``x``, an operand of a contraction in the half type ``dtype``, by its dtype."""
+    """Returns ``x`` as an operand of a contraction in the half type ``dtype``: wrapped if it is stored in float32."""
     return InFloat32(x, dtype) if x.dtype == "float32" else x
 
 
 def value_dtype(dtype: str) -> str:
-    """The dtype of the numbers in a tensor: the half type of one that is stored in float32."""
+    """Returns the dtype of the numbers in a tensor: the half type if it is an ``InFloat32``."""
     return dtype.removesuffix(_SUFFIX)
 
 
 def storage_text(dtype: str, vector: int = 1) -> str:
-    """STORAGE, the type in memory, REAL, the type of arithmetic, and LOAD and STORE, which convert between them.
+    """Returns the macros STORAGE (the type in memory), REAL (the type of arithmetic), and LOAD and STORE, which convert
+    between them.
 
     With ``vector`` lanes also REALV, a vector of REAL, and PACKED, one at the address of any element; VLOAD(p) and
     VSTORE(x, p) convert vectors of storage in global memory, GLOAD and GSTORE access vectors of REAL there, RLOAD and
@@ -61,20 +62,20 @@ def storage_text(dtype: str, vector: int = 1) -> str:
 
 
 def _rounding_text(dtype: str, vector: int) -> list[str]:
-    """``rounded`` and ``rounded_vector``, which make numbers of the half type ``dtype`` of floats."""
+    """Returns the functions ``rounded`` and ``rounded_vector``, which round floats to the half type ``dtype``."""
     if dtype == "float16":
-        one = "ushort v; vstore_half_rte(x, 0, (half*)&v); return vload_half(0, (const half*)&v);"
-        found = [f"static inline float rounded(const float x) {{ {one} }}"]
+        statements = "ushort v; vstore_half_rte(x, 0, (half*)&v); return vload_half(0, (const half*)&v);"
+        functions = [f"static inline float rounded(const float x) {{ {statements} }}"]
         if vector > 1:
-            found += _conversions_of_halves(vector)
+            functions += _conversions_of_halves(vector)
             kind = f"float{vector}"
-            found.append(f"static inline {kind} rounded_vector(const {kind} x) {{ return widened(narrowed(x)); }}")
-        return found
-    found = []
+            functions.append(f"static inline {kind} rounded_vector(const {kind} x) {{ return widened(narrowed(x)); }}")
+        return functions
+    functions = []
     for name, lanes in (("rounded", 1), *((("rounded_vector", vector),) if vector > 1 else ())):
         kind = c.lanes("float", lanes)
-        found.append(f"static inline {kind} {name}(const {kind} x) {{ return {c.rounded('x', dtype, lanes)}; }}")
-    return found
+        functions.append(f"static inline {kind} {name}(const {kind} x) {{ return {c.rounded('x', dtype, lanes)}; }}")
+    return functions
 
 
 def _in_float32_text(dtype: str, vector: int) -> str:
@@ -88,9 +89,9 @@ def _in_float32_text(dtype: str, vector: int) -> str:
 
 
 def roles_text(dtype: str, vector: int) -> str:
-    """Access to the operands A, B and OUT of contractions, after ``storage_text``: A_STORAGE, A_LOAD and so on; of
-    numbers of the half type ``dtype`` in float32 where the template is given A_IN_FLOAT32 and so on, or B_WIDENED where
-    they are rounded already.
+    """Returns the macros of the operands A, B and OUT of contractions, after ``storage_text``: A_STORAGE, A_LOAD and so
+    on. With A_IN_FLOAT32 and so on the operand has numbers of the half type ``dtype`` in float32; with B_WIDENED they
+    are rounded already.
     """
     half = dtype in _WIDENED
     lines = []
@@ -157,13 +158,14 @@ def _vectors(dtype: str, real: str, lanes: int) -> list[str]:
 
 
 def _conversions_of_halves(lanes: int) -> list[str]:
-    """``widened`` and ``narrowed``, by way of memory: without cl_khr_fp16 there are no values of the type. Not by
-    vload_half8, which ``device.drivers.half_vectors`` replaces by a macro for global memory.
+    """Returns the functions ``widened`` and ``narrowed``, which convert through memory: without cl_khr_fp16 there are
+    no values of the type. They do not use vload_half8, which ``device.drivers.half_vectors`` replaces by a macro for
+    global memory.
     """
     part = 4 if lanes == 8 else lanes
-    loads = ", ".join(f"vload_half{part}({at}, (const half*)&v)" for at in range(lanes // part))
+    loads = ", ".join(f"vload_half{part}({position}, (const half*)&v)" for position in range(lanes // part))
     halves = ("x",) if part == lanes else ("x.lo", "x.hi")
-    stores = " ".join(f"vstore_half{part}_rte({x}, {at}, (half*)&v);" for at, x in enumerate(halves))
+    stores = " ".join(f"vstore_half{part}_rte({x}, {position}, (half*)&v);" for position, x in enumerate(halves))
     return [
         f"static inline float{lanes} widened(const ushort{lanes} v) {{ return (float{lanes})({loads}); }}",
         f"static inline ushort{lanes} narrowed(const float{lanes} x) {{ ushort{lanes} v; {stores} return v; }}",
@@ -171,7 +173,8 @@ def _conversions_of_halves(lanes: int) -> list[str]:
 
 
 def gathered_text(dtype: str, lanes: int) -> str:
-    """Access to elements that are gathered or scattered one by one and converted together, after ``storage_text``.
+    """Returns the macros for elements that are gathered or scattered one by one and converted together, after
+    ``storage_text``.
 
     RAW is the type that RAW_LOAD(p, i) and RAW_STORE(x, p, i) access, RAWV a vector of it: WIDEN makes a vector REALV
     of that, NARROW does the reverse. GATHER(p, from) is the vector of the elements at p[from[0]], p[from[1]], ...

@@ -1,4 +1,4 @@
-"""Reads the OpenCL C templates of the package and tells what of a device their parameters depend on."""
+"""Reads the OpenCL C templates of the package, and the device traits that their parameters depend on."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _INLINE = re.compile(r"\$\{(\w+)\}")
 
 
 def traits(engine: Any) -> Traits:
-    """The traits of the device behind an engine, asked for once."""
-    known: Traits | None = engine.__dict__.get("_traits")
-    if known is None:
-        known = engine._traits = traits_of(profile_of(engine.queue), engine.queue.device)
-    return known
+    """Returns the traits of an engine's device, read once."""
+    cached: Traits | None = engine.__dict__.get("_traits")
+    if cached is None:
+        cached = engine._traits = traits_of(profile_of(engine.queue), engine.queue.device)
+    return cached
 
 
 def profile(engine: Any) -> DeviceProfile:
-    """The profile of the device behind an engine, asked for once."""
-    known: DeviceProfile | None = engine.__dict__.get("_profile")
-    if known is None:
-        known = engine._profile = profile_of(engine.queue)
-    return known
+    """Returns the profile of an engine's device, read once."""
+    cached: DeviceProfile | None = engine.__dict__.get("_profile")
+    if cached is None:
+        cached = engine._profile = profile_of(engine.queue)
+    return cached
 
 
 def _files(folder: Any) -> Iterator[Any]:
@@ -64,13 +64,13 @@ def _files(folder: Any) -> Iterator[Any]:
 
 @cache
 def _texts() -> dict[str, str]:
-    """The ``.cl`` files of this package by name; each is stored next to the module that launches it."""
-    found = _files(files("netcl.core.backend.opencl"))
-    return {file.name.removesuffix(".cl"): file.read_text(encoding="utf-8") for file in found}
+    """Returns the ``.cl`` files of this package by name; each is stored next to the module that launches it."""
+    templates = _files(files("netcl.core.backend.opencl"))
+    return {file.name.removesuffix(".cl"): file.read_text(encoding="utf-8") for file in templates}
 
 
 def _text(name: str, defines: Mapping[str, object]) -> str:
-    """A ``.cl`` file, or for the names of ``_ACCESS`` the access to elements of the dtype that is defined."""
+    """Returns a ``.cl`` file, or for the names of ``_ACCESS`` the access to elements of the dtype that is defined."""
     write = _ACCESS.get(name)
     if write is None:
         return _texts()[name]
@@ -80,7 +80,7 @@ def _text(name: str, defines: Mapping[str, object]) -> str:
 
 @lru_cache(maxsize=256)
 def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> str:
-    """The ``.cl`` files ``names`` after their definitions; only contractions may round a*b+c once. LOOPS is the
+    """Returns the ``.cl`` files ``names`` after their definitions; only contractions may round a*b+c once. LOOPS is the
     attribute of kernels whose work-items loop over vectors themselves. A driver compiles all kernels of a program, so
     kernels that are launched separately are in files of their own.
     """
@@ -91,21 +91,21 @@ def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> s
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:
-    """The text with each line ``$name`` replaced by the lines of that part, as far indented; none if it is empty. A
-    ``${name}`` within a line is replaced by a part of one line.
+    """Returns the text with each line ``$name`` replaced by the lines of that part, as far indented; none if it is
+    empty. A ``${name}`` within a line is replaced by a part of one line.
     """
     lines: list[str] = []
     for line in text.splitlines():
         begin = line.lstrip()
         if not begin.startswith("$"):
-            lines.append(_INLINE.sub(lambda found: parts[found[1]], line))
+            lines.append(_INLINE.sub(lambda match: parts[match[1]], line))
         elif parts[begin[1:]]:
             lines.append(indent(parts[begin[1:]], line.removesuffix(begin)))
     return "\n".join(lines) + "\n"
 
 
 def struct(*values: int | Iterable[int], narrow: bool = False) -> Any:
-    """The values as one kernel argument: a C struct of longs, or of ints with ``narrow``, passed by value."""
+    """Returns the values as one kernel argument: a C struct of longs, or of ints with ``narrow``, passed by value."""
     flat: list[int] = []
     for value in values:
         if isinstance(value, int):
@@ -117,24 +117,24 @@ def struct(*values: int | Iterable[int], narrow: bool = False) -> Any:
 
 
 def magic(divisor: int) -> tuple[int, int]:
-    """The magic number and the shift of division.cl; 0, the size of an empty axis, is as 1."""
+    """Returns the magic number and the shift of division.cl; 0, the size of an empty axis, is treated as 1."""
     divisor = max(divisor, 1)
     shift = (divisor - 1).bit_length()
     return ((1 << 32) * ((1 << shift) - divisor)) // divisor + 1, shift
 
 
 def divisor(size: int) -> tuple[int, int, int]:
-    """A number with its magic number and shift, the struct ``divisor`` of division.cl."""
+    """Returns a number with its magic number and shift, the struct ``divisor`` of division.cl."""
     return size, *magic(size)
 
 
 def per_work_item(units: int, device: Traits, size: int = _LEAST_ELEMENTS) -> int:
-    """Units of ``size`` elements per work-item: one on devices with many cores, else so many that few work-items
-    remain.
+    """Returns the units of ``size`` elements per work-item: one on devices with many cores, else so many that few
+    work-items remain.
     """
     return max(-(-units // _UNITS_ON_CPU), min(units, -(-_LEAST_ELEMENTS // max(size, 1)))) if device.is_cpu else 1
 
 
 def largest_group(most: int, device: Traits) -> int:
-    """The work-items of the largest group, a power of two, that a device takes: at most ``most``."""
+    """Returns the work-items of the largest group, a power of two, that a device takes: at most ``most``."""
     return 1 << min(most, device.group).bit_length() - 1

@@ -2,8 +2,8 @@
 
 Drivers compile one program at a time: PoCL and NVIDIA's take a lock, so threads do not help (docs/adr/0095). The
 programs that a step needs are known when its launches have been made (``deferred_launches.py``); children build them
-from the last one back, this process from the first one on, and they meet. What a child has built is found in the caches
-on disk. A child that ends, or fails, costs nothing but its time: the program is built here.
+from the last one back, this process from the first one on. The programs that a child has built are found in the caches
+on disk. If a child ends or fails, the program is built here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ os._exit(0)
 
 
 class Build:
-    """A program to be built; ``done`` once there is nothing more to wait for."""
+    """A program to build; ``done`` is set when it is built or its build has failed."""
 
     __slots__ = ("done", "launch", "options", "source")
 
@@ -62,20 +62,20 @@ def most_processes(device: Any) -> int:
     """
     if not has_interpreter():
         return 0
-    given = config.get("BUILD_PROCESSES")
-    if given is not None:
-        return int(given)
+    setting = config.get("BUILD_PROCESSES")
+    if setting is not None:
+        return int(setting)
     ranks = config.get("WORLD_SIZE") or 1
     return max(0, min(usable_cores() // ranks - 1, _MOST.get(type_of(device), _MOST_OTHERS)))
 
 
 class BuildProcesses:
-    """The children that build programs for a device, and what they have yet to build; thread-safe."""
+    """The children that build programs for a device, and the programs still to build; thread-safe."""
 
     def __init__(self, device: Any) -> None:
         self._device: Any = device
         self._changed = threading.Condition()
-        self._open: list[Build] = []  # what neither a child nor this process has begun, in the order of launches
+        self._open: list[Build] = []  # programs whose build has not begun, in the order of launches
         self._children = 0
         self._processes: list[Any] = []
         self._closed = False
@@ -86,7 +86,7 @@ class BuildProcesses:
         return self._children > 0
 
     def add(self, build: Build) -> None:
-        """Takes a program that is to be built; starts children if they pay."""
+        """Queues a program for building; starts children if that is expected to save time."""
         with self._changed:
             self._open.append(build)
             if len(self._open) >= _WORTH_A_CHILD:
@@ -94,7 +94,7 @@ class BuildProcesses:
             self._changed.notify()
 
     def prepare(self) -> None:
-        """Starts children for programs that will come."""
+        """Starts children for programs that later calls will add."""
         with self._changed:
             self._start(_PREPARED)
 
@@ -105,7 +105,7 @@ class BuildProcesses:
             threading.Thread(target=self._feed, name="netcl-build", daemon=True).start()
 
     def claim(self, build: Build | None = None) -> Build | None:
-        """Returns ``build`` (None: the first one) for this process to build it, or None if it has been begun."""
+        """Returns ``build`` (None: the first open one) if this process may build it, or None if its build has begun."""
         with self._changed:
             if build is None:
                 return self._open.pop(0) if self._open else None
@@ -115,7 +115,7 @@ class BuildProcesses:
             return build
 
     def wait(self, build: Build) -> None:
-        """Waits until a child has built ``build``, or will not; for a minute at most, as drivers may hang."""
+        """Waits until a child has built ``build`` or given up; for a minute at most, as drivers may hang."""
         end = monotonic() + _PATIENCE_S
         with self._changed:
             while not build.done and monotonic() < end:
@@ -132,7 +132,7 @@ class BuildProcesses:
             self._changed.wait_for(lambda: not self._children, _ENDING_S)
 
     def _feed(self) -> None:
-        """Gives a child of its own one program after another."""
+        """Starts a child and sends it one program after another."""
         try:
             with child_environment("build") as environment, self._started(environment) as process:
                 if process.stdout.read(1) != READY:
@@ -160,7 +160,7 @@ class BuildProcesses:
 
     @contextmanager
     def _started(self, environment: dict[str, str]) -> Iterator[Any]:
-        """A child, which is ended after the block."""
+        """Starts a child, and ends it after the block."""
         folder = config.get("CACHE_DIR")
         if folder is not None:
             environment["NETCL_CACHE_DIR"] = str(folder)
@@ -177,13 +177,13 @@ class BuildProcesses:
             process.kill()
             process.wait()
             for stream in (process.stdout, process.stdin):
-                with suppress(OSError):  # a request that the child has not read
+                with suppress(OSError):  # a request that the child did not read
                     stream.close()  # type: ignore[union-attr]
             with self._changed:
                 self._processes.remove(process)
 
     def _last(self) -> Build | None:
-        """The last program that is open; None if there has been none for a while, or after ``close``."""
+        """Returns the last open program; None if there has been none for a while, or after ``close``."""
         end = monotonic() + _IDLE_S
         with self._changed:
             while not self._open and not self._closed and (rest := end - monotonic()) > 0:
@@ -196,10 +196,10 @@ _of_devices: dict[str, BuildProcesses] = {}
 
 def processes_for(device: Any) -> BuildProcesses:
     """Returns the BuildProcesses of a device, which all its queues share."""
-    found = _of_devices.get(driver_key(device))
-    if found is None:
-        made = BuildProcesses(device)
-        found = _of_devices.setdefault(driver_key(device), made)
-        if found is made:
-            shutdown.run_at_exit(found.close)
-    return found
+    processes = _of_devices.get(driver_key(device))
+    if processes is None:
+        candidate = BuildProcesses(device)
+        processes = _of_devices.setdefault(driver_key(device), candidate)
+        if processes is candidate:
+            shutdown.run_at_exit(processes.close)
+    return processes

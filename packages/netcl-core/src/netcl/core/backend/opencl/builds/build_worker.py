@@ -1,8 +1,8 @@
 """The child process that builds programs for another: reads requests on its standard input, answers with a byte.
 
-The parent finds the programs in the caches on disk: netcl's, and the driver's own. A driver that
-compiles a kernel at its launch, for the size of a group (PoCL), is given such a launch: one group, or all if that is
-what the driver compiles differently, on buffers of zeros of the sizes that the launch in the parent has.
+The parent finds the programs in the caches on disk: netcl's, and the driver's own. A driver that compiles a kernel at
+its launch, for the size of a group (PoCL), gets such a launch on zeroed buffers of the same sizes as in the parent: one
+group, or all groups if the driver compiles for the global size.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ __all__ = ["answer"]
 
 
 def answer(key: str) -> None:
-    """Builds what is asked for on the standard input, on the device with the driver ``key``, until it is closed.
+    """Builds the programs requested on the standard input, on the device with the driver ``key``, until the input is
+    closed.
 
-    It writes READY, and then for each request the byte 1, or 0 if the program does not build.
+    It writes READY, then for each request the byte 1, or 0 if the program does not build.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at a terminal is the parent's
     answers = os.fdopen(os.dup(1), "wb", buffering=0)

@@ -1,9 +1,9 @@
 """Launches whose programs are not built yet, in the order of their calls.
 
 The first launches of a process need one program after another, and each build takes as long as thousands of launches.
-So a launch whose program is missing is noted with its arguments, and the host goes on; the launches after it wait for
-their turn. At the first copy, wait or read (``late_launches.enqueue``) all of them are enqueued in order: by then the
-programs of a whole step are known, and this process and its children have built them at the same time.
+So a launch without a built program is noted with its arguments, and the host goes on; later launches wait behind it. At
+the first copy, wait or read (``late_launches.enqueue``) all of them are enqueued in order: by then the programs of a
+whole step are known, and this process and its children have built them at the same time.
 
 Two rules keep the order. While a launch waits, the queue is in ``late_launches.waiting``, so every other use of its
 memory enqueues it first. An entry leaves the deque only after it has been enqueued, so a launch or copy of any thread
@@ -55,7 +55,7 @@ _lock = threading.RLock()
 
 
 class ProgramOwner(Protocol):
-    """The part of a launcher that is used here: its queue, its programs, and the profiler that sees its launches."""
+    """The attributes of a launcher that this module uses: its queue, its programs, and the profiler of its launches."""
 
     can_defer: ClassVar[bool]
     queue: Any
@@ -70,27 +70,29 @@ class ProgramOwner(Protocol):
 
 
 class NotedCall:
-    """An engine's call, some launches of which wait."""
+    """A call of the engine with launches that wait."""
 
     def __init__(self, engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         # Only a call that has another kernel keeps its operands and results, to compute them again.
         self._call = (engine, name, args, kwargs) if name in WITH_A_PLAINER_KERNEL else None
         self._results: list[Any] = []
-        self._given = [ref(one.pool_handle) for one in _tensors((args, tuple(kwargs.values()))) if one.pool_handle]
+        self._given = [
+            ref(tensor.pool_handle) for tensor in _tensors((args, tuple(kwargs.values()))) if tensor.pool_handle
+        ]
         self._made: list[tuple[ref[Any], ref[Any]]] = []
-        self.held = sum(one.nbytes for one in _tensors(args)) if self._call else 0  # bytes, kept from their pool
+        self.held = sum(tensor.nbytes for tensor in _tensors(args)) if self._call else 0  # bytes, kept from their pool
         self.ended = False
 
     def end(self, results: Any) -> None:
         """Notes the tensors that the call returns."""
         tensors = list(_tensors(results))
-        self._made = [(ref(one), ref(one.pool_handle)) for one in tensors if one.pool_handle is not None]
+        self._made = [(ref(tensor), ref(tensor.pool_handle)) for tensor in tensors if tensor.pool_handle is not None]
         if self._call:
-            self._results = [one._alias(one.shape) for one in tensors]
+            self._results = [tensor._alias(tensor.shape) for tensor in tensors]
         self.ended = True
 
     def compute_again(self, error: KernelBuildError) -> None:
-        """Computes the call by a plainer kernel, into its results; raises ``error`` if there is none."""
+        """Computes the results of the call with a plainer kernel; raises ``error`` if there is none."""
         if self._call is None:
             raise error
         engine, name, args, kwargs = self._call
@@ -103,21 +105,21 @@ class NotedCall:
             engine.copy(fresh, result, source_offset=0, out_offset=0, **whole)
 
     def fail(self, error: BaseException) -> None:
-        """Makes the tensors that the call has made raise an error when they are used, with all that share their memory;
-        the given ones keep their values.
+        """Makes the result tensors of the call, and all that share their memory, raise an error on use; its operands
+        keep their values.
         """
-        given = [allocation() for allocation in self._given]
+        operands = [allocation() for allocation in self._given]
         for tensor, allocation in self._made:
-            made, result = allocation(), tensor()
-            if made is None or any(made is one for one in given):
+            memory, result = allocation(), tensor()
+            if memory is None or any(memory is operand for operand in operands):
                 continue
             if result is not None:  # others on its memory say that it was released
                 result._storage.deferred, result._storage.allocation = (Failed(error), 0), None
-            made.release()
+            memory.release()
 
 
 def _tensors(values: Any) -> Iterator[Any]:
-    """The tensors in nested tuples and lists."""
+    """Yields the tensors in nested tuples and lists."""
     if hasattr(values, "_storage"):
         yield values
     elif isinstance(values, (tuple, list)):
@@ -250,7 +252,7 @@ class DeferredLaunches:
                 self.limit()
 
     def limit(self) -> None:
-        """Enqueues what waits if it is too much."""
+        """Enqueues the waiting launches if there are too many, or if their tensors take too much memory."""
         most = _MOST if self._builds.busy else _MOST_WITHOUT_CHILDREN
         if len(self._entries) >= most or self._held > self._most_held:
             self.enqueue()
@@ -270,7 +272,7 @@ class DeferredLaunches:
 
     @contextmanager
     def noting(self, call: NotedCall) -> Iterator[NotedCall]:
-        """Within the block ``call`` is the one that launches of this thread are of."""
+        """Within the block, launches of this thread belong to ``call``."""
         before = getattr(self._calls, "open", None)
         self._calls.open = call
         try:
@@ -286,7 +288,7 @@ class DeferredLaunches:
                     self._arm(False)
 
     def _arm(self, armed: bool) -> None:
-        """Sets ``armed``; the lock is held."""
+        """Sets ``armed``; the caller holds the lock."""
         if self.armed is not armed:
             self.armed = armed
             address = self._launcher.queue.int_ptr
@@ -298,8 +300,10 @@ class DeferredLaunches:
                 refresh(engine)
 
     def _enqueue(self, built: Callable[[Build], bool]) -> None:
-        """Enqueues the launches that wait, up to the first whose program is not ``built``; the lock is held."""
-        with unrecorded(self._launcher):  # what waits is of other threads
+        """Enqueues the waiting launches up to the first with a program that is not ``built``; the caller holds the
+        lock.
+        """
+        with unrecorded(self._launcher):  # the waiting launches belong to other threads
             while self._entries:
                 entry = self._entries[0]
                 if not built(entry.build):
@@ -325,7 +329,7 @@ class DeferredLaunches:
         return build.done
 
     def _build(self, build: Build) -> bool:
-        """Returns True, when the program is built or is known not to build: here, if no child has begun it."""
+        """Builds the program here if no child has begun it; returns True when it is built or is known not to build."""
         while not build.done:
             claimed = self._builds.claim(build) or self._builds.claim()
             if claimed is None:
@@ -338,18 +342,18 @@ class DeferredLaunches:
         return True
 
     def _compiled(self) -> None:
-        """Waits until what this process has built is compiled, so that it takes no more programs than it can compile
-        while children build others.
+        """Waits until this process has compiled its programs, so that it takes no more than it can compile while
+        children build others.
         """
         if self._builds.busy and self._launcher.programs.compiles_at_launch(self._launcher.device):
             shutdown.interruptible_finish(self._launcher.queue, None)
 
     def _recover(self, entry: _Entry, error: BaseException) -> None:
-        """Computes the call of a launch that has failed in another way, or drops it and all that waits."""
+        """Computes the call of a failed launch with another kernel, or drops the call and all waiting launches."""
         call = entry.call
         if call is not None and isinstance(error, KernelBuildError):
             if call.ended:
-                with suppress(KernelBuildError):  # there is no other way
+                with suppress(KernelBuildError):  # there is no plainer kernel
                     call.compute_again(error)
                     self._drop(call)
                     return
@@ -371,7 +375,9 @@ class DeferredLaunches:
     def _first_launch(
         self, sizes: tuple[str, tuple[int, ...], tuple[int, ...] | None], arguments: Sequence[Any]
     ) -> Launch | None:
-        """The launch with which a driver compiles the kernel; None if it has done so when the program is built."""
+        """Returns the launch at which the driver compiles the kernel; None if the driver compiles it in the program's
+        build.
+        """
         if not self._launcher.programs.compiles_at_launch(self._launcher.device):
             return None
         name, global_size, local_size = sizes

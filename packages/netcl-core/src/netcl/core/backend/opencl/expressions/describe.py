@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 
 def describe(engine: QueueContext, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
-    """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches, as ``engine`` builds them."""
+    """Returns the kernels of ``program`` on inputs of ``shapes``, in the order of their launches, as ``engine`` builds
+    them.
+    """
     space = broadcast_shapes([*shapes, *program.shapes], program.name)
     plan = make_plan(program.outputs, program.shapes, shapes, space, engine.target)
     options, launcher = engine.build_options, engine.launcher
-    found = []
+    texts = []
     for launch in plan.launches:
         built: Any = launcher.programs.get_program(launcher.context, launch.source, launcher.device, options)
         log = str(built.get_build_info(launcher.device, cl.program_build_info.LOG)).strip()
         items = -(-launch.items // launch.group) * launch.group
-        found.append(KernelText(launch.name, program.name, launch.source, (items,), (launch.group,), options, log))
-    return found
+        texts.append(KernelText(launch.name, program.name, launch.source, (items,), (launch.group,), options, log))
+    return texts

@@ -1,4 +1,5 @@
-"""The same expressions on each of several sets of tensors, in as few launches as the device's arguments allow.
+"""Multi-tensor apply: runs the same expressions on each of several sets of tensors, in as few launches as the device's
+arguments allow.
 
 OpenCL has no tables of buffers, so the buffers of all sets are arguments of one kernel, as many as
 CL_DEVICE_MAX_PARAMETER_SIZE holds. A work-group finds in a table its set, its part of it and the set's length, takes
@@ -6,7 +7,8 @@ the set's buffers in a ``switch``, and runs the text that the code generator wri
 those of the sets one by one, and a driver compiles the rule once.
 
 Missing buffers of a shorter list are filled up with the last ones to the next power of two, so that few texts are
-built. In what is neither elementwise nor flat, and for a single set, the engine runs the sets one by one.
+built. If the expressions are neither elementwise nor flat, or there is a single set, the engine runs the sets one by
+one.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ _PARTS_EACH = 8  # parts that a compute unit of a CPU finds, so that one that fa
 
 @dataclass(frozen=True)
 class _Ready:
-    """The launches for a list of sets, on the tensors of all sets, one after the other, and then the shared ones; and
-    the allocations of the tables.
+    """The launches for a list of sets, and the allocations of their tables. A launch takes the tensors of all sets in
+    order, then the shared tensors.
     """
 
     spaces: tuple[Shape, ...]
@@ -65,9 +67,9 @@ def run_each(
     *,
     out: Sequence[Sequence[TensorData]] | None = None,
 ) -> list[tuple[TensorData, ...]]:
-    """The results of each set; see DeviceBackend.run_each."""
-    made = _in_few_launches(engine, outputs, inputs, shared, scalars or {}, out)
-    return one_by_one.run_each(engine, outputs, inputs, shared, scalars, out=out) if made is None else made
+    """Returns the results of each set; see DeviceBackend.run_each."""
+    results = _in_few_launches(engine, outputs, inputs, shared, scalars or {}, out)
+    return one_by_one.run_each(engine, outputs, inputs, shared, scalars, out=out) if results is None else results
 
 
 def reduce_each(
@@ -77,9 +79,9 @@ def reduce_each(
     inputs: Sequence[Sequence[TensorData]],
     shared: Sequence[TensorData] = (),
 ) -> TensorData:
-    """The parts of a reduction over all sets; see DeviceBackend.reduce_each."""
-    made = _reduced_in_few_launches(engine, kind, expression, inputs, shared)
-    return one_by_one.reduce_each(engine, kind, expression, inputs, shared) if made is None else made
+    """Returns the parts of a reduction over all sets; see DeviceBackend.reduce_each."""
+    parts = _reduced_in_few_launches(engine, kind, expression, inputs, shared)
+    return one_by_one.reduce_each(engine, kind, expression, inputs, shared) if parts is None else parts
 
 
 def _in_few_launches(
@@ -90,12 +92,12 @@ def _in_few_launches(
     scalars: Mapping[str, float | int],
     out: Sequence[Sequence[TensorData]] | None,
 ) -> list[tuple[TensorData, ...]] | None:
-    """The results of each set; None if they have to be computed one by one."""
+    """Returns the results of each set; None if they have to be computed one by one."""
     outputs = tuple(outputs)
     if len(inputs) < 2:
         return None
     in_place = _in_place(inputs, out)
-    numbers = repr(scalars) if scalars else ""  # of which -0.0 and 0.0 are two
+    numbers = repr(scalars) if scalars else ""  # -0.0 and 0.0 are different keys
     key = ("each", outputs, _shapes(inputs), tuple([t.shape for t in shared]), in_place, numbers)
     ready = engine.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:
@@ -108,8 +110,8 @@ def _in_few_launches(
         results = [tuple(engine.empty(space, dtype) for dtype in dtypes) for space in ready.spaces]
     else:
         results = [tuple(targets) for targets in out]
-    given = [tensor for one, made in zip(inputs, results) for tensor in (*one, *made)]
-    ready.plan.run(engine, [*given, *shared])
+    tensors = [tensor for members, targets_of in zip(inputs, results) for tensor in (*members, *targets_of)]
+    ready.plan.run(engine, [*tensors, *shared])
     for targets in out or ():
         for target in targets:
             target._storage.written()
@@ -123,7 +125,7 @@ def _reduced_in_few_launches(
     inputs: Sequence[Sequence[TensorData]],
     shared: Sequence[TensorData],
 ) -> Any:
-    """The parts of a reduction over all sets; None if they have to be computed one by one."""
+    """Returns the parts of a reduction over all sets; None if they have to be computed one by one."""
     key = ("reduce each", kind, expression, _shapes(inputs), tuple([t.shape for t in shared]))
     ready = engine.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:
@@ -131,7 +133,7 @@ def _reduced_in_few_launches(
     if ready is None:
         return None
     parts = engine.empty((ready.rows,), Reduce(kind, expression, (0,)).dtype)
-    ready.plan.run(engine, [*(tensor for one in inputs for tensor in one), *shared, parts])
+    ready.plan.run(engine, [*(tensor for members in inputs for tensor in members), *shared, parts])
     return parts
 
 
@@ -139,21 +141,21 @@ _UNKNOWN = object()
 
 
 def _shapes(inputs: Sequence[Sequence[TensorData]]) -> tuple[tuple[Shape, ...], ...]:
-    return tuple([tuple([tensor.shape for tensor in one]) for one in inputs])
+    return tuple([tuple([tensor.shape for tensor in members]) for members in inputs])
 
 
 def _in_place(
     inputs: Sequence[Sequence[TensorData]], out: Sequence[Sequence[TensorData]] | None
 ) -> tuple[int | None, ...]:
-    """For each result the input that it is written over in all sets, None for none."""
+    """Returns for each result the input that it overwrites in all sets, or None."""
     if out is None:
         return ()
     first = {id(tensor): column for column, tensor in enumerate(inputs[0])}
-    found = [first.get(id(target)) for target in out[0]]
-    for k, column in enumerate(found):
-        if column is not None and any(targets[k] is not one[column] for one, targets in zip(inputs, out)):
-            found[k] = None
-    return tuple(found)
+    columns = [first.get(id(target)) for target in out[0]]
+    for k, column in enumerate(columns):
+        if column is not None and any(targets[k] is not members[column] for members, targets in zip(inputs, out)):
+            columns[k] = None
+    return tuple(columns)
 
 
 # -- planning ----------------------------------------------------------------------------------------------------------
@@ -162,14 +164,16 @@ def _in_place(
 def _flat(
     inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData], outputs: Sequence[Expr]
 ) -> tuple[tuple[Shape, ...], dict[int, tuple[int, ...]]] | None:
-    """The space of each set, and by slot the axes of a flat space along which it varies; None if it is not flat."""
+    """Returns the space of each set, and by slot the axes of a flat space along which the tensor varies; None if a set
+    is not flat.
+    """
     if any(tensor.size != 1 for tensor in shared):
         return None
-    spaces = tuple(broadcast_shapes([tensor.shape for tensor in one], "run_each") for one in inputs)
+    spaces = tuple(broadcast_shapes([tensor.shape for tensor in members], "run_each") for members in inputs)
     width = len(inputs[0])
-    varies = [any(one[column].size != 1 for one in inputs) for column in range(width)]
-    for one, space in zip(inputs, spaces):
-        if any(tensor.size != (prod(space) if wide else 1) for tensor, wide in zip(one, varies)):
+    varies = [any(members[column].size != 1 for members in inputs) for column in range(width)]
+    for members, space in zip(inputs, spaces):
+        if any(tensor.size != (prod(space) if wide else 1) for tensor, wide in zip(members, varies)):
             return None
     return spaces, {slot: (0,) if slot < width and varies[slot] else () for slot in slots(outputs)}
 
@@ -256,20 +260,21 @@ def _ready(
     each: int,
     widths: tuple[int, int],
     shared: int,
-    wanted: Sequence[Scalar] = (),
+    scalar_parameters: Sequence[Scalar] = (),
     scalars: Mapping[str, float | int] | None = None,
 ) -> _Ready | None:
-    """The launches over sets of these spaces, with ``each`` elements per work-group; None if the arguments
-    hold no two sets. ``widths``: the tensors of a set that are read, and all of them; ``shared``: those of all sets.
+    """Returns the launches over sets of these spaces, with ``each`` elements per work-group; None if the kernel
+    arguments cannot hold two sets. ``widths``: the tensors of a set that are read, and all of them; ``shared``: those
+    of all sets.
     """
     members = [number for number, space in enumerate(spaces) if prod(space)]
     if not members or not text.columns:
         return None
     room = int(engine.launcher.device.max_parameter_size) - _SPARE_BYTES
-    most = min(_MOST_SETS, (room - 8 * (4 + len(text.shared) + len(wanted))) // (8 * len(text.distinct)))
+    most = min(_MOST_SETS, (room - 8 * (4 + len(text.shared) + len(scalar_parameters))) // (8 * len(text.distinct)))
     if most < 2:
         return None
-    values = [SCALAR_TYPES[compute_type(s.dtype)]((scalars or {})[s.name]) for s in wanted]
+    values = [SCALAR_TYPES[compute_type(s.dtype)]((scalars or {})[s.name]) for s in scalar_parameters]
     read, width = widths
     others = [len(spaces) * width + slot - read for slot in text.shared]
     if text.parts:
@@ -280,7 +285,7 @@ def _ready(
         places = min(most, 1 << (len(chosen) - 1).bit_length())
         table = _table([prod(spaces[number]) for number in chosen], each)
         allocation = engine.pool.allocate(table.nbytes, None, (table.shape, "int64"))
-        allocation.keep = True  # a recording knows nothing of the allocation but the buffer
+        allocation.keep = True  # a recording holds the buffer, not the allocation
         allocations.append(allocation)
         engine.transfer.upload(allocation.buffer, table, private=True)
         filled = [*chosen, *chosen[-1:] * (places - len(chosen))]
@@ -296,7 +301,7 @@ def _ready(
 
 
 def _table(lengths: Sequence[int], each: int) -> Any:
-    """A row for each work-group: its set, its part of it, and the length of the set."""
+    """Returns a row for each work-group: its set, its part of it, and the length of the set."""
     rows = [(number, part, length) for number, length in enumerate(lengths) for part in range(-(-length // each))]
     return np.array(rows, np.uint64)
 
@@ -306,49 +311,49 @@ def _table(lengths: Sequence[int], each: int) -> Any:
 
 @dataclass(frozen=True)
 class _Text:
-    """The kernel of one flat set, and how it becomes that of several."""
+    """The kernel of one flat set, which ``kernel`` extends to several sets."""
 
     spec: KernelSource
     columns: Mapping[str, int]  # by the name of a parameter: the tensor of a set that it stands for
     shared: tuple[int, ...]  # slots of the tensors that all sets have in common
     numbers: Mapping[str, str]  # what the kernel is given elsewhere, computed from the row and its ``each_`` elements
     group: int
-    parts: bool = False  # whether each work-group writes one element of a result that all sets share
+    parts: bool = False  # True if each work-group writes one element of a result that all sets share
 
     @property
     def distinct(self) -> tuple[int, ...]:
-        """The tensors of a set that become parameters, each once."""
+        """The tensors of a set that become parameters, without repetition."""
         return tuple(dict.fromkeys(self.columns.values()))
 
     def kernel(self, places: int) -> tuple[str, str]:
-        """The name and the text of the kernel for ``places`` sets."""
+        """Returns the name and the text of the kernel for ``places`` sets."""
         spec = self.spec
-        given = {one.name: one for one in spec.arguments}
+        by_name = {argument.name: argument for argument in spec.arguments}
         columns = {
-            column: given[name] for name, column in self.columns.items()
+            column: by_name[name] for name, column in self.columns.items()
         }  # outputs, which are written, come last
         arguments = [Argument(Role.READ, "ulong", "table")]
         arguments += [Argument(Role.SCALAR, "ulong", name) for name in ("each_", "before")]
         for column in self.distinct:
             arguments += [columns[column]._replace(name=f"p{column}_{k}") for k in range(places)]
-        arguments += [given[f"in{slot}"] for slot in self.shared]
+        arguments += [by_name[f"in{slot}"] for slot in self.shared]
         if self.parts:
-            arguments.append(given["out0"]._replace(name="all_parts"))
-        arguments += [one for one in spec.arguments if one.name.startswith("s_")]
+            arguments.append(by_name["out0"]._replace(name="all_parts"))
+        arguments += [argument for argument in spec.arguments if argument.name.startswith("s_")]
         lines = [f"__global const ulong *row_ = table + get_group_id(0) * {_ROW};"]
-        lines += [f"{given[name]};" for name in self.columns]
+        lines += [f"{by_name[name]};" for name in self.columns]
         lines.append("switch ((uint)row_[0]) {")
         for k in range(places):
             taken = " ".join(f"{name} = p{column}_{k};" for name, column in self.columns.items())
             lines.append(f"  {'default' if k == places - 1 else f'case {k}'}: {taken} break;")
         lines.append("}")
         if self.parts:
-            lines.append(f"{given['out0']} = all_parts + before + get_group_id(0) - row_[1];")
-        narrow = "_" if "n0_" in given else ""
+            lines.append(f"{by_name['out0']} = all_parts + before + get_group_id(0) - row_[1];")
+        narrow = "_" if "n0_" in by_name else ""
         lines += [f"const ulong {name}{narrow} = {value};" for name, value in self.numbers.items()]
         lines.append(spec.statements)
         text = "\n    ".join(lines)
-        params = [str(one) for one in arguments]
+        params = [str(argument) for argument in arguments]
         digest = hashlib.sha256("\n".join([*params, spec.preamble, text]).encode()).hexdigest()[:10]
         whole = KernelSource(f"each_{digest}", tuple(arguments), spec.preamble, text, spec.attributes)
         return whole.name, whole.to_source()

@@ -1,4 +1,4 @@
-"""An engine seen with fast math: the same queue and buffers, expression kernels built with -cl-fast-relaxed-math."""
+"""An engine with fast math: the same queue and buffers, expression kernels built with -cl-fast-relaxed-math."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Relaxed:
         shapes: Sequence[Sequence[int]] | None = None,
         out: Sequence[TensorData | None] | None = None,
     ) -> tuple[Any, ...]:
-        """``DeviceBackend.run`` with fast math."""
+        """Runs ``DeviceBackend.run`` with fast math."""
         return _run.run(self, outputs, inputs, scalars, shapes=shapes, out=out)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> Any:
@@ -42,6 +42,6 @@ _engines: weakref.WeakKeyDictionary[QueueContext, Relaxed] = weakref.WeakKeyDict
 
 
 def relaxed(engine: QueueContext) -> Relaxed:
-    """The one of ``engine``."""
-    found = _engines.get(engine)
-    return found if found is not None else _engines.setdefault(engine, Relaxed(engine))
+    """Returns the Relaxed context of ``engine``."""
+    context = _engines.get(engine)
+    return context if context is not None else _engines.setdefault(engine, Relaxed(engine))

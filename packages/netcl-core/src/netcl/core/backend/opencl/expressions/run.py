@@ -65,16 +65,18 @@ class PlannedRun:
         self.empty = any(math.prod(shape) == 0 for shape in shapes)
         self.launches: list[Launch] = [] if self.empty else plan.launches
         self._sizes = plan.sizes
-        self._made = [Made(number, *one) for number, one in enumerate(plan.temporaries, inputs + len(outputs))]
-        wanted = [name for launch in self.launches for name, _ in launch.scalars if name not in plan.sizes]
-        self._names = tuple(dict.fromkeys(wanted))
+        self._made = [
+            Made(number, *temporary) for number, temporary in enumerate(plan.temporaries, inputs + len(outputs))
+        ]
+        names = [name for launch in self.launches for name, _ in launch.scalars if name not in plan.sizes]
+        self._names = tuple(dict.fromkeys(names))
         self._plans: dict[tuple[Any, ...], ExecutionPlan] = {}
         # Launches without scalars serve all plans.
         self._launches = [None if self._wants(launch) else self._prepared(launch, {}) for launch in self.launches]
         self._only = None if self._names else self.prepare({})
 
     def plan(self, scalars: Scalars) -> ExecutionPlan:
-        """The plan for these values of the launch scalars."""
+        """Returns the plan for these values of the launch scalars."""
         if self._only is not None:
             return self._only
         key = tuple([scalars.get(name) for name in self._names])
@@ -88,10 +90,10 @@ class PlannedRun:
         return plan
 
     def prepare(self, scalars: Scalars, later: Container[str] = ()) -> ExecutionPlan:
-        """A new plan; the scalars ``later`` are set at each call, like the buffers."""
+        """Returns a new plan; the scalars ``later`` are set at each call, like the buffers."""
         launches = [
-            (known or self._prepared(launch, scalars, later), (*launch.inputs, *launch.outputs, *launch.flag * (-1,)))
-            for launch, known in zip(self.launches, self._launches)
+            (fixed or self._prepared(launch, scalars, later), (*launch.inputs, *launch.outputs, *launch.flag * (-1,)))
+            for launch, fixed in zip(self.launches, self._launches)
         ]
         raises_flag = any(launch.flag for launch in self.launches)
         return ExecutionPlan(steps_of(launches, self._made), (None,) * len(self._made), raises_flag)
@@ -102,9 +104,10 @@ class PlannedRun:
     def _prepared(self, launch: Launch, scalars: Scalars, later: Container[str] = ()) -> PreparedLaunch:
         buffers = [None] * (len(launch.inputs) + len(launch.outputs) + launch.flag)
         numbers = [np.uint64(number) for number in launch.numbers]
-        given = {**scalars, **self._sizes}
+        by_name = {**scalars, **self._sizes}
         values = [
-            None if name in later else SCALAR_TYPES[compute_type(dtype)](given[name]) for name, dtype in launch.scalars
+            None if name in later else SCALAR_TYPES[compute_type(dtype)](by_name[name])
+            for name, dtype in launch.scalars
         ]
         sizes = (_rounded(launch),), (launch.group,)
         args = [*buffers, *numbers, *values]
@@ -113,8 +116,8 @@ class PlannedRun:
 
 
 def exact_options(device: Any, is_cpu: bool) -> str:
-    """The build options of expressions for a cl.Device. Without this NVIDIA's compiler divides one way or another as
-    the kernel around asks for it, and a fused kernel has not always the bits of its ops.
+    """Returns the build options of expressions for a cl.Device. Without this option NVIDIA's compiler chooses the
+    division by the surrounding kernel, so that the bits of a fused kernel may differ from its ops'.
     """
     exact = device.single_fp_config & _EXACT_DIVISION
     return "-cl-fp32-correctly-rounded-divide-sqrt" if exact and not is_cpu else ""
@@ -132,14 +135,14 @@ def _prepare(
     in_place: bool,
 ) -> PlannedRun:
     space = broadcast_shapes([*(tensor.shape for tensor in inputs), *(shapes or ())], "run")
-    wanted = [space] * len(outputs) if shapes is None else [tuple(shape) for shape in shapes]
-    if any(math.prod(shape) == 0 for shape in wanted):
-        # Nothing to compute: all outputs share the space that is empty.
-        return PlannedRun(engine, Plan(), len(inputs), wanted, outputs)
+    result_shapes = [space] * len(outputs) if shapes is None else [tuple(shape) for shape in shapes]
+    if any(math.prod(shape) == 0 for shape in result_shapes):
+        # Nothing to compute: the space of all outputs is empty.
+        return PlannedRun(engine, Plan(), len(inputs), result_shapes, outputs)
     # Memory that has just been read is in the caches: to write past them takes twice as long there.
     target = replace(engine.target, streams=False) if in_place else engine.target
-    plan = make_plan(outputs, wanted, [t.shape for t in inputs], space, target)
-    return PlannedRun(engine, plan, len(inputs), wanted, outputs)
+    plan = make_plan(outputs, result_shapes, [t.shape for t in inputs], space, target)
+    return PlannedRun(engine, plan, len(inputs), result_shapes, outputs)
 
 
 def run(
@@ -151,11 +154,11 @@ def run(
     shapes: Sequence[Shape] | None = None,
     out: Sequence[TensorData | None] | None = None,
 ) -> tuple[Any, ...]:
-    """Evaluates ``outputs`` over what inputs and ``shapes`` broadcast to; see DeviceBackend.run."""
+    """Evaluates ``outputs`` over the broadcast shape of inputs and ``shapes``; see DeviceBackend.run."""
     outputs = tuple(outputs)
-    wanted = None if shapes is None else tuple(map(tuple, shapes))
+    result_shapes = None if shapes is None else tuple(map(tuple, shapes))
     in_place = out is not None and _overwrites(inputs, out)
-    key: Any = (outputs, tuple([tensor.shape for tensor in inputs]), wanted)
+    key: Any = (outputs, tuple([tensor.shape for tensor in inputs]), result_shapes)
     if in_place:
         key += (True,)
     prepared = engine.plans.get(key)
@@ -180,17 +183,17 @@ def run(
 def planned(
     engine: QueueContext, program: Program, args: Sequence[Any], scalars: Scalars
 ) -> Callable[[Sequence[Any]], Any] | None:
-    """The function that repeats the run of an op's ``program`` on operands like ``args``; see ``planned_op.py``. None
-    if there was no such run, or numbers among the operands are arguments of several launches.
+    """Returns the function that repeats the run of an op's ``program`` on operands like ``args``; see
+    ``planned_op.py``. None if there was no such run, or numbers among the operands are arguments of several launches.
     """
     places = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
     ready = engine.plans.get((program.outputs, tuple([args[position].shape for position in places]), program.shapes))
     if ready is None or ready.empty:
         return None
-    given = {f"v{position}": position for position in range(len(args)) if position not in places}
+    positions = {f"v{position}": position for position in range(len(args)) if position not in places}
     all_scalars = (scalar for launch in ready.launches for scalar in launch.scalars)
-    numbers = [(given[name], dtype) for name, dtype in all_scalars if name in given]
-    plan = ready.prepare(scalars, given) if numbers else ready.plan(scalars)
+    numbers = [(positions[name], dtype) for name, dtype in all_scalars if name in positions]
+    plan = ready.prepare(scalars, positions) if numbers else ready.plan(scalars)
     results = [(shape, output.dtype) for shape, output in zip(program.finals, program.outputs)]
     return planned_op(engine, plan, places, results, numbers)
 
@@ -208,7 +211,7 @@ def _apart(
     shapes: Sequence[Shape] | None,
     out: Sequence[TensorData | None],
 ) -> tuple[Any, ...]:
-    """Runs several kernels that would overwrite their own inputs: into temporary tensors, which are then copied."""
+    """Runs several kernels that would overwrite their own inputs, into temporary tensors, and copies the results."""
     fresh = run(engine, outputs, inputs, scalars, shapes=shapes)
     for result, target in zip(fresh, out):
         if target is not None:
@@ -217,8 +220,8 @@ def _apart(
 
 
 def target_of(is_cpu: bool, vector: int, units: int, group: int = 256) -> Target:
-    """The schedule's view of a device; ``vector`` lanes of float on a CPU, four on others, where a group shares each
-    row: of up to 256 work-items, or of the largest power of two that a ``group`` may have.
+    """Returns the schedule's description of a device: ``vector`` lanes of float on a CPU, four on others. On others a
+    group shares each row: up to 256 work-items, or the largest power of two that ``group`` allows.
     """
     largest = 1 << (max(1, min(256, group)).bit_length() - 1)
     return Target(width=vector if is_cpu else 4, group=1 if is_cpu else largest, units=max(1, units), is_cpu=is_cpu)

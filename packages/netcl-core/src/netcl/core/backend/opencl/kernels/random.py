@@ -31,7 +31,7 @@ def _program(kind: str, dtype: str, lanes: int) -> str:
 def random(
     engine: Any, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
 ) -> TensorData:
-    """Philox4x32-10 numbers from the engine's ``rng_state`` (seed, base); element i is word i % 4 of counter
+    """Returns Philox4x32-10 numbers from the engine's ``rng_state`` (seed, base); element i is word i % 4 of counter
     base + ``offset`` + i // 4, and ``ceil(size / 4)`` counters are used.
 
     ``uniform`` is in [0, 1) in steps of 2**-24 (2**-11 float16, 2**-8 bfloat16), ``normal`` by Box and Muller from

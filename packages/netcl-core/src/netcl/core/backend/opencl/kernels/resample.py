@@ -58,13 +58,13 @@ def _program(dtype: str, taps: int, single: bool, narrow: bool) -> str:
 def _nearest_launch(
     kind: str, x: tuple[int, ...], sizes: tuple[int, ...], places: tuple[Places, ...], group: int
 ) -> tuple[tuple[int, ...], int, Any, str] | None:
-    """The shape of the result, the work-items in groups of ``group``, the argument and the statements that set what a
-    program knows; None if a position or a product does not fit in 32 bits.
+    """Returns the shape of the result, the work-items in groups of ``group``, the argument and the statements with
+    constants of the program; None if a position or a product does not fit in 32 bits.
     """
     rank = len(sizes)
     shape = (*x[:-rank], *sizes)
     before, after = (x, shape) if kind == "forward" else (shape, x)
-    extent, out = ((1,) * (3 - rank) + one[-rank:] for one in (before, after))
+    extent, out = ((1,) * (3 - rank) + sizes_of[-rank:] for sizes_of in (before, after))
     whole = ((0, 0, 1),) * (3 - rank) + places
     reach = [abs(step) * o + abs(start) + unit * (e + 1) for e, o, (step, start, unit) in zip(extent, out, whole)]
     if max(prod(x), prod(shape), *reach) + _GROUP * _EACH >= 1 << 31:

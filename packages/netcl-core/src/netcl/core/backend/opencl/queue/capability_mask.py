@@ -1,8 +1,9 @@
-"""Devices seen as lesser ones: queues whose programs, launches and engine keep within limits that the driver has not.
+"""Masks capabilities of devices: programs, launches and the engine of a masked queue keep within limits below the
+driver's.
 
 A masked queue has a context of its own, in which ``profile_of`` answers with the masked profile; so schedules, kernel
-variants and transfers are chosen as on such a device. What then breaks the limits raises UnsupportedError, or does not
-build, as it would there.
+variants and transfers are chosen as on such a device. A launch or program beyond the limits raises UnsupportedError or
+does not build, as on such a device.
 """
 
 from __future__ import annotations
@@ -53,34 +54,35 @@ _EXTENSIONS = {  # what the names of a feature's extensions have in common
 
 
 class MaskedLauncher(Launcher):
-    """A Launcher that holds programs and launches to the masked profile of its queue."""
+    """A Launcher that limits programs and launches to the masked profile of its queue."""
 
-    can_defer = False  # it refuses launches, and the call that makes one has to report that
+    can_defer = False  # it refuses launches, and the launching call has to report that
 
     def __init__(self, queue: Any) -> None:
         super().__init__(queue)
         self.profile: DeviceProfile = profile_of(queue)
-        own = [line for name, lines in _WITHOUT.items() if not getattr(self.profile, name) for line in lines]
-        self._head = "".join(line + "\n" for line in own)
+        undefined = [line for name, lines in _WITHOUT.items() if not getattr(self.profile, name) for line in lines]
+        self._head = "".join(line + "\n" for line in undefined)
         number = re.search(r"\d\.\d", self.profile.opencl_c_version)
         self._standard = number[0] if number else "1.2"
 
     def fit(self, kernel_name: str, global_size: Size, local_size: Size | None) -> Size | None:
         limit = self.profile.max_work_group_size
-        if local_size is None:  # what the driver would choose may be more than the limit
+        if local_size is None:  # the driver's choice may exceed the limit
             return (gcd(global_size[0], min(limit, 32)) or 1, *(1 for _ in global_size[1:]))
         if prod(local_size) > limit:
             raise UnsupportedError(
-                f"kernel {kernel_name}: a group of {local_size}, the device takes {limit}", op=kernel_name
+                f"kernel {kernel_name}: expected a group of at most {limit} work-items, got {local_size}",
+                op=kernel_name,
             )
         return local_size
 
     def program(self, source: str, options: str) -> Any:
-        wanted = _STANDARD.search(options)
-        if wanted and wanted[1] > self._standard:
-            raise UnsupportedError(f"{wanted[0]} is asked for, the device has OpenCL C {self._standard}")
+        requested = _STANDARD.search(options)
+        if requested and requested[1] > self._standard:
+            raise UnsupportedError(f"expected a standard up to OpenCL C {self._standard}, got {requested[0]}")
         # -w: compilers warn of a macro of theirs that is taken away.
-        standard = " -w" if wanted else f" -w -cl-std=CL{self._standard}"
+        standard = " -w" if requested else f" -w -cl-std=CL{self._standard}"
         head = self._head
         if not self.profile.fast_atomics and _WIDE_ATOMICS.search(source):
             head += "#error there are no 64-bit atomics here\n"
@@ -102,9 +104,10 @@ _lock = threading.RLock()
 
 
 def masked_handle(handle: DeviceHandle, limits: Mapping[str, Any]) -> DeviceHandle:
-    """The device of ``handle`` seen with the fields ``limits`` of its DeviceProfile; one handle for the same limits.
+    """Returns the device of ``handle`` with the fields ``limits`` of its DeviceProfile replaced; the same handle for
+    the same limits.
 
-    A number limits what the device has; ``is_cpu=False`` is a GPU, ``is_cpu=True`` a CPU.
+    A number is an upper limit; ``is_cpu=False`` makes it a GPU, ``is_cpu=True`` a CPU.
     """
     fields = dict(limits)
     real = profile_of(handle)
@@ -117,13 +120,13 @@ def masked_handle(handle: DeviceHandle, limits: Mapping[str, Any]) -> DeviceHand
     fields["extensions"] = frozenset(name for name in real.extensions if not any(part in name for part in gone))
     with _lock:
         key = (handle.device.int_ptr, *sorted(limits.items()))
-        found = _handles.get(key)
-        if found is None:
+        masked = _handles.get(key)
+        if masked is None:
             context = cl.Context([handle.device])
             queue = new_queue(context, handle.device)
             profile = dataclasses.replace(real, **fields)
             override_profile(context, profile)
-            found = dataclasses.replace(handle, device_type=profile.device_type, context=context, queue=queue)
+            masked = dataclasses.replace(handle, device_type=profile.device_type, context=context, queue=queue)
             launcher_for(queue, MaskedLauncher)
-            found = _handles.setdefault(key, found)  # a signal handler may have made it
-        return found
+            masked = _handles.setdefault(key, masked)  # a signal handler may have made it
+        return masked

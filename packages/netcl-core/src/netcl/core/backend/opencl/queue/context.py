@@ -1,4 +1,4 @@
-"""QueueContext: what the modules that run expressions need of an OpenCL engine."""
+"""QueueContext: the part of an OpenCL engine that runs expressions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class QueueContext(Protocol):
     """A command queue with its launcher, buffers and plans.
 
     ``plans`` are execution plans (``execution_plan.py``), made for ``target`` and built with ``build_options``.
-    ``override_pools`` is the pool that a thread's new tensors come from, by thread, if it is not ``pool``.
+    ``override_pools`` has by thread the pool of its new tensors, if it is not ``pool``.
     """
 
     queue: Any
@@ -31,9 +31,9 @@ class QueueContext(Protocol):
 
     @property
     def flag(self) -> Any:
-        """The int[8] in which kernels report a failed check; asking for it means that a check is under way."""
+        """The int[8] in which kernels report a failed check; reading this property marks a check as pending."""
         ...
 
     def empty(self, shape: Sequence[int], dtype: str) -> Any:
-        """A new tensor of undefined content."""
+        """Returns a new tensor of undefined content."""
         ...

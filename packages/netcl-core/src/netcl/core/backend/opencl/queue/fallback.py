@@ -1,4 +1,4 @@
-"""The fallback of kernels that a driver does not build: an interceptor of engine calls, idle until one has failed."""
+"""Replaces kernels that a driver does not build: an interceptor of engine calls, idle until a build has failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["WITH_A_PLAINER_KERNEL", "KernelFallback"]
 
 
 class _Way(NamedTuple):
-    """The replacement of failed kernels: a ``variant`` of the call, and the names of both in the warning."""
+    """The replacement of failed kernels: a ``variant`` of the call, and the names of both kernels in the warning."""
 
     variant: str
     kernels: str
@@ -29,9 +29,10 @@ WITH_A_PLAINER_KERNEL: frozenset[str] = frozenset(_WAYS)
 
 
 class KernelFallback(Interceptor):
-    """Computes the calls whose kernels do not build by another variant: after one warning for each dtype, for good.
+    """Computes the calls whose kernels do not build by another variant: after one warning for each dtype, until the
+    process ends.
 
-    A variant that is asked for by name, in a call of the kernel module, is not replaced: it raises KernelBuildError.
+    A variant that the caller names is not replaced: it raises KernelBuildError.
     """
 
     layer = Layer.FALLBACK

@@ -1,4 +1,4 @@
-"""The one place where kernels are launched, at once or into a recording.
+"""Launches all kernels, at once or into a recording.
 
 API for the engine (one Launcher for each queue)::
 
@@ -98,13 +98,13 @@ class Launcher(OpenRecordings):
         args: Sequence[Any],
         options: str = "",
     ) -> None:
-        """Launch ``kernel_name`` of the program, building it at first use; append it instead while recording.
+        """Launches ``kernel_name`` of the program, building it at first use; appends it instead while recording.
 
         ``local_size`` None leaves the choice to the driver.
         """
         if 0 in global_size:
             return
-        for arg in args:  # now: it may launch this kernel itself, whose arguments are being set later
+        for arg in args:  # now: it may launch this same kernel, before the arguments are set
             storage = getattr(arg, "_storage", None)
             if storage is not None and storage.deferred is not None:
                 storage.materialize()
@@ -121,10 +121,10 @@ class Launcher(OpenRecordings):
         if (waiting or not self._kernels.get((source, kernel_name, options))) and self.deferred.must_wait(
             source, options
         ):
-            given = [_as_argument(kernel_name, index, arg) for index, arg in enumerate(args)]
+            arguments = [_as_argument(kernel_name, index, arg) for index, arg in enumerate(args)]
             kernel_sizes = kernel_name, tuple(global_size), local_size
-            later = partial(self._launch, source, *kernel_sizes, given, options)
-            self.deferred.append(later, source, options, kernel_sizes, given)
+            later = partial(self._launch, source, *kernel_sizes, arguments, options)
+            self.deferred.append(later, source, options, kernel_sizes, arguments)
             return
         self._launch(source, kernel_name, global_size, local_size, args, options)
 
@@ -164,44 +164,48 @@ class Launcher(OpenRecordings):
         options: str = "",
         kernel: KernelSource | None = None,
     ) -> PreparedLaunch:
-        """A launch whose sizes and scalars are fixed; ``args`` has None for each buffer that is given at the call.
-        With ``kernel``, the parts of a generated text, a recording may merge the launch with others.
+        """Returns a launch whose sizes and scalars are fixed; ``args`` has None for each buffer that is given at the
+        call. With ``kernel``, the parts of a generated text, a recording may merge the launch with others.
         """
         return PreparedLaunch(self, source, kernel_name, global_size, local_size, args, options, kernel)
 
     def fit(self, kernel_name: str, global_size: Size, local_size: Size | None) -> Size | None:
-        """The group that ``kernel_name`` is launched with; a device that is seen as a lesser one refuses large ones."""
+        """Returns the work-group size for ``kernel_name``; a masked device (``capability_mask``) raises
+        UnsupportedError for large ones.
+        """
         return local_size
 
     def new_recording(self) -> Recording:
-        """An empty Recording for this thread, with an arena pool on this queue; the engine opens and closes it."""
+        """Returns an empty Recording for this thread, with an arena pool on this queue; the engine opens and closes
+        it.
+        """
         pool = PersistentBufferPool(self.context, self.queue, drops=False)
         return KernelRecording(pool=pool, guard=self.guard, launched=self.launched, owner=self)
 
     def check(self) -> None:
-        """ForkedProcessError in a forked child, DeviceLostError once the device is lost."""
+        """Raises ForkedProcessError in a forked child, DeviceLostError once the device is lost."""
         health.check_process()
         self.state.check()
 
     def wait(self, event: Any, by_finishing: bool = False) -> None:
-        """Wait for a cl.Event of this queue, None: nothing to wait for; ``by_finishing``: for the whole queue, if it
-        takes long.
+        """Waits for a cl.Event of this queue (None: returns at once); ``by_finishing``: a long wait is for the whole
+        queue.
         """
         with self.guard("a wait"):
             shutdown.wait_for(event, self.queue if by_finishing else None)
 
     def finish(self) -> None:
-        """Wait for all work on the queue."""
+        """Waits for all work on the queue."""
         with self.guard("a wait"):
             shutdown.interruptible_finish(self.queue, None)
 
     def forget_launches(self, count: int) -> None:
-        """A wait has seen the end of the oldest ``count`` of ``launched``."""
+        """Removes the oldest ``count`` of ``launched``, after a wait for them."""
         forget_launches(self.launched, count)
 
     @contextmanager
     def guard(self, what: str = "a replay", requested: int = 0) -> Iterator[None]:
-        """Within the block the driver's errors become OutOfMemoryError, DeviceError or RuntimeError."""
+        """Translates the driver's errors within the block to OutOfMemoryError, DeviceError or RuntimeError."""
         self.check()
         late_launches.enqueue()
         try:
@@ -210,7 +214,9 @@ class Launcher(OpenRecordings):
             raise self.translate(error, what, requested) from error
 
     def call(self, function: Callable[[], Any], what: str, requested: int = 0) -> Any:
-        """``function()``, an OpenCL call that needs ``requested`` bytes; out of memory, once more with empty caches."""
+        """Returns ``function()``, an OpenCL call that needs ``requested`` bytes; if memory is out, it retries once with
+        empty caches.
+        """
         self.check()
         late_launches.enqueue()
         try:
@@ -224,7 +230,9 @@ class Launcher(OpenRecordings):
             return function()
 
     def translate(self, error: Any, what: str, requested: int = 0) -> Exception:
-        """The netcl error for a cl.Error met in ``what``, a launch, a copy of ``requested`` bytes or a wait."""
+        """Returns the netcl error for a cl.Error raised in ``what``, a launch, a copy of ``requested`` bytes or a
+        wait.
+        """
         if is_fault(error):
             return fault(self.context, what, error)
         if is_out_of_memory(error):
@@ -234,11 +242,11 @@ class Launcher(OpenRecordings):
 
     def has_program(self, source: str, options: str) -> bool:
         """True if ``program`` does not have to build it."""
-        known = (source, options) in self._programs
-        return known or self.programs.has(self.context, source, self.device, options)
+        is_built = (source, options) in self._programs
+        return is_built or self.programs.has(self.context, source, self.device, options)
 
     def program(self, source: str, options: str) -> Any:
-        """The program of a text, built at its first use; raises KernelBuildError if it does not build."""
+        """Returns the program of a text, built at its first use; raises KernelBuildError if it does not build."""
         program = self._programs.get((source, options))
         if program is None:
             program = self.programs.get_program(self.context, source, self.device, options)
@@ -256,7 +264,7 @@ class Launcher(OpenRecordings):
             raise KernelBuildError(source, options, log, *names, op=kernel_name) from error
         if args is not None:
             if kernel.num_args != len(args):
-                raise UnsupportedError(f"kernel {kernel_name} takes {kernel.num_args} arguments, {len(args)} given")
+                raise UnsupportedError(f"kernel {kernel_name}: expected {kernel.num_args} arguments, got {len(args)}")
             self._set(kernel, enumerate(args))
         return kernel
 
@@ -278,7 +286,7 @@ class Launcher(OpenRecordings):
         args: Sequence[Any],
         event_free: Callable[[], None] | None = None,
     ) -> None:
-        """Launches, by ``event_free`` unless a profiler asks for the event."""
+        """Enqueues the launch, by ``event_free`` unless a profiler needs the event."""
         if health.closed or self.state.lost is not None:
             self.check()
         self.launched.append(kernel_name)
@@ -306,7 +314,7 @@ class Launcher(OpenRecordings):
             self.queue.finish()
 
     def flush_of(self, kernel_name: str) -> Callable[[], None]:
-        """The function that a recording calls after the launch of a kernel."""
+        """Returns the function that a recording calls after the launch of a kernel."""
         return partial(self.flush, kernel_name) if self.syncs else self.queue.flush
 
     def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> Any:
@@ -318,8 +326,8 @@ class Launcher(OpenRecordings):
 
 
 class Taken(NamedTuple):
-    """A kernel of a prepared launch while a call uses it, with its bound ``set_arg``, since to make one takes 0.05
-    microseconds, and its launch without an event, None if pyopencl's is faster.
+    """A kernel of a prepared launch while a call uses it, with its bound ``set_arg`` (binding takes 0.05 microseconds)
+    and its launch without an event (None if pyopencl's is faster).
     """
 
     kernel: Any
@@ -374,7 +382,7 @@ class PreparedLaunch:
 
     def __call__(self, *buffers: Any) -> None:
         if len(buffers) != len(self.positions):
-            raise UnsupportedError(f"kernel {self.name} takes {len(self.positions)} buffers, {len(buffers)} given")
+            raise UnsupportedError(f"kernel {self.name}: expected {len(self.positions)} buffers, got {len(buffers)}")
         launcher = self._launcher
         recording = launcher.recording if launcher.recordings else None
         if recording is not None:
@@ -382,14 +390,16 @@ class PreparedLaunch:
             return
         if waiting or not self.kernels:
             for position, buffer in zip(self.positions, buffers):
-                _as_argument(self.name, position, buffer)  # a tensor that is computed here may launch what has to wait
+                _as_argument(self.name, position, buffer)  # computing a tensor here may defer launches
             if launcher.deferred.must_wait(self.source, self.options):
                 self._defer(buffers)
                 return
         self._launch(buffers)
 
     def _launch(self, buffers: Sequence[Any], in_turn: bool = False) -> None:
-        """Launches now, unless others wait since a tensor has been computed here; ``in_turn`` if it has waited."""
+        """Launches now, unless computing a tensor here has made launches wait; ``in_turn`` if this launch has waited
+        already.
+        """
         launcher = self._launcher
         taken = self.take()
         kernel, set_arg, event_free = taken
@@ -412,7 +422,7 @@ class PreparedLaunch:
         self._launcher.deferred.append(later, self.source, self.options, sizes, args)
 
     def take(self) -> Taken:
-        """A kernel without other users, its scalars set; it goes back to ``kernels``."""
+        """Returns a kernel without other users, its scalars set; it goes back to ``kernels``."""
         try:
             return self.kernels.pop()
         except IndexError:
@@ -421,10 +431,10 @@ class PreparedLaunch:
             return Taken(kernel, kernel.set_arg, event_free)
 
     def new_kernel(self) -> Any:
-        """A kernel of its own, its scalars set."""
+        """Returns a kernel of its own, its scalars set."""
         kernel = self._build()
         if kernel.num_args != len(self.args):
-            raise UnsupportedError(f"kernel {self.name} takes {kernel.num_args} arguments, {len(self.args)} prepared")
+            raise UnsupportedError(f"kernel {self.name}: expected {kernel.num_args} arguments, got {len(self.args)}")
         fixed = [(index, arg) for index, arg in enumerate(self.args) if arg is not None]
         self._launcher._set(kernel, fixed)
         return kernel
@@ -433,11 +443,11 @@ class PreparedLaunch:
         args = list(self.args)
         for position, buffer in zip(self.positions, buffers):
             args[position] = buffer
-        given = [getattr(buffer, "buffer", buffer) for buffer in buffers]
-        recorded = Recorded(accesses(self.source, self.name, args), self, given)
+        device_buffers = [getattr(buffer, "buffer", buffer) for buffer in buffers]
+        recorded = Recorded(accesses(self.source, self.name, args), self, device_buffers)
         enqueue: Callable[[], Any]
         if recording.merges and recorded.kernel is not None and not self._launcher.flushes:
-            enqueue = partial(self, *given)  # if it becomes part of another launch, nothing has to be built
+            enqueue = partial(self, *device_buffers)  # if it becomes part of another launch, nothing has to be built
         else:
             kernel, queue = self.new_kernel(), self._launcher.queue
             self._launcher._set(kernel, zip(self.positions, buffers))
@@ -453,16 +463,17 @@ _launchers_lock = threading.RLock()
 
 
 def launcher_for(queue: Any, kind: Callable[[Any], Launcher] | None = None) -> Launcher:
-    """The Launcher of a cl.CommandQueue, made at first use (by ``kind`` if given); the queue is then finished at exit.
+    """Returns the Launcher of a cl.CommandQueue, made at first use (by ``kind`` if not None); the queue is then
+    finished at exit.
 
     On a device that needs it (a probe, once per driver version) the queue is flushed after each kernel.
     """
     with _launchers_lock:
         launcher = _launchers.get(queue.int_ptr)
         if launcher is None:
-            made = (kind or Launcher)(queue)
-            made.flushes = made.syncs or needs_flush(queue.device)
-            launcher = _launchers.setdefault(queue.int_ptr, made)  # a signal handler may have made it
+            candidate = (kind or Launcher)(queue)
+            candidate.flushes = candidate.syncs or needs_flush(queue.device)
+            launcher = _launchers.setdefault(queue.int_ptr, candidate)  # a signal handler may have made it
             shutdown.register_queue_for_cleanup(queue)
         return launcher
 
@@ -486,7 +497,7 @@ def _set_arguments(kernel: Any, numbered: Iterable[tuple[int, Any]]) -> None:
 
 
 def _as_argument(kernel: Any, index: int, arg: Any) -> Any:
-    """Argument ``index`` of a kernel, which is given by its name or its object, as the driver takes it."""
+    """Returns argument ``index`` of a kernel (its name or object) in the driver's form."""
     if isinstance(arg, np.generic):
         return arg
     # None would be set as a null pointer, and a kernel that follows it ends the process.
@@ -497,14 +508,14 @@ def _as_argument(kernel: Any, index: int, arg: Any) -> Any:
     if argument is None or isinstance(argument, (bool, int, float, np.ndarray)):
         raise UnsupportedError(
             f"argument {index} of kernel {_name(kernel)} is {arg!r}; "
-            "a kernel takes buffers, OpenCL tensors and NumPy scalars such as np.int32(3)"
+            "expected a buffer, an OpenCL tensor or a NumPy scalar such as np.int32(3)"
         )
     return argument
 
 
 def _buffer_of(tensor: Any, kernel: Any, index: int) -> Any:
-    """The buffer of a tensor, argument ``index`` of a kernel, which is given by its name or its object: the driver is
-    asked for the name only for an error. UnsupportedError if the allocation has ended.
+    """Returns the buffer of a tensor, argument ``index`` of a kernel (its name or object; the name is read only for an
+    error). Raises UnsupportedError if the allocation has ended.
     """
     storage = tensor._storage
     if storage.deferred is not None:
@@ -521,7 +532,7 @@ def _name(kernel: Any) -> str:
 
 
 def released(name: str, index: int) -> UnsupportedError:
-    """The error for a tensor whose allocation has ended: its buffer may be another tensor's by now."""
+    """Returns the error for a tensor whose allocation has ended: its buffer may be another tensor's by now."""
     return UnsupportedError(
         f"argument {index} of kernel {name} is a tensor whose buffer was released; "
         "drop a tensor (del t) instead of releasing its pool_handle",

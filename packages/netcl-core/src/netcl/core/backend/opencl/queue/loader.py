@@ -12,7 +12,7 @@ __all__ = ["loader", "sizes"]
 
 @lru_cache(maxsize=1)
 def loader() -> ctypes.CDLL | None:
-    """The library, or None if it cannot be found: not Linux, or a driver without a loader."""
+    """Returns the library, or None if it cannot be found: not Linux, or a driver without a loader."""
     try:
         with Path("/proc/self/maps").open() as maps:
             paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "libOpenCL" in line}
@@ -22,5 +22,5 @@ def loader() -> ctypes.CDLL | None:
 
 
 def sizes(values: tuple[int, ...] | None) -> Any:
-    """A global or local size as an argument of a call: a reference to size_t[], None for None."""
+    """Returns a global or local size as an argument of a call: a reference to size_t[], None for None."""
     return None if values is None else ctypes.byref((ctypes.c_size_t * len(values))(*values))

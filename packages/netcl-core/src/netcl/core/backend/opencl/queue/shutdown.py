@@ -1,4 +1,4 @@
-"""The end of things: queues finished at exit, Ctrl-C while a kernel hangs, waits that can be interrupted, and forks.
+"""Finishes queues at exit, serves Ctrl-C while a kernel hangs, makes waits interruptible, and handles forks.
 
 API for the engine::
 
@@ -89,7 +89,7 @@ _snapshot: list[Any] = []
 
 
 def register_queue_for_cleanup(queue: Any) -> None:
-    """Have ``queue`` finished at exit, and drained before a SIGINT is passed on."""
+    """Registers ``queue`` to be finished at exit, and drained before a SIGINT is passed on."""
     check_process()
     if not _queues:
         atexit.register(_finish_at_exit)
@@ -102,7 +102,7 @@ def register_queue_for_cleanup(queue: Any) -> None:
 
 
 def run_at_exit(callback: Callable[[], object]) -> None:
-    """Have ``callback()`` called at exit, after every registered queue has finished."""
+    """Registers ``callback()`` to be called at exit, after every registered queue has finished."""
     _exit_callbacks.append(callback)
 
 
@@ -122,16 +122,16 @@ def _finish_at_exit() -> None:
 def _await_threads() -> None:
     """Waits until no daemon thread of the user is inside the driver; from now on none enters it (``check_process``)."""
     deadline = time.monotonic() + _EXIT_S
-    own = {thread.ident for thread in threading.enumerate() if thread.name.startswith("netcl-")}
-    own.add(threading.get_ident())
-    while any(_in_driver(frame) for ident, frame in sys._current_frames().items() if ident not in own):
+    allowed = {thread.ident for thread in threading.enumerate() if thread.name.startswith("netcl-")}
+    allowed.add(threading.get_ident())
+    while any(_in_driver(frame) for ident, frame in sys._current_frames().items() if ident not in allowed):
         if time.monotonic() >= deadline:
             return
         time.sleep(0.001)
 
 
 def _in_driver(frame: FrameType | None) -> bool:
-    """True if a thread with this frame may be in an OpenCL call, or on the way into one."""
+    """True if a thread with this frame may be in an OpenCL call or about to enter one."""
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module.startswith(("netcl.core.", "pyopencl")):
@@ -144,10 +144,10 @@ def _in_driver(frame: FrameType | None) -> bool:
 
 
 def _end_driver_threads() -> None:
-    """Let no thread of ours be inside the driver from now on.
+    """Keeps this module's threads out of the driver from now on.
 
-    One that comes back while the interpreter shuts down is ended by Python with pthread_exit, which C++ frames on its
-    stack turn into an abort of the process.
+    Python ends a thread that returns during interpreter shutdown with pthread_exit; C++ frames on its stack turn this
+    into an abort of the process.
     """
     global _ended
     with _drain_lock:
@@ -233,9 +233,8 @@ def _soon_complete(event: Any) -> bool:
 def wait_for(event: Any, queue: Any = None) -> None:
     """Wait for a cl.Event (None: nothing to wait for) whose queue has been flushed; SIGINT is served meanwhile.
 
-    With ``queue``, that of the event, a wait that is not over soon is one for all of that queue's work.
-    Raises DeviceError if a launch failed, DeviceLostError if the device is lost; a wait beyond NETCL_WATCHDOG_S names
-    the kernels in a warning.
+    With ``queue``, the queue of the event, a long wait is for all work of that queue. Raises DeviceError if a launch
+    failed, DeviceLostError if the device is lost; a wait beyond NETCL_WATCHDOG_S names the kernels in a warning.
     """
     if event is None:
         return
@@ -275,15 +274,15 @@ def read_now(queue: Any, out: Any, buffer: Any) -> None:
 
 
 def may_block() -> bool:
-    """True if SIGINT is served while this thread blocks in the driver, or does not concern it."""
+    """True if SIGINT is served while this thread blocks in the driver, or is not handled by netcl."""
     return not _installed or _watched or not _in_main_thread()
 
 
 def interruptible_finish(queue: Any, timeout: float | None = 30.0) -> None:
-    """``queue.finish()`` in a worker thread, polled every 10 ms, so that SIGINT is served meanwhile.
+    """Calls ``queue.finish()`` in a worker thread, polled every 10 ms, so that SIGINT is served meanwhile.
 
-    DeviceTimeoutError after ``timeout`` seconds (0 or None: no limit); the work on the device goes on. DeviceError if
-    a launch failed, DeviceLostError if the device is lost. ``queue`` is a queue or a DeviceHandle.
+    Raises DeviceTimeoutError after ``timeout`` seconds (0 or None: no limit), while the work on the device goes on;
+    DeviceError if a launch failed; DeviceLostError if the device is lost. ``queue`` is a queue or a DeviceHandle.
     """
     queue = getattr(queue, "queue", queue)
     if cl is None or not isinstance(queue, cl.CommandQueue):
@@ -322,11 +321,11 @@ _ended = False
 
 
 def install_sigint_handler() -> bool:
-    """Install netcl's SIGINT handler over the present one, which it calls; whether it is installed now.
+    """Installs netcl's SIGINT handler over the present one, which it calls; returns True if it is installed now.
 
-    On SIGINT the registered queues get 3 s to finish their work. When they have, the handler that was there before
-    runs (Python's own raises KeyboardInterrupt); else, and at a second SIGINT in those seconds, the process ends with
-    exit code 130. Nothing is installed outside the main thread, with NETCL_SIGINT=0, or where SIGINT is ignored.
+    On SIGINT the registered queues get 3 s to finish their work. Then the previous handler runs (Python's own raises
+    KeyboardInterrupt); if they do not finish, or at a second SIGINT in those seconds, the process ends with exit code
+    130. Nothing is installed outside the main thread, with NETCL_SIGINT=0, or if SIGINT is ignored.
     """
     global _previous_handler, _installed
     if _installed and signal.getsignal(signal.SIGINT) is _on_sigint:
@@ -345,7 +344,7 @@ def install_sigint_handler() -> bool:
 
 
 def _start_watching() -> None:
-    """Have a thread see each SIGINT even while the main thread is blocked in the driver."""
+    """Starts a thread that sees each SIGINT even while the main thread is blocked in the driver."""
     global _watched, _wakeup
     if _watched or os.name != "posix":
         return
@@ -398,7 +397,7 @@ def _on_sigint(number: int, frame: Any) -> None:
 
 
 def _start_draining() -> list[Any]:
-    """One lock for each registered queue, released when the queue has finished."""
+    """Returns one lock for each registered queue, released when the queue has finished."""
     # Not threading.Thread: the handler may have interrupted the main thread inside that module's lock.
     locks: list[Any] = []
     with _drain_lock:
@@ -428,7 +427,7 @@ def _finish_then_release(queue: Any, lock: Any) -> None:
 
 
 def _before_fork() -> None:
-    """Collect every live OpenCL object, so that the child can keep them from being released."""
+    """Collects every live OpenCL object, so that the child can keep them from being released."""
     kinds = (cl.Buffer, cl.CommandQueue, cl.Kernel, cl.Program, cl.Context)
     _snapshot[:] = live_buffers()
     _snapshot.extend(_queues.values())
@@ -441,22 +440,22 @@ def _events(objects: list[Any]) -> Iterator[Any]:
     """Yields the events that ``objects`` and the frames of this thread hold. The collector does not track events, nor
     tuples and dictionaries that hold nothing else of its own; it knows what they hold.
     """
-    found = gc.get_referents(*objects)
+    reachable = gc.get_referents(*objects)
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        found.extend(frame.f_locals.values())
+        reachable.extend(frame.f_locals.values())
         frame = frame.f_back
     seen: set[int] = set()
-    while found:
-        yield from (item for item in found if isinstance(item, cl.Event))
-        untracked = {id(item): item for item in found if type(item) in (tuple, dict) and not gc.is_tracked(item)}
+    while reachable:
+        yield from (item for item in reachable if isinstance(item, cl.Event))
+        untracked = {id(item): item for item in reachable if type(item) in (tuple, dict) and not gc.is_tracked(item)}
         inner = [item for key, item in untracked.items() if key not in seen]
         seen.update(untracked)
-        found = gc.get_referents(*inner)
+        reachable = gc.get_referents(*inner)
 
 
 def _after_fork_in_child() -> None:
-    """Raise the reference counts of the snapshot, so that no destructor calls the driver, and refuse devices."""
+    """Raises the reference counts of the snapshot, so that no destructor calls the driver, and refuses devices."""
     mark_forked()
     for item in _snapshot:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))

@@ -90,11 +90,11 @@ class _SharedBuffers:
         self._passing: deque[tuple[Any, list[Any]]] = deque()  # (marker, buffers)
 
     def drop_passed(self) -> None:
-        """Let go of what the queue has passed, and see how far it is with the rest."""
+        """Releases the buffers that the queue has passed, and updates the progress of the others."""
         if not self._returned and not self._passing:
             return
         with self._lock:
-            count = len(self._returned)  # before the marker: what comes back later may be in use by work behind it
+            count = len(self._returned)  # before the marker: later ones may be in use by work after it
             if count:
                 marker = cl.enqueue_marker(self._queue)
                 self._queue.flush()
@@ -171,7 +171,9 @@ class Transfer:
         return None, None, None
 
     def download(self, buffer: Any, out: Array) -> None:
-        """Copy the first ``out.nbytes`` bytes of ``buffer`` into the C-contiguous ``out``, after all work before it."""
+        """Copies the first ``out.nbytes`` bytes of ``buffer`` into the C-contiguous ``out``, after all work before
+        it.
+        """
         launches = len(self.launcher.launched)
         if self.launcher.sink is None and 0 < out.nbytes <= _READ_AT_ONCE and not self._is_cpu and shutdown.may_block():
             with self.launcher.guard("a copy"):
@@ -184,11 +186,13 @@ class Transfer:
             self._shared.drop_passed()
 
     def download_async(self, buffer: Any, out: Array) -> Any:
-        """The event of the same copy in flight, None if there is nothing to copy."""
+        """Starts the same copy and returns its event, None if there is nothing to copy."""
         return self._copy(out, buffer) if out.nbytes else None
 
     def copy_from(self, other: Any, source: Any, target: Any, nbytes: int) -> None:
-        """Copy between buffers of one device, the ``source`` of its queue ``other``; each queue goes on behind it."""
+        """Copies between buffers of one device; ``source`` belongs to the queue ``other``. Later work of both queues
+        waits for it.
+        """
         if nbytes == 0:
             return
         with self.launcher.guard("a copy between queues"):
@@ -198,7 +202,9 @@ class Transfer:
             order_after(other, copied)  # so that nothing there writes into the source's buffer before
 
     def zero_copy(self, array: Array) -> tuple[Any, Array] | None:
-        """A buffer on ``array`` itself and the array to keep, None if the device or the array does not allow it."""
+        """Returns a buffer on ``array`` itself and the array to keep alive, None if the device or the array does not
+        allow it.
+        """
         self.launcher.check()
         usable = array.nbytes and array.flags.c_contiguous and array.flags.writeable
         if not self._shares_memory or not usable or array.ctypes.data % self._alignment:
@@ -207,7 +213,7 @@ class Transfer:
         return buffer, kept
 
     def mapped(self, buffer: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-        """The memory of ``buffer``, which is the host's too, as an array, after all work before it."""
+        """Returns the memory of ``buffer``, which is the host's too, as an array, after all work before it."""
         access: Any = cl.map_flags.READ | cl.map_flags.WRITE
         array, _ = self.launcher.call(
             lambda: cl.enqueue_map_buffer(self.queue, buffer, access, 0, shape, dtype, is_blocking=True), "a map", 0
@@ -215,14 +221,15 @@ class Transfer:
         return array  # type: ignore[no-any-return]
 
     def adopt_shared(self, buffer: Any, nbytes: int) -> BufferHandle:
-        """The allocation of a buffer of ``zero_copy``; when it ends, the buffer and its array stay until the work on
-        the queue that may use them has ended."""
+        """Returns the allocation of a buffer of ``zero_copy``; when it ends, the buffer and its array stay until the
+        work on the queue that may use them has ended.
+        """
         with self.launcher.guard("a marker"):
             self._shared.drop_passed()
         return BufferHandle(buffer, nbytes, nbytes, self._shared)  # type: ignore[arg-type]
 
     def fill(self, target: Any, nbytes: int, value: Any, capacity: int = 0) -> None:
-        """Set the first ``nbytes`` bytes of ``target`` (buffer or tensor) to repeats of ``value``, a NumPy scalar.
+        """Sets the first ``nbytes`` bytes of ``target`` (buffer or tensor) to repeats of ``value``, a NumPy scalar.
 
         ``capacity``, the bytes that may be overwritten (an allocation's bucket_size), saves the kernel for the last
         bytes. The itemsize of the scalar is 1, 2, 4 or 8.
@@ -264,7 +271,7 @@ class Transfer:
         return event
 
     def _keep(self, event: Any, nbytes: int) -> None:
-        """Hold ``event``, and by it the ``nbytes`` of host memory it reads or writes, until it is complete."""
+        """Holds ``event``, and with it the ``nbytes`` of host memory it reads or writes, until it is complete."""
         with self._lock:
             in_flight = self._in_flight
             in_flight.append((event, nbytes))
@@ -276,10 +283,10 @@ class Transfer:
         self.launcher.wait(oldest)
 
     def let_go(self) -> None:
-        """Drop the events of what is complete, and by them the host arrays; called when a wait is over."""
+        """Drops completed events, and with them their host arrays; called when a wait is over."""
         in_flight = self._in_flight
         with self._lock, suppress(IndexError):
-            # In order: what is behind an incomplete copy is not complete either.
+            # In order: copies after an incomplete one are not complete either.
             while _complete((first := in_flight[0])[0]):
                 if in_flight[0] is first:  # a signal handler or a finalizer may have been here in the middle
                     in_flight.popleft()
@@ -296,7 +303,7 @@ class Transfer:
         return pool.room_for(nbytes)
 
     def _upload_staged(self, buffer: Any, source: Array) -> Any:
-        """Copy through page-locked memory; the values of ``source`` have been read when this returns."""
+        """Copies through page-locked memory; the values of ``source`` have been read when this returns."""
         pool = get_pinned_pool(self.queue)
         if self._staging_queue is None:
             # Of its own: a map on the queue of the kernels would wait for them.
@@ -336,13 +343,15 @@ def _complete(event: Any) -> bool:
 
 
 class DeviceTransfer(HostTransfer):
-    """A HostTransfer whose wait SIGINT can interrupt and whose errors are netcl's."""
+    """A HostTransfer with an interruptible wait and netcl's errors."""
 
     def __init__(self, event: Any, finish: Callable[[], Array], launcher: Launcher) -> None:
         super().__init__(event, finish)
         self._launcher = launcher
 
     def wait(self) -> Array:
-        """The values, in the tensor's shape; raises what the device has reported."""
+        """Waits for the copy and returns the values in the tensor's shape; raises the errors that the device has
+        reported.
+        """
         self._launcher.wait(self.event)
         return super().wait()

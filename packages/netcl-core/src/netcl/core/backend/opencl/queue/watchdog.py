@@ -35,19 +35,21 @@ _lock = threading.RLock()
 
 
 def begin(subject: Any) -> None:
-    """A wait of this thread begins. Raises ConfigError for a bad NETCL_WATCHDOG_S, not at the end of the process."""
+    """Marks the begin of a wait of this thread. Raises ConfigError for a bad NETCL_WATCHDOG_S, but not at the end of
+    the process.
+    """
     if not _watching and not health.ending:
         _start()
     _waits[get_ident()] = (time.monotonic(), subject)
 
 
 def end() -> None:
-    """The wait of this thread is over."""
+    """Marks the end of the wait of this thread."""
     _waits.pop(get_ident(), None)
 
 
 def forget() -> None:
-    """In a forked child: the watching thread stayed with the parent."""
+    """Forgets all waits in a forked child, as the watching thread stayed with the parent."""
     global _watching
     _watching = False
     _waits.clear()
@@ -90,7 +92,7 @@ def _begin_again(now: float) -> None:
 
 
 def describe(subject: Any, seconds: float) -> str:
-    """The text of the warning for an event or queue whose wait exceeds the limit."""
+    """Returns the text of the warning for a wait, for an event or a queue, beyond the limit."""
     queue = getattr(subject, "command_queue", subject)
     names = kernel_names(launch_log(queue))
     device = str(queue.device.name).strip()

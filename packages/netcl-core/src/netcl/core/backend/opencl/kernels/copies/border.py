@@ -1,4 +1,4 @@
-"""Borders of elements of a tensor itself on OpenCL devices, and their gradient, each in one launch."""
+"""Pads a tensor with its own elements on OpenCL devices, and computes the gradient, each in one launch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _program(dtype: str, mode: str, dims: int) -> str:
 def _launch(
     kind: str, x: tuple[int, ...], pads: tuple[tuple[int, int], ...], device: Traits
 ) -> tuple[tuple[int, ...], int, int, int, Any]:
-    """The shape of the result, the dimensions, the work-items of all groups and of one, and the argument."""
+    """Returns the shape of the result, the dimensions, the work-items of all groups and of one, and the argument."""
     forward = kind == "forward"
     shape = tuple(n + (low + high if forward else -low - high) for n, (low, high) in zip(x, pads))
     inner = x if forward else shape

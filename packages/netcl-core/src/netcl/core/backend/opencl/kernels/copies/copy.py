@@ -30,14 +30,14 @@ _LINES = (256, 16)  # the same where sixteen elements of the result are a cache 
 _LINE = 64
 _SHARED = 32  # the same in local memory, where a group of _GROUP work-items copies it
 _GROUP = 128
-_EACH = 4  # elements of a work-item where each is found by itself
+_EACH = 4  # elements of a work-item if the position of each is computed separately
 _WIDEST = 16  # bytes that a work-item moves at most
 
 Dim = tuple[int, int, int]  # extent, stride in the source, stride in the result
 
 
 def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Sequence[int]) -> list[Dim]:
-    """The dimensions without those of extent one, neighbours joined where both strides allow it."""
+    """Returns the dimensions without those of extent one, neighbours joined where both strides allow it."""
     dims: list[Dim] = []
     for extent, s, o in zip(shape, source_strides, out_strides):
         if extent == 1:
@@ -51,13 +51,13 @@ def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Se
 
 @lru_cache(maxsize=32)
 def _program(kernel: str, size: int, dims: int = 0, group: int = 0) -> str:
-    """The text of a kernel for elements of ``size`` bytes; for ``dims`` dimensions, and groups of ``group`` work-items,
-    if that matters.
+    """Returns the text of a kernel for elements of ``size`` bytes; for ``dims`` dimensions, and groups of ``group``
+    work-items, if that matters.
     """
     if dims:
         return templates.source(("elements", "division", kernel), (("BYTES", size), ("DIMS", dims), ("EACH", _EACH)))
-    own = (("TILE", _SHARED), ("GROUP", group)) if kernel == "copy_tiles" else ()
-    text = templates.source(("elements", "copy_block", kernel), (("BYTES", size), *own))
+    definitions = (("TILE", _SHARED), ("GROUP", group)) if kernel == "copy_tiles" else ()
+    text = templates.source(("elements", "copy_block", kernel), (("BYTES", size), *definitions))
     return f"{STREAM}\n{text}" if kernel == "copy" else text
 
 
@@ -71,7 +71,9 @@ def _launches(
     size: int,
     device: Traits,
 ) -> tuple[str, str, int | None, tuple[tuple[int, Any], ...]]:
-    """The text and the name of the kernel, the work-items of a group, and work-items and argument for each launch."""
+    """Returns the text and the name of the kernel, the work-items of a group, and work-items and argument for each
+    launch.
+    """
     dims = _joined(shape, source_strides, out_strides)
     dims.sort(key=lambda dim: -abs(dim[2]))
     transposing = len(dims) > 1 and abs(dims[-1][1]) > 1
@@ -114,13 +116,15 @@ def _launches(
 def _arguments(
     inner: list[Dim], outer: list[Dim], offsets: tuple[int, int], head: tuple[int, ...], tiling: tuple[Any, ...]
 ) -> list[Any]:
-    """The argument of each launch: one for each position in the dimensions ``outer``."""
+    """Returns the argument of each launch: one for each position in the dimensions ``outer``."""
     extents, steps, out_steps = zip(*inner)
     return [struct(*head, *starts, *tiling, extents, steps, out_steps) for starts in _starts(outer, offsets)]
 
 
 def _starts(outer: list[Dim], offsets: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """The offsets in the source and in the result of each launch: one for each position in the dimensions ``outer``."""
+    """Yields the offsets in the source and in the result of each launch: one for each position in the dimensions
+    ``outer``.
+    """
     for position in product(*(range(dim[0]) for dim in outer)):
         source, out = (
             offset + sum(i * dim[k] for i, dim in zip(position, outer)) for k, offset in enumerate(offsets, 1)
@@ -131,8 +135,8 @@ def _starts(outer: list[Dim], offsets: tuple[int, int]) -> Iterator[tuple[int, i
 def _by_elements(
     inner: list[Dim], outer: list[Dim], offsets: tuple[int, int], size: int, device: Traits
 ) -> tuple[str, str, int | None, tuple[tuple[int, Any], ...]] | None:
-    """Launches with a work-item for a few elements; adjacent elements with which all rows begin move as one of up to 16
-    bytes. None if there are too many for positions of 32 bits.
+    """Returns launches with a few elements per work-item; adjacent elements at the start of all rows move as one
+    element of up to 16 bytes. None if there are too many for 32-bit positions.
     """
     whole, last = 1, inner[-1]
     if last[1] == last[2] == 1:
@@ -186,7 +190,7 @@ def copy(
 def scatter_block(
     engine: Any, x: TensorData, *, shape: Sequence[int], starts: Sequence[int], steps: Sequence[int], value: float
 ) -> TensorData:
-    """A tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps."""
+    """Returns a tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps."""
     out: TensorData = engine.empty(tuple(shape), x.dtype)
     if out.size == 0:
         return out
@@ -220,8 +224,8 @@ def _scattered(
     x: tuple[int, ...], shape: tuple[int, ...], starts: tuple[int, ...], steps: tuple[int, ...], bits: int,
     size: int, device: Traits,
 ) -> tuple[str, int, int, Any] | None:  # fmt: skip
-    """The text, the work-items of a group and of all, and the argument of one launch, for elements of ``size`` bytes;
-    None if it has too many dimensions or elements, or a step back. ``bits``: eight bytes of repeated values.
+    """Returns the text, the work-items of a group and of all, and the argument of one launch, for elements of ``size``
+    bytes; None if it has too many dimensions or elements, or a step back. ``bits``: eight bytes of repeated values.
     """
     dims = list[list[int]]()  # extent, size of the block, start and step
     for dim in zip(shape, x, starts, steps):

@@ -1,4 +1,4 @@
-"""Taking, gathering, writing and adding at indices on OpenCL devices, and the positions of what is true."""
+"""Takes, gathers, writes and adds at indices on OpenCL devices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 _COPIES = 64  # work-items of a CPU that copy rows
-_WALKERS = 1 << 16  # work-items of other devices that walk all indices
+_WALKERS = 1 << 16  # work-items of other devices that iterate over all indices
 _WORD = 8  # bytes
 _GROUP = 128
 _GROUPS = (1 << 16) - 1  # groups in the second and the third dimension
@@ -51,7 +51,7 @@ Size = tuple[int, ...]
 
 
 def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Size]:
-    """Work-items and groups; on devices that are no CPU so many more that groups are full, and no more groups than
+    """Returns the work-items and groups; on devices other than CPUs rounded up to full groups, with no more groups than
     every device starts.
     """
     if device.is_cpu:
@@ -65,7 +65,9 @@ def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Si
 
 @lru_cache(maxsize=512)
 def _moving(before: int, extent: int, after: int, count: int, device: Traits) -> tuple[Size, Size, Any]:
-    """The launch of kernels that move rows: a few work-items with many rows each on a CPU, else one per element."""
+    """Returns the launch of kernels that move rows: a few work-items with many rows each on a CPU, else one per
+    element.
+    """
     rows = before * count
     width = max(after, 1) if device.is_cpu else 1
     _, local = _grid(-(-after // width), rows, 1, device)
@@ -78,7 +80,7 @@ def _moving(before: int, extent: int, after: int, count: int, device: Traits) ->
 def _walking(
     table: tuple[int, int, int], count: int, total: int, columns: bool, keep: bool, units: int, device: Traits
 ) -> tuple[Size, Size, Any]:
-    """The launch of kernels in which each work-item owns a part of the result and walks all indices.
+    """Returns the launch of kernels in which each work-item owns a part of the result and iterates over all indices.
 
     ``columns``: each column has indices of its own, so that on a CPU the columns are shared out first.
     """
@@ -93,7 +95,9 @@ def _walking(
 
 
 def _tables(extent: int, count: int, units: int, device: Traits) -> int:
-    """In how many tables many indices into few positions are added up first; 1: in the result itself."""
+    """Returns the number of tables in which many indices into few positions are added up first; 1: in the result
+    itself.
+    """
     tables = min(units if device.is_cpu else _TABLES, count // _SHARE)
     return tables if tables > 1 and extent * tables <= count else 1
 
@@ -106,7 +110,7 @@ _REPORT = "REPORT(code, value, at, size)", report("code", "value", "at", "size")
 
 
 def _program(size: int, indices: str, is_cpu: bool, kernel: str) -> str:
-    """The text of a kernel that moves elements of ``size`` bytes."""
+    """Returns the text of a kernel that moves elements of ``size`` bytes."""
     defines: tuple[tuple[str, object], ...] = (("BYTES", size), ("INDEX", _integer(indices)), _REPORT)
     if is_cpu and kernel == "take":
         defines += (("ALONE", 1),)
@@ -114,7 +118,7 @@ def _program(size: int, indices: str, is_cpu: bool, kernel: str) -> str:
 
 
 def _sum_program(dtype: str, indices: str, kernel: str) -> str:
-    """The text of a kernel that adds elements."""
+    """Returns the text of a kernel that adds elements."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)), _REPORT)
     return source(("storage", "index", _ADDING[kernel]), defines)
 
@@ -131,7 +135,7 @@ def index(
     op: str = "",
     wrap: bool = True,
 ) -> TensorData:
-    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and what undoes them.
+    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes but for the axis), and their gradients.
 
     ``take_grad`` and ``gather_grad`` add the rows or elements of ``x`` into zeros of ``shape``, or to what ``out``
     holds, in the order of the indices. ``put`` and ``scatter`` write them into ``out``, where the last of equal
@@ -176,8 +180,8 @@ def index(
         return target
     winner = engine.empty((extent,) if by_row else target.shape, "int32")
     engine.fill(winner, -1)
-    own = _moving(1, extent, 1, count, device) if by_row else (size, local, argument)
-    engine.launch(text("claim"), "claim", *own[:2], [indices, winner, engine.flag, code, own[2]])
+    launch_sizes = _moving(1, extent, 1, count, device) if by_row else (size, local, argument)
+    engine.launch(text("claim"), "claim", *launch_sizes[:2], [indices, winner, engine.flag, code, launch_sizes[2]])
     engine.launch(text(kind), kind, size, local, [x, indices, winner, target, argument])
     return target
 
@@ -195,7 +199,7 @@ class _Sum(NamedTuple):
     code: Any
 
     def into(self, target: TensorData, keep: bool) -> None:
-        """Zeros and all rows, or (``keep``) what is there and all rows."""
+        """Adds all rows to zeros, or with ``keep`` to the existing values."""
         engine, dtype, (before, extent, after) = self.engine, self.x.dtype, self.table
         device = traits(engine)
         wide = "float32" if dtype in ("float16", "bfloat16") else dtype
@@ -227,7 +231,7 @@ class _Sum(NamedTuple):
         self._launch(name, launch, [self.indices, sums], [self.engine.flag, self.code])
 
     def _in_tables(self, target: Any, tables: int, wide: str, keep: bool) -> None:
-        """Many indices into a short vector: parts of them side by side, each in a table of its own."""
+        """Adds many indices into a short vector: parts of them concurrently, each into a separate table."""
         dtype, extent = self.x.dtype, self.table[1]
         sums = self.engine.empty((tables, extent), wide)
         self._walk("gather_gradient", sums, (tables, extent, 1), -(-self.length // tables), False)
@@ -235,11 +239,11 @@ class _Sum(NamedTuple):
         row = target._alias((1, extent))
         if keep:
             total = total + cast(Load(1, dtype), wide)
-        given = (sums, row) if keep else (sums,)
-        self.engine.run((cast(total, dtype),), given, shapes=(row.shape,), out=(row,))
+        operands = (sums, row) if keep else (sums,)
+        self.engine.run((cast(total, dtype),), operands, shapes=(row.shape,), out=(row,))
 
     def _sorted(self, sums: TensorData) -> None:
-        """Many rows on many cores: equal indices side by side, in the order in which they came."""
+        """Adds many rows on many cores: sorts equal indices next to each other, in their original order."""
         engine, (before, extent, after) = self.engine, self.table
         (positions,) = engine.run((_position(self.indices.dtype, abs(int(self.code))),), (self.indices,), {"n": extent})
         positions, order = engine.sort("sort", positions._alias((self.length,)), size=self.length)

@@ -17,8 +17,8 @@ def _program(dtype: str) -> str:
 
 
 def ctc(engine: Any, x: TensorData, jumps: TensorData, begins: TensorData | None = None) -> TensorData:
-    """The log-sum over all paths up to each step and state of ``x`` (steps, n, states), x included (alpha); with
-    ``begins`` of x's shape over all paths from there on, x excluded (beta), where paths that end there contribute
+    """Returns the log-sum over all paths up to each step and state of ``x`` (steps, n, states), x included (alpha);
+    with ``begins`` of x's shape over all paths from there on, x excluded (beta), where paths that end there contribute
     begins.
 
     A path stays, advances by one state, or jumps by two into a state that ``jumps`` (n, states), bool, allows.

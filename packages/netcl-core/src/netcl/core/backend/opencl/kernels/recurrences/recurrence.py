@@ -34,7 +34,7 @@ def _lanes(device: Traits, dtype: str, hidden: int) -> int:
 
 
 def _tiles(device: Traits, dtype: str, kind: str, n: int, hidden: int) -> tuple[_Tile, _Tile]:
-    """The tiles of the way forth and of the way back."""
+    """Returns the tiles of the forward and of the backward pass."""
     if not device.is_cpu:
         return _Tile(1, 1, GATES[kind]), _Tile(1, 1, 1)
     lanes = _lanes(device, dtype, hidden)
@@ -63,7 +63,7 @@ def _program(dtype: str, kind: str, forth: _Tile, back: _Tile) -> str:
 
 
 def _split(engine: Any, tile: _Tile, n: int, hidden: int) -> tuple[tuple[int, int], int, int]:
-    """Global size, rows and units of a work-item."""
+    """Returns the global size, and the rows and units of a work-item."""
     if not traits(engine).is_cpu:
         return (hidden, ceil(n / tile.rows)), tile.rows, 1
     items = min(profile_of(engine.queue).compute_units, ceil(n / tile.rows))
@@ -79,7 +79,9 @@ class _Weight(NamedTuple):
 
 
 def _forth(engine: Any, weight: TensorData, tile: _Tile) -> _Weight:
-    """(gates * hidden, hidden) as (hidden, gates * hidden), a matrix for each tile of units if they are whole."""
+    """Returns the weight (gates * hidden, hidden) as (hidden, gates * hidden), a matrix for each tile of units if the
+    tiles are whole.
+    """
     (rows, hidden), gates = weight.shape, weight.shape[0] // weight.shape[1]
     units = tile.lanes * (tile.wide if gates == 1 else 1)
     if tile.lanes == 1 or hidden % units:
@@ -90,7 +92,9 @@ def _forth(engine: Any, weight: TensorData, tile: _Tile) -> _Weight:
 
 
 def _back(engine: Any, weight: TensorData, tile: _Tile, steps: int) -> _Weight:
-    """(gates * hidden, hidden), a matrix for each tile of units if they are whole and there are steps to share it."""
+    """Returns the weight (gates * hidden, hidden), a matrix for each tile of units if the tiles are whole and several
+    steps share it.
+    """
     (rows, hidden), units = weight.shape, tile.lanes * tile.wide
     if tile.lanes == 1 or hidden % units or steps == 1:
         return _Weight(weight, (1, hidden, 0))
@@ -116,7 +120,7 @@ def recurrence(
     cell: TensorData | None,
     reverse: bool,
 ) -> tuple[TensorData, TensorData, TensorData]:
-    """All steps of a net of ``kind`` (see ``DeviceBackend.recurrence``)."""
+    """Computes all steps of a net of ``kind`` (see ``DeviceBackend.recurrence``)."""
     steps, n, _ = x.shape
     hidden = state.shape[-1]
     device, dtype = traits(engine), x.dtype
@@ -131,8 +135,8 @@ def recurrence(
     turned = _forth(engine, weight, forth)
     buffers = [x, turned.data, x if bias is None else bias, state, state if cell is None else cell]
     for first, last in [(0, steps - 1)] if device.is_cpu else [(step, step) for step in range(steps)]:
-        given = (int(bias is not None), 0, 0)
-        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, given, turned.strides)
+        has_bias = (int(bias is not None), 0, 0)
+        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, has_bias, turned.strides)
         engine.launch(text, "forward", size, (1, 1) if device.is_cpu else None, [*buffers, out, cells, kept, argument])
     return out, cells, kept
 
@@ -150,7 +154,7 @@ def recurrence_back(
     by_cells: TensorData | None,
     reverse: bool,
 ) -> tuple[TensorData, TensorData, TensorData, TensorData]:
-    """The gradients of ``recurrence`` (see ``DeviceBackend.recurrence_back``)."""
+    """Computes the gradients of ``recurrence`` (see ``DeviceBackend.recurrence_back``)."""
     steps, n, hidden = out.shape
     device, dtype = traits(engine), out.dtype
     by_sum = engine.empty((steps, n, GATES[kind] * hidden), dtype)
@@ -167,8 +171,8 @@ def recurrence_back(
     buffers = [tiled.data, state, state if cell is None else cell, out, cells, kept]
     buffers += [out if grad is None else grad for grad in (by_out, by_cells)]
     buffers += [by_x, by_sum, by_state, by_cell, carry]
-    given = [int(grad is not None) for grad in (by_out, by_cells)]
+    has_gradients = [int(grad is not None) for grad in (by_out, by_cells)]
     for first, last in [(steps - 1, -1)] if device.is_cpu else [(step, step) for step in range(steps - 1, -2, -1)]:
-        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, 0, given, tiled.strides)
+        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, 0, has_gradients, tiled.strides)
         engine.launch(text, "backward", size, (1, 1) if device.is_cpu else None, [*buffers, argument])
     return by_x, by_sum, by_state, by_cell

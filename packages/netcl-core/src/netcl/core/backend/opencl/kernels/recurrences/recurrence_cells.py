@@ -20,8 +20,9 @@ class Cell:
 
     ``forward`` ends a step for all gates of the row ``$row`` from the accumulators ``$sum_0`` ..; a cell of one gate
     ends it for each accumulator ``$sum``, with the bias ``$bias``, at the unit ``u + $place``. ``backward`` writes the
-    gradients by the gates from ``dh``, that by h[t], to which ``carried`` adds what the step after left; ``first``
-    writes those by the states before the first step. ``before`` and ``before_back`` declare the state before a step.
+    gradients by the gates from ``dh``, the gradient by h[t]; ``carried`` adds the gradient from the next step to it.
+    ``first`` writes the gradients by the states before the first step. ``before`` and ``before_back`` declare the state
+    before a step.
     """
 
     gates: int
@@ -94,7 +95,9 @@ GSTORE(dh * stay, carry_on + here);""",
 
 
 def _elman(activation: str, gradient: str) -> Cell:
-    """A cell of one gate, by its activation of a sum and the gradient by the sum from ``dh`` and the output ``h``."""
+    """Returns a cell of one gate, by its activation of a sum and the gradient by the sum from ``dh`` and the output
+    ``h``.
+    """
     value = activation.format("$sum + $bias + GLOAD(x + at)")
     forward = f"{{\n    const long at = (now * g.n + $row) * g.hidden + u + $place;\n    GSTORE({value}, out + at);\n}}"
     return Cell(1, forward, f"const REALV h = GLOAD(out + at); GSTORE({gradient}, by_sum + gate);")
@@ -122,8 +125,8 @@ _GRADIENT = """\
 
 
 def forward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, str]:
-    """The parts of the kernel ``forward`` for ``rows`` rows times ``wide`` vectors: one for each gate, or neighbouring
-    units if there is one gate.
+    """Returns the parts of the kernel ``forward`` for ``rows`` rows times ``wide`` vectors: one for each gate, or
+    neighbouring units if there is one gate.
     """
     places = [f"(({j}) * {lanes if cell.gates == 1 else 'g.hidden'})" for j in range(wide)]
     weights = places if cell.gates == 1 else [f"{j} * g.weight_gate" for j in range(wide)]
@@ -151,7 +154,7 @@ def forward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, str
 
 
 def backward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, str]:
-    """The parts of the kernel ``backward`` for ``rows`` rows times ``wide`` vectors of neighbouring units."""
+    """Returns the parts of the kernel ``backward`` for ``rows`` rows times ``wide`` vectors of neighbouring units."""
     gradient = Template(filled(_GRADIENT, {"carried": cell.carried, "backward": cell.backward}).rstrip())
     gradients = [
         gradient.substitute(row=f"row{i}", sum=f"c{i}_{j}", place=f"{j} * {lanes}", first=cell.first)
@@ -169,7 +172,7 @@ def backward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, st
 
 
 def _rows(source: str, length: str, rows: int) -> str:
-    """The number of each row of a tile and the pointer to its numbers."""
+    """Returns the number of each row of a tile and the pointer to its numbers."""
     return "\n".join(
         f"const long row{i} = min(r + {i}, rows_end - 1); __global const REAL* p{i} = {source} + row{i} * {length};"
         for i in range(rows)

@@ -48,15 +48,17 @@ class _Level(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _levels(before: int, extent: int, after: int, reverse: bool, device: Traits) -> tuple[int, tuple[_Level, ...]]:
-    """The columns of one work-item, and the passes: over x, over its totals, over theirs, until a chunk holds all."""
+    """Returns the columns of one work-item, and the passes: over x, over its totals, over their totals, until one chunk
+    holds all.
+    """
     width = min(_WIDTH, after) if device.is_cpu else 1
     width = _WIDTH if width == _WIDTH else 1  # two kernels, not one for each number of columns
     stretches = -(-after // width)
     levels: list[_Level] = []
     local = (1, 1) if device.is_cpu else None
     while not levels or levels[-1].chunks > 1:
-        wanted = max(1, (_UNITS if device.is_cpu else _THREADS) // max(before * stretches, 1))
-        length = min(extent, max(_SHORTEST, -(-extent // wanted)))
+        chunks_needed = max(1, (_UNITS if device.is_cpu else _THREADS) // max(before * stretches, 1))
+        length = min(extent, max(_SHORTEST, -(-extent // chunks_needed)))
         chunks = -(-extent // length)
         share = max(1, before * chunks * stretches // _UNITS) if device.is_cpu else 1
         argument = struct(before, extent, after, length, chunks, share, int(reverse))
@@ -67,7 +69,7 @@ def _levels(before: int, extent: int, after: int, reverse: bool, device: Traits)
 
 @lru_cache(maxsize=512)
 def _row_scan(before: int, extent: int, device: Traits) -> _RowScan | None:
-    """The scan of rows by work-groups; None if rows are short, or the device has no room for it."""
+    """Returns the scan of rows by work-groups; None if rows are short, or the device has no room for it."""
     if device.is_cpu or device.group < 64 or device.local_memory < _ROW_BYTES or not _SHORTEST <= extent < 1 << 32:
         return None
     group, chunks = 32 if extent <= _SHORT_ROW else 64, 1
@@ -81,8 +83,8 @@ def _row_scan(before: int, extent: int, device: Traits) -> _RowScan | None:
 def scan(
     engine: Any, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
 ) -> Any:
-    """Prefix scan: combines the elements along ``axis`` up to each position (``reverse``: from it on), in ``x``'s shape
-    and dtype.
+    """Computes a prefix scan: combines the elements along ``axis`` up to each position (``reverse``: from it on), in
+    ``x``'s shape and dtype.
 
     ``sum``, ``prod`` and ``logsumexp`` give a tensor, ``max`` and ``min`` (values, indices int64: of the last extremum,
     NaN being one), ``linear`` y[i] = x[i] + other[i] * y[i - 1]. float16 and bfloat16 are computed in float32; sums and
@@ -139,5 +141,5 @@ def _in_chunks(how: _RowScan, kind: str, reverse: bool, engine: Any, x: TensorDa
 
 
 def _states(engine: Any, kind: str, x: TensorData, count: int) -> TensorData:
-    """Memory for ``count`` states."""
+    """Returns memory for ``count`` states."""
     return engine.empty((count * state_words(kind, x.dtype),), "int32")  # type: ignore[no-any-return]

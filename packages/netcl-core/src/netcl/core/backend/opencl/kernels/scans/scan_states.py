@@ -18,7 +18,7 @@ __all__ = ["scan_program", "state_words"]
 
 @dataclass(frozen=True)
 class _State:
-    """``append`` makes of the state (a, b) that of its stretch and of the stretch (c, d) after it, in scalars, since
+    """``append`` combines the state (a, b) of a stretch with the state (c, d) of the next stretch, in scalars, since
     compilers keep a struct in memory from one step to the next. ``first`` and ``second_of`` are the state of the
     element at position p, the i-th of the scan; ``result`` is the value of a state.
     """
@@ -31,7 +31,7 @@ class _State:
 
 
 def _extremum(comparison: str) -> _State:
-    """The last of equal values; a NaN stays, and its index is that of the last NaN."""
+    """Returns the last of equal values; a NaN stays, and its index is that of the last NaN."""
     append = f"""\
 {{
     const REAL later_value = c;
@@ -96,19 +96,19 @@ _STATES = {
 
 @lru_cache(maxsize=256)
 def scan_program(kind: str, dtype: str, *names: str, **numbers: int) -> str:
-    """The text of a program of the templates ``names``, in which ``numbers`` are defined."""
+    """Returns the text of a program of the templates ``names``, in which ``numbers`` are defined."""
     dtype = "uint8" if dtype == "bool" else dtype
     text = source(("storage", "scan_walk", *names), ((f"DTYPE_{dtype.upper()}", 1), *numbers.items()))
     return filled(text, _parts(kind, exact=not is_floating(dtype)))
 
 
 def state_words(kind: str, dtype: str) -> int:
-    """Words of 32 bits of a state: two numbers, of which an index is the largest."""
+    """Returns the 32-bit words of a state: two numbers, at most as wide as an index."""
     return 4 if kind in ("max", "min") else 2 * max(itemsize(dtype), 4) // 4
 
 
 def _parts(kind: str, exact: bool) -> dict[str, str]:
-    """The parts of scan.cl, scan_rows.cl and scan_sweep.cl for sums and so on of ``kind``; ``exact``: of integers."""
+    """Returns the parts of scan.cl, scan_rows.cl and scan_sweep.cl for a scan of ``kind``; ``exact``: of integers."""
     state = _EXACT[kind] if exact and kind in _EXACT else _STATES[kind]
     operands = ["x", "factors"] if kind == "linear" else ["x"]
     extremum = kind in ("max", "min")

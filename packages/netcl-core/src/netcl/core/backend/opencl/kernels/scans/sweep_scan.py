@@ -34,7 +34,7 @@ class SweepScan(NamedTuple):
 
 @lru_cache(maxsize=256)
 def sweep_scan(kind: str, dtype: str, rows: int, extent: int, device: Traits, warp: str) -> SweepScan | None:
-    """The scan of rows in tiles; None if the device has no room for it."""
+    """Returns the scan of rows in tiles; None if the device has no room for it."""
     # Of an element the value, and of an extremum its place; of a work-item two states.
     size = max(itemsize(dtype), 4) + (4 if kind in ("max", "min") else 0)
     states = 8 * state_words(kind, dtype)
@@ -45,7 +45,7 @@ def sweep_scan(kind: str, dtype: str, rows: int, extent: int, device: Traits, wa
 
 
 def sweep_rows(how: SweepScan, kind: str, reverse: bool, engine: Any, x: TensorData, *results: TensorData) -> None:
-    """Writes the scan of the rows of ``x``, of an extremum also the positions."""
+    """Writes the scan of the rows of ``x``; for an extremum also the positions."""
     signals = engine.signals(look_back.signal_words(how.rows, how.tiles, state_words(kind, x.dtype)))
     numbers = {"GROUP": _GROUP, "STRETCH": how.stretch, "FAN": look_back.FAN, "REVERSE": int(reverse)}
     templates = (WARP_TEMPLATES[how.warp], look_back.TEMPLATE, "scan_sweep")

@@ -60,14 +60,16 @@ def _sweep_program(name: str, dtype: str, warp: str, starts: bool = False) -> st
 
 
 def _text(name: str, dtype: str, starts: bool, how: tuple[str, ...], *defines: tuple[str, object]) -> str:
-    """The text that lists what the template ``name`` says, by the templates ``how``."""
+    """Returns the text that lists the elements selected by the template ``name``, by the templates ``how``."""
     dtype = "uint8" if dtype == "bool" else dtype
     defines = ((f"DTYPE_{dtype.upper()}", 1), *defines, ("STARTS", int(starts)))
     return filled(source(("storage", name, *how), defines), {"keys": keys_text(dtype)})
 
 
 def _listed(engine: Any, name: str, x: TensorData, *dtypes: str) -> list[TensorData]:
-    """The list that the program ``name`` makes of ``x``: a tensor (n,) of each dtype; n is read on the host."""
+    """Returns the list that the program ``name`` makes of ``x``: one tensor (n,) for each dtype; n is read on the
+    host.
+    """
     host_read_allowed(engine)
     room = sum(map(itemsize, dtypes)) * x.size
     swept = _LEAST_SWEPT <= x.size < _MOST_SWEPT and room <= profile(engine).global_mem_size // _SHARE_OF_MEMORY
@@ -84,15 +86,15 @@ def _listed(engine: Any, name: str, x: TensorData, *dtypes: str) -> list[TensorD
     counts = engine.empty((chunks.number,), "int64")
     run_planned(engine, ("count_true", text, x.size), partial(launch, "count_true"), (x, counts))
     count = int(engine.read(counts).sum())
-    found = [engine.empty((count,), dtype) for dtype in dtypes]
+    results = [engine.empty((count,), dtype) for dtype in dtypes]
     if count:
-        run_planned(engine, ("list_true", text, x.size), partial(launch, "list_true"), (x, counts, *found))
-    return found
+        run_planned(engine, ("list_true", text, x.size), partial(launch, "list_true"), (x, counts, *results))
+    return results
 
 
 def _swept(engine: Any, name: str, x: TensorData, warp: str, *dtypes: str) -> list[TensorData]:
-    """The list in one pass over the data: there is room for all elements, so that the host waits for their number once,
-    after the list is made. Lists of less than a quarter of the elements are copied to memory of their own.
+    """Returns the list in one pass over the data: there is room for all elements, so that the host waits for their
+    number once, at the end. Lists of less than a quarter of the elements are copied to memory of their own.
     """
     text = _sweep_program(name, x.dtype, warp, len(dtypes) > 1)
     tiles = -(-x.size // (_SWEEP_GROUP * _SWEEP_EACH))
@@ -102,26 +104,28 @@ def _swept(engine: Any, name: str, x: TensorData, warp: str, *dtypes: str) -> li
         arguments = [x, signals, np.uint32(signals.size), *results, np.int64(x.size)]
         engine.launch(text, "list_sweep", (tiles * _SWEEP_GROUP,), (_SWEEP_GROUP,), arguments)
 
-    found = [engine.empty((x.size,), dtype) for dtype in dtypes]
+    full = [engine.empty((x.size,), dtype) for dtype in dtypes]
     number = engine.empty((1,), "int64")
-    run_planned(engine, ("list_sweep", text, x.size), launch, (x, *found, number))
+    run_planned(engine, ("list_sweep", text, x.size), launch, (x, *full, number))
     count = int(engine.read(number)[0])
-    return [_first(engine, tensor, count) for tensor in found]
+    return [_first(engine, tensor, count) for tensor in full]
 
 
 def _first(engine: Any, listed: Any, count: int) -> TensorData:
-    """The first ``count`` elements of a vector, in its memory unless they are less than a quarter."""
-    found: TensorData = listed._alias((count,))
+    """Returns the first ``count`` elements of a vector, in its memory unless they are less than a quarter."""
+    head: TensorData = listed._alias((count,))
     if 4 * count >= listed.size:
-        return found
-    own: TensorData = engine.empty((count,), listed.dtype)
+        return head
+    copied: TensorData = engine.empty((count,), listed.dtype)
     if count:
-        engine.copy(found, own, shape=(count,), source_strides=(1,), source_offset=0, out_strides=(1,), out_offset=0)
-    return own
+        engine.copy(head, copied, shape=(count,), source_strides=(1,), source_offset=0, out_strides=(1,), out_offset=0)
+    return copied
 
 
 def nonzero(engine: Any, mask: TensorData) -> TensorData:
-    """The flat positions of what is true in ``mask`` (bool), int64, in order. Their number is read on the host."""
+    """Returns the flat positions of true elements of ``mask`` (bool), int64, in order. Their number is read on the
+    host.
+    """
     if mask.size == 0:
         host_read_allowed(engine)
         return engine.empty((0,), "int64")  # type: ignore[no-any-return]
@@ -129,7 +133,7 @@ def nonzero(engine: Any, mask: TensorData) -> TensorData:
 
 
 def runs(engine: Any, x: TensorData, wanted: Sequence[str]) -> list[TensorData]:
-    """The first element of each run of equal ones in a vector with elements, and with "first" in ``wanted`` its
+    """Returns the first element of each run of equal ones in a vector with elements, and with "first" in ``wanted`` its
     position, int64.
     """
     return _listed(engine, "compaction_runs", x, x.dtype, *(["int64"] if "first" in wanted else []))

@@ -39,12 +39,12 @@ def worth(extent: int, wanted: int) -> bool:
 
 
 def are_few(rows: int, extent: int, wanted: int, device: Traits) -> bool:
-    """True if ``few`` is faster than the alternatives: a CPU, and a row for each of its work-items."""
+    """True if ``few`` is faster than the alternatives: on a CPU with a row for each of its work-items."""
     return device.is_cpu and 0 < wanted <= min(_FEW, extent // 4) and rows >= _UNITS
 
 
 def few(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
-    """The first ``wanted`` values of each sorted row (last axis), in order, and their positions, int64."""
+    """Returns the first ``wanted`` values of each sorted row (last axis), in order, and their positions, int64."""
     shape = (*x.shape[:-1], wanted)
     values, indices = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
     _row_by_row(engine, "few", x, wanted, descending, values, indices)
@@ -52,7 +52,9 @@ def few(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[Tens
 
 
 def are_short(rows: int, extent: int, device: Traits) -> bool:
-    """True if ``kth_of_row`` can be used: a CPU, and a row for each of its work-items that it can keep."""
+    """True if ``kth_of_row`` can be used: on a CPU with a row for each of its work-items, short enough for its
+    cache.
+    """
     return device.is_cpu and extent <= _LONGEST and rows >= _UNITS
 
 
@@ -69,8 +71,8 @@ def selects_whole_rows(rows: int, extent: int, device: Traits) -> bool:
 
 
 def first_of_rows(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
-    """The same as ``few``, by a work-group for each row; few long rows are cut in chunks, among whose first elements
-    those of the row are selected.
+    """Returns the first ``wanted`` values of each sorted row and their positions, by a work-group for each row. Few
+    long rows are cut in chunks: the first elements of a row are selected among the first elements of its chunks.
     """
     rows, extent = prod(x.shape[:-1]), x.shape[-1]
     groups = -(-_CHUNKS_EACH * traits(engine).units // rows)
@@ -82,7 +84,9 @@ def first_of_rows(engine: Any, x: TensorData, wanted: int, descending: bool) -> 
 def _first_of_chunks(
     engine: Any, x: TensorData, names: tuple[TensorData, ...], chunks: int, wanted: int, descending: bool
 ) -> tuple[TensorData, TensorData]:
-    """The first ``wanted`` of each of ``chunks`` of a row, and their positions in the row, or the ``names`` there."""
+    """Returns the first ``wanted`` values of each of the ``chunks`` of a row, and their positions in the row, or their
+    ``names``.
+    """
     shape = (*x.shape[:-1], chunks * wanted)
     values, indices = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
     _group_by_row(engine, "first_of_rows", x, chunks, wanted, descending, *names, values, indices)
@@ -90,7 +94,7 @@ def _first_of_chunks(
 
 
 def kth_of_rows(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
-    """The same as ``kth``, by a work-group for each row."""
+    """Returns the index that ``kth`` returns, by a work-group for each row."""
     indices: TensorData = engine.empty(positions.shape, "int64")
     _group_by_row(engine, "kth_of_rows", x, 1, 1, False, positions, indices)
     return indices
@@ -109,7 +113,7 @@ def _group_by_row(
 
 
 def kth_of_row(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
-    """``kth`` of many short rows."""
+    """Returns the index that ``kth`` returns, for many short rows."""
     indices: TensorData = engine.empty(positions.shape, "int64")
     _row_by_row(engine, "kth_of_row", x, 1, False, positions, indices)
     return indices
@@ -131,14 +135,14 @@ def _program(dtype: str, names: tuple[str, ...], *defines: tuple[str, object]) -
 
 
 def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
-    """The number and length of the chunks of a row, so that there are about ``units`` in all."""
+    """Returns the number and length of the chunks of a row, so that there are about ``units`` in all."""
     length = max(min(_SHORTEST, extent), -(-extent * rows // units))
     return -(-extent // min(length, extent)), min(length, extent)
 
 
 def first(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
-    """The first ``wanted`` values of each sorted row (last axis) and their positions, int64, in the order of the
-    row.
+    """Returns the first ``wanted`` values of each sorted row (last axis) and their positions, int64, in the order of
+    the row.
     """
     positions = engine.empty((*x.shape[:-1], 1), "int64")
     engine.fill(positions, wanted - 1)
@@ -148,7 +152,9 @@ def first(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[Te
 
 
 def kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
-    """The index (..., 1) of what ``sort`` puts to the position (..., 1) of each row, both int64."""
+    """Returns the index (..., 1) of the element that ``sort`` moves to the position (..., 1) of each row, both
+    int64.
+    """
     indices: TensorData = engine.empty(positions.shape, "int64")
     _select(engine, x, positions, 1, False, "kth", indices)
     return indices
@@ -174,15 +180,15 @@ def _select(
         argument = struct(rows, extent, chunks[1], chunks[0], share, shift, wanted, -1 if descending else 0)
         engine.launch(text, kernel, (size,), local, [*buffers, argument])
 
-    found = engine.empty((rows, 2), "int64")
-    launch("begin", fewer, 0, positions, found)
+    selected = engine.empty((rows, 2), "int64")
+    launch("begin", fewer, 0, positions, selected)
     counts = engine.empty((rows, fewer[0], _DIGITS), "int32")
     # The keys of 16-bit floats are those of float32, and those of bytes as long.
     for shift in range(56 if itemsize(x.dtype) == 8 else 24, -8, -8):
-        launch("digits", fewer, shift, x, found, counts)
+        launch("digits", fewer, shift, x, selected, counts)
         (totals,) = engine.run((reduce("sum", Load(0, "int32"), (1,)),), (counts,), shapes=((rows, 1, _DIGITS),))
-        launch("choose", fewer, shift, totals, found)
+        launch("choose", fewer, shift, totals, selected)
     ranks = engine.empty((rows, many[0], 2), "int64")
-    launch("ranks", many, 0, x, found, ranks)
+    launch("ranks", many, 0, x, selected, ranks)
     sums = scan(engine, "sum", ranks, axis=1)
-    launch(name, many, 0, x, found, sums, *results)
+    launch(name, many, 0, x, selected, sums, *results)

@@ -57,7 +57,9 @@ def _up(size: int, step: int) -> int:
 
 
 def _cpu_tile(device: Traits, dtype: str) -> tuple[int, int]:
-    """Queries (forward) or keys (backward), and rows of the other side, that a work-item has in registers."""
+    """Returns the queries (forward) or keys (backward), and the rows of the other side, that a work-item has in
+    registers.
+    """
     return max(_WIDTH, 2 * _vector(device, dtype)), 8 if device.vector == 16 else 6
 
 
@@ -79,7 +81,7 @@ def _gpu_program(dtype: str, edge: int, chunks: int) -> str:
 
 @lru_cache(maxsize=256)
 def _cpu_launch(device: Traits, dtype: str, s: AttentionShape, backward: bool) -> _Launch:
-    """Sizes and the places of the blocks in local memory for the kernel of CPU devices."""
+    """Returns the sizes, and the places of the blocks in local memory, for the kernel of CPU devices."""
     vector = _vector(device, dtype)
     width, rows = _cpu_tile(device, dtype)
     most = rows * _TILES
@@ -112,7 +114,7 @@ def _cpu_launch(device: Traits, dtype: str, s: AttentionShape, backward: bool) -
 
 @lru_cache(maxsize=256)
 def _gpu_launch(device: Traits, dtype: str, s: AttentionShape, kernel: str) -> _Launch | None:
-    """Groups of 16 x 16, or 8 x 8 if these or their tiles do not fit; None if neither fits."""
+    """Returns a launch with groups of 16 x 16, or 8 x 8 if these or their tiles do not fit; None if neither fits."""
     for edge in (16, 8):
         tile = 4 * edge
         local = (2 * edge + tile) * (tile + 1) * itemsize(compute_dtype(dtype))
@@ -140,7 +142,7 @@ def _fits(device: Traits, dtype: str, s: AttentionShape) -> bool:
 
 
 def _way(engine: Any, s: AttentionShape, dtype: str, variant: str | None) -> str:
-    """``blocks``, ``online``, or the name of the matrix unit that is used."""
+    """Returns ``blocks``, ``online``, or the name of the matrix unit that is used."""
     if variant in (None, "online") and not _fits(traits(engine), dtype, s):
         if variant is None:
             return "blocks"
@@ -152,7 +154,7 @@ def _way(engine: Any, s: AttentionShape, dtype: str, variant: str | None) -> str
 
 
 def _unit(engine: Any, s: AttentionShape, dtype: str) -> str | None:
-    """The matrix unit that is used, if there is one and it is expected to be the fastest."""
+    """Returns the matrix unit that is used, if there is one and it is expected to be the fastest."""
     parts = parts_of(dtype, get_float32_matmul_precision())
     if parts is None or not attention_pays(parts, s.samples * s.heads * s.queries * s.keys):
         return None
@@ -172,7 +174,7 @@ def attention(
     scale: float,
     variant: str | None = None,
 ) -> tuple[TensorData, TensorData]:
-    """softmax(scale q k^T + mask) v and the logarithms of the weights' divisors; ``variant`` forces ``online``,
+    """Returns softmax(scale q k^T + mask) v and the logarithms of the weights' divisors; ``variant`` forces ``online``,
     ``blocks``, or the kernels of a matrix unit by its name.
     """
     s = shape_of(q, k, v, mask, causal)
@@ -198,20 +200,20 @@ def attention_grad(
     scale: float,
     variant: str | None = None,
 ) -> tuple[TensorData, TensorData, TensorData]:
-    """The gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
+    """Returns the gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
     s = shape_of(q, k, v, mask, causal)
     way = _way(engine, s, q.dtype, variant)
     if way == "blocks":
         return blocks.attention_grad(engine, grad, q, k, v, mask, out, lse, causal, scale)
-    given = [grad, q, k, v, _read_mask(engine, mask, q), lse, blocks.weighted(engine, grad, out)]
+    operands = [grad, q, k, v, _read_mask(engine, mask, q), lse, blocks.weighted(engine, grad, out)]
     if way == "online":
-        return (_gradients if traits(engine).is_cpu else _gradients_in_groups)(engine, s, given, scale)
-    return attention_unit.gradients(engine, way, s, given, scale)
+        return (_gradients if traits(engine).is_cpu else _gradients_in_groups)(engine, s, operands, scale)
+    return attention_unit.gradients(engine, way, s, operands, scale)
 
 
 def _read_mask(engine: Any, mask: TensorData | None, q: TensorData) -> TensorData:
-    """The kernels' mask argument: one of bools, or in the computing type; ``q``, which is not read, if there
-    is none.
+    """Returns the kernels' mask argument: booleans, or numbers in the computing type; ``q``, which is not read, if
+    there is no mask.
     """
     if mask is None:
         return q
@@ -232,30 +234,32 @@ def _attend(
 
 
 def _gradients(
-    engine: Any, s: AttentionShape, given: list[TensorData], scale: float
+    engine: Any, s: AttentionShape, operands: list[TensorData], scale: float
 ) -> tuple[TensorData, TensorData, TensorData]:
-    """By the kernel of CPU devices, whose parts of the keys have gradients by q of their own, added up in order."""
-    q, k, v = given[1:4]
+    """Computes the gradients by the kernel of CPU devices; each part of the keys has a separate gradient by q, and
+    these are added up in order.
+    """
+    q, k, v = operands[1:4]
     wide = compute_dtype(q.dtype)
     launch = _cpu_launch(traits(engine), q.dtype, s, True)
     by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
     whole = launch.parts == 1 and wide == q.dtype
     parts = by_q if whole else engine.empty((launch.parts, *q.shape), wide)
-    _enqueue(engine, launch, "attend_gradients", [*given, parts, by_k, by_v], wide, scale)
+    _enqueue(engine, launch, "attend_gradients", [*operands, parts, by_k, by_v], wide, scale)
     if not whole:
         reduce_partials(engine, parts, by_q, launch.parts)
     return by_q, by_k, by_v
 
 
 def _gradients_in_groups(
-    engine: Any, s: AttentionShape, given: list[TensorData], scale: float
+    engine: Any, s: AttentionShape, operands: list[TensorData], scale: float
 ) -> tuple[TensorData, TensorData, TensorData]:
-    q, k, v = given[1:4]
+    q, k, v = operands[1:4]
     wide = compute_dtype(q.dtype)
     by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
     for kernel, results in (("gradients_by_q", [by_q]), ("gradients_by_k_v", [by_k, by_v])):
         launch = _gpu_launch(traits(engine), q.dtype, s, kernel)
-        _enqueue(engine, launch, kernel, [*given, *results], wide, scale)
+        _enqueue(engine, launch, kernel, [*operands, *results], wide, scale)
     return by_q, by_k, by_v
 
 

@@ -22,16 +22,16 @@ class AttentionShape(NamedTuple):
     width: int
     values: int
     mask: tuple[int, ...] | None
-    seen: bool  # whether the mask is one of bools
+    seen: bool  # True if the mask is boolean
     causal: bool
 
     @property
     def masked(self) -> int:
-        """0 without a mask, 1 with one of what may be seen, 2 with one that is added."""
+        """0: no mask; 1: boolean mask; 2: additive mask."""
         return 0 if self.mask is None else 1 if self.seen else 2
 
     def mask_steps(self) -> tuple[int, int, int]:
-        """From one sample, head and query to the next in the mask."""
+        """Returns the strides of the mask from one sample, head and query to the next."""
         if self.mask is None:
             return (0, 0, 0)
         mask = (1,) * (4 - len(self.mask)) + self.mask

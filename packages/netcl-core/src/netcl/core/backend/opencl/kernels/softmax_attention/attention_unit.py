@@ -39,7 +39,7 @@ class _Tile(NamedTuple):
     in_registers: bool
 
 
-# By kernel, and by the most columns of q and v: the first that fits local memory is taken (measured on an H200).
+# By kernel, and by the most columns of q and v: the first that fits local memory is used (measured on an H200).
 _TILES = {
     "attend_on_unit": {
         64: (_Tile(4, 32, 64, True),),
@@ -72,25 +72,27 @@ _FILES = {
 
 
 def _local_bytes(kernel: str, tile: _Tile, width: int, values: int, parts: int) -> int:
-    """The local memory of a kernel: its own tiles, and two buffers of a block of the other side."""
+    """Returns the local memory of a kernel: its own tiles, and two buffers of a block of the other side."""
     panels = [-(-columns // 64) * 128 * max(1, parts) for columns in (width, values)]  # bytes of a row
-    own = panels[0] if kernel == "attend_on_unit" else sum(panels)
+    row_bytes = panels[0] if kernel == "attend_on_unit" else sum(panels)
     numbers = 16 * tile.block if kernel == "unit_by_k_v" else 0
-    return tile.warps * tile.rows * own + 2 * tile.block * sum(panels) + numbers
+    return tile.warps * tile.rows * row_bytes + 2 * tile.block * sum(panels) + numbers
 
 
 def _tile(unit: str, kernel: str, width: int, values: int, most: int) -> _Tile | None:
-    """The tile of a kernel on a device with ``most`` bytes of local memory for a work-group; None if none fits."""
+    """Returns the tile of a kernel on a device with ``most`` bytes of local memory for a work-group; None if none
+    fits.
+    """
     columns, (name, parts) = max(width, values), _instructions(unit)
     if name.endswith("_twin"):
         return _TWIN_TILE._replace(in_registers=columns <= 32)
     tiles = (_PARTS_TILES if parts else _TILES)[kernel]
     fitting = next((tiles[size] for size in sorted(tiles) if columns <= size), ())
-    return next((one for one in fitting if _local_bytes(kernel, one, width, values, parts) <= most), None)
+    return next((tile for tile in fitting if _local_bytes(kernel, tile, width, values, parts) <= most), None)
 
 
 def _instructions(unit: str) -> tuple[str, int]:
-    """The name under which a unit's instructions are written here, and the parts of its operands."""
+    """Returns the name of the template with a unit's instructions, and the parts of its operands."""
     tile = UNITS[unit].tiles[0].tile
     return tile.unit, tile.parts
 
@@ -121,7 +123,7 @@ class _Form(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _form(dtype: str, s: AttentionShape, positive: bool) -> _Form:
-    """The form of a problem whose scale is ``positive`` or not."""
+    """Returns the form of a problem whose scale is ``positive`` or not."""
     scaled = dtype != "float32" and (s.masked == 2 or not positive)
     return _Form(
         dtype, _columns(s.width), _columns(s.values), s.causal, s.masked, scaled,
@@ -146,7 +148,9 @@ def _program(unit: str, kernel: str, form: _Form, tile: _Tile) -> str:
 
 @lru_cache(maxsize=256)
 def _launch(unit: str, kernel: str, form: _Form, s: AttentionShape, most: int) -> tuple[str, int, tuple[int, int], Any]:
-    """The text of a kernel, the work-items of a group, the groups, and the argument with the problem's sizes."""
+    """Returns the text of a kernel, the work-items of a group, the groups, and the argument with the problem's
+    sizes.
+    """
     tile = _tile(unit, kernel, form.width, form.values, most)
     assert tile is not None
     by_keys = kernel == "unit_by_k_v"
@@ -203,7 +207,7 @@ def gradients(
 
 
 def _operands(engine: Any, unit: str, *operands: TensorData) -> list[TensorData]:
-    """The operands as a unit takes them: float32 in planes."""
+    """Returns the operands as a unit takes them: float32 in planes."""
     parts = _instructions(unit)[1]
     return [planes_of(engine, operand, parts) for operand in operands] if parts else list(operands)
 
@@ -213,8 +217,8 @@ def _operands(engine: Any, unit: str, *operands: TensorData) -> list[TensorData]
 
 def run_trial(unit: str, key: str, share: int = 0, shares: int = 1) -> int:
     """Returns the exit code of a trial of attention on ``unit`` on the first device with the driver ``key``: results
-    and gradients are those of products of matrices within the rounding of its operands, with tails, of few and many
-    columns. Of its cases, every ``shares``-th is tried, from number ``share`` on.
+    and gradients equal products of matrices within the rounding of its operands, with tails, of few and many columns.
+    It tries every ``shares``-th case, from number ``share`` on.
 
     Raises LookupError if there is no such device.
     """
@@ -239,7 +243,7 @@ _TRIALS_OF_PARTS = (("float32", 140, 150, 64, False), ("float32", 200, 200, 40, 
 def _results_of(
     engine: Any, unit: str, s: AttentionShape, given: Sequence[TensorData], rows: Sequence[TensorData], scale: float
 ) -> tuple[TensorData, ...]:
-    """The result and the logarithms of its divisors, for the operands (gradient, queries, keys, values)."""
+    """Returns the result and the logarithms of its divisors, for the operands (gradient, queries, keys, values)."""
     _, q, k, v = given
     return attend(engine, unit, s, q, k, v, q, scale)
 
@@ -247,7 +251,7 @@ def _results_of(
 def _gradients_of(
     engine: Any, unit: str, s: AttentionShape, given: Sequence[TensorData], rows: Sequence[TensorData], scale: float
 ) -> tuple[TensorData, ...]:
-    """The gradients by queries, keys and values, for the same operands and numbers of each row."""
+    """Returns the gradients by queries, keys and values, for the same operands and numbers of each row."""
     return gradients(engine, unit, s, [*given, given[1], *rows], scale)
 
 
@@ -261,7 +265,7 @@ def _is_right(
     columns: int,
     causal: bool,
 ) -> bool:
-    """True if a ``part`` of attention, results or gradients, is that of NumPy in float64, for drawn operands."""
+    """True if a ``part`` of attention, results or gradients, agrees with NumPy in float64 on random operands."""
 
     def numbers(x: TensorData) -> Any:
         stored = engine.read(x)
@@ -269,8 +273,8 @@ def _is_right(
 
     rng, scale = np.random.default_rng(0), columns**-0.5
     arrays = (rng.standard_normal((1, 2, rows, columns)) for rows in (queries, keys, keys, queries))
-    queried, keyed, valued, given = (engine.tensor(x.astype(np.float32), dtype) for x in arrays)
-    q, k, v, grad = (numbers(x) for x in (queried, keyed, valued, given))
+    queried, keyed, valued, upstream = (engine.tensor(x.astype(np.float32), dtype) for x in arrays)
+    q, k, v, grad = (numbers(x) for x in (queried, keyed, valued, upstream))
     scores = q @ k.swapaxes(-1, -2) * scale
     if causal:
         scores = np.where(np.tri(queries, keys) > 0, scores, -np.inf)
@@ -279,12 +283,13 @@ def _is_right(
     inner = (grad * (weights @ v)).sum(-1)
     slopes = weights * (grad @ v.swapaxes(-1, -2) - inner[..., None]) * scale
     by_operands = (slopes @ k, slopes.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ grad)
-    wanted = (weights @ v, divisors) if part is _results_of else by_operands
+    expected = (weights @ v, divisors) if part is _results_of else by_operands
 
     s = shape_of(queried, keyed, valued, None, causal)
     rows = [engine.tensor(x.astype(np.float32), "float32") for x in (divisors, inner)]
-    found = part(engine, unit, s, (given, queried, keyed, valued), rows, scale)
+    results = part(engine, unit, s, (upstream, queried, keyed, valued), rows, scale)
     most = _ERRORS_OF_PARTS[_instructions(unit)[1]] if dtype == "float32" else _ERRORS[dtype]
     return all(
-        np.abs(numbers(one) - exact).max() <= most * max(np.abs(exact).max(), 1.0) for one, exact in zip(found, wanted)
+        np.abs(numbers(result) - exact).max() <= most * max(np.abs(exact).max(), 1.0)
+        for result, exact in zip(results, expected)
     )

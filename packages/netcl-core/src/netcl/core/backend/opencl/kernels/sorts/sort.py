@@ -110,33 +110,35 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
     if worth(extent, kept):
         chosen, positions = first(engine, x, kept, descending)
         values, order = _sorted(engine, chosen, kept, descending)
-        # The positions of the chosen among all, in their order.
+        # The positions of the chosen elements in the row, in their order.
         return values, engine.index("gather", positions, order, axis=-1)
     if kept == extent and _sorted_long(engine, x, [values, indices], descending):
         return values, indices
     planned = _passes_of(prod(lead), extent, kept, descending, device)
     text = _program(x.dtype, device, "sort")
     words = 2 if itemsize(x.dtype) == 8 else 1
-    one, two = (engine.empty((x.size * words,), "int64") for _ in range(2))
+    source, scratch = (engine.empty((x.size * words,), "int64") for _ in range(2))
     for name, size, local, argument in planned.passes:
         if name == "tiles":
-            buffers = [x, one, two]
-            one, two = (two, one) if planned.swapped else (one, two)
+            buffers = [x, source, scratch]
+            source, scratch = (scratch, source) if planned.swapped else (source, scratch)
         elif name == "merge":
-            buffers = [one, two]
-            one, two = two, one
+            buffers = [source, scratch]
+            source, scratch = scratch, source
         else:
-            buffers = [x, one, values, indices]
+            buffers = [x, source, values, indices]
         engine.launch(text, name, size, local, [*buffers, argument])
     return values, indices
 
 
 def _row_group(extent: int, size: int, device: Traits) -> int:
-    """The work-items that sort a row in local memory; 0 if it is too long or too short, or its keys have 64 bits."""
+    """Returns the work-items that sort a row in local memory; 0 if it is too long or too short, or its keys have 64
+    bits.
+    """
     if device.is_cpu or size == 8 or extent < _LEAST_ROW:
         return 0
-    fitting = (one for one in _ROW_GROUPS if extent <= one * _EIGHT and one <= device.group)
-    return next((one for one in fitting if one * _BYTES_OF_ITEM <= device.local_memory), 0)
+    fitting = (group for group in _ROW_GROUPS if extent <= group * _EIGHT and group <= device.group)
+    return next((group for group in fitting if group * _BYTES_OF_ITEM <= device.local_memory), 0)
 
 
 class _BlockSort(NamedTuple):
@@ -151,7 +153,9 @@ class _BlockSort(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _block_sort(rows: int, extent: int, element: int, device: Traits) -> _BlockSort | None:
-    """The sort of long rows, of elements of so many bytes, digit by digit; None if it is not possible or worth it."""
+    """Returns the sort of long rows, of elements of so many bytes, digit by digit; None if it is not possible or worth
+    it.
+    """
     group = _WIDE_GROUP if element == 16 else _BLOCK_GROUP
     # Of a work-item nine elements, eight words, 16 counts and two sums; of 256 digits where they begin in the row.
     local = group * (9 * element + 72) + 1024
@@ -185,18 +189,18 @@ def _sort_blocks(engine: Any, x: TensorData, results: list[TensorData], descendi
     alone, wide = len(results) == 1, itemsize(x.dtype) == 8
     size, local = (how.rows * how.chunks * how.group,), (how.group,)
     words = (2 if wide else 1) * (1 if alone else 2)
-    one, two = (engine.empty((x.size * words,), "int32") for _ in range(2))
+    source, scratch = (engine.empty((x.size * words,), "int32") for _ in range(2))
     counts = engine.empty((how.rows, 256 * how.chunks), "int32")
     last = 56 if wide else 24
     for shift in range(0, last + 8, 8):
         text = _block_program(x.dtype, how.group, shift == 0, shift == last, alone)
-        taken = x if shift == 0 else one
+        taken = x if shift == 0 else source
         argument = struct(how.extent, how.chunks, how.length, shift, -1 if descending else 0)
         engine.launch(text, "chunk_counts", size, local, [taken, counts, argument])
         sums = engine.scan("sum", counts, axis=1)
-        target = [two] if shift < last else results if alone else [x, *results]
+        target = [scratch] if shift < last else results if alone else [x, *results]
         engine.launch(text, "chunk_scatter", size, local, [taken, counts, sums, *target, argument])
-        one, two = two, one
+        source, scratch = scratch, source
 
 
 def _on_host(engine: Any, x: TensorData, device: Traits) -> bool:
@@ -213,7 +217,7 @@ def _values(engine: Any, x: TensorData, descending: bool) -> TensorData:
 
 
 def _unstable(engine: Any, x: TensorData) -> TensorData:
-    """The values in order, of keys without positions where rows are long."""
+    """Returns the sorted values; long rows are sorted by keys without positions."""
     if x.size:
         values: TensorData = engine.empty(x.shape, x.dtype)
         if _sorted_long(engine, x, [values], False):
@@ -233,7 +237,7 @@ def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
 
 @lru_cache(maxsize=256)
 def _program(dtype: str, device: Traits, name: str) -> str:
-    """The text of a program for one dtype; bool is sorted as the bytes 0 and 1."""
+    """Returns the text of a program for one dtype; bool is sorted as the bytes 0 and 1."""
     dtype = "uint8" if dtype == "bool" else dtype
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
     defines.append(("ALONE", 1) if device.is_cpu else ("TILE", _GROUP * _EIGHT))
@@ -243,7 +247,7 @@ def _program(dtype: str, device: Traits, name: str) -> str:
 
 @lru_cache(maxsize=64)
 def _row_program(dtype: str, group: int) -> str:
-    """The text of the kernel that sorts rows in local memory."""
+    """Returns the text of the kernel that sorts rows in local memory."""
     dtype = "uint8" if dtype == "bool" else dtype
     text = source(
         ("storage", "group_sums", "sort_sums", "sort_rows"), ((f"DTYPE_{dtype.upper()}", 1), ("GROUP", group))
@@ -253,7 +257,9 @@ def _row_program(dtype: str, group: int) -> str:
 
 @lru_cache(maxsize=64)
 def _block_program(dtype: str, group: int, first: bool, final: bool, alone: bool) -> str:
-    """The text of the kernels of a pass over the chunks of long rows; ``alone``: of values without positions."""
+    """Returns the text of the kernels of a pass over the chunks of long rows; ``alone``: of values without
+    positions.
+    """
     dtype = "uint8" if dtype == "bool" else dtype
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GROUP", group)]
     defines += [("FIRST", int(first)), ("FINAL", int(final)), *([("VALUES_ONLY", 1)] if alone else [])]

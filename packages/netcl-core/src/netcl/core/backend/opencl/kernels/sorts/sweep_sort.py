@@ -37,8 +37,8 @@ class SweepSort(NamedTuple):
 
 @lru_cache(maxsize=256)
 def sweep_sort(rows: int, extent: int, size: int, device: Traits, warp: str, alone: bool) -> SweepSort | None:
-    """The sort of rows of elements of ``size`` bytes, ``alone``: without positions; None if rows are short or too long,
-    or the device has no room.
+    """Returns the sort of rows of elements of ``size`` bytes, ``alone``: without positions; None if rows are short or
+    too long, or the device has no room.
     """
     each = _EACH_WIDE if size == 8 else _EACH_ALONE if alone else _EACH
     # Of an element the key and the place, of a warp counters of digits, a base and a digit for each work-item.
@@ -77,7 +77,9 @@ def sweep_blocks(how: SweepSort, descending: bool, engine: Any, x: TensorData, *
 def _program(
     dtype: str, name: str, each: int, warp: str = "", first: bool = True, final: bool = False, alone: bool = False
 ) -> str:
-    """The text of the kernel that counts digits, or of that of a pass; ``alone``: of values without positions."""
+    """Returns the text of the kernel that counts digits, or of the kernel of a pass; ``alone``: of values without
+    positions.
+    """
     dtype = "uint8" if dtype == "bool" else dtype
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GROUP", _GROUP), ("EACH", each)]
     names = ["storage", "sort_sweep_keys"]

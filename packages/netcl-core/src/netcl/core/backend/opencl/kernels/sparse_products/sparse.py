@@ -21,14 +21,14 @@ def _program(dtype: str, name: str, **defines: int) -> str:
 
 
 def _power(number: int) -> int:
-    """The least power of two that is not below ``number``, at least 1."""
+    """Returns the least power of two that is not below ``number``, at least 1."""
     return 1 << max(0, number - 1).bit_length()
 
 
 def sparse_rows(
     engine: Any, values: TensorData, columns: TensorData, starts: TensorData, dense: TensorData
 ) -> TensorData:
-    """(rows, n) @ (n, width), of which the first is in CSR: a segment reduction."""
+    """Computes (rows, n) in CSR @ (n, width): a segment reduction."""
     rows, width = starts.shape[0] - 1, dense.shape[1]
     if values.size == 0 or rows * width == 0:
         return engine.zeros((rows, width), dense.dtype)  # type: ignore[no-any-return]
@@ -45,7 +45,7 @@ def sparse_rows(
 
 
 def sparse_pairs(engine: Any, a: TensorData, b: TensorData, rows: TensorData, columns: TensorData) -> TensorData:
-    """The dot products of the rows ``rows`` of ``a`` and ``columns`` of ``b``."""
+    """Returns the dot products of the rows ``rows`` of ``a`` and ``columns`` of ``b``."""
     count, width = rows.size, a.shape[1]
     if count * width == 0:
         return engine.zeros((count,), a.dtype)  # type: ignore[no-any-return]

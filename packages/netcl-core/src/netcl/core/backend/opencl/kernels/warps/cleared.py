@@ -1,4 +1,4 @@
-"""Words that are zero before work-groups publish what others wait for."""
+"""Words that are zeroed before work-groups publish states in them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def _program() -> str:
 
 
 def cleared(engine: Any, count: int) -> TensorData:
-    """A new tensor of ``count`` zeros of 32 bits, set by a launch of the engine's: plans of calls have no fills."""
+    """Returns a new tensor of ``count`` zeros of 32 bits, set by a launch of the engine's: plans of calls have no
+    fills.
+    """
     words: TensorData = engine.empty((count,), "int32")
     items = min(-(-count // _GROUP) * _GROUP, _MOST)
     engine.launch(_program(), "clear_words", (items,), (_GROUP,), [words, np.uint32(count)])

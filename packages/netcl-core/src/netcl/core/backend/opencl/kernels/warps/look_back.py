@@ -9,5 +9,5 @@ FAN = 64  # tiles whose states are published together, too
 
 
 def signal_words(rows: int, tiles: int, state_words: int) -> int:
-    """Words of 32 bits for the states of ``tiles`` tiles of each row."""
+    """Returns the 32-bit words for the states of ``tiles`` tiles of each row."""
     return 4 + 2 * state_words * rows * (tiles + -(-tiles // FAN))

@@ -71,16 +71,16 @@ def _launch_of(
     # Sections multiply positions by extents.
     most = max(prod(image), prod(shape), *(size * count for size, count in zip(extent, out)))
     narrow = not device.is_cpu and most + _GROUP < 1 << 31
-    known = {
+    geometry = {
         "taps": _triple(kernel, 1), "stride": _triple(stride, 1), "dilation": _triple(dilation, 1),
         "low": _triple([low for low, _ in padding], 0), "high": _triple([high for _, high in padding], 0),
     }  # fmt: skip
     channels = image[1] if len(image) > rank + 1 else 1
     head = (rows, block, channels, int(include), divisor)
-    argument = struct(*head, _triple(extent, 1), _triple(out, 1), *known.values(), narrow=narrow)
+    argument = struct(*head, _triple(extent, 1), _triple(out, 1), *geometry.values(), narrow=narrow)
     fixed = ""
     if not device.is_cpu and 0 not in stride:
-        fixed = " ".join(f"g.{name}[{d}] = {n};" for name, values in known.items() for d, n in enumerate(values))
+        fixed = " ".join(f"g.{name}[{d}] = {n};" for name, values in geometry.items() for d, n in enumerate(values))
     lengths = [d * (k - 1) + 1 for k, d in zip(kernel, dilation)]
     if kind == "max":
         reach = [s * (count - 1) + length for s, count, length in zip(stride, out, lengths)]
@@ -106,7 +106,7 @@ _KERNELS = {
 
 @lru_cache(maxsize=64)
 def _plain_program(kind: str, dtype: str, device: Traits) -> str:
-    """The text of a kernel of ``_PLAIN``."""
+    """Returns the text of a kernel of ``_PLAIN``."""
     lanes = device.vector
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", lanes), ("PLACE", "long"), ("DIVIDED", "ulong"),
@@ -117,8 +117,8 @@ def _plain_program(kind: str, dtype: str, device: Traits) -> str:
 
 @lru_cache(maxsize=256)
 def _program(kind: str, dtype: str, step: int, single: bool, narrow: bool, fixed: str) -> str:
-    """The text for windows at a distance of ``step`` along the last dimension; ``single``: with an element for each
-    work-item; ``fixed``: statements that set what is known of the windows.
+    """Returns the text for windows at a distance of ``step`` along the last dimension; ``single``: with an element for
+    each work-item; ``fixed``: statements that set constants of the windows.
     """
     place = "int" if narrow else "long"
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("PLACE", place), ("DIVIDED", f"u{place}")]
@@ -149,9 +149,9 @@ def window(
 
     ``max`` gives (values, int32 places in the plane; -1 where a window holds padding only), ``avg`` the mean (the sum
     by ``divisor``, where that is not 0), both of the output size that ``shape`` names or the floor formula; ``im2col``
-    gives (N * windows, C * taps). ``max_grad`` (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``,
-    the input's. A NaN is the maximum. For a stride of 0, pooling cuts an axis into sections: window o is floor(o *
-    size / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
+    gives (N * windows, C * taps). ``max_grad`` (with ``indices``), ``avg_grad`` and ``col2im`` give the gradient in
+    ``shape``, the input's. A NaN is the maximum. For a stride of 0, pooling cuts an axis into sections: window o is
+    floor(o * size / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
     """
     device = traits(engine)
     launch = _launch_of(

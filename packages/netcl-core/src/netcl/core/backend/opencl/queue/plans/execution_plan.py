@@ -1,13 +1,13 @@
 """Execution plans: the launches of a call, prepared once and repeated on the tensors of later calls.
 
-Stage: all that shapes, dtypes and options decide (programs, tiles, sizes, scalars, temporary tensors) has been chosen;
-what is left to a call are its buffers. To choose and to set all arguments again takes more time than the driver needs
-for a small launch.
+Stage: everything that shapes, dtypes and options decide (programs, tiles, sizes, scalars, temporary tensors) has been
+chosen; a call only adds its buffers. To choose and to set all arguments again takes more time than the driver needs for
+a small launch.
 
 A plan comes from the schedule of an expression (``expressions/run.py``, ``expressions/multi_tensor.py``), or is noted
 while the code of a contraction, scan, sort or compaction runs for the first time (``noted_plan.py``). Engines keep
-plans in ``engine.plans``, by all that the launches depend on. ``planned_op.py`` makes of a plan the function that
-repeats a whole op, which ``ops_table.dispatch`` keeps by the op and its arguments.
+plans in ``engine.plans``, by all that the launches depend on. ``planned_op.py`` turns a plan into the function that
+repeats a whole op; ``ops_table.dispatch`` keeps it by the op and its arguments.
 
 A plan holds no tensor of a call, and one plan serves all threads, since a prepared launch lends each call a kernel of
 its own (``launch.py``). It is dropped when its engine has too many.
@@ -57,12 +57,12 @@ class ExecutionPlan(NamedTuple):
     raises_flag: bool = False
 
     def run(self, engine: QueueContext, given: Sequence[Any]) -> None:
-        """Launches on the tensors that are read and the results."""
+        """Runs the launches on the input tensors and the results."""
         tensors = [*given, *self.others]
         if self.raises_flag:
             tensors.append(engine.flag)
-        for run, numbers, made, ended in self.steps:
-            for number, shape, dtype in made:
+        for run, numbers, temporaries, ended in self.steps:
+            for number, shape, dtype in temporaries:
                 tensors[number] = engine.empty(shape, dtype)
             run(*[tensors[number] for number in numbers])
             for number in ended:
@@ -70,23 +70,23 @@ class ExecutionPlan(NamedTuple):
 
 
 def steps_of(launches: Sequence[tuple[Callable[..., None], tuple[int, ...]]], made: Sequence[Made]) -> tuple[Step, ...]:
-    """The steps of launches with the numbers of their tensors; temporary tensors exist from their first launch to their
-    last.
+    """Returns the steps of launches with the numbers of their tensors; temporary tensors exist from their first launch
+    to their last.
     """
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for at, (_, numbers) in enumerate(launches):
+    for position, (_, numbers) in enumerate(launches):
         for number in numbers:
-            first.setdefault(number, at)
-            last[number] = at
+            first.setdefault(number, position)
+            last[number] = position
     return tuple(
         Step(
             run,
             numbers,
-            tuple(one for one in made if first.get(one.number) == at),
-            tuple(one.number for one in made if last.get(one.number) == at),
+            tuple(temporary for temporary in made if first.get(temporary.number) == position),
+            tuple(temporary.number for temporary in made if last.get(temporary.number) == position),
         )
-        for at, (run, numbers) in enumerate(launches)
+        for position, (run, numbers) in enumerate(launches)
     )
 
 

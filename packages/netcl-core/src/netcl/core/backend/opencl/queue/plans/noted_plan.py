@@ -24,9 +24,9 @@ __all__ = ["run_planned"]
 def run_planned(
     engine: Any, key: Any, compute: Callable[..., None], tensors: Sequence[TensorData], planned: bool = True
 ) -> None:
-    """``compute(engine, *tensors)``, whose launches depend on nothing but ``key``: by their plan from the second call
-    with that key on, unless ``planned`` is False, a recording is made, or interceptors are at work. Tensors that are
-    only read come before the results.
+    """Runs ``compute(engine, *tensors)``; its launches must depend on ``key`` alone. From the second call with a key on
+    it repeats their plan, unless ``planned`` is False, a recording is open, or interceptors are active. Tensors that
+    are only read come before the results.
 
     ``compute`` may ask its engine for ``empty``, ``signals``, ``launch``, ``copy``, ``run`` with out, and ``queue``.
     """
@@ -55,7 +55,7 @@ class _Noted:
         self._traits = traits(engine)
         self.queue = engine.queue
         self.recording = None
-        # A tensor that is given twice has two numbers, as the next call may be given two tensors.
+        # A tensor that is passed twice has two numbers, as the next call may pass two tensors.
         seen: set[int] = set()
         self.given: list[Any] = []
         for tensor in tensors:
@@ -67,7 +67,7 @@ class _Noted:
         self._made: list[Made] = []
         self._kept: dict[int, TensorData] = {}
         self._launches: list[tuple[Callable[..., None], tuple[int, ...]]] = []
-        self._known = True  # False once a launch took what is no tensor of the call
+        self._known = True  # False once a launch has read a buffer that is not a tensor of the call
 
     def empty(self, shape: Sequence[int], dtype: str) -> Any:
         tensor = self._engine.empty(shape, dtype)
@@ -91,9 +91,9 @@ class _Noted:
         self._engine.launch(source, kernel_name, global_size, local_size, args)
         if 0 not in global_size:
             fixed = [arg if isinstance(arg, np.generic) else None for arg in args]
-            given = [arg for arg, value in zip(args, fixed) if value is None]
+            buffers = [arg for arg, value in zip(args, fixed) if value is None]
             prepared = self._engine.launcher.prepare(source, kernel_name, global_size, local_size, fixed)
-            self._note(prepared, given)
+            self._note(prepared, buffers)
 
     def copy(self, source: TensorData, out: TensorData, **block: Any) -> None:
         self._engine.kernel("copy")(self, source, out, **block)
@@ -112,16 +112,16 @@ class _Noted:
         self._refs.append(ref(tensor))
         return number
 
-    def _note(self, run: Callable[..., None], given: Sequence[Any]) -> None:
+    def _note(self, run: Callable[..., None], buffers: Sequence[Any]) -> None:
         numbers = []
-        for value in given:
+        for value in buffers:
             number = self._number.get(id(value), -1)
             self._known = self._known and number >= 0 and self._refs[number]() is value
             numbers.append(number)
         self._launches.append((run, tuple(numbers)))
 
     def plan(self) -> ExecutionPlan | None:
-        """The plan of what was launched; None if it cannot be repeated."""
+        """Returns the plan of the launches; None if it cannot be repeated."""
         if not self._known:
             return None
         others = tuple(self._kept.get(number) for number in range(len(self.given), len(self._refs)))

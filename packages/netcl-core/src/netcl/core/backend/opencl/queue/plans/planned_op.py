@@ -1,8 +1,8 @@
 """Functions that repeat an op by its execution plan: fresh results from the pool, the buffers, the launches.
 
-A function takes the op's arguments and returns its result. It returns None if the call has to take the long way:
-during capture and profiling, with a pool of the caller, for a number that its dtype cannot hold, and without memory,
-whose error the long way completes.
+A function takes the op's arguments and returns its result. It returns None if the call must go through the full
+dispatch: during capture and profiling, with a pool of the caller, for a number that its dtype cannot hold, and if
+memory is out (full dispatch raises the error).
 
 On 16 elements (Intel's CPU runtime, two cores of a Zen 5 EPYC) a call of an op with one launch takes 2.7 microseconds,
 of which the enqueue is 1.4: ``benchmarks/core.py`` measures it. That is why that function has the lines of
@@ -51,27 +51,27 @@ def planned_op(
     results: Sequence[tuple[tuple[int, ...], str]],
     numbers: Sequence[tuple[int, str]] = (),
 ) -> Callable[[Sequence[Any]], Any] | None:
-    """The function that repeats ``plan`` on the arguments of an op: the ones at ``places`` are the tensors that it
-    reads, and each call makes ``results`` of these shapes and dtypes. ``numbers``, arguments by place and dtype, are
-    the scalars that its launch leaves open, in order; None if it has several launches.
+    """Returns the function that repeats ``plan`` on the arguments of an op. It reads the tensors at ``places`` and
+    makes ``results`` of these shapes and dtypes. ``numbers``, arguments by place and dtype, are the open scalars of its
+    launch, in order; returns None if a plan with numbers has several launches.
     """
-    made = [_fresh(engine, shape, dtype) for shape, dtype in results]
-    if len(plan.steps) == len(made) == 1 and not (plan.others or plan.raises_flag):
+    makers = [_fresh(engine, shape, dtype) for shape, dtype in results]
+    if len(plan.steps) == len(makers) == 1 and not (plan.others or plan.raises_flag):
         run, taken, *_ = plan.steps[0]
         if isinstance(run, PreparedLaunch) and taken.count(len(places)) == 1:
-            given = [*places, None]
-            tensors = [(index, given[number]) for index, number in zip(run.positions, taken)]
-            return _one_launch(engine, run, tensors, made[0], numbers)
-    return None if numbers else _launches(engine, plan, places, made)
+            numbers_of_tensors = [*places, None]
+            tensors = [(index, numbers_of_tensors[number]) for index, number in zip(run.positions, taken)]
+            return _one_launch(engine, run, tensors, makers[0], numbers)
+    return None if numbers else _launches(engine, plan, places, makers)
 
 
 def _launches(
-    engine: QueueContext, plan: ExecutionPlan, places: Sequence[int], made: Sequence[Callable[[], Tensor | None]]
+    engine: QueueContext, plan: ExecutionPlan, places: Sequence[int], makers: Sequence[Callable[[], Tensor | None]]
 ) -> Callable[[Sequence[Any]], Any]:
-    """The function for several launches, or several results, which it returns as a tuple."""
+    """Returns the function for several launches, or several results, which it returns as a tuple."""
     launcher, state, override_pools = engine.launcher, engine.launcher.state, engine.override_pools
     recordings = launcher.recordings
-    single, run = len(made) == 1, plan.run
+    single, run = len(makers) == 1, plan.run
 
     def call(args: Sequence[Any]) -> Any:
         if health.closed or state.lost is not None:
@@ -80,7 +80,7 @@ def _launches(
             return None
         if launcher.sink is not None or override_pools:
             return None
-        results = [make() for make in made]
+        results = [make() for make in makers]
         if any(result is None for result in results):
             return None
         try:
@@ -99,8 +99,8 @@ def _one_launch(
     make: Callable[[], Tensor | None],
     numbers: Sequence[tuple[int, str]],
 ) -> Callable[[Sequence[Any]], Tensor | None]:
-    """The function for one launch with one result. ``tensors`` are the places among the arguments of the kernel and of
-    the op, None for the result.
+    """Returns the function for one launch with one result. ``tensors`` are the places among the arguments of the kernel
+    and of the op, None for the result.
     """
     queue, launcher, state, override_pools = engine.queue, engine.launcher, engine.launcher.state, engine.override_pools
     recordings = launcher.recordings
@@ -112,7 +112,7 @@ def _one_launch(
     packed = [(index, position, _pack(dtype)) for index, (position, dtype) in zip(open_scalars, numbers)]
 
     def call(args: Sequence[Any]) -> Tensor | None:
-        # The states in which the call takes the long way.
+        # The states in which the call goes through the full dispatch.
         if health.closed or state.lost is not None:
             launcher.check()
         if recordings and get_ident() in recordings:
@@ -141,7 +141,7 @@ def _one_launch(
                 raise released(name, index)
             set_arg(index, storage.buffer)
         set_arg(written, result._storage.buffer)
-        if waiting:  # a tensor that was computed now has launched what has to wait
+        if waiting:  # computing a tensor now has deferred launches
             return None
         if packed:
             try:
@@ -168,7 +168,9 @@ def _one_launch(
 
 
 def _fresh(engine: QueueContext, shape: tuple[int, ...], dtype: str) -> Callable[[], Tensor | None]:
-    """The function that makes a tensor in memory of the engine's pool, of undefined content; None if memory is out."""
+    """Returns the function that makes a tensor in memory of the engine's pool, of undefined content; None if memory is
+    out.
+    """
     allocate, try_reuse = engine.pool.allocate, engine.pool.try_reuse
     nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
     bucket = engine.pool.bucket_for(nbytes)
@@ -204,8 +206,8 @@ def _fresh(engine: QueueContext, shape: tuple[int, ...], dtype: str) -> Callable
 
 
 def _pack(dtype: str) -> Callable[[Any], bytes]:
-    """The function that makes bytes of a number of ``dtype``, in the type that kernels compute it in; it raises
-    struct.error if the number is out of the range of ``dtype``.
+    """Returns the function that packs a number of ``dtype`` to bytes of its computing type; it raises struct.error if
+    the number is out of the range of ``dtype``.
     """
     wide = _PACK[compute_type(dtype)]
     if not is_small(dtype):

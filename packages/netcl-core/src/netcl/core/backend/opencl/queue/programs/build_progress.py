@@ -1,4 +1,4 @@
-"""One line on a terminal while kernels are built for the first time, off in pipes and by NETCL_PROGRESS=0.
+"""Shows one line on a terminal while kernels are built for the first time, off in pipes and by NETCL_PROGRESS=0.
 
 The line begins and ends with a carriage return: it takes the place of a progress bar, a later text of the program
 overwrites it, and the rest is erased when no program has been built for a moment.
@@ -42,7 +42,7 @@ class BuildProgress:
 
     @contextmanager
     def building(self, device_name: str) -> Iterator[None]:
-        """The build of one program for a device."""
+        """Counts the build of one program for a device within the block."""
         with self._lock:
             self._count += 1
             self._show(device_name)
@@ -81,7 +81,7 @@ class BuildProgress:
             if stream is not None and stream.isatty():
                 stream.write(text)
                 stream.flush()
-        except (OSError, ValueError, RuntimeError):  # a terminal that has gone, a closed stream, one that writes now
+        except (OSError, ValueError, RuntimeError):  # a lost terminal, a closed or busy stream
             return
 
 
@@ -90,7 +90,7 @@ _progress = BuildProgress()
 
 @contextmanager
 def shown(device_name: str) -> Iterator[None]:
-    """The build of one program, shown if NETCL_PROGRESS is on and stderr is a terminal."""
+    """Shows the build of one program within the block, if NETCL_PROGRESS is on and stderr is a terminal."""
     if not (config.get("PROGRESS") and sys.stderr is not None and sys.stderr.isatty()):
         yield
         return

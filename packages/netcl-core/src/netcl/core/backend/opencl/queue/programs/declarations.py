@@ -1,8 +1,8 @@
 """Declares the built-in functions of OpenCL C that a text calls, in place of a driver's header of all of them.
 
 PoCL 3.0 parses 18,500 lines of declarations twice for each program, which is nine tenths of its time for a small one.
-``declared(source)`` is the text after the declarations that it needs, to be built with ``WITHOUT_HEADER``; None if
-the text calls what this table does not know. A function is declared with all its overloads (OpenCL C 1.2, 6.12): with
+``declared(source)`` is the text with the declarations it needs, to be built with ``WITHOUT_HEADER``; None if the text
+calls a function that is not in this table. A function is declared with all its overloads (OpenCL C 1.2, 6.12): with
 some of them alone another one would be taken in silence.
 """
 
@@ -14,7 +14,7 @@ from functools import lru_cache
 
 __all__ = ["WITHOUT_HEADER", "declarations", "declared", "unknown"]
 
-WITHOUT_HEADER = "-D_OPENCL_H_"  # what opencl-c.h of Clang, and so PoCL's, guards itself with
+WITHOUT_HEADER = "-D_OPENCL_H_"  # the include guard of Clang's opencl-c.h, and so of PoCL's
 
 _WIDTHS = ("", "2", "3", "4", "8", "16")
 _FLOATS = ("float", "double")
@@ -68,8 +68,8 @@ def _of(types: tuple[str, ...], pattern: str, mixed: str) -> Iterator[str]:
                     ("S", scalar),
                 ):
                     text = re.sub(rf"\b{letter}\b", kind, text)
-                for one in text.split(";")[:-1]:
-                    yield f"__attribute__((overloadable, const)) {one.strip()};"
+                for declaration in text.split(";")[:-1]:
+                    yield f"__attribute__((overloadable, const)) {declaration.strip()};"
 
 
 def _predicate(name: str) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _atomic(name: str) -> Iterator[str]:
 
 
 def _access(width: str) -> Iterator[tuple[str, str]]:
-    """Loads and stores of vectors, and of halves in vectors and alone."""
+    """Yields the loads and stores of vectors, and of halves in vectors and alone."""
     pure = "__attribute__((overloadable, pure))"
     for scalar in (*_FLOATS, *_WHOLE) if width else ():
         vector = scalar + width
@@ -108,28 +108,28 @@ def _access(width: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def declarations() -> dict[str, tuple[str, ...]]:
-    """By name, the declarations of all overloads."""
-    found: dict[str, list[str]] = {}
+    """Returns by name the declarations of all overloads."""
+    by_name: dict[str, list[str]] = {}
     for types, pattern, mixed, names in _ROWS:
         for name in names.split():
-            found[name] = list(_of(types, pattern.replace("NAME", name), mixed.replace("NAME", name)))
+            by_name[name] = list(_of(types, pattern.replace("NAME", name), mixed.replace("NAME", name)))
     for name in _ITEM.split():
-        found[name] = [f"__attribute__((overloadable, const)) size_t {name}(uint);"]
+        by_name[name] = [f"__attribute__((overloadable, const)) size_t {name}(uint);"]
     for name in ("isfinite", "isinf", "isnan"):
-        found[name] = list(_predicate(name))
+        by_name[name] = list(_predicate(name))
     for name in _ATOMIC:
-        found[name] = list(_atomic(name))
+        by_name[name] = list(_atomic(name))
     for width in _WIDTHS:
         for name, text in _access(width):
-            found.setdefault(name, []).append(text)
+            by_name.setdefault(name, []).append(text)
         for result in (*_FLOATS, *_WHOLE):
             name = f"convert_{result}{width}"
-            found[name] = [
+            by_name[name] = [
                 f"__attribute__((overloadable, const)) {result}{width} {name}({scalar}{width});"
                 for scalar in (*_FLOATS, *_WHOLE)
             ]
-    found["barrier"] = ["__attribute__((overloadable, convergent)) void barrier(cl_mem_fence_flags);"]
-    return {name: tuple(texts) for name, texts in found.items()}
+    by_name["barrier"] = ["__attribute__((overloadable, convergent)) void barrier(cl_mem_fence_flags);"]
+    return {name: tuple(texts) for name, texts in by_name.items()}
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|#pragma[^\n]*", re.DOTALL)
@@ -146,17 +146,17 @@ _CAST = re.compile(rf"as_{_TYPES}|{_TYPES}|__builtin_\w+|vec_type_hint|reqd_work
 
 
 def unknown(source: str) -> set[str]:
-    """The functions that the text calls, but that neither it nor the table defines."""
+    """Returns the functions that the text calls, but that neither it nor the table defines."""
     text = _COMMENT.sub("", source)
     macros = _MACRO.findall(text)
-    own = {name for name, _ in macros} | {*_FUNCTION.findall(text)}
-    own.update(*map(_NAME.findall, [*(parameters for _, parameters in macros), *_BY_MACRO.findall(text)]))
-    called = set(_CALL.findall(text)) - own - _OF_THE_LANGUAGE - declarations().keys()
+    defined = {name for name, _ in macros} | {*_FUNCTION.findall(text)}
+    defined.update(*map(_NAME.findall, [*(parameters for _, parameters in macros), *_BY_MACRO.findall(text)]))
+    called = set(_CALL.findall(text)) - defined - _OF_THE_LANGUAGE - declarations().keys()
     return {name for name in called if not _CAST.fullmatch(name)}
 
 
 def declared(source: str) -> str | None:
-    """The text with declarations before it, None if the driver's own header is needed."""
+    """Returns the text with declarations before it, None if the driver's own header is needed."""
     if unknown(source):
         return None
     words = set(_NAME.findall(source))

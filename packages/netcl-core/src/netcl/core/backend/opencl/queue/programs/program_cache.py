@@ -87,8 +87,8 @@ class ProgramCache:
         self._stored = 0
 
     def get_program(self, context: Any, source: str, device: Any, options: str = "") -> Any:
-        """The program of ``source`` built for ``device`` with ``options``; raises KernelBuildError if it does not
-        build.
+        """Returns the program of ``source`` built for ``device`` with ``options``; raises KernelBuildError if it does
+        not build.
         """
         options = _with_division(source, options, device)
         source = _with_half_vectors(source, device)
@@ -96,7 +96,7 @@ class ProgramCache:
         program = self._programs.get(key)
         if program is None:
             lock = self._building.setdefault(key, threading.RLock())
-            with lock:  # a second thread that wants the same program waits for it
+            with lock:  # a second thread that needs the same program waits for it
                 program = self._programs.get(key)
                 if program is None:
                     program = self._programs[key] = self._load_or_build(context, source, device, options)
@@ -116,7 +116,7 @@ class ProgramCache:
 
     @property
     def is_empty(self) -> bool:
-        """True if the folder has no programs: those of a first step are yet to be built. False if it cannot be read."""
+        """True if the folder has no programs, so that a first step must build all. False if it cannot be read."""
         folder = self.folder
         if folder is None:
             return False
@@ -128,7 +128,7 @@ class ProgramCache:
             return False
 
     def shares(self, device: Any) -> bool:
-        """True if this process finds what another one has built for the device."""
+        """True if this process finds the programs that another process has built for the device."""
         folder = self.folder
         if folder is None or not (not _is_pocl(device) or self._given_dir is not None or _kept_by_driver(device)):
             return False
@@ -143,7 +143,7 @@ class ProgramCache:
         return self._given_dir is None and _kept_by_driver(device)
 
     def clear(self) -> None:
-        """Forget the programs in memory and delete the entries on disk."""
+        """Forgets the programs in memory and deletes the entries on disk."""
         with self._lock:
             self._programs.clear()
             self._building.clear()
@@ -164,7 +164,7 @@ class ProgramCache:
         return cache_files.shared_folder("programs") if self._given_dir is None else self._given_dir
 
     def persist(self) -> None:
-        """Store the programs built in this process again, now with the code that the driver made at their launches."""
+        """Stores the programs built in this process again, now with the code that the driver made at their launches."""
         with self._lock:
             waiting, self._unpersisted = self._unpersisted, []
         for path, key, program in waiting:
@@ -230,7 +230,7 @@ class ProgramCache:
             cache_files.warn_once(path.parent, error, self._given_dir)
 
     def _bound(self, folder: Path) -> None:
-        """Delete the least recently used entries beyond the bound, and what killed processes left."""
+        """Deletes the least recently used entries beyond the bound, and files left by killed processes."""
         limit = config.get("CACHE_MAX_MB") * _MIB if self._max_bytes is None else self._max_bytes
         entries = []
         for entry in os.scandir(folder):
@@ -253,19 +253,19 @@ _ROUNDED_DIVISION_BIT = 1 << 7  # of single_fp_config
 
 
 def _with_division(source: str, options: str, device: Any) -> str:
-    """The options with division rounded once, for texts that say FP_CONTRACT OFF.
+    """Returns the options with division rounded once, for texts that say FP_CONTRACT OFF.
 
     A GPU's own division ends in a product, which NVIDIA's assembler merges into an addition after it in spite of the
     pragma: ``a / b + c`` in one kernel then differs from two (a quarter of the results, measured on an H200).
     """
     if "FP_CONTRACT OFF" not in source or "relaxed-math" in options or type_of(device) != "gpu":
         return options
-    known = int(device.single_fp_config) & _ROUNDED_DIVISION_BIT
-    return f"{options} {_ROUNDED_DIVISION}".strip() if known and _ROUNDED_DIVISION not in options else options
+    rounds = int(device.single_fp_config) & _ROUNDED_DIVISION_BIT
+    return f"{options} {_ROUNDED_DIVISION}".strip() if rounds and _ROUNDED_DIVISION not in options else options
 
 
 def _with_half_vectors(source: str, device: Any) -> str:
-    """The text with PoCL's loads and stores of vectors of halves replaced (``device.drivers.half_vectors``)."""
+    """Returns the text with PoCL's loads and stores of vectors of halves replaced (``device.drivers.half_vectors``)."""
     if "_half" not in source or not _is_pocl(device):
         return source
     return half_vectors(source, device.platform.version) + source
@@ -286,11 +286,11 @@ def _kept_by_driver(device: Any) -> bool:
 
 
 def _with_declarations(source: str, options: str, device: Any) -> str | None:
-    """The text with the declarations that it needs of the header that PoCL 3.0 reads for each program; None if it needs
-    all.
+    """Returns the text with the declarations it needs, in place of the header that PoCL 3.0 reads for each program;
+    None if it needs the whole header.
     """
-    known = _is_pocl(device) and "PoCL 3.0" in device.platform.version and "-cl-std" not in options
-    floats = device.extensions.split() if known else ()
+    applies = _is_pocl(device) and "PoCL 3.0" in device.platform.version and "-cl-std" not in options
+    floats = device.extensions.split() if applies else ()
     return declared(source) if "cl_khr_fp64" in floats and "cl_khr_fp16" not in floats else None
 
 
@@ -318,16 +318,16 @@ _PASSED_THROUGH = "//@ "
 
 
 def _retargeted(binary: bytes) -> bytes:
-    """NVIDIA's binary of a program, which is PTX, for the target with the instructions of one architecture alone
-    (sm_90a), with the comments of inline PTX that begin with ``//@`` as instructions: the driver's compiler of OpenCL C
-    has no such target, its assembler does.
+    """Returns NVIDIA's binary of a program (PTX) for the target with architecture-specific instructions (sm_90a).
+    Comments of inline PTX that begin with ``//@`` become instructions. The driver's compiler of OpenCL C has no such
+    target, its assembler does.
     """
     text = re.sub(rb"(\.target\s+sm_\d+)a?", rb"\1a", binary.rstrip(b"\0"))
     return text.replace(_PASSED_THROUGH.encode(), b"")
 
 
 def _from_binary(context: Any, device: Any, binary: bytes, options: str) -> Any:
-    """The program of a binary, None if the driver refuses it (another driver build of the same version)."""
+    """Returns the program of a binary, None if the driver refuses it (another driver build of the same version)."""
     try:
         raw = raw_program(context, [device], [binary])
         _build(raw, device, options)
@@ -352,11 +352,11 @@ _default_lock = threading.RLock()
 
 
 def default_cache() -> ProgramCache:
-    """The ProgramCache that the process shares."""
+    """Returns the ProgramCache that the process shares."""
     global _default
     with _default_lock:
         if _default is None:
-            made = ProgramCache()
-            shutdown.run_at_exit(made.persist)
-            _default = _default or made  # a signal handler may have made it
+            candidate = ProgramCache()
+            shutdown.run_at_exit(candidate.persist)
+            _default = _default or candidate  # a signal handler may have made it
         return _default

@@ -1,4 +1,5 @@
-"""cl_khr_command_buffer through ctypes, as pyopencl has no binding: kernels written down once, enqueued by one call.
+"""Binds cl_khr_command_buffer through ctypes, as pyopencl has no binding: kernels are recorded once and enqueued by one
+call.
 
 ``buffered(launches)`` leaves them as they are where the driver lacks the extension, allows a buffer to be enqueued
 only when its last run has ended (replays follow each other without a wait), or keeps memory for each command of each
@@ -40,7 +41,7 @@ _FLAGS, _FLAG_SIMULTANEOUS_USE = 0x1293, 0x1
 # Of the trial: commands in the buffer, runs, and bytes that may be kept for each command of each run.
 _COMMANDS, _RUNS, _BYTES = 64, 500, 128
 _TIMEOUT_S = 60.0
-# os._exit skips the driver's shutdown, which says nothing about its memory.
+# os._exit skips the driver's shutdown, which is not measured.
 _CHILD = """\
 import os
 from netcl.core import config
@@ -86,13 +87,13 @@ def _functions(platform: int, device: int) -> _Functions | None:
     library.clGetDeviceInfo(device, _CAPABILITIES, 8, ctypes.byref(capabilities), None)
     if not capabilities.value & _SIMULTANEOUS_USE:
         return None
-    found = []
+    entry_points = []
     for name, signature in _SIGNATURES.items():
         address = find(platform, name.encode())
         if not address:
             return None
-        found.append(ctypes.CFUNCTYPE(*signature)(address))
-    return _Functions(*found)
+        entry_points.append(ctypes.CFUNCTYPE(*signature)(address))
+    return _Functions(*entry_points)
 
 
 def is_kernel(launch: Callable[[], object]) -> bool:
@@ -101,16 +102,16 @@ def is_kernel(launch: Callable[[], object]) -> bool:
 
 
 def buffered(launches: Sequence[Callable[[], object]]) -> list[Callable[[], object]]:
-    """The same work in fewer calls: neighbours among ``launches`` that are partial calls of
-    ``enqueue_nd_range_kernel(queue, kernel, global_size, local_size)`` become a command buffer where the driver allows
-    it. Each kernel is its launch's own, its arguments set.
+    """Returns the same work in fewer calls: adjacent ``launches`` that are partial calls of
+    ``enqueue_nd_range_kernel(queue, kernel, global_size, local_size)`` become a command buffer if the driver allows it.
+    Each launch must have its own kernel object, with its arguments set.
     """
-    found: list[Callable[[], object]] = []
+    calls: list[Callable[[], object]] = []
     for of_kernels, group in groupby(launches, is_kernel):
         together: list[Any] = list(group)
-        made = _together(together) if of_kernels and len(together) > 1 else None
-        found.extend(together if made is None else [made])
-    return found
+        command_buffer = _together(together) if of_kernels and len(together) > 1 else None
+        calls.extend(together if command_buffer is None else [command_buffer])
+    return calls
 
 
 def are_used(queue: Any) -> bool:
@@ -138,13 +139,13 @@ def _made(functions: _Functions, queue: Any, launches: Sequence[Any]) -> _Comman
     buffer = functions.create(1, queues, properties, ctypes.byref(code))
     if not buffer or code.value:
         return None
-    made = _CommandBuffer(functions, buffer, launches)
+    command_buffer = _CommandBuffer(functions, buffer, launches)
     for launch in launches:
         _, kernel, global_size, local_size = launch.args
         ranges = None, sizes(global_size), sizes(local_size)
         if functions.add(buffer, None, None, kernel.int_ptr, len(global_size), *ranges, 0, None, None, None):
             return None
-    return None if functions.finalize(buffer) else made
+    return None if functions.finalize(buffer) else command_buffer
 
 
 class _CommandBuffer:
@@ -172,7 +173,7 @@ def run_trial(key: str, devices: Iterable[Any]) -> int:
     """Returns the exit code of the trial on the first of ``devices`` with the driver ``key``. Raises LookupError if
     there is none, or no command buffer can be made on it.
     """
-    device = next((found for found in devices if driver_key(found) == key), None)
+    device = next((candidate for candidate in devices if driver_key(candidate) == key), None)
     if device is None:
         raise LookupError(f"the child does not find the device {key}")
     kept = _kept_bytes(device)
@@ -181,7 +182,7 @@ def run_trial(key: str, devices: Iterable[Any]) -> int:
 
 
 def _kept_bytes(device: Any) -> float:
-    """The memory that the process has more after a run, for each command of it."""
+    """Returns the bytes by which the process grows in a run, per command."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
     program = raw_program(context, "__kernel void probe(__global int* x) { x[get_global_id(0)] += 1; }")
@@ -198,7 +199,7 @@ def _kept_bytes(device: Any) -> float:
         raise LookupError(f"no command buffer can be made on {device.name}")
     before = 0
     for number in range(_RUNS + _RUNS // 10):
-        if number == _RUNS // 10:  # after what is allocated once
+        if number == _RUNS // 10:  # after one-time allocations
             before = _resident_bytes()
         run()
         queue.finish()

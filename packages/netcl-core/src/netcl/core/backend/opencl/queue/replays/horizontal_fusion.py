@@ -1,8 +1,8 @@
-"""Horizontal fusion: merges recorded launches into one kernel: launches that do not depend on each other, and chains of
-launches of a single work-item.
+"""Horizontal fusion: merges independent recorded launches, and chains of launches of a single work-item, into one
+kernel.
 
 A kernel becomes a function of the number of a work-item, and the merged kernel calls it for the launch's range of
-numbers; the first work-item calls those of a chain one after the other. The arithmetic is unchanged.
+numbers; the first work-item calls the functions of a chain one after the other. The arithmetic is unchanged.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Launches(Protocol):
 
 
 def most_arguments(device: Any) -> int:
-    """The arguments that a merged kernel may have on a device."""
+    """Returns the arguments that a merged kernel may have on a device."""
     return (int(device.max_parameter_size) - _SPARE_BYTES) // 8
 
 
 def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Sequence[Any]]:
-    """One launch in place of a group's, in its order, with the buffers of that launch."""
+    """Returns one launch that replaces the launches of a group, in order, with its buffers."""
     kernels: dict[KernelSource, None] = {}
     calls: list[str] = []
     names: dict[Any, str] = {}  # of parameters, by type and value
@@ -56,11 +56,11 @@ def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Seque
         assert kernel is not None
         assert prepared is not None
         kernels[kernel] = None
-        given = iter(launch.buffers)
+        own_buffers = iter(launch.buffers)
         passed = []
         for key, value in zip(argument_keys(launch), prepared.args):
             kind, scalar, _ = key
-            buffer = None if scalar else next(given)
+            buffer = None if scalar else next(own_buffers)
             if key not in names:
                 names[key] = f"p{len(names)}"
                 parameters.append(f"    {kind + ' ' if scalar else f'__global {kind} *'}{names[key]}")
@@ -87,7 +87,9 @@ def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Seque
 
 
 def _blocks(preamble: str) -> Iterator[str]:
-    """The declarations of a preamble: lines, and functions from their first line to the line of their last brace."""
+    """Yields the declarations of a preamble: lines, and functions from their first line to the line of their last
+    brace.
+    """
     block: list[str] = []
     for line in filter(None, preamble.splitlines()):
         block.append(line)
@@ -97,6 +99,6 @@ def _blocks(preamble: str) -> Iterator[str]:
 
 
 def _function(kernel: KernelSource) -> str:
-    """The kernel as a function of the number of its work-item."""
+    """Returns the kernel as a function of the number of its work-item."""
     statements = [f"    {part}" for part in (kernel.head, kernel.body) if part]
     return "\n".join([f"void {kernel.name}(size_t item, {', '.join(kernel.params)}) {{", *statements, "}", ""])

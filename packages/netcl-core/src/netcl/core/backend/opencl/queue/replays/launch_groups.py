@@ -33,7 +33,7 @@ class Prepared(Protocol):
 
 
 class Recorded(NamedTuple):
-    """A launch of a recording: what it accesses, and of a generated kernel the prepared launch and its buffers."""
+    """A launch of a recording: its memory accesses, and for a generated kernel the prepared launch and its buffers."""
 
     accesses: Accesses
     prepared: Prepared | None = None
@@ -41,7 +41,9 @@ class Recorded(NamedTuple):
 
     @property
     def kernel(self) -> KernelSource | None:
-        """The kernel, if it may be merged: work-items are single, and their number is declared separately."""
+        """The kernel, None if it may not be merged: it must handle single work-items and declare their number
+        separately.
+        """
         prepared = self.prepared
         if prepared is None or prepared.kernel is None or not prepared.kernel.item:
             return None
@@ -50,21 +52,25 @@ class Recorded(NamedTuple):
 
 
 def argument_keys(launch: Recorded) -> list[tuple[str, bool, Any]]:
-    """A key of each argument of a launch: its type, True for a number, and the number or the buffer."""
+    """Returns a key of each argument of a launch: its type, True for a number, and the number or the buffer."""
     kernel, prepared = launch.kernel, launch.prepared
     assert kernel is not None
     assert prepared is not None
     buffers = iter(launch.buffers)
     return [
-        (one.type, one.role is Role.SCALAR, value.tobytes() if one.role is Role.SCALAR else next(buffers).int_ptr)
-        for one, value in zip(kernel.arguments, prepared.args)
+        (
+            argument.type,
+            argument.role is Role.SCALAR,
+            value.tobytes() if argument.role is Role.SCALAR else next(buffers).int_ptr,
+        )
+        for argument, value in zip(kernel.arguments, prepared.args)
     ]
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Launches by number that run at the same place. Those of ``apart`` depend on no other one of the group; those of
-    ``chain`` have one work-item each and run in order.
+    """Numbers of launches that run together. Launches in ``apart`` are independent of the rest of the group; launches
+    in ``chain`` have one work-item each and run in order.
     """
 
     apart: tuple[int, ...]
@@ -81,7 +87,7 @@ class Group:
         return self.of_apart | self.of_chain
 
     def before(self, other: Group, most_arguments: int) -> Group | None:
-        """This group with another one after it, None if they cannot be one."""
+        """Returns this group followed by another one, None if they cannot be merged."""
         kernels, arguments = self.kernels | other.kernels, self.arguments | other.arguments
         if not self.kernels or not other.kernels or self.options != other.options:
             return None
@@ -102,19 +108,19 @@ class Group:
 
 
 def grouped(launches: Sequence[Recorded | None], most_arguments: int) -> list[tuple[int, ...]]:
-    """The launches in groups, in the order in which they run; None: one of which nothing is known, which no other one
-    passes. Merged launches have at most ``most_arguments`` together.
+    """Returns the launches in groups, in the order in which they run. ``None`` is a launch with unknown memory
+    accesses; no launch is reordered across it. Merged launches have at most ``most_arguments`` together.
     """
-    found: list[tuple[int, ...]] = []
+    ordered: list[tuple[int, ...]] = []
     groups: list[Group] = []
     for number, launch in enumerate(launches):
         if launch is not None:
             _place(groups, _alone(number, launch), most_arguments)
             continue
-        found += _numbers(_moved_on(groups, most_arguments))
-        found.append((number,))
+        ordered += _numbers(_moved_on(groups, most_arguments))
+        ordered.append((number,))
         groups = []
-    return found + _numbers(_moved_on(groups, most_arguments))
+    return ordered + _numbers(_moved_on(groups, most_arguments))
 
 
 def _numbers(groups: Iterable[Group]) -> list[tuple[int, ...]]:
@@ -133,35 +139,37 @@ def _alone(number: int, launch: Recorded) -> Group:
     return Group(*numbers, frozenset((kernel,)), prepared.options, small, arguments, *accesses)
 
 
-def _place(groups: list[Group], one: Group, most_arguments: int) -> None:
-    """Adds a launch: to the nearest group that takes it, a single work-item rather to one with a chain."""
+def _place(groups: list[Group], group: Group, most_arguments: int) -> None:
+    """Adds a launch to the nearest group that accepts it; a launch of a single work-item preferably to a group with a
+    chain.
+    """
     chosen: tuple[int, Group] | None = None
-    for at in range(len(groups) - 1, max(-1, len(groups) - 1 - (_DISTANCE if one.small else 1)), -1):
-        merged = groups[at].before(one, most_arguments)
-        if merged is not None and (chosen is None or groups[at].chain):
-            chosen = at, merged
-        if groups[at].accesses.conflict(one.accesses) or (chosen is not None and groups[chosen[0]].chain):
+    for position in range(len(groups) - 1, max(-1, len(groups) - 1 - (_DISTANCE if group.small else 1)), -1):
+        merged = groups[position].before(group, most_arguments)
+        if merged is not None and (chosen is None or groups[position].chain):
+            chosen = position, merged
+        if groups[position].accesses.conflict(group.accesses) or (chosen is not None and groups[chosen[0]].chain):
             break
     if chosen is None:
-        groups.append(one)
+        groups.append(group)
     else:
         groups[chosen[0]] = chosen[1]
 
 
 def _moved_on(groups: list[Group], most_arguments: int) -> list[Group]:
-    """The groups, of which some are merged into later ones."""
-    found = list(groups)
-    at = 0
-    while at < len(found):
-        one = found[at]
-        for later in range(at + 1, min(len(found), at + 1 + (_DISTANCE if one.small else 1))):
-            merged = one.before(found[later], most_arguments)
+    """Returns the groups, with some merged into later ones."""
+    moved = list(groups)
+    position = 0
+    while position < len(moved):
+        group = moved[position]
+        for later in range(position + 1, min(len(moved), position + 1 + (_DISTANCE if group.small else 1))):
+            merged = group.before(moved[later], most_arguments)
             if merged is not None:
-                found[later] = merged
-                del found[at]
-                at -= 1
+                moved[later] = merged
+                del moved[position]
+                position -= 1
                 break
-            if one.accesses.conflict(found[later].accesses):
+            if group.accesses.conflict(moved[later].accesses):
                 break
-        at += 1
-    return found
+        position += 1
+    return moved

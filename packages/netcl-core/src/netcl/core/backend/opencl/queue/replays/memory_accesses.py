@@ -36,7 +36,7 @@ class Accesses(NamedTuple):
     writes: frozenset[Span] = frozenset()
 
     def conflict(self, other: Accesses) -> bool:
-        """True if one of both writes what the other one reads or writes, so that their order matters."""
+        """True if either writes memory that the other reads or writes, so that their order matters."""
         return _overlap(self.writes, other.writes | other.reads) or _overlap(self.reads, other.writes)
 
     def __or__(self, other: Accesses) -> Accesses:
@@ -44,27 +44,33 @@ class Accesses(NamedTuple):
 
 
 def accesses(source: str, name: str, args: Sequence[Any]) -> Accesses:
-    """The accesses of a launch of kernel ``name`` of a text; each of ``args`` is a buffer, has one, or is a number."""
+    """Returns the accesses of a launch of kernel ``name`` of a text; each of ``args`` is a buffer, an object with a
+    buffer, or a number.
+    """
     roles = _roles(source, name)
-    known = roles is not None and len(roles) == len(args)
+    is_declared = roles is not None and len(roles) == len(args)
     reads: set[Span] = set()
     writes: set[Span] = set()
-    for at, arg in enumerate(args):
+    for position, arg in enumerate(args):
         buffer = getattr(arg, "buffer", arg)
         if not isinstance(buffer, cl.MemoryObject):
             continue
         span = _span(buffer)
         # A kernel may read memory that it writes as well; the order of launches is the same.
-        (reads if known and roles is not None and roles[at] is Role.READ else writes).add(span)
+        (reads if is_declared and roles is not None and roles[position] is Role.READ else writes).add(span)
     return Accesses(frozenset(reads), frozenset(writes))
 
 
 @lru_cache(maxsize=1024)
 def _roles(source: str, name: str) -> tuple[Role, ...] | None:
-    """The roles of a kernel's parameters, None if its text does not tell them: pointers to const are read alone."""
-    found = re.findall(rf"__kernel\b[^;{{}}]*?\bvoid\s+{name}\s*\(([^{{}}]*)\)\s*\{{", _COMMENT.sub("", source))
-    declared = {tuple(map(_role, parameters.split(","))) for parameters in found if "#" not in parameters}
-    return declared.pop() if len(found) == len(declared) == 1 else None
+    """Returns the roles of a kernel's parameters, None if they cannot be read from its text: pointers to const are read
+    only.
+    """
+    parameter_lists = re.findall(
+        rf"__kernel\b[^;{{}}]*?\bvoid\s+{name}\s*\(([^{{}}]*)\)\s*\{{", _COMMENT.sub("", source)
+    )
+    declared = {tuple(map(_role, parameters.split(","))) for parameters in parameter_lists if "#" not in parameters}
+    return declared.pop() if len(parameter_lists) == len(declared) == 1 else None
 
 
 def _role(parameter: str) -> Role:

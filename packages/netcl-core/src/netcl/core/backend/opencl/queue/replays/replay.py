@@ -1,4 +1,4 @@
-"""The recording of a command queue: kernels that are joined where they may be, replayed by command buffers."""
+"""Records the launches of a command queue, merges them where allowed, and replays them by command buffers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["KernelRecording"]
 
 
 class KernelRecording(Recording):
-    """A Recording whose replays tell the watchdog which kernels they launch, by command buffers if the device
+    """A Recording that reports the kernels of its replays to the watchdog, and replays by command buffers if the device
     has them.
     """
 
@@ -43,8 +43,8 @@ class KernelRecording(Recording):
                 self._uses.setdefault(address, []).append((launch, position))
 
     def exchange(self, buffer: Any) -> list[Callable[[Any], None]] | None:
-        """The functions that put another buffer in the place of ``buffer`` in all launches; None if one of them is no
-        kernel, or command buffers will have the arguments of now.
+        """Returns the functions that replace ``buffer`` in all launches; None if a launch is not a kernel, or command
+        buffers fix the arguments.
         """
         kernels = [launch for launch in self._launches if is_kernel(launch)]
         others = [launch for launch in self._launches if not is_kernel(launch)]
@@ -65,7 +65,7 @@ class KernelRecording(Recording):
         super().replay()
 
     def merge(self) -> None:
-        """Makes small launches one that do not depend on each other, or that one work-item can run in order."""
+        """Merges small launches that are independent, or that one work-item can run in order."""
         super().merge()
         if self.owner.flushes:  # after each launch
             return
@@ -91,7 +91,7 @@ class KernelRecording(Recording):
         whole, buffers = joined(self.owner, launches)
         try:
             whole(*buffers)
-        except KernelBuildError:  # each alone may be built
+        except KernelBuildError:  # the separate kernels may still build
             return False
         return True
 
