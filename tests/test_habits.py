@@ -57,7 +57,7 @@ def test_lines_of_python_files_in_src_are_counted(tmp_path: Path) -> None:
 def test_files_of_changes_have_names_that_towncrier_tells_apart(root: Path) -> None:
     wrong = [
         str(path.relative_to(root))
-        for path in root.glob("packages/*/changes/*")
+        for path in (*root.glob("packages/*/changes/*"), *root.glob("extensions/*/changes/*"))
         if not re.fullmatch(r"\+[a-z0-9_-]+\.(feature|bugfix|doc|removal|misc)\.md|\.gitkeep", path.name)
     ]
     assert wrong == [], "expected changes/+<topic>.<feature|bugfix|doc|removal|misc>.md, such as +threads.bugfix.md"
