@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import check_imports
 import pytest
-from monorepo import OWNED, Package
+from monorepo import OWNED, SETTINGS, Package, load_packages
 
 
 def test_the_tree_keeps_to_the_layers() -> None:
@@ -72,6 +73,17 @@ def test_a_planted_fault_is_seen(tmp_path: Path, name: str, module: str, code: s
 )
 def test_what_is_allowed_passes(tmp_path: Path, name: str, module: str, code: str) -> None:
     assert plant(tmp_path, name, module, code) == []
+
+
+def test_no_layer_names_an_extension() -> None:
+    """The front alone does, to say what to install."""
+    names = [re.escape(name) for name in SETTINGS["tool"]["netcl"]["extensions"]]
+    names += [rf"netcl\.{sub}\b" for subs in SETTINGS["tool"]["netcl"]["extensions"].values() for sub in subs]
+    named = re.compile("|".join(names))
+    layers = [package for name, package in load_packages().items() if name in SETTINGS["tool"]["netcl"]["packages"]]
+    paths = [path for package in layers for path in package.modules()]
+    fronts = {path for path in paths if named.search(path.read_text(encoding="utf-8"))}
+    assert fronts == {layers[0].source / "__init__.py"}
 
 
 def test_every_subpackage_has_one_owner() -> None:

@@ -52,7 +52,8 @@ tensor, of elementwise ops also a NumPy array or a number. Modules are the place
 name; a core may define it elsewhere. `netcl/__init__.py`, the lazy front, and `netcl/siblings.py`, the check of
 versions, are netcl-core's own files, which an alternative copies. `netcl.core.testing` is no part of the contract.
 Names of the front come from modules of netcl-core that the contract does not list (`netcl.core.tensor.factories`,
-`functions` and others); a core without such a module lacks these names, which only `netcl.torch` and programs use.
+`functions` and others); a core without such a module lacks these names, which only extensions and programs
+use.
 
 A core need not write everything: `alternatives/netcl-core-kit` is a distribution that has what is equal in every core
 (errors, configuration, dtypes, the op table and its hooks, expressions and their texts, methods of Tensor that are made

@@ -54,7 +54,7 @@ LEVELS: dict[str, Level] = {
     "opencl-kernels": Level("kernels written in OpenCL C", "KernelSpec raises UnsupportedError"),
     "front": Level(
         "PyTorch's further names: functions and methods, `netcl.linalg`, `netcl.special`, `netcl.sparse`",
-        "netcl.torch lacks these names",
+        "programs with PyTorch's names lack these",
     ),
 }
 

@@ -223,8 +223,8 @@ Sizes of pooled memory by device. A core whose allocator is not its own may retu
     "front": """
 The names that docs/reference/torch.md lists and that are not above: methods of Tensor such as `clamp_max`, functions
 of the front such as `nuclear_norm`, sparse tensors with operators and methods, the submodules named after PyTorch's.
-Programs and `netcl.torch` use them, the packages above otherwise not. A core may have any part of them without
-declaring the level. A core made of PyTorch cannot keep it: `netcl.torch.install()` puts netcl in PyTorch's place.
+Programs and extensions use them, the packages above otherwise not. A core may have any part of them without
+declaring the level.
 """,
     "opencl-kernels": """
 Kernels of the user in OpenCL C, `netcl.core.kernels.KernelSpec`, and the texts of compiled kernels.

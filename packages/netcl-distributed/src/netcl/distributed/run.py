@@ -1,7 +1,7 @@
 """The launcher: starts a script once per rank, watches the processes, and ends or restarts them all when one fails.
 
     python -m netcl.distributed.run -n 2 train.py [arguments of the script]
-    python -m netcl.distributed.run -n 2 -m netcl.torch train.py [arguments of the script]
+    python -m netcl.distributed.run -n 2 -m package.train [arguments of the module]
 
 Each rank has NETCL_RANK, NETCL_WORLD_SIZE, NETCL_LOCAL_RANK and NETCL_RENDEZVOUS in its environment, with --devices
 also NETCL_DEVICE, and the variables that scripts started by torchrun read: RANK, WORLD_SIZE, LOCAL_RANK,

@@ -201,7 +201,7 @@ def use_pytorch_names(enabled: bool = True) -> None:
     "cuda", "mps" and "xpu" are the best GPU, with ``:n`` the n-th, "cpu" is the best CPU device of OpenCL, NumPy if
     there is none, a number counts GPUs, and the default device is "cpu". NETCL_DEVICE is the default device if it is
     set: a CPU device is "cpu" too, and hides the GPUs; a GPU is "cuda". NumPy is "numpy". Sizes and dtypes print
-    as PyTorch's, and tensors if netcl.torch is loaded.
+    as PyTorch's, and tensors if an extension has given the text.
     """
     global _pytorch_names
     _pytorch_names = bool(enabled)
