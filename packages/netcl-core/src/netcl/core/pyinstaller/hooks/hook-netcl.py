@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules, copy_metadata
@@ -12,8 +12,12 @@ hiddenimports = collect_submodules("netcl", filter=lambda name: not name.startsw
 datas = collect_data_files("netcl")
 binaries: list[tuple[str, str]] = []
 
-# A device is chosen among plugins, and drivers are found, by the metadata of distributions.
-for name in ("netcl-core", "netcl-autograd", "netcl-distributed", "pocl-binary-distribution", "intel-opencl-rt"):
+# A device is chosen among plugins, extensions and drivers are found, by the metadata of distributions.
+named = ["netcl-core", "netcl-autograd", "netcl-distributed", "pocl-binary-distribution", "intel-opencl-rt"]
+for plugin in distributions():
+    if any(entry.group.startswith("netcl.") for entry in plugin.entry_points):
+        named.append(plugin.metadata["Name"])
+for name in dict.fromkeys(named):
     try:
         datas += copy_metadata(name)
     except PackageNotFoundError:
