@@ -67,6 +67,19 @@ def test_compile_replays_the_forward_pass(normal) -> None:
         forward(y)
 
 
+@pytest.mark.level("capture")
+def test_a_replay_is_refused_after_the_model_has_moved(normal) -> None:
+    x = normal(2, 3)
+    if x.queue.backend == "cpu":
+        pytest.skip("needs an OpenCL device, from which the model moves to NumPy")
+    model = nn.Linear(3, 2)
+    forward = model.compile(x)
+    forward(x)
+    model.to("cpu")
+    with pytest.raises(CaptureError, match="changed"):
+        forward(x)
+
+
 def _trained(compiled: str) -> tuple[list[float], nn.Module]:
     """Losses of a model that is trained as PyTorch's tutorials do, and the model."""
     ops.manual_seed(0)

@@ -23,9 +23,9 @@ _DEPTH = 4
 class Dependencies:
     """The modules and optimizers that ``fn`` refers to; as long as ``key()`` is equal, a captured call is valid.
 
-    The key contains identities of parameters and buffers, their requires_grad and dtype, training flags, parameter
-    groups, and the modes of the thread. Numbers of an optimizer that has a ``rule`` are stored on the device and are
-    not part of it.
+    The key contains identities of parameters and buffers, their requires_grad, dtype and device, training flags,
+    parameter groups, and the modes of the thread. Numbers of an optimizer that has a ``rule`` are stored on the device
+    and are not part of it.
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -48,7 +48,7 @@ class Dependencies:
     def key(self) -> Hashable:
         """Returns a hashable of all of it."""
         modules = tuple([_state_of(root) for root in self._modules.values()])
-        tensors = tuple([(id(t), t.requires_grad, t.dtype) for t in self._tensors.values()])
+        tensors = tuple([(id(t), t.requires_grad, t.dtype, id(t.engine)) for t in self._tensors.values()])
         groups = tuple(_group(one, group) for one in self._optimizers.values() for group in one.param_groups)
         return modes.current(), modules, tensors, groups
 
@@ -85,7 +85,7 @@ def _state_of(root: Any) -> Hashable:
         return own()  # type: ignore[no-any-return]
     tensors = (*root.parameters(), *root.buffers())
     return tuple([(id(m), m.training) for m in root.modules()]), tuple(
-        [(id(t), t.requires_grad, t.dtype) for t in tensors]
+        [(id(t), t.requires_grad, t.dtype, id(t.engine)) for t in tensors]
     )
 
 

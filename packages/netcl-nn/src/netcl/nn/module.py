@@ -297,15 +297,22 @@ class Module:
 
     def _capture_key(self) -> tuple[Any, ...]:
         """Returns the state that a captured step depends on: each module below with its training flag, each of their
-        tensors with its dtype and the flag that it requires grad.
+        tensors with its dtype, its device and the flag that it requires grad.
         """
         key: list[Any] = []
-        for module in self.modules():
+        seen: set[int] = set()
+        todo: list[Module | None] = [self]
+        while todo:
+            module = todo.pop()
+            if module is None or id(module) in seen:
+                continue
+            seen.add(id(module))
+            todo.extend(module._modules.values())
             key += id(module), module.training
             for table in (module._parameters, module._buffers):
                 for tensor in table.values():
                     if tensor is not None:
-                        key += id(tensor), tensor.requires_grad, tensor.dtype
+                        key += id(tensor), tensor.requires_grad, tensor.dtype, id(tensor.engine)
         return tuple(key)
 
     def _tensors(self, table: str, recurse: bool) -> Iterator[Any]:
@@ -762,11 +769,7 @@ class Module:
             with ag.no_grad():
                 return self(*inputs)
 
-        def watch() -> Any:
-            modes = tuple(module.training for module in self.modules())
-            return modes, tuple(id(t) for t in (*self.parameters(), *self.buffers()))
-
-        captured = CompiledFunction(forward, watch=watch).capture(*samples)
+        captured = CompiledFunction(forward).capture(*samples)
         return forward if captured is None else captured.replay
 
     # -- text --------------------------------------------------------------------------------------------------------

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
 from typing import Any
 
-from netcl import ops
 from netcl.autograd.compiler.compiled_function import CompiledFunction
 from netcl.distributed import DataParallel
-from netcl.ops.random import drawing_at, skip
 from netcl.trainer.batches import Batch, describe, on_device
 from netcl.trainer.devices_step import DevicesStep
 from netcl.trainer.shadow_step import ShadowStep
@@ -32,8 +29,7 @@ class CompiledStep:
         self._devices = DevicesStep(step) if enabled and DevicesStep.serves(step) else None
         self._compiled = CompiledFunction(
             step,
-            watch=step.capture_key,
-            check=_WithRandomNumbers(step),
+            check=ShadowStep(step),
             prepare=self._tensors,
             enabled=enabled and not (isinstance(step.model, DataParallel) and not step.model.capturable),
         )
@@ -57,7 +53,9 @@ class CompiledStep:
         else:
             fields = batch.fields
             kind = describe(fields), first, last
-            counts, repeats = self._agreed(len(batch), self._compiled.repeats(kind))
+            repeats = self._compiled.repeats(kind)
+            model = self.step.model  # all of its ranks capture or replay, or none
+            counts, repeats = model.agree(len(batch), repeats) if isinstance(model, DataParallel) else (None, repeats)
             self._compiled.call(kind, fields, counts, repeats, first=first, last=last)
             if self._devices is not None:
                 self._devices.reload()
@@ -67,32 +65,5 @@ class CompiledStep:
         """Ends a group before its last batch."""
         self.step.finish()
 
-    def _agreed(self, count: int, repeats: bool) -> tuple[Hashable, bool]:
-        """Returns the numbers of samples of all ranks of the model, and True if all of them capture or replay."""
-        model = self.step.model
-        return model.agree(count, repeats) if isinstance(model, DataParallel) else (count, repeats)
-
     def _tensors(self, fields: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple([on_device(value, self.queue) for value in fields])
-
-
-class _WithRandomNumbers(ShadowStep):
-    """A shadow step in which both steps draw the same random numbers, whatever other threads draw meanwhile."""
-
-    def __call__(self, replay: Callable[[], Any], call: Callable[[], Any]) -> str | None:
-        before = ops.get_rng_state()
-
-        def replayed() -> None:
-            with drawing_at(before):
-                replay()
-
-        def called() -> None:
-            with drawing_at(before):
-                call()
-                after = ops.get_rng_state()
-            skip(after["offset"] - before["offset"])
-            hosts = {name: state for name, state in after.items() if name not in ("seed", "offset")}
-            if hosts:
-                ops.set_rng_state({**ops.get_rng_state(), **hosts})
-
-        return super().__call__(replayed, called)

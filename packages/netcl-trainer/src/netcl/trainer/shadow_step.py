@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from netcl import ops
 from netcl.core import config
+from netcl.ops.random import drawing_at, skip
 from netcl.trainer.step import TrainingStep
 from netcl.trainer.training_state import TrainingState
 
@@ -31,11 +33,18 @@ class ShadowStep:
         """Returns the sentences of a warning, with the name of the first tensor that differs, else None."""
         self._since = 0
         state = TrainingState(self._step)
-        before = state.read()
-        replay()
+        before, randomness = state.read(), ops.get_rng_state()
+        with drawing_at(randomness):  # both draw the same numbers, whatever other threads draw meanwhile
+            replay()
         replayed = state.read()
         state.write(before)
-        call()
+        with drawing_at(randomness):
+            call()
+            after = ops.get_rng_state()
+        skip(after["offset"] - randomness["offset"])
+        hosts = {name: state for name, state in after.items() if name not in ("seed", "offset")}
+        if hosts:
+            ops.set_rng_state({**ops.get_rng_state(), **hosts})
         name = state.read().first_difference(replayed)
         if name is None:
             return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from netcl.amp import GradScaler, autocast
-from netcl.autograd import Node, is_grad_enabled
+from netcl.autograd import Node
 from netcl.core import Tensor
 from netcl.optim import Optimizer, clip_grad_norm_device
 from netcl.trainer.gradient_accumulation import GradientSums
@@ -111,19 +110,3 @@ class TrainingStep:
         self.optimizer.zero_grad()
         if self.ema is not None:
             self.ema.update()
-
-    def capture_key(self) -> Hashable:
-        """Returns the Python state that the step depends on; a captured step is invalid after it has changed."""
-        modules = tuple((id(module), module.training) for module in self.model.modules())
-        tensors = (*self.model.parameters(), *self.model.buffers())
-        params = tuple((id(t), t.dtype, id(t.queue), t.requires_grad) for t in tensors)
-        groups = tuple(self._group(group) for group in self.optimizer.param_groups)
-        return modules, params, groups, is_grad_enabled()
-
-    def _group(self, group: Any) -> Hashable:
-        members = tuple(id(p) for p in group["params"])
-        if isinstance(self.optimizer, Optimizer):
-            # The hyper-parameters of our optimizers are on the device, where replays read them; the rule is the
-            # kernel's form.
-            return members, self.optimizer.rule(group)
-        return members, tuple((key, repr(value)) for key, value in group.items() if key != "params")

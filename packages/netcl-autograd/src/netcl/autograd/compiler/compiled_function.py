@@ -41,14 +41,11 @@ class Check(Protocol):
 class CompiledFunction:
     """Calls ``fn`` op by op ``warmup`` times for each kind of call, then captures it, and then replays the capture.
 
-    * The kind of a call is the shapes and dtypes of its tensors, and its other arguments.
-    * ``max_shapes`` captures are kept, as each has its own intermediate buffers. Calls of a further kind run op by op,
-      until one of the captures has been idle for 1000 calls.
-    * A function that cannot be captured runs op by op from then on, after one warning. So does one that returns a
-      tensor with a backward pass to come, since a replay gives values without a graph, and one that ``check`` rejects.
-    * A replay that is refused, as the state is not that of the capture (a parameter was replaced, or a mode changed),
-      drops all captures. The call runs op by op, and counts as the first of the warm-up, which doubles if the next
-      replay is refused as well.
+    The kind of a call is the shapes and dtypes of its tensors, and its other arguments. ``max_shapes`` captures are
+    kept, as each has its own intermediate buffers; calls of a further kind run op by op until a capture is idle. A
+    function that cannot be captured runs op by op from then on, after one warning. So does one that returns a tensor
+    with a backward pass to come, since a replay gives values without a graph, and one that ``check`` rejects. If a
+    replay is refused, as the state is not that of the capture, all captures are dropped, and the warm-up begins again.
 
     ``prepare`` makes the arguments of calls and captures from those of replays, which may be host arrays; ``watch`` is
     the argument of ``capture``. ``capturing()`` is entered for each capture. On a core without captures the function
