@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.core.backend.epilogue import Epilogue, check
+from netcl.core.backend.epilogue import Epilogue
 from netcl.core.capture.call_log import LoggedCall, Ref
-from netcl.core.errors import ExpressionError
 from netcl.core.expr import Load
 from netcl.core.lazy.region import Region, Value
 from netcl.core.lazy.region_epilogue import epilogue_expression
@@ -40,16 +39,11 @@ def with_epilogue(
         return None
     before: Epilogue = call.kwargs.get("epilogue") or Epilogue(Load(0, result.dtype))
     operands: list[Any] = [*before.operands, *(one for at, one in enumerate(inputs) if at not in own)]
-    expression = epilogue_expression(before, region, own[0], value, scalars)
+    expression = epilogue_expression(before, region, own[0], value, operands, scalars)
     if expression is None:
         return None
-    epilogue = Epilogue(expression, tuple(operands))
-    try:
-        check(epilogue, result.dtype)
-    except ExpressionError:
-        return None
     reads = call.reads | {(one.number, one.version) for one in operands}
-    named = {**call.kwargs, "epilogue": epilogue}
+    named = {**call.kwargs, "epilogue": Epilogue(expression, tuple(operands))}
     return LoggedCall(call.method, call.args, named, ref, reads, frozenset((ref.number,)), False)
 
 

@@ -21,13 +21,12 @@ from netcl.core.capture.epilogues import is_contraction, with_epilogue
 from netcl.core.capture.float32_operands import with_float32_operands
 from netcl.core.capture.schedule import PlannedCall, scheduled
 from netcl.core.dtypes import itemsize
-from netcl.core.expr import Apply, Expr, Reduce
-from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
-from netcl.core.expr.rewrite import axes_of, walk
+from netcl.core.expr import Reduce
+from netcl.core.expr.rewrite import walk
 from netcl.core.expr.schedule import Target
 from netcl.core.layout import broadcast_shapes
-from netcl.core.lazy.legality import extend
-from netcl.core.lazy.region import LAST, Region, fuse
+from netcl.core.lazy.legality import extend, has_same_bits, pays, wide
+from netcl.core.lazy.region import Region, fuse
 from netcl.core.ops_table.program import Bound, Program
 
 _CANDIDATES = 4  # groups that are tried for a call
@@ -168,7 +167,7 @@ class _Fusion:
             value = group.values.get((ref.number, ref.version))
             if value is None or value in region.inputs:
                 continue
-            if _wide(region.values[value].shape) != _wide(ref.shape):
+            if wide(region.values[value].shape) != wide(ref.shape):
                 return False
         written = {number for number, _ in group.made} | call.writes
         placed = [ref for ref, there in group.made.values() if there] + [out for out in run_arguments(call)[4] if out]
@@ -177,9 +176,9 @@ class _Fusion:
         if {ref.number for ref in placed} & {number for number, _ in group.made} & call.writes:
             return False
         # In place each element is read and written by the work-item that owns it, or a kernel would see its own writes.
-        spaces = {_wide(ref.shape) for ref in (*group.inputs, *ready.inputs) if ref.number in written}
-        spaces |= {_wide(ref.shape) for ref in placed} | {_wide(shape) for shape in ready.program.shapes}
-        spaces |= {_wide(ref.shape) for ref, _ in group.made.values()}
+        spaces = {wide(ref.shape) for ref in (*group.inputs, *ready.inputs) if ref.number in written}
+        spaces |= {wide(ref.shape) for ref in placed} | {wide(shape) for shape in ready.program.shapes}
+        spaces |= {wide(ref.shape) for ref, _ in group.made.values()}
         reducing = any(isinstance(n, Reduce) for n in walk(ready.program.outputs)) or region.reduced is not None
         return len(spaces) == 1 and not reducing
 
@@ -199,7 +198,7 @@ class _Fusion:
         if transition is None:
             return False
         after = transition.region
-        if before.stages and not (self._pays(before, after, ready) and _same_bits(after)):
+        if before.stages and not (pays(before, after, ready) and has_same_bits(after)):
             return False
         group.region = after
         group.scalars.extend(ready.scalars.values())
@@ -216,10 +215,6 @@ class _Fusion:
             self._home[ref.number, ref.version] = home
         return True
 
-    def _pays(self, before: Region, after: Region, ready: Bound) -> bool:
-        """True if fusion recomputes at most ``RECOMPUTE_BUDGET`` operations per element."""
-        return _recomputed(after) - _recomputed(before) - repeated([ready.program.outputs]) <= RECOMPUTE_BUDGET
-
     # -- epilogues -----------------------------------------------------------------------------------------------------
 
     def _fuse_epilogue(self, number: int) -> None:
@@ -229,8 +224,6 @@ class _Fusion:
         if group.region is None or len(needed) != 1 or any(there for _, there in group.made.values()):
             return
         value = group.region.values[group.values[needed[0]]]
-        if not all(node.prim.exact for node in walk((value.expr,)) if isinstance(node, Apply)):
-            return
         scalars = dict(zip(group.region.scalars, group.scalars))
         for ref in group.inputs:
             at = self._writer.get((ref.number, ref.version))
@@ -303,21 +296,6 @@ class _Fusion:
         )
 
 
-def _wide(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(size for size in shape if size != 1)
-
-
-def _recomputed(region: Region) -> int:
-    """Operations per element that the kernels of a region's results compute more than once."""
-    groups: dict[Any, list[Expr]] = {}
-    for stage in region.stages:
-        for number in stage.results:
-            value = region.values[number]
-            reduced = frozenset(a for node in walk((value.expr,)) if isinstance(node, Reduce) for a in node.axes)
-            groups.setdefault((reduced, frozenset(value.axes) - reduced), []).append(value.expr)
-    return repeated([*groups.values()])
-
-
 def _repeated(calls: Sequence[LoggedCall]) -> set[int]:
     """The calls that compute a large value of an earlier call again, as gradients do with what was freed between the
     passes.
@@ -345,21 +323,6 @@ def _value_of(call: LoggedCall) -> Any:
         key = (call.args[:1], tuple(sorted(call.kwargs.items()))) if call.method == "copy" else ()
         plain = call.method == "copy" and len(call.args) == 2
     return key if plain and any(prod(ref.shape) * itemsize(ref.dtype) >= _LARGE for ref in made) else None
-
-
-def _same_bits(after: Region) -> bool:
-    """True if each element has the bits of the unfused call: if all is exact, if whole rows are computed at once, or if
-    the kernels walk all elements in one line.
-    """
-    nodes = walk([value.expr for value in after.values])
-    inexact = [node for node in nodes if isinstance(node, Apply) and not node.prim.exact]
-    present = {slot: frozenset(after.values[number].axes) for slot, number in enumerate(after.inputs)}
-    memo: dict[Expr, frozenset[int]] = {}
-    if all(LAST - 1 not in axes_of(node, present, memo) for node in inexact):
-        return True
-    size = prod(after.sizes.values())
-    whole = all(prod(after.values[number].shape) in (1, size) for number in after.inputs)
-    return whole and not any(isinstance(node, Reduce) for node in nodes)
 
 
 __all__ = ["fused_steps"]

@@ -24,6 +24,11 @@ def walk(roots: Iterable[Expr]) -> list[Expr]:
     return order
 
 
+def is_exact(expr: Expr) -> bool:
+    """Returns True if all its functions have one result on every driver, on vectors and on scalars."""
+    return all(node.prim.exact for node in walk((expr,)) if isinstance(node, Apply))
+
+
 def rebuild(roots: Sequence[Expr], change: Callable[[Expr], Expr | None]) -> tuple[Expr, ...]:
     """``roots`` with every node replaced by ``change(node)``, called on nodes whose children are rewritten; None
     keeps a node.

@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.epilogue import Epilogue, check
+from netcl.core.backend.epilogue import Epilogue
 from netcl.core.backend.interceptors import Interceptor, Layer, intercepted
 from netcl.core.capture.call_log import tensors_in
-from netcl.core.errors import ExpressionError, UnsupportedError
-from netcl.core.expr import Apply, Expr, Load
-from netcl.core.expr.rewrite import walk
+from netcl.core.errors import UnsupportedError
+from netcl.core.expr import Expr, Load
 from netcl.core.lazy.region_epilogue import epilogue_expression
 from netcl.core.tensor.deferred import computation_of, lock, make_deferred
 
@@ -170,9 +169,7 @@ def as_epilogue(
     if key not in known:
         if len(known) >= _NUMBERS_MAX:
             return None
-        value = region.values[number]
-        inexact = exact and not all(node.prim.exact for node in walk((value.expr,)) if isinstance(node, Apply))
-        known[key] = None if inexact else _expression(contraction, slot, region, value, operands, scalars)
+        known[key] = _expression(contraction, slot, region, region.values[number], operands, scalars, exact)
     return None if known[key] is None else Epilogue(known[key], tuple(operands))
 
 
@@ -183,6 +180,7 @@ def _expression(
     value: Value,
     operands: Sequence[Any],
     scalars: Mapping[str, Any],
+    exact: bool,
 ) -> Expr | None:
     home = region.values[region.inputs[slot]]
     if (value.shape, value.axes, value.dtype) != (home.shape, home.axes, contraction.dtype):
@@ -194,14 +192,7 @@ def _expression(
             continue
         if len(operand.axes) > 1 or prod(operand.shape) not in (1, contraction.shape[-1]) or len(operand.shape) > 1:
             return None  # rows that were flattened: only operands that are the same for all of them fit
-    expression = epilogue_expression(contraction.epilogue, region, slot, value, scalars)
-    if expression is None:
-        return None
-    try:
-        check(Epilogue(expression, tuple(operands)), contraction.dtype)
-    except ExpressionError:
-        return None
-    return expression
+    return epilogue_expression(contraction.epilogue, region, slot, value, operands, scalars, exact)
 
 
 def _along(operand: Any, shape: Shape) -> Any:

@@ -1,13 +1,16 @@
-"""Decides if a call can be fused into a region: axis mapping, legality and cost."""
+"""Decides if a call can be fused into a region, of a jitted function or of a captured step: axis mapping, legality and
+cost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from netcl.core.dtypes import is_floating
-from netcl.core.expr import Expr, Load, Reduce
+from netcl.core.expr import Apply, Expr, Load, Reduce
 from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
 from netcl.core.expr.nodes import stored
 from netcl.core.expr.rewrite import axes_of, slots, walk
@@ -64,7 +67,8 @@ def _mapped(
     return tuple(axes), sizes
 
 
-def _wide(shape: Shape) -> Shape:
+def wide(shape: Sequence[int]) -> Shape:
+    """Returns the lengths of a shape that are not 1."""
     return tuple(size for size in shape if size != 1)
 
 
@@ -73,10 +77,10 @@ def _results(
 ) -> list[Value] | None:
     made = []
     for expr, shape, final in zip(exprs, program.shapes, program.finals):
-        if _wide(shape) != _wide(final):
+        if wide(shape) != wide(final):
             return None
         there = tuple(a for a, size in zip(axes, shape) if size != 1 and a is not None)
-        if len(there) != len(_wide(shape)):  # an axis of the result alone, which no operand maps to the region's
+        if len(there) != len(wide(shape)):  # an axis of the result alone, which no operand maps to the region's
             return None
         made.append(Value(expr, final, expr.dtype, there, requires and is_floating(expr.dtype), node))
     return made
@@ -230,7 +234,7 @@ def _reduced_axes(
 def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) -> Transition | None:
     """The transition of a reshape of value ``ref`` that adds or drops dimensions of one; None for any other."""
     value = region.values[ref]
-    if _wide(value.shape) != _wide(shape) or ref in region.inputs:
+    if wide(value.shape) != wide(shape) or ref in region.inputs:
         return None
     requires = recorded and value.requires_grad
     number = len(region.values)
@@ -240,3 +244,34 @@ def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) ->
         (*region.values, made), region.inputs, (*region.stages, stage), region.sizes, region.reduced, region.scalars
     )
     return Transition(after, ((number, made),), True)
+
+
+def pays(before: Region, after: Region, ready: Bound) -> bool:
+    """Returns True if fusion recomputes at most ``RECOMPUTE_BUDGET`` operations per element."""
+    return _recomputed(after) - _recomputed(before) - repeated([ready.program.outputs]) <= RECOMPUTE_BUDGET
+
+
+def _recomputed(region: Region) -> int:
+    """Operations per element that the kernels of a region's results compute more than once."""
+    groups: dict[Any, list[Expr]] = {}
+    for stage in region.stages:
+        for number in stage.results:
+            value = region.values[number]
+            reduced = frozenset(a for node in walk((value.expr,)) if isinstance(node, Reduce) for a in node.axes)
+            groups.setdefault((reduced, frozenset(value.axes) - reduced), []).append(value.expr)
+    return repeated([*groups.values()])
+
+
+def has_same_bits(after: Region) -> bool:
+    """Returns True if each element has the bits of the unfused call: if all is exact, if whole rows are computed at
+    once, or if the kernels walk all elements in one line.
+    """
+    nodes = walk([value.expr for value in after.values])
+    inexact = [node for node in nodes if isinstance(node, Apply) and not node.prim.exact]
+    present = {slot: frozenset(after.values[number].axes) for slot, number in enumerate(after.inputs)}
+    memo: dict[Expr, frozenset[int]] = {}
+    if all(LAST - 1 not in axes_of(node, present, memo) for node in inexact):
+        return True
+    size = prod(after.sizes.values())
+    whole = all(prod(after.values[number].shape) in (1, size) for number in after.inputs)
+    return whole and not any(isinstance(node, Reduce) for node in nodes)

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.core.backend.epilogue import MAX_OPERANDS, Epilogue
+from netcl.core.backend.epilogue import MAX_OPERANDS, Epilogue, check
 from netcl.core.dtypes import is_floating
+from netcl.core.errors import ExpressionError
 from netcl.core.expr import Const, Expr, Load, Scalar
 from netcl.core.expr.nodes import rounded_to_dtype
-from netcl.core.expr.rewrite import rebuild
+from netcl.core.expr.rewrite import is_exact, rebuild
 from netcl.core.layout import aligned
 from netcl.core.lazy.region import Region, Value
 
 
 def epilogue_expression(
-    before: Epilogue, region: Region, own: int, value: Value, scalars: Mapping[str, Any]
+    before: Epilogue,
+    region: Region,
+    own: int,
+    value: Value,
+    operands: Sequence[Any],
+    scalars: Mapping[str, Any],
+    exact: bool = True,
 ) -> Expr | None:
-    """The region's ``value`` as an epilogue of its input ``own``, the result of a contraction with the epilogue
-    ``before``: its operands are those of ``before``, then the other inputs in their order. None if it cannot be an
-    epilogue.
+    """Returns the region's ``value`` as an epilogue of its input ``own``, the result of a contraction with the epilogue
+    ``before``, with ``operands``: those of ``before``, then the other inputs in their order. None if it cannot be an
+    epilogue, or if it must be ``exact`` and has a function whose bits depend on how a driver computes it.
 
     Launch scalars become constants.
     """
+    if exact and not is_exact(value.expr):
+        return None
     home = region.values[region.inputs[own]]
     others = [at for at in range(len(region.inputs)) if at != own]
     count = len(before.operands)
@@ -41,6 +50,10 @@ def epilogue_expression(
         return None
 
     (expression,) = rebuild([value.expr], change)
+    try:
+        check(Epilogue(expression, tuple(operands)), value.dtype)
+    except ExpressionError:
+        return None
     return expression
 
 
