@@ -70,7 +70,7 @@ def test_compile_replays_the_forward_pass(normal) -> None:
 @pytest.mark.level("capture")
 def test_a_replay_is_refused_after_the_model_has_moved(normal) -> None:
     x = normal(2, 3)
-    if x.queue.backend == "cpu":
+    if x.device.backend == "cpu":
         pytest.skip("needs an OpenCL device, from which the model moves to NumPy")
     model = nn.Linear(3, 2)
     forward = model.compile(x)
