@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
@@ -15,7 +15,9 @@ M = TypeVar("M", bound=Module)
 
 
 class _Reparameterized:
-    """A forward pre-hook that computes the attribute ``name`` from the parameters that replace it."""
+    """A forward pre-hook that computes the attribute ``name`` from the tensors ``<name>_<part>`` that replace it."""
+
+    parts: ClassVar[tuple[str, ...]]
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -47,25 +49,49 @@ def _install(module: Module, hook: _Reparameterized, first: Tensor) -> None:
     object.__setattr__(module, hook.name, first.detach())
 
 
-def _removed(module: Module, name: str, kind: type[_Reparameterized], what: str) -> Any:
-    """Removes the hook for ``name`` and returns it; raises ValueError if there is none."""
-    for key, own in module._forward_pre_hooks.items():
-        if isinstance(own, kind) and own.name == name:
-            del module._forward_pre_hooks[key]
-            module.__dict__.pop(name, None)
-            return own
-    raise ValueError(f"{what}: the parameter {name!r} of {type(module).__name__} is not normalised")
-
-
-def _restored(module: Module, name: str, weight: Tensor) -> None:
+def _removed(module: M, name: str, kind: type[_Reparameterized], what: str) -> M:
+    """Removes the hook for ``name`` and makes the current weight its parameter; raises ValueError if there is none."""
+    hooks = module._forward_pre_hooks
+    keys = [key for key, hook in hooks.items() if isinstance(hook, kind) and hook.name == name]
+    if not keys:
+        raise ValueError(f"{what}: the parameter {name!r} of {type(module).__name__} is not normalised")
+    hook: Any = hooks.pop(keys[0])
+    module.__dict__.pop(name, None)
+    training, module.training = module.training, False
+    with ag.no_grad():
+        weight = hook.weight(module)
+    module.training = training
+    for part in kind.parts:
+        delattr(module, f"{name}_{part}")
     value = Tensor.empty(weight.shape, weight.dtype, queue=weight.queue, persistent=True).write(weight.detach())
     module.register_parameter(name, ag.Parameter(value))
+    return module
+
+
+def norm_except(v: Tensor, dim: int | None) -> Tensor:
+    """Returns the norms over all axes but ``dim``, over all for None."""
+    axes = None if dim is None else tuple(axis for axis in range(v.ndim) if axis != dim % v.ndim)
+    return ag.sqrt(ag.sum(ag.square(v), axis=axes, keepdims=dim is not None))
+
+
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
+    """Returns the weight with the axis ``dim`` as rows and all others as columns."""
+    if dim:
+        weight = ag.permute(weight, [dim, *(axis for axis in range(weight.ndim) if axis != dim)])
+    return ag.reshape(weight, (weight.shape[0], -1))
+
+
+def unit(x: Tensor, eps: float) -> Tensor:
+    """Returns the vector with norm one."""
+    return ag.div(x, ag.maximum(ag.norm(x), eps))
 
 
 # -- weight normalisation ----------------------------------------------------------------------------------------------
 
 
 class _WeightNorm(_Reparameterized):
+    parts = ("g", "v")
+
     def __init__(self, name: str, dim: int | None) -> None:
         super().__init__(name)
         self.dim = dim
@@ -73,13 +99,9 @@ class _WeightNorm(_Reparameterized):
     def config(self) -> dict[str, Any]:
         return {"by": "weight_norm", "name": self.name, "dim": self.dim}
 
-    def norm(self, v: Tensor) -> Tensor:
-        axes = None if self.dim is None else tuple(axis for axis in range(v.ndim) if axis != self.dim % v.ndim)
-        return ag.sqrt(ag.sum(ag.square(v), axis=axes, keepdims=self.dim is not None))
-
     def weight(self, module: Module) -> Tensor:
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
-        return ag.mul(v, ag.div(g, self.norm(v)))
+        return ag.mul(v, ag.div(g, norm_except(v, self.dim)))
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
@@ -91,7 +113,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     weight = _taken(module, name, "weight_norm")
     hook = _WeightNorm(name, dim)
     with ag.no_grad():
-        norm = hook.norm(weight)
+        norm = norm_except(weight, dim)
     g = Tensor.empty(norm.shape, norm.dtype, queue=norm.queue, persistent=True).write(norm)
     module.register_parameter(f"{name}_g", ag.Parameter(g, weight.requires_grad))
     module.register_parameter(f"{name}_v", weight)
@@ -101,19 +123,15 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Makes the current weight the parameter ``name`` again, and returns the module."""
-    hook = _removed(module, name, _WeightNorm, "remove_weight_norm")
-    with ag.no_grad():
-        weight = hook.weight(module)
-    delattr(module, f"{name}_g")
-    delattr(module, f"{name}_v")
-    _restored(module, name, weight)
-    return module
+    return _removed(module, name, _WeightNorm, "remove_weight_norm")
 
 
 # -- spectral normalisation --------------------------------------------------------------------------------------------
 
 
 class _SpectralNorm(_Reparameterized):
+    parts = ("orig", "u", "v")
+
     def __init__(self, name: str, iterations: int, eps: float, dim: int) -> None:
         super().__init__(name)
         self.iterations, self.eps, self.dim = iterations, eps, dim
@@ -122,28 +140,19 @@ class _SpectralNorm(_Reparameterized):
         options = {"n_power_iterations": self.iterations, "eps": self.eps, "dim": self.dim}
         return {"by": "spectral_norm", "name": self.name, **options}
 
-    def matrix(self, weight: Tensor) -> Tensor:
-        if self.dim:
-            order = [self.dim, *(axis for axis in range(weight.ndim) if axis != self.dim)]
-            weight = ag.permute(weight, order)
-        return ag.reshape(weight, (weight.shape[0], -1))
-
     def iterate(self, matrix: Tensor, u: Tensor, v: Tensor, times: int) -> None:
         """Updates u and v in place by one power iteration towards the singular vectors of the largest singular
         value.
         """
         with ag.no_grad():
             for _ in range(times):
-                v.write(self.unit(ag.matmul(u, matrix)))
-                u.write(self.unit(ag.matmul(matrix, v)))
-
-    def unit(self, x: Tensor) -> Tensor:
-        return ag.div(x, ag.maximum(ag.norm(x), self.eps))
+                v.write(unit(ag.matmul(u, matrix), self.eps))
+                u.write(unit(ag.matmul(matrix, v), self.eps))
 
     def weight(self, module: Module) -> Tensor:
         original = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
-        matrix = self.matrix(original)
+        matrix = as_matrix(original, self.dim)
         if module.training:
             self.iterate(matrix, u, v, self.iterations)
         # Copies: the next forward pass updates u and v in place, possibly before the backward pass of this one.
@@ -169,25 +178,17 @@ def spectral_norm(
     hook = _SpectralNorm(name, n_power_iterations, eps, int(transposed) if dim is None else dim % weight.ndim)
     module.register_parameter(f"{name}_orig", weight)
     with ag.no_grad():
-        matrix = hook.matrix(weight)
+        matrix = as_matrix(weight, hook.dim)
         for part, length in zip("uv", matrix.shape):
             buffer: Any = new_buffer((length,), 0, weight.queue, weight.dtype)
-            module.register_buffer(f"{name}_{part}", buffer.write(hook.unit(buffer.normal_())))
+            module.register_buffer(f"{name}_{part}", buffer.write(unit(buffer.normal_(), eps)))
     _install(module, hook, weight)
     return module
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Makes the current weight the parameter ``name`` again, and returns the module."""
-    hook = _removed(module, name, _SpectralNorm, "remove_spectral_norm")
-    training, module.training = module.training, False
-    with ag.no_grad():
-        weight = hook.weight(module)
-    module.training = training
-    for part in ("orig", "u", "v"):
-        delattr(module, f"{name}_{part}")
-    _restored(module, name, weight)
-    return module
+    return _removed(module, name, _SpectralNorm, "remove_spectral_norm")
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.nn.conv import _Transposed as Transposed
 from netcl.nn.module import Module
+from netcl.nn.reparameterize import as_matrix, norm_except, unit
 from netcl.nn.utils.parametrize import register_parametrization
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -22,17 +23,12 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim: int | None = dim
 
-    def norm(self, v: Tensor) -> Tensor:
-        """Returns the norms over all axes but ``dim``."""
-        axes = None if self.dim is None else tuple(axis for axis in range(v.ndim) if axis != self.dim % v.ndim)
-        return ag.sqrt(ag.sum(ag.square(v), axis=axes, keepdims=self.dim is not None))
-
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return ag.mul(weight_v, ag.div(weight_g, self.norm(weight_v)))
+        return ag.mul(weight_v, ag.div(weight_g, norm_except(weight_v, self.dim)))
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the norms and the weight."""
-        return self.norm(weight), weight
+        return norm_except(weight, self.dim), weight
 
 
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
@@ -56,33 +52,23 @@ class _SpectralNorm(Module):
         self.n_power_iterations: int = n_power_iterations
         if weight.ndim > 1:
             with ag.no_grad():
-                matrix = self.matrix(weight.detach())
+                matrix = as_matrix(weight.detach(), self.dim)
                 for name, length in zip(("_u", "_v"), matrix.shape):
-                    start = self.unit(ag.cast(ag.randn(length, queue=weight.queue), dtype=weight.dtype))
+                    start = unit(ag.cast(ag.randn(length, queue=weight.queue), dtype=weight.dtype), eps)
                     kept = Tensor.empty((length,), weight.dtype, queue=weight.queue, persistent=True)
                     self.register_buffer(name, kept.write(start))
                 self.iterate(matrix, 15)
 
-    def matrix(self, weight: Tensor) -> Tensor:
-        """Returns the weight with the axis ``dim`` as rows and all others as columns."""
-        if self.dim:
-            weight = ag.permute(weight, [self.dim, *(axis for axis in range(weight.ndim) if axis != self.dim)])
-        return ag.reshape(weight, (weight.shape[0], -1))
-
-    def unit(self, x: Tensor) -> Tensor:
-        """Returns the vector with norm one."""
-        return ag.div(x, ag.maximum(ag.norm(x), self.eps))
-
     def iterate(self, matrix: Tensor, times: int) -> None:
         """Updates the singular vectors in place."""
         for _ in range(times):
-            self._u.write(self.unit(ag.matmul(matrix, self._v)))
-            self._v.write(self.unit(ag.matmul(self._u, matrix)))
+            self._u.write(unit(ag.matmul(matrix, self._v), self.eps))
+            self._v.write(unit(ag.matmul(self._u, matrix), self.eps))
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
-            return self.unit(weight)
-        matrix = self.matrix(weight)
+            return unit(weight, self.eps)
+        matrix = as_matrix(weight, self.dim)
         if self.training:
             with ag.no_grad():
                 self.iterate(matrix.detach(), self.n_power_iterations)
