@@ -7,7 +7,7 @@ W). A result has the kind and, if nothing else is said, the dtype of the image.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,14 @@ def _pair(size: Size, name: str = "size") -> tuple[int, int]:
     if len(size) not in (1, 2):
         raise ValueError(f"{name} must be an int or a sequence of one or two, got {size!r}")
     return int(size[0]), int(size[-1])
+
+
+def _changed(img: Any, by_pillow: Callable[[], Any], of_planes: Callable[[Array], Array]) -> Any:
+    """Returns a PIL image as Pillow changes it, another image by a function of its planes."""
+    if is_pil(img):
+        return by_pillow()
+    planes = planes_of(img)
+    return planes.write(of_planes(planes.array))
 
 
 # Conversions
@@ -270,10 +278,11 @@ def resize(
     height, width = _resized(rows, columns, size, max_size)
     if (height, width) == (rows, columns):
         return img
-    if is_pil(img):
-        return img.resize((width, height), pil_filter(mode))
-    planes = planes_of(img)
-    return planes.write(resize_planes(planes.array, height, width, mode, antialias is not False))
+    return _changed(
+        img,
+        lambda: img.resize((width, height), pil_filter(mode)),
+        lambda x: resize_planes(x, height, width, mode, antialias is not False),
+    )
 
 
 # Windows
@@ -281,10 +290,11 @@ def resize(
 
 def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     """Returns the window of ``height`` x ``width`` pixels at (top, left); pixels outside of the image are 0."""
-    if is_pil(img):
-        return img.crop((left, top, left + width, top + height))
-    planes = planes_of(img)
-    return planes.write(geometry.crop(planes.array, top, left, height, width))
+    return _changed(
+        img,
+        lambda: img.crop((left, top, left + width, top + height)),
+        lambda x: geometry.crop(x, top, left, height, width),
+    )
 
 
 def center_crop(img: Any, output_size: Size) -> Any:
@@ -338,18 +348,12 @@ def pad(img: Any, padding: Size, fill: float | Sequence[float] | None = 0, paddi
 
 def hflip(img: Any) -> Any:
     """Returns an image mirrored left to right."""
-    if is_pil(img):
-        return img.transpose(0)
-    planes = planes_of(img)
-    return planes.write(np.ascontiguousarray(planes.array[..., ::-1]))
+    return _changed(img, lambda: img.transpose(0), lambda x: np.ascontiguousarray(x[..., ::-1]))
 
 
 def vflip(img: Any) -> Any:
     """Returns an image mirrored top to bottom."""
-    if is_pil(img):
-        return img.transpose(1)
-    planes = planes_of(img)
-    return planes.write(np.ascontiguousarray(planes.array[..., ::-1, :]))
+    return _changed(img, lambda: img.transpose(1), lambda x: np.ascontiguousarray(x[..., ::-1, :]))
 
 
 def five_crop(img: Any, size: Size) -> tuple[Any, Any, Any, Any, Any]:
@@ -401,10 +405,9 @@ def _factor(name: str, factor: float) -> float:
 def adjust_brightness(img: Any, brightness_factor: float) -> Any:
     """Multiplies an image by a factor of at least 0: 0 is black, 1 keeps."""
     factor = _factor("adjust_brightness", brightness_factor)
-    if is_pil(img):
-        return _enhanced(img, "Brightness", factor)
-    planes = planes_of(img)
-    return planes.write(color.blend(planes.array, np.zeros_like(planes.array), factor))
+    return _changed(
+        img, lambda: _enhanced(img, "Brightness", factor), lambda x: color.blend(x, np.zeros_like(x), factor)
+    )
 
 
 def adjust_contrast(img: Any, contrast_factor: float) -> Any:
@@ -468,10 +471,7 @@ def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
 def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
     """Blurs (factor 0) or sharpens (2) an image; 1 keeps."""
     factor = _factor("adjust_sharpness", sharpness_factor)
-    if is_pil(img):
-        return _enhanced(img, "Sharpness", factor)
-    planes = planes_of(img)
-    return planes.write(color.sharpened(planes.array, factor))
+    return _changed(img, lambda: _enhanced(img, "Sharpness", factor), lambda x: color.sharpened(x, factor))
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
@@ -499,42 +499,27 @@ def _imageops(name: str, img: Any, *arguments: Any) -> Any:
 
 def invert(img: Any) -> Any:
     """Returns white - x."""
-    if is_pil(img):
-        return _imageops("invert", img)
-    planes = planes_of(img)
-    return planes.write(planes.array.dtype.type(color.upper_bound(planes.array.dtype)) - planes.array)
+    return _changed(img, lambda: _imageops("invert", img), lambda x: x.dtype.type(color.upper_bound(x.dtype)) - x)
 
 
 def posterize(img: Any, bits: int) -> Any:
     """Keeps the ``bits`` highest bits of each uint8 value."""
-    if is_pil(img):
-        return _imageops("posterize", img, bits)
-    planes = planes_of(img)
-    return planes.write(color.posterize(planes.array, bits))
+    return _changed(img, lambda: _imageops("posterize", img, bits), lambda x: color.posterize(x, bits))
 
 
 def solarize(img: Any, threshold: float) -> Any:
     """Inverts all values from ``threshold`` on."""
-    if is_pil(img):
-        return _imageops("solarize", img, threshold)
-    planes = planes_of(img)
-    return planes.write(color.solarize(planes.array, threshold))
+    return _changed(img, lambda: _imageops("solarize", img, threshold), lambda x: color.solarize(x, threshold))
 
 
 def autocontrast(img: Any) -> Any:
     """Stretches the values of each channel to [0, white]."""
-    if is_pil(img):
-        return _imageops("autocontrast", img)
-    planes = planes_of(img)
-    return planes.write(color.autocontrast(planes.array))
+    return _changed(img, lambda: _imageops("autocontrast", img), color.autocontrast)
 
 
 def equalize(img: Any) -> Any:
     """Equalizes the histogram of each channel of uint8 values."""
-    if is_pil(img):
-        return _imageops("equalize", img)
-    planes = planes_of(img)
-    return planes.write(color.equalize(planes.array))
+    return _changed(img, lambda: _imageops("equalize", img), color.equalize)
 
 
 # Maps
