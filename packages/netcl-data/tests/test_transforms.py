@@ -818,3 +818,14 @@ def test_channels_of_version_2(scripted):
     np.testing.assert_allclose(v2.GaussianNoise(0.1, 0.2)(PLANES), np.clip(PLANES + 0.3, 0, 1), atol=1e-6)
     scripted(11)
     assert v2.RandomResize(10, 20)(ROWS).shape[0] == 11
+
+
+def test_a_class_statement_has_the_function_of_a_transform():
+    class Darker(transforms.Transform, by=F.adjust_brightness, given=("factor",), shown=("factor",)):
+        def __init__(self, factor):
+            self.factor = factor
+
+    assert repr(Darker(0.5)) == "Darker(factor=0.5)"
+    assert Darker(0.5)(np.full((2, 2), 100, np.uint8)).tolist() == [[50, 50], [50, 50]]
+    with pytest.raises(TypeError, match="no keyword arguments"):
+        type("Wrong", (transforms.Transform,), {}, shows=("factor",))

@@ -436,3 +436,13 @@ def test_distances_of_rows() -> None:
     np.testing.assert_allclose(nn.PairwiseDistance(keepdim=True)(x, y).numpy(), far, rtol=1e-5)
     cosine = (a * b).sum(1) / np.sqrt((a * a).sum(1) * (b * b).sum(1))
     np.testing.assert_allclose(nn.CosineSimilarity()(x, y).numpy(), cosine, rtol=1e-5)
+
+
+def test_a_class_statement_has_the_constants_of_a_layer() -> None:
+    class Doubled(nn.PixelShuffle, shown=("upscale_factor", "training")):
+        pass
+
+    assert repr(Doubled(2)) == "Doubled(upscale_factor=2, training=True)"
+    assert repr(nn.PixelShuffle(2)) == "PixelShuffle(upscale_factor=2)"
+    with pytest.raises(TypeError, match="no keyword arguments"):
+        type("Wrong", (nn.PixelShuffle,), {}, show=("upscale_factor",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar
 
 from netcl.nn.module import Module
@@ -10,13 +11,14 @@ from netcl.nn.module import Module
 class Layer(Module):
     """A module with the constants of its class as keywords: ``class MaxPool1d(_MaxPool, rank=1)``.
 
-    ``shown`` are the attributes in its ``repr``.
+    A constant is annotated in the class or one of its bases. ``shown`` are the attributes in its ``repr``.
     """
 
     shown: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **constants: Any) -> None:
-        super().__init_subclass__()
+        names = {name for base in cls.__mro__ for name in inspect.get_annotations(base)} if constants else set()
+        super().__init_subclass__(**{name: value for name, value in constants.items() if name not in names})
         for name, value in constants.items():
             setattr(cls, name, value)
 

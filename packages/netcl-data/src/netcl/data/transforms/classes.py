@@ -32,12 +32,18 @@ class Transform:
     given: ClassVar[tuple[str, ...]] = ()
     by: ClassVar[Callable[..., Any] | None] = None
 
-    def __init_subclass__(cls, by: Callable[..., Any] | None = None, **constants: tuple[str, ...]) -> None:
-        super().__init_subclass__()
-        if by is not None:
-            cls.by = staticmethod(by)
-        for name, value in constants.items():
-            setattr(cls, name, value)
+    def __init_subclass__(
+        cls,
+        by: Callable[..., Any] | None = None,
+        given: tuple[str, ...] | None = None,
+        shown: tuple[str, ...] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init_subclass__(**options)
+        constants = {"by": by if by is None else staticmethod(by), "given": given, "shown": shown}
+        for name in constants:
+            if constants[name] is not None:
+                setattr(cls, name, constants[name])
 
     def __call__(self, img: Any, /) -> Any:
         return self.forward(img)
