@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate_each
 from netcl.core.expr import Expr
@@ -19,7 +17,7 @@ from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
 from netcl.distributed.staging.exchange import Delivery, StagedExchange
 from netcl.distributed.staging.sums import sum_of_ranks
-from netcl.distributed.training.buckets import Span, packed
+from netcl.distributed.training.buckets import GradientBuckets, Span
 from netcl.runtime.staging import Pending, host_call, order_after, packed_tensors
 
 _AHEAD = 8  # buckets that the host may be ahead of the device
@@ -45,14 +43,13 @@ class _Bucket:
         return [part for parts in (self.parts, *self.other_parts) for part in parts]
 
 
-class StagedBuckets:
-    """The gradients of ``params``, summed over the ranks of ``group`` by ``exchange``.
+class StagedBuckets(GradientBuckets):
+    """Buckets that are summed over the ranks of ``group`` by ``exchange``; each is one tensor, into which multi-tensor
+    apply copies the gradients. Later work of the queue runs after the sums; ``finish`` does not wait for the device.
 
-    Adjacent parameters of one dtype share a bucket of at most ``nbytes``, whose gradients are copied into one tensor by
-    multi-tensor apply when all are known. It leaves when the bucket before has left, and has the sums later.
-    ``compression`` (float16 or bfloat16): float32 gradients are rounded to it on the way, and summed in float32. A
-    parameter without a gradient counts as zero if another rank has one; the ranks agree on which have one after each
-    backward pass, unless ``use_is_known`` is set: then as in the last one.
+    ``compression`` (float16 or bfloat16): float32 gradients are rounded to it on the way, and summed in float32. The
+    ranks agree on the parameters with a gradient after each backward pass, unless ``use_is_known`` is set: then they
+    are those of the last one.
     """
 
     def __init__(
@@ -63,13 +60,13 @@ class StagedBuckets:
         nbytes: int,
         compression: str | None,
     ) -> None:
-        self._params, self._exchange, self._group = params, exchange, group
+        super().__init__(params, nbytes)
+        self._exchange, self._group = exchange, group
         ranks = group.size - 1 if exchange.gathers else 0
         self._buckets = [
             _Bucket(params, places, self._on_the_way(params[places[0]].dtype, compression), exchange.queue, ranks)
-            for places in packed(params, nbytes)
+            for places in self._groups
         ]
-        self._bucket_of = {place: at for at, bucket in enumerate(self._buckets) for place in bucket.places}
         # Written by every host call, so that a captured step keeps their order.
         self._order = Tensor.zeros((1,), queue=exchange.queue, persistent=True)
         self._deliveries: list[Delivery] = []
@@ -77,37 +74,17 @@ class StagedBuckets:
         self._marks: deque[Pending] = deque()
         self._use: Array | None = None
         self.use_is_known: bool = False
-        self.spans: list[Span] = []
         self.begin()
 
     @staticmethod
     def _on_the_way(dtype: str, compression: str | None) -> str:
         return compression if compression is not None and dtype == "float32" else dtype
 
-    def begin(self) -> None:
-        """Drops the gradients of the last backward pass."""
-        self._missing = [len(bucket.places) for bucket in self._buckets]
-        self._given: dict[int, Tensor] = {}
-        self._next = 0
-
-    def add(self, place: int, grad: Tensor) -> None:
-        """Adds the gradient of parameter number ``place``; sends the buckets that are complete with it."""
-        self._given[place] = grad
-        self._missing[self._bucket_of[place]] -= 1
-        while self._next < len(self._buckets) and not self._missing[self._next]:
-            self._send()
-
-    def finish(self) -> list[Tensor | None]:
-        """Sends the remaining buckets and returns the sums, None for a parameter without a gradient on any rank. Later
-        work of the queue runs after the sums; this thread does not wait for the device.
-        """
-        while self._next < len(self._buckets):
-            self._send()
-        used = self._use
-        if used is None or not self.use_is_known:
-            used = np.array([place in self._given for place in range(len(self._params))], np.int32)
+    def _sums(self, used: Array) -> list[Tensor | None]:
+        if self._use is None or not self.use_is_known:
             self._group.all_reduce(used, "max")
             self._use = used
+        used = self._use
         sums: list[Tensor | None] = [None] * len(self._params)
         for number, bucket in enumerate(self._buckets):
             # The sums of a bucket are computed while the next ones are under way.
@@ -120,20 +97,18 @@ class StagedBuckets:
             parts = [bucket.parts] if not bucket.others else ranks
             for at, (total,) in zip(there, _each(outputs, [tuple(each[at] for each in parts) for at in there])):
                 sums[bucket.places[at]] = total
-        self._given = {}
         return sums
 
-    def _send(self) -> None:
-        """Fills the next bucket, and lets it leave."""
-        bucket = self._buckets[self._next]
-        self._next += 1
+    def _send(self, at: int) -> None:
+        """Fills a bucket, and lets it leave."""
+        bucket = self._buckets[at]
         dtypes = self._params[bucket.places[0]].dtype, bucket.flat.dtype
         there = [(self._given[place], part) for place, part in zip(bucket.places, bucket.parts) if place in self._given]
         _each(sum_of_ranks(1, dtypes[0], target=dtypes[1]), [(grad,) for grad, _ in there], [(p,) for _, p in there])
         for place, part in zip(bucket.places, bucket.parts):
             if place not in self._given:
                 part.engine.fill(part, 0)
-        host_call(partial(self._leave, bucket, self._next == 1), (), (*bucket.written, self._order))
+        host_call(partial(self._leave, bucket, at == 0), (), (*bucket.written, self._order))
 
     def _leave(self, bucket: _Bucket, first: bool, reads: Any, out: Any) -> None:
         if first:

@@ -8,10 +8,25 @@ from contextlib import contextmanager
 from netcl.core import Tensor
 from netcl.distributed.group import ProcessGroup
 
-__all__ = ["LocalGradients"]
+__all__ = ["LocalGradients", "NoSync"]
 
 
-class LocalGradients:
+class NoSync:
+    """Base class of objects that reduce gradients outside of the blocks of ``no_sync``."""
+
+    synchronizes: bool = True
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """A block in which gradients accumulate in ``grad`` of each rank; the first pass after it reduces the sums."""
+        outer, self.synchronizes = self.synchronizes, False
+        try:
+            yield
+        finally:
+            self.synchronizes = outer
+
+
+class LocalGradients(NoSync):
     """The gradients in ``grad`` of ``params`` that have not been reduced over the ranks of ``group``.
 
     A gradient that was reduced before the first local pass would be counted once for each rank by the next reduction:
@@ -21,17 +36,7 @@ class LocalGradients:
 
     def __init__(self, params: Sequence[Tensor], group: ProcessGroup | None) -> None:
         self._params, self._group = params, group
-        self.synchronizes: bool = True  # False inside ``no_sync``
         self._local = False  # True if ``grad`` is that of this rank
-
-    @contextmanager
-    def no_sync(self) -> Iterator[None]:
-        """A block in which new calls of the model leave their gradients on this rank."""
-        outer, self.synchronizes = self.synchronizes, False
-        try:
-            yield
-        finally:
-            self.synchronizes = outer
 
     def begin(self) -> None:
         """Prepares ``grad`` for a pass that is not reduced."""

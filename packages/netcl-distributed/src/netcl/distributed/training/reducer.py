@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,8 @@ from netcl.autograd.backward import queue_callback
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.training.buckets import Buckets
+from netcl.distributed.training.buckets import Buckets, GradientBuckets
+from netcl.distributed.training.no_sync import NoSync
 from netcl.distributed.training.wire import check_compression
 
 if TYPE_CHECKING or "staging" in LEVELS:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Reducer"]
 
 
-class Reducer:
+class Reducer(NoSync):
     """Replaces ``grad`` of ``params`` by its mean over the ranks of ``group`` at the end of each backward pass, as
     DistributedDataParallel of PyTorch does.
 
@@ -45,14 +45,13 @@ class Reducer:
         check_compression(compression)
         self._params, self._group, self._at_end = list(params), group, at_end
         exchange = self._exchange()
-        self._buckets: Buckets | StagedBuckets = (
+        self._buckets: GradientBuckets = (
             Buckets(self._params, None, group, nbytes, compression)
             if exchange is None
             else StagedBuckets(self._params, exchange, group, nbytes, compression)
         )
         self._known: set[int] = set()
         self._running = False
-        self.synchronizes: bool = True  # False inside ``no_sync``
         self._expected = 0  # backward passes of calls outside of ``no_sync``
         self._hooks = [
             param.register_post_accumulate_grad_hook(partial(self._take, place))
@@ -64,15 +63,6 @@ class Reducer:
         queues = {id(param.queue) for param in self._params}
         fits = self._group.all_gather(np.array([len(queues) == 1], np.int32))
         return self._group.exchange(self._params[0].device) if fits.all() else None
-
-    @contextmanager
-    def no_sync(self) -> Iterator[None]:
-        """A block in which gradients accumulate in ``grad`` of each rank; the first pass after it reduces the sums."""
-        outer, self.synchronizes = self.synchronizes, False
-        try:
-            yield
-        finally:
-            self.synchronizes = outer
 
     def prepare(self) -> None:
         """Expects the backward pass of a call of the model, unless it is inside ``no_sync``; a pass of the module

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl import ops
 from netcl.core import Tensor
 from netcl.core.device import DeviceHandle
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
-from netcl.distributed.training.buckets import Buckets, Span
+from netcl.distributed.training.buckets import GradientBuckets, Span
 from netcl.distributed.transports.local import LocalGroup
-
-if TYPE_CHECKING:
-    from netcl.distributed.staging.buckets import StagedBuckets
 
 __all__ = ["Replica", "tensors_of"]
 
@@ -39,9 +36,9 @@ class Replica:
         self.params: list[Tensor] = [param for param in self.module.parameters() if param.requires_grad]
         self.member: LocalGroup
         self.ranks: ProcessGroup
-        self.buckets: Buckets | StagedBuckets | None = None
-        self.own_buckets: Buckets | StagedBuckets | None = None  # for gradients that stay on this rank
-        self.taking: Buckets | StagedBuckets | None = None  # those of the pass that is running
+        self.buckets: GradientBuckets | None = None
+        self.own_buckets: GradientBuckets | None = None  # for gradients that stay on this rank
+        self.taking: GradientBuckets | None = None  # those of the pass that is running
         self.carried: dict[int, Tensor] = {}  # gradients of earlier passes that this pass sends too
         self.spans: list[Span] = []
         self._seen: dict[str, tuple[int, int]] = {}
