@@ -688,7 +688,7 @@ def ldexp(input: Tensor, other: Any) -> Tensor:
 def logaddexp2(input: Tensor, other: Any) -> Tensor:
     """log2(2**x + 2**other)."""
 def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
-    """A copy whose elements under the mask are the elements of ``source``, in order. ShapeError if they are too few."""
+    """A copy whose elements under the mask are the elements of ``source``, in order; ``x`` and the mask broadcast. ShapeError if the elements are too few."""
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """The axes ``source`` (int or several) at the positions ``destination``; the others keep their order."""
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:

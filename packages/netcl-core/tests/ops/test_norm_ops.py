@@ -9,6 +9,7 @@ import pytest
 
 from netcl import ops
 from netcl.core.device.health import launch_log
+from netcl.core.errors import ShapeError
 
 
 @pytest.mark.parametrize("momentum", [0.1, 0.75])
@@ -34,3 +35,16 @@ def test_one_statistic_alone_moves(engine: Any) -> None:
     running = engine.tensor(np.zeros(2, np.float32), "float32")
     ops.batch_norm(engine.tensor(x, "float32"), None, running, training=True, momentum=1.0)
     np.testing.assert_allclose(running.numpy(), x.var(0, ddof=1), 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 1), (2, 3, 1, 1), (0, 3, 1)])
+def test_instance_norm_needs_more_than_one_spatial_element(engine: Any, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ShapeError, match="has one spatial element"):
+        ops.instance_norm(engine.empty(shape, "float32"))
+
+
+def test_group_norm_needs_more_than_one_value_per_group_of_a_single_sample(engine: Any) -> None:
+    with pytest.raises(ShapeError, match="has one value per group"):
+        ops.group_norm(engine.zeros((1, 4), "float32"), 4)
+    assert ops.group_norm(engine.zeros((2, 4), "float32"), 4).shape == (2, 4)
+    assert ops.layer_norm(engine.zeros((2, 1), "float32"), 1).shape == (2, 1)

@@ -202,3 +202,15 @@ def test_positions_along_an_axis_in_parts(
             assert found.shape == wanted.shape
             np.testing.assert_array_equal(found.numpy(), wanted)
         x[1, 30, 2] = x[1, 33, 2] = np.nan
+
+
+def test_old_spellings_of_axes_and_corrections() -> None:
+    x = Tensor.from_host(np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert ops.var(x, dim=None, correction=None).item() == 3.5
+    assert x.var(dim=None, correction=None).item() == 3.5
+    for dim in ((), [], None):
+        assert x.sum(dim=dim).item() == 15
+        assert x.amax(dim=dim).item() == 5
+    assert ops.sum(x, axis=()).shape == (2, 3)
+    assert np.isnan(ops.median(Tensor.zeros((0,))).item())
+    assert ops.cov(x[:1]).shape == ()

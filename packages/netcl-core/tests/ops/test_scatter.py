@@ -74,7 +74,7 @@ def test_bad_arguments(engine):
         (lambda: ops.index_put(x, ([0, 1],), Tensor.zeros((3, 4))), ShapeError, r"values \(3, 4\) do not broadcast"),
         (lambda: ops.index_put(x, (None,), 1.0), IndexError, "index_put: indices hold one tensor"),
         (lambda: ops.masked_fill(x, on([1, 0, 1, 0]), 0), DTypeError, "the mask is bool, not int64"),
-        (lambda: ops.masked_fill(flags, on([[True], [False]]), 0), ShapeError, r"the mask \(2, 1\) does not broadcast"),
+        (lambda: ops.masked_fill(flags, on([True] * 3), 0), ShapeError, r"shapes \(3,\) and \(2,\) do not broadcast"),
         (lambda: ops.masked_select(x, on([True] * 3)), ShapeError, "masked_select: shapes"),
         (lambda: ops.bincount(on([1.0])), DTypeError, "counts whole numbers, not float32"),
         (lambda: ops.bincount(on([[1]])), ShapeError, r"bincount: x \(1, 1\)"),
@@ -113,3 +113,38 @@ def test_counts(engine):
     assert ops.bincount(Tensor.zeros((0,), "int64")).tolist() == []
     weights = np.random.default_rng(2).integers(0, 9, 3000).astype(np.float32)
     np.testing.assert_array_equal(ops.bincount(on(ids), on(weights), 60).numpy(), np.bincount(ids, weights, 60))
+
+
+def _alone(value):
+    return Tensor.from_host(np.array(value))
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        (lambda x, i, s: ops.index_select(x, 0, i), 2.0),
+        (lambda x, i, s: ops.index_select(x, -1, on([0])), 2.0),
+        (lambda x, i, s: ops.index_select(on([1.0, 2.0]), 0, i), [1.0]),
+        (lambda x, i, s: ops.gather(x, 0, i), 2.0),
+        (lambda x, i, s: ops.gather(x, 0, on([0, 0])), [2.0, 2.0]),
+        (lambda x, i, s: ops.gather(on([1.0, 3.0]), 0, i), 1.0),
+        (lambda x, i, s: ops.scatter(x, 0, i, s), 3.0),
+        (lambda x, i, s: ops.scatter(x, 0, on([0]), on([7.0])), 7.0),
+        (lambda x, i, s: ops.scatter(on([1.0, 2.0]), 0, i, 9.0), [9.0, 2.0]),
+        (lambda x, i, s: ops.scatter_add(x, 0, i, s), 5.0),
+        (lambda x, i, s: ops.scatter_reduce(x, 0, i, s, "amax"), 3.0),
+        (lambda x, i, s: ops.index_add(x, 0, i, s), 5.0),
+        (lambda x, i, s: ops.index_copy(x, 0, on([0]), on([4.0])), 4.0),
+        (lambda x, i, s: ops.index_reduce(x, 0, i, s, "prod"), 6.0),
+        (lambda x, i, s: x.index_fill(0, i, 8.0), 8.0),
+    ],
+)
+def test_operands_without_axes_have_one_element(engine, call, wanted):
+    assert call(_alone(2.0), _alone(0), _alone(3.0)).tolist() == wanted
+
+
+def test_a_mask_broadcasts_its_tensor(engine):
+    x, mask = on([0.0, 1.0, 2.0]), on([[True, False, True], [False, True, False]])
+    assert ops.masked_fill(x, mask, 7.0).tolist() == [[7, 1, 7], [0, 7, 2]]
+    assert x.masked_scatter(mask, on([4.0, 5.0, 6.0])).tolist() == [[4, 1, 5], [0, 6, 2]]
+    assert _alone(1.0).masked_scatter(_alone(True), on([4.0])).tolist() == 4.0

@@ -90,7 +90,7 @@ def test_lists_of_parts(engine):
         (lambda: ops.permute(ones(2, 3), (0,)), r"has 2 axes, and axes \(0,\) names 1"),
         (lambda: ops.expand(ones(2, 3), (2, 4)), r"shapes \(2, 3\) and \(2, 4\) do not broadcast"),
         (lambda: ops.expand(ones(2, 3), (3,)), r"expand: shape \(2, 3\) does not broadcast to \(3,\)"),
-        (lambda: ops.squeeze(ones(2, 3), 0), r"squeeze: axis 0 of shape \(2, 3\) is not of length one"),
+        (lambda: ops.squeeze(ones(2, 3), 2), "squeeze: axis 2 is out of range for 2 dimensions"),
         (lambda: ops.cat([ones(2, 3), ones(3, 2)]), r"cat: shapes \(2, 3\) and \(3, 2\) differ beyond axis 0"),
         (lambda: ops.cat([]), "cat: there is no tensor"),
         (lambda: ops.stack([ones(2), ones(3)]), r"stack: shapes \(2,\) and \(3,\) are not one shape"),
@@ -173,3 +173,42 @@ def test_attention_refuses_a_mask_of_integers(engine):
     assert ops.scaled_dot_product_attention(x, x, x, hidden).tolist() == causal.tolist()
     with pytest.raises(DTypeError, match="bool or floating, not int64"):
         ops.scaled_dot_product_attention(x, x, x, ones(3, 3, dtype="int64"))
+
+
+def test_squeeze_keeps_longer_axes():
+    assert ops.squeeze(ones(5, 2), 1).shape == (5, 2)
+    assert ops.squeeze(ones(5, 1, 2), (0, 1)).shape == (5, 2)
+
+
+def test_cat_leaves_an_empty_tensor_of_one_axis_out():
+    nothing = Tensor.zeros((0,))
+    assert ops.cat([nothing, ones(2, 3)]).tolist() == [[1, 1, 1]] * 2
+    assert ops.cat([ones(2, 3), nothing], -2).shape == (2, 3)
+    assert ops.cat([Tensor.zeros((0,), "float64"), ones(2, 3)], 1).dtype == "float64"
+    assert ops.cat([nothing, nothing]).shape == (0,)
+
+
+def test_atleast_takes_several_tensors_and_lists():
+    for function, shapes in ((ops.atleast_1d, [(1,), (2,)]), (ops.atleast_2d, [(1, 1), (1, 2)])):
+        assert [x.shape for x in function([ones(), ones(2)])] == shapes
+        assert [x.shape for x in function(ones(), ones(2))] == shapes
+
+
+def test_a_tensor_without_axes_has_one_of_one_element():
+    x = ones()
+    for result in (ops.squeeze(x, 0), ops.squeeze(x, -1), ops.flip(x, 0), ops.transpose(x, 0, 0), x.movedim(0, 0)):
+        assert result.shape == ()
+        assert result.item() == 1
+    with pytest.raises(ShapeError, match="flip: axis 1 is out of range for 1 dimension"):
+        ops.flip(x, 1)
+
+
+def test_parts_of_nothing_and_by_a_tensor():
+    assert [x.shape for x in Tensor.zeros((0,)).chunk(2)] == [(0,), (0,)]
+    two = Tensor.from_host(np.array(2))
+    assert [x.shape for x in ones(5).tensor_split(two)] == [(3,), (2,)]
+    assert [x.shape for x in ones(5).tensor_split(Tensor.from_host(np.array([1, 2])))] == [(1,), (1,), (3,)]
+
+
+def test_conversions_take_a_memory_format():
+    assert ones(2).bool(memory_format="preserve_format").dtype == "bool"

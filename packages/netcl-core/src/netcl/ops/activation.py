@@ -83,7 +83,7 @@ hard_tanh: OpFunction = elementwise(
 )
 threshold: OpFunction = elementwise(
     "threshold",
-    "v0 > threshold ? v0 : value",
+    "v0 <= threshold ? value : v0",
     "x above the threshold, else value.",
     threshold=0.1,
     value=0.0,

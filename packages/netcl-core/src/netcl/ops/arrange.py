@@ -74,10 +74,12 @@ def split(x: Tensor, size: int | Sequence[int], axis: int = 0) -> tuple[Tensor, 
 
 @composite(domain=sampled(lambda x, chunks, axis: (x[:, :3], x[:, 3:6], x[:, 6:]), ((2, 7), {"chunks": 3, "axis": 1})))
 def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` equal parts along ``axis``, the last may be smaller."""
+    """At most ``chunks`` equal parts along ``axis``, the last may be smaller; of nothing so many empty ones."""
     (at,) = normalize_axes(axis, x.ndim, "chunk")
     if chunks <= 0:
         raise ShapeError(f"chunk: {chunks} parts; there must be one at least", op="chunk", parameter="chunks")
+    if not x.shape[at]:
+        return mark_several(tuple(part(x, at, 0, 0) for _ in range(chunks)))  # type: ignore[no-any-return]
     return split(x, builtins.max(1, -(-x.shape[at] // chunks)), at)  # type: ignore[no-any-return]
 
 
@@ -89,7 +91,7 @@ def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     return mark_several(parts)  # type: ignore[no-any-return]
 
 
-@composite(domain=sampled(np.flip, ((2, 3, 4), {}), ((2, 3, 4), {"axis": (0, 2)}), ((0, 3), {"axis": 1})))
+@composite(domain=sampled(np.flip, ((2, 3, 4), {}), ((2, 3, 4), {"axis": (0, 2)}), ((0, 3), {"axis": 1})), scalars="x")
 def flip(x: Tensor, axis: Axes = None) -> Tensor:
     """A copy in reverse order along ``axis`` (int, tuple or None for all)."""
     axes = normalize_axes(axis, x.ndim, "flip")

@@ -48,8 +48,6 @@ def norm_of_difference(
 ) -> Expr:
     """The p-norm of a - b + eps along ``axis``, broadcast; its gradient at 0 is 0."""
     _checked(space.op, a, b)
-    if p < 0:
-        raise ValueError(f"{space.op}: p is not negative, but {p}")
     return p_norm(a - b + eps, p, axis, space)
 
 

@@ -195,9 +195,13 @@ def _select_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (4,)),), {"axis": -1, "index": np.array([], np.int64)}
 
 
-@composite(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)))
+@composite(
+    domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)), scalars="x index"
+)
 def index_select(x: Tensor, axis: int, index: Any) -> Tensor:
-    """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace."""
+    """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace; a 0-d
+    tensor names one position, and keeps the axis.
+    """
     return select("index_select", x, axis, index)
 
 
@@ -227,7 +231,7 @@ def _gather_reference(x: Any, axis: int, index: Any) -> Any:
     return np.take_along_axis(x[region], index, axis)
 
 
-@composite(domain=Domain(cases=_gather_cases, reference=_gather_reference))
+@composite(domain=Domain(cases=_gather_cases, reference=_gather_reference), scalars="index x")
 def gather(x: Tensor, axis: int, index: Any) -> Tensor:
     """out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or shorter, and
     ``out`` has its shape.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from operator import index as as_index
 from typing import Any
 
@@ -27,21 +29,37 @@ from netcl.ops.table import composite, computed, engine_of
 # -- axes in front and behind ------------------------------------------------------------------------------------------
 
 
+def _each(function: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+    """Returns ``function`` of one tensor, which of several, or of a list, gives the tuple of results."""
+
+    @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def op(x: Tensor, *more: Tensor) -> Any:
+        if more or isinstance(x, (list, tuple)):
+            return tuple(function(each) for each in ((x, *more) if more else x))
+        return function(x)
+
+    op.__signature__ = signature(op, follow_wrapped=False)  # type: ignore[attr-defined]
+    return op
+
+
 @composite(domain=sampled(np.atleast_1d, ((), {}), ((2, 3), {})))
+@_each
 def atleast_1d(x: Tensor) -> Tensor:
-    """x, of shape (1,) if it is 0-d."""
-    return x if x.ndim else reshape(x, (1,))
+    """x, of shape (1,) if it is 0-d; of several tensors, or a list, a tuple of them."""
+    return x if x.ndim else reshape(x, (1,))  # type: ignore[no-any-return]
 
 
 @composite(domain=sampled(np.atleast_2d, ((), {}), ((3,), {}), ((2, 3), {})))
+@_each
 def atleast_2d(x: Tensor) -> Tensor:
-    """x with two axes or more: (n,) gives (1, n)."""
-    return x if x.ndim > 1 else reshape(x, (1,) * (2 - x.ndim) + x.shape)
+    """x with two axes or more: (n,) gives (1, n); several as in ``atleast_1d``."""
+    return x if x.ndim > 1 else reshape(x, (1,) * (2 - x.ndim) + x.shape)  # type: ignore[no-any-return]
 
 
 @composite(domain=sampled(np.atleast_3d, ((), {}), ((3,), {}), ((2, 3), {}), ((2, 3, 4), {})))
+@_each
 def atleast_3d(x: Tensor) -> Tensor:
-    """x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1)."""
+    """x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1); several as in ``atleast_1d``."""
     if x.ndim > 2:
         return x
     return reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))  # type: ignore[no-any-return]

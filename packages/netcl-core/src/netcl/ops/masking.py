@@ -15,7 +15,7 @@ from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import cast, where
-from netcl.ops.index import broadcasts, take_at
+from netcl.ops.index import take_at
 from netcl.ops.shape import expand, reshape
 from netcl.ops.table import composite, computed, engine_of
 
@@ -34,11 +34,9 @@ def _fill_cases(rng: np.random.Generator) -> Cases:
 
 @composite(domain=Domain(cases=_fill_cases, reference=lambda x, mask, value: np.where(mask, value, x)))
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """x with ``value`` (a number or a 0-d tensor) where the mask, which broadcasts to x, is true."""
+    """x with ``value`` (a number or a 0-d tensor) where the mask is true; x and the mask broadcast."""
     engine_of("masked_fill", x, mask)
     _check_mask("masked_fill", mask)
-    if not broadcasts(mask.shape, x.shape):
-        raise ShapeError(f"masked_fill: the mask {mask.shape} does not broadcast to {x.shape}", op="masked_fill")
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor", op="masked_fill")
     return where(mask, value, x)  # type: ignore[no-any-return]

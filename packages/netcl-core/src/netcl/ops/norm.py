@@ -265,13 +265,18 @@ def _group_cases(rng: np.random.Generator) -> Cases:
 def group_norm(
     x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalizes x (N, C, ...) over ``num_groups`` groups of channels; weight and bias (C,) (Wu and He 2018)."""
+    """Normalizes x (N, C, ...) over ``num_groups`` groups of channels; weight and bias (C,) (Wu and He 2018).
+
+    Raises ShapeError if x is one sample with one value per group, as PyTorch does.
+    """
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
         raise ShapeError(
             f"group_norm: x {x.shape}, num_groups {num_groups}; expected (N, C, ...), C a multiple of it",
             op="group_norm",
         )
     n, c, *spatial = x.shape
+    if n * (c // num_groups) * math.prod(spatial) == 1:
+        raise ShapeError(f"group_norm: x {x.shape} has one value per group; expected more than one", op="group_norm")
     per_group = (num_groups, c // num_groups)
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and value.shape != (c,):
@@ -292,10 +297,12 @@ def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None =
     """Normalizes each channel of each sample of x (N, C, ...) over its spatial axes (Ulyanov et al. 2016).
 
     weight and bias (C,) scale and shift; ``eps`` is added to the variance. Raises ShapeError if there is no spatial
-    axis.
+    axis, or one spatial element, of which the result is the bias.
     """
     if x.ndim < 3:
         raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)", op="instance_norm")
+    if math.prod(x.shape[2:]) == 1:
+        raise ShapeError(f"instance_norm: x {x.shape} has one spatial element; expected more", op="instance_norm")
     return group_norm(x, x.shape[1], weight, bias, eps)  # type: ignore[no-any-return]
 
 

@@ -28,7 +28,7 @@ def _geometry(
     if n < 1:
         raise ShapeError(f"{op}: x {tuple(shape)}; expected (N, C, spatial...)", op=op)
     kernel = per_axis(op, "kernel_size", kernel_size, n)
-    steps = kernel if stride is None else per_axis(op, "stride", stride, n)
+    steps = kernel if stride is None or stride in ((), []) else per_axis(op, "stride", stride, n)
     dilations = per_axis(op, "dilation", dilation, n)
     pads = paddings(op, padding, kernel, steps, dilations)
     if any(max(pair) * 2 > k * d for pair, k, d in zip(pads, kernel, dilations)):

@@ -211,6 +211,7 @@ def _variance(x: Expr, axis: Axis, correction: float, space: Space) -> Expr:
     if isinstance(axis, bool):
         raise TypeError(f"{space.op}: {axis} is no axis; write unbiased={axis}")
     axes = space.axes(axis)
+    correction = 1 if correction is None else correction
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     total, count = squared_deviations(value, axes)[1], size_of(axes, value.dtype)
     # Of no elements it is NaN, whatever the divisor; one below zero counts as zero.
@@ -238,7 +239,7 @@ def _spread(function: Any) -> Domain:
 def var(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, space: Space) -> Expr:
     """The variance over ``axis`` with divisor n - correction, from deviations from the mean.
 
-    ``unbiased=False`` and ``ddof=0`` are other names of ``correction=0``.
+    ``unbiased=False`` and ``ddof=0`` are other names of ``correction=0``; a correction of None is 1.
     """
     return _variance(x, axis, correction, space)
 
@@ -305,8 +306,10 @@ def p_norm(x: Expr, p: float, axis: Axis, space: Space) -> Expr:
         return reduce("sum", cast_expr(apply("ne", x, 0.0), x.dtype), axes)
     if p == 1:
         return reduce("sum", size, axes)
-    if p < 0:
-        return apply("pow", reduce("sum", size**p, axes), 1.0 / p)
+    if p < 0:  # 0 with a zero, of which it has no derivative
+        zero = apply("eq", x, 0.0)
+        total = reduce("sum", apply("where", zero, float("inf"), apply("where", zero, 1.0, size) ** p), axes)
+        return total ** (1.0 / p)
     # Powers below 1 have no derivative at 0, nor does the root of an empty sum.
     zero = apply("eq", x, 0.0)
     total = reduce("sum", apply("where", zero, 0.0, apply("where", zero, 1.0, size) ** p), axes)

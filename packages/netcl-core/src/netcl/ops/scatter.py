@@ -89,8 +89,12 @@ def _at_cases(rng: np.random.Generator) -> Cases:
         reference=lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, False),
     )
 )
-def put_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "put") -> Tensor:
-    """A copy of x with ``source`` written at the positions that ``take_at`` reads; the last of equal indices wins."""
+def put_at(
+    x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "put", shared: bool = False
+) -> Tensor:
+    """A copy of x with ``source`` written at the positions that ``take_at`` reads; the last of equal indices wins. With
+    ``shared`` the others have its gradient too.
+    """
     return _changed(("put", "scatter"), op, x, index, source, axis, rows)
 
 
@@ -188,7 +192,8 @@ def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: floa
             for ((x, axis, index, source), _), alpha in zip(_slice_cases(rng), (-0.5, 1))
         ),
         reference=_index_add_reference,
-    )
+    ),
+    scalars="x index source",
 )
 def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1) -> Tensor:
     """x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
@@ -201,7 +206,8 @@ def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1
     domain=Domain(
         cases=_slice_cases,
         reference=lambda x, axis, index, source: _at_reference(x, np.asarray(index, int), source, axis, True, False),
-    )
+    ),
+    scalars="x index source",
 )
 def index_copy(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
     """x with source[.., i, ..] in place of [.., index[i], ..] along ``axis``; of equal indices the last wins."""
@@ -243,7 +249,8 @@ def _element_reference(x: Any, axis: int, index: Any, src: Any, add: bool) -> An
 @composite(
     domain=Domain(
         cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, False)
-    )
+    ),
+    scalars="x index src",
 )
 def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     """x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last wins.
@@ -257,7 +264,8 @@ def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
 @composite(
     domain=Domain(
         cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, True)
-    )
+    ),
+    scalars="x index src",
 )
 def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     """x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in
@@ -382,7 +390,8 @@ def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
             x, np.asarray(index), source, axis, how, include_self
         ),
         second=False,
-    )
+    ),
+    scalars="x index source",
 )
 def scatter_reduce(x: Tensor, axis: int, index: Any, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """x with src[.., i, ..] combined at [.., index[.., i, ..], ..] along ``axis`` by ``reduce``: sum, prod, mean, amax
@@ -410,7 +419,8 @@ def _index_reduce_cases(rng: np.random.Generator) -> Cases:
             x, np.broadcast_to(np.asarray(index)[:, None], source.shape), source, axis, how, include_self
         ),
         second=False,
-    )
+    ),
+    scalars="x index source",
 )
 def index_reduce(x: Tensor, axis: int, index: Any, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """``scatter_reduce`` of whole slices: source[.., i, ..] at [.., index[i], ..] by prod, mean, amax or amin; index

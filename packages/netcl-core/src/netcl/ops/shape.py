@@ -95,18 +95,14 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         ((1, 3, 1), {}),
         ((1, 3, 1), {"axis": -1}),
         ((1, 3, 1), {"axis": (0, 2)}),
-    )
+    ),
+    scalars="x",
 )
 def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
-    """The same storage without axes of length one: all of them, or those in ``axis``, which must have length one."""
-    if axis is None:
-        return reshape(x, tuple(size for size in x.shape if size != 1))  # type: ignore[no-any-return]
+    """The same storage without axes of length one, all of them or those in ``axis``; longer axes stay."""
     axes = normalize_axes(axis, x.ndim, "squeeze")
-    if builtins.any(x.shape[a] != 1 for a in axes):
-        raise ShapeError(
-            f"squeeze: axis {axis} of shape {x.shape} is not of length one", op="squeeze", parameter="axis"
-        )
-    return reshape(x, tuple(size for a, size in enumerate(x.shape) if a not in axes))  # type: ignore[no-any-return]
+    shape = tuple(size for a, size in enumerate(x.shape) if size != 1 or a not in axes)
+    return reshape(x, shape)  # type: ignore[no-any-return]
 
 
 @composite(
@@ -190,7 +186,8 @@ def _transposed(x: Any, axes: Any = ()) -> Any:
 
 
 @composite(
-    domain=sampled(_transposed, ((2, 3, 4), {}), ((2, 3, 4), {"axes": (0, -1)}), ((2, 3, 4), {"axes": (1, 2, 0)}))
+    domain=sampled(_transposed, ((2, 3, 4), {}), ((2, 3, 4), {"axes": (0, -1)}), ((2, 3, 4), {"axes": (1, 2, 0)})),
+    scalars="x",
 )
 def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
     """A copy with two axes swapped, with the axes in the order of a whole permutation, or reversed if none is given.
@@ -334,8 +331,13 @@ _LISTS = Domain(
 
 @composite(domain=_LISTS)
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """The tensors of a list concatenated along ``axis``; all other lengths must be equal."""
-    return concatenate(*tensors, axis=axis)  # type: ignore[no-any-return]
+    """The tensors of a list concatenated along ``axis``; all other lengths must be equal. An empty tensor of one axis
+    is left out next to tensors of more axes.
+    """
+    whole = [x for x in tensors if x.shape != (0,)]
+    if len(whole) == len(tensors) or not whole or whole[0].ndim == 1:
+        return concatenate(*tensors, axis=axis)  # type: ignore[no-any-return]
+    return concatenate(*whole, axis=axis).astype(promote(*(x.dtype for x in tensors)))  # type: ignore[no-any-return]
 
 
 @composite(domain=Domain(gradient=False, cases=_LISTS.cases, reference=np.stack))

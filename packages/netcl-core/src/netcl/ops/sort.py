@@ -15,7 +15,7 @@ from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
-from netcl.ops.elementwise import lerp, ne, sub, where
+from netcl.ops.elementwise import eq, isnan, lerp, logical_and, logical_or, ne, sub, where
 from netcl.ops.index import gather
 from netcl.ops.ranked import Ranked
 from netcl.ops.reduce import amax as largest_of
@@ -268,11 +268,20 @@ def _median_reference(x: Any, axis: int | None = None, keepdims: bool = False) -
 def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor | Ranked:
     """The median along ``axis`` and its position, int64; for None only the median of all elements.
 
-    For an even number the lower of the two in the middle, as in PyTorch. A NaN is the median of its row. Raises
-    ShapeError for no elements.
+    For an even number the lower of the two in the middle, as in PyTorch. A NaN is the median of its row, and of
+    no elements at all. Raises ShapeError for no elements along an axis. Equal elements share the gradient of the median
+    of all.
     """
+    if axis is None and not x.size and is_floating(x.dtype):
+        nothing = x.engine.empty((), x.dtype)
+        x.engine.fill(nothing, math.nan)
+        return nothing  # type: ignore[no-any-return]
     if axis is None:
         value: Tensor = median(reshape(x, (x.size,)), 0)[0]
+        if x.requires_grad:  # the elements that are equal to it share the gradient
+            value = value.detach()
+            equal = logical_or(eq(x, value), logical_and(isnan(x), isnan(value)))
+            value = largest_of(where(equal, x, -math.inf))
         return reshape(value, (1,) * x.ndim) if keepdims else value
     (at,) = normalize_axes(axis, max(x.ndim, 1), "median")
     extent = x.shape[at] if x.ndim else 1

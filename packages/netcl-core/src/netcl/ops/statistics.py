@@ -47,7 +47,7 @@ def _weights(op: str, name: str, x: Tensor, weights: Tensor | None, floating: bo
     domain=Domain(cases=_cov_cases, reference=lambda x, correction=1: np.cov(x, ddof=correction)),
 )
 def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """The covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector.
+    """The covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector or one row.
 
     The divisor is n - ``correction``. ``fweights`` (whole numbers) count, ``aweights`` weigh the observations. Warns if
     the divisor is not positive, and divides by zero, as PyTorch does.
@@ -79,7 +79,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
             share = mul(div(sum_of(mul(weights, cast(aweights, dtype=rows.dtype))), total), correction)
         divisor = clamp(sub(total, share), min=0.0)
     result = div(matmul(centred, weighted, transpose_b=True), divisor if given else float(divisor))
-    return reshape(result, ()) if x.ndim < 2 else result  # type: ignore[no-any-return]
+    return reshape(result, ()) if rows.shape[0] == 1 else result  # type: ignore[no-any-return]
 
 
 @composite(

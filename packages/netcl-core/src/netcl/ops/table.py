@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 
 from netcl.core.backend.registry import ensure_same_backend
@@ -11,7 +13,7 @@ from netcl.core.errors import DTypeError
 from netcl.core.expr import Load
 from netcl.core.expr import cast as cast_expr
 from netcl.core.layout import reduced_axes
-from netcl.core.ops_table.dispatch import Domain, OpRow, caller, make_row, register_op
+from netcl.core.ops_table.dispatch import Domain, OpRow, call, caller, make_row, register_op
 from netcl.core.tensor import Tensor
 from netcl.ops.signatures import Signed
 
@@ -112,17 +114,38 @@ def multiplied(
 
 
 def composite(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = ""
+    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", scalars: str = ""
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a plain function over other ops: while recording it is recorded op by op, else it
     is a chain of calls.
+
+    ``scalars`` names operands that, without axes, count as one element along an axis, as in PyTorch. The result then
+    has no axis if the first of them has none.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
+        function = _of_scalars(function, scalars.split()) if scalars else function
         return _define(make_row(function, "composite", name=name, domain=domain or Domain(), amp=amp))
 
     return decorate
+
+
+def _of_scalars(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """Returns ``function`` with the operands ``names`` reshaped to one axis if they have none."""
+    places = signature(function)
+
+    @wraps(function)
+    def op(*args: Any, **kwargs: Any) -> Any:
+        if not any(getattr(value, "shape", None) == () for value in (*args, *kwargs.values())):
+            return function(*args, **kwargs)
+        given = places.bind(*args, **kwargs)
+        alone = [name for name in names if isinstance(x := given.arguments.get(name), Tensor) and not x.shape]
+        given.arguments.update({name: call("reshape", given.arguments[name], (1,)) for name in alone})
+        result = function(*given.args, **given.kwargs)
+        return call("reshape", result, ()) if names[0] in alone and result.shape else result
+
+    return op
 
 
 def reduced(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:

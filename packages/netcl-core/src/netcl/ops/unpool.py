@@ -35,7 +35,7 @@ def _unpooled(
     """Returns the spatial sizes before the pooling: the given ones, or the smallest that yield ``shape``."""
     n = len(shape) - 2
     kernel = per_axis(op, "kernel_size", kernel_size, n)
-    steps = kernel if stride is None else per_axis(op, "stride", stride, n)
+    steps = kernel if stride is None or stride in ((), []) else per_axis(op, "stride", stride, n)
     pads = per_axis(op, "padding", padding, n, 0)
     least = tuple((size - 1) * s - 2 * p + k for size, s, p, k in zip(shape[2:], steps, pads, kernel))
     if output_size is None:
@@ -71,7 +71,9 @@ def _unpool(n: int) -> OpFunction:
         planes = (*x.shape[:2], math.prod(x.shape[2:]))
         whole = (*x.shape[:2], math.prod(sizes))
         blank, places = engine.zeros(whole, x.dtype), indices_on(name, engine, indices, whole[2])
-        placed = put_at(blank, reshape(places, planes), reshape(x, planes), 2, False, name) if x.size else blank
+        placed = blank
+        if x.size:
+            placed = put_at(blank, reshape(places, planes), reshape(x, planes), 2, False, name, shared=True)
         return reshape(placed, (*x.shape[:2], *sizes))  # type: ignore[no-any-return]
 
     def cases(rng: np.random.Generator) -> Cases:
@@ -86,8 +88,8 @@ def _unpool(n: int) -> OpFunction:
     both without N.
 
     ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) returns them; of elements
-    with equal indices the last stays. ``output_size`` gives the sizes (spatial, or all) if several lead to x's;
-    the default is (size - 1) * stride - 2 * padding + kernel_size."""
+    with equal indices the last stays, and each has the gradient at its position. ``output_size`` gives the sizes
+    (spatial, or all) if several lead to x's; the default is (size - 1) * stride - 2 * padding + kernel_size."""
     return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_unpool_reference))(unpool)
 
 

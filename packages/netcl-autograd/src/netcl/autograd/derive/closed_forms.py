@@ -97,6 +97,45 @@ def erfinv(output: Expr, out: Expr, grad: Expr) -> Expr:
     return grad * (0.5 * math.sqrt(math.pi)) * apply("exp", out * out)
 
 
+@from_output("entr")
+def entr(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """dx = -dy (log(x) + 1), NaN below 0."""
+    return grad * (-1.0 - apply("log", _loaded(output)))
+
+
+@from_output("ndtri")
+def ndtri(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """dx = dy sqrt(2 pi) exp(y^2 / 2)."""
+    return grad * math.sqrt(2 * math.pi) * apply("exp", out * out * 0.5)
+
+
+@from_output("hard_swish")
+def hard_swish(output: Expr, out: Expr, grad: Expr) -> Expr:
+    """dx = dy (x / 3 + 1 / 2) between -3 and 3, dy above, 0 below."""
+    x = _loaded(output)
+    return apply("where", x <= -3.0, 0.0, apply("where", x < 3.0, grad * (x / 3.0 + 0.5), grad))
+
+
+@closed_form("logit")
+def logit(problem: GradientProblem) -> Gradients:
+    """dx = dy / (x (1 - x)), without ``eps`` NaN outside of [0, 1]."""
+    (output,) = problem.outputs
+    if any(isinstance(node, Scalar) for node in walk((output,))):
+        return derived(problem)
+    x = _loaded(output)
+    outside = (x < 0.0) | (x > 1.0)
+    return {0: cast(apply("where", outside, math.nan, problem.grad / (x * (1.0 - x))), x.dtype)}
+
+
+@closed_form("erfcx", "i0")
+def overflowing(problem: GradientProblem) -> Gradients:
+    """By differentiation, but infinite with the sign of x where the output is infinite."""
+    (output,) = problem.outputs
+    x, by_x = _loaded(output), derived(problem)[0]
+    infinite = apply("where", problem.grad * x > 0.0, math.inf, -math.inf)
+    return {0: cast(apply("where", apply("isinf", problem.saved()), infinite, by_x), x.dtype)}
+
+
 @from_output("tanhshrink")
 def tanhshrink(output: Expr, out: Expr, grad: Expr) -> Expr:
     """dx = dy tanh(x)^2."""

@@ -60,7 +60,9 @@ def huber_error(x: Expr, target: Expr, reduction: str = "mean", delta: float = 1
     """``huber_loss``, broadcast."""
     d = x - target  # a square of |d| has no second derivative at 0
     far = apply("abs", d)
-    return reduced(apply("where", far < delta, d * d * 0.5, delta * (far - delta * 0.5)), reduction, space.axes(None))
+    near = apply("where", far < delta, d, 0.0)  # finite, also in the gradient
+    value = apply("where", far < delta, near * near * 0.5, delta * (far - delta * 0.5))
+    return reduced(value, reduction, space.axes(None))
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t, beta=1.0: _huber(x, t, beta) / beta))
@@ -68,7 +70,9 @@ def smooth_error(x: Expr, target: Expr, reduction: str = "mean", beta: float = 1
     """``smooth_l1_loss``, broadcast."""
     d = x - target
     far, divisor = apply("abs", d), apply("where", beta > 0.0, beta, 1.0)
-    return reduced(apply("where", far < beta, d * d * 0.5 / divisor, far - beta * 0.5), reduction, space.axes(None))
+    near = apply("where", far < beta, d, 0.0)
+    value = apply("where", far < beta, near * near * 0.5 / divisor, far - beta * 0.5)
+    return reduced(value, reduction, space.axes(None))
 
 
 def _alike(reference: Any) -> Domain:
@@ -224,7 +228,7 @@ def gaussian_errors(
 ) -> Expr:
     """``gaussian_nll_loss`` with a variance that broadcasts; a negative one sets the device's error flag."""
     if code:
-        var = apply("require", var >= 0.0, var, Const(code, "int32"), 0)
+        var = apply("require", apply("logical_not", var < 0.0), var, Const(code, "int32"), 0)
     # The limit has no part in the gradient: below it that of the variance is the one at the limit.
     spread = var + apply("stop_gradient", apply("where", var < eps, eps - var, 0.0))
     value = 0.5 * (apply("log", spread) + (x - target) * (x - target) / spread)
@@ -263,9 +267,9 @@ def gaussian_nll_loss(
 
 
 def _log(p: Expr) -> Expr:
-    """log(p), -100 at 0 as in PyTorch."""
+    """log(p), at 0 as in PyTorch -100 with the derivative 1e12."""
     inside = p > 0
-    return apply("where", inside, apply("log", apply("where", inside, p, 1.0)), -100.0)
+    return apply("where", inside, apply("log", apply("where", inside, p, 1.0)), p * 1e12 - 100.0)
 
 
 def _bce(p: Any, t: Any) -> Any:
@@ -379,9 +383,8 @@ def kl_terms(
     if log_target:
         value = apply("exp", target) * (target - x)
     else:
-        inside = target > 0
-        logarithm = apply("log", apply("where", inside, target, 1.0))
-        value = apply("where", inside, target * (logarithm - x), 0.0)
+        logarithm = apply("log", apply("where", apply("eq", target, 0.0), 1.0, target))
+        value = target * logarithm - target * x
     return reduced(value, reduction, space.axes(None)) / divisor
 
 
@@ -418,7 +421,7 @@ def hinge_loss(x: Expr, target: Expr, reduction: str = "mean", margin: float = 1
 
 def _not_negative(value: Expr) -> Expr:
     """max(value, 0), with gradient 1 at 0, as PyTorch's clamp."""
-    return apply("where", value >= 0.0, value, 0.0)
+    return apply("where", value < 0.0, 0.0, value)
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t: np.log1p(np.exp(-t * x))))

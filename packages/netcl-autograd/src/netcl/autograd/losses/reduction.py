@@ -35,7 +35,7 @@ def per_row(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, An
 
 def zero_at_least(value: Expr) -> Expr:
     """max(value, 0), with gradient 0 at 0."""
-    return apply("where", value > 0, value, 0.0)
+    return apply("where", value <= 0, 0.0, value)
 
 
 def averaged(values: Any, reduction: str = "mean") -> Any:

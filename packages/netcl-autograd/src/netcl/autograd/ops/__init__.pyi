@@ -443,12 +443,12 @@ def atan2(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None
     """The angle of the point (b, a)."""
 def atanh(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Inverse hyperbolic tangent; NaN beyond 1."""
-def atleast_1d(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """x, of shape (1,) if it is 0-d."""
-def atleast_2d(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """x with two axes or more: (n,) gives (1, n)."""
-def atleast_3d(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1)."""
+def atleast_1d(x: Tensor, *more: Tensor, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Any:
+    """x, of shape (1,) if it is 0-d; of several tensors, or a list, a tuple of them."""
+def atleast_2d(x: Tensor, *more: Tensor, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Any:
+    """x with two axes or more: (n,) gives (1, n); several as in ``atleast_1d``."""
+def atleast_3d(x: Tensor, *more: Tensor, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Any:
+    """x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1); several as in ``atleast_1d``."""
 def avg_pool1d(x: Tensor, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None, *, pad: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The average of each window of x (N, C, L) or (C, L). Windows of kernel_size every stride (default: kernel_size) over the padded input; ceil_mode rounds sizes up."""
 def avg_pool2d(x: Tensor, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, ceil_mode: builtins.bool = False, count_include_pad: builtins.bool = True, divisor_override: builtins.int | None = None, *, pad: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -504,7 +504,7 @@ def cartesian_prod(*tensors: Tensor, out: Tensor | None = None, pool: Any = None
 def cast(x: Tensor, *, dtype: str = 'float32', out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x converted to ``dtype``: floats to integers by truncation, to bool True for any nonzero element."""
 def cat(tensors: Sequence[Tensor], axis: builtins.int = 0, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The tensors of a list concatenated along ``axis``; all other lengths must be equal."""
+    """The tensors of a list concatenated along ``axis``; all other lengths must be equal. An empty tensor of one axis is left out next to tensors of more axes."""
 def causal_mask(queries: builtins.int, keys: builtins.int | None = None, offset: builtins.int = 0, queue: Any = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """A mask (queries, keys), bool, True if query i may attend to the key: keys 0 .. i + offset. ``keys`` defaults to ``queries``."""
 def cdist(a: Tensor, b: Tensor, p: builtins.float = 2.0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -516,7 +516,7 @@ def celu(x: Tensor, alpha: builtins.float = 1.0, *, out: Tensor | None = None, p
 def channel_shuffle(x: Tensor, groups: builtins.int, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The channels of x (N, C, spatial...) in another order: channel g C / groups + i becomes i groups + g (Zhang et al. 2018). Raises ShapeError if ``groups`` does not divide C."""
 def chunk(x: Tensor, chunks: builtins.int, axis: builtins.int = 0, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> tuple[Tensor, ...]:
-    """At most ``chunks`` equal parts along ``axis``, the last may be smaller."""
+    """At most ``chunks`` equal parts along ``axis``, the last may be smaller; of nothing so many empty ones."""
 def clamp(x: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x limited to [min, max], NaN if a limit is; None is no limit. The gradient passes within the limits and at them."""
 def clip(x: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -574,7 +574,7 @@ def cosine_similarity(a: Operand, b: Operand, axis: builtins.int = 1, eps: built
 def count_nonzero(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The number of nonzero elements over ``axis``, int64."""
 def cov(x: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None, unbiased: builtins.int | None = None, ddof: builtins.int | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector."""
+    """The covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector or one row."""
 def cross_entropy(logits: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: builtins.int = -100, reduction: str = 'mean', label_smoothing: builtins.float = 0.0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """-log softmax(logits)[target] over axis 1: logits (N, C, ...), target class ids (N, ...) or probabilities (N, C, ...)."""
 def ctc_loss(log_probs: Tensor, targets: Tensor | Any, input_lengths: Any, target_lengths: Any, blank: builtins.int = 0, reduction: str = 'mean', zero_infinity: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -758,10 +758,10 @@ def index_reduce(x: Tensor, *, dim: builtins.int, index: Any, source: Tensor, re
     """``scatter_reduce`` of whole slices: source[.., i, ..] at [.., index[i], ..] by prod, mean, amax or amin; index (n,), source x's shape with n for the axis."""
 @overload
 def index_select(x: Tensor, axis: builtins.int, index: Any, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace."""
+    """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace; a 0-d tensor names one position, and keeps the axis."""
 @overload
 def index_select(x: Tensor, *, dim: builtins.int, index: Any, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace."""
+    """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace; a 0-d tensor names one position, and keeps the axis."""
 def info_nce_loss(query: Tensor, keys: Tensor, temperature: builtins.float = 0.07, reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Cross entropy over cosine(query i, key j) / ``temperature`` with the class j = i (van den Oord et al. 2018)."""
 def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-05, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -859,7 +859,7 @@ def lt(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, t
 def margin_ranking_loss(x1: Operand, x2: Operand, target: Operand, margin: builtins.float = 0.0, reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """max(0, -target (x1 - x2) + margin): target 1 if x1 is to be the larger, -1 if x2."""
 def masked_fill(x: Tensor, mask: Tensor, value: Any, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """x with ``value`` (a number or a 0-d tensor) where the mask, which broadcasts to x, is true."""
+    """x with ``value`` (a number or a 0-d tensor) where the mask is true; x and the mask broadcast."""
 def masked_select(x: Tensor, mask: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The elements of x where the mask is true, (n,), in order; the two broadcast to each other."""
 def matmul(a: Tensor, b: Tensor, tile: builtins.int = 16, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -1140,7 +1140,7 @@ def sqrt(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = 
 def square(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x squared."""
 def squeeze(x: Tensor, axis: Any = None, *, dim: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The same storage without axes of length one: all of them, or those in ``axis``, which must have length one."""
+    """The same storage without axes of length one, all of them or those in ``axis``; longer axes stay."""
 def stack(tensors: Sequence[Tensor], axis: builtins.int = 0, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The tensors of a list, all of one shape, along a new axis."""
 def std(x: Tensor, axis: Axis = None, correction: Any = 1, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, unbiased: Any = None, ddof: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:

@@ -47,14 +47,18 @@ def add_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("put_at", x="index", source="index")
 def put_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """To x except at overwritten positions; to the source elements that were written last at their position."""
+    """To x except at overwritten positions; to the source elements that were written last at their position, or
+    with ``shared`` to all.
+    """
     found = {}
     if call.wants("x"):
         shape = call.index.shape
         if call.rows:
             shape = (*grad.shape[: call.axis], *shape, *grad.shape[call.axis + 1 :])
         found["x"] = call.op("put_at", grad, call.index, grad.engine.zeros(shape, grad.dtype), call.axis, call.rows)
-    if call.wants("source"):
+    if call.wants("source") and call.shared:
+        found["source"] = _taken(call, grad)
+    elif call.wants("source"):
         last = call.op("last_at", call.index, call.axis, call.x.shape, call.rows)
         if call.rows:
             behind = grad.ndim - call.axis - 1

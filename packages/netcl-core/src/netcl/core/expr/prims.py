@@ -49,13 +49,17 @@ def _select(condition: Expr, grad: Expr) -> Expr:
 
 
 def _maximum_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
-    share = cast(apply("gt", a, b), a.dtype) + cast(apply("eq", a, b), a.dtype) * 0.5
-    return grad * share, grad * (1.0 - share)
+    return _shares(grad, a, b, "lt")
 
 
 def _minimum_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
-    share = cast(apply("lt", a, b), a.dtype) + cast(apply("eq", a, b), a.dtype) * 0.5
-    return grad * share, grad * (1.0 - share)
+    return _shares(grad, a, b, "gt")
+
+
+def _shares(grad: Expr, a: Expr, b: Expr, loses: str) -> Sequence[Expr]:
+    """The gradient for the operand that does not lose, half of it each for equals, for both if one is NaN."""
+    share = grad * apply("where", apply("eq", a, b), 0.5, cast(1.0, a.dtype))
+    return apply("where", apply(loses, a, b), 0.0, share), apply("where", apply(loses, b, a), 0.0, share)
 
 
 def _no_slope(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
@@ -93,14 +97,16 @@ def digamma(x: Expr) -> Expr:
     steps = 1.0 / below
     for k in range(1, 8):
         steps = steps + 1.0 / (below + float(k))
-    s = 1.0 / (lifted * lifted)
+    inverse = 1.0 / lifted
+    s = inverse * inverse
     series = s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s * (1 / 132 - s * (691 / 32760 - s / 12.0))))))
-    value = apply("log", lifted) - 0.5 / lifted - series - apply("where", a < 8.0, steps, 0.0)
-    fraction = apply("where", negative, x - nearest, 0.25)
-    turned = value - math.pi / apply("tan", fraction * math.pi)
-    pole = apply("eq", x, nearest) & (x < 0.0)
+    value = apply("log", lifted) - 0.5 * inverse - series - apply("where", a < 8.0, steps, 0.0)
+    pole = apply("eq", x, nearest)
+    angle = apply("where", x < 0.0, x - nearest, 0.25) * math.pi
+    # Not the tangent, of which the derivatives at half-integers are differences of infinities.
+    turned = value - apply("cos", angle) / apply("sin", angle) * math.pi
     at_zero = apply("where", apply("eq", x, 0.0), -1.0 / x, turned)  # the sign of the infinity is that of -x
-    return apply("where", negative, apply("where", pole, float("nan"), at_zero), value)
+    return apply("where", negative, apply("where", pole & (x < 0.0), float("nan"), at_zero), value)
 
 
 # Units in the last place by which a float32 result may be off, if it is not denormal: what OpenCL asks of a driver

@@ -111,6 +111,8 @@ def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     own: dict[str, Any] = {}
     for name, value in kwargs.items():
         key = names.get(name, name)
+        if name == "dim" and row.shapes is not None and value in ((), []):
+            value = None  # of PyTorch's reductions all axes, of NumPy's none
         if key in own or (key != name and key in kwargs):
             raise TypeError(f"{row.name}: {name} is another name of {key}; give one of them")
         own[key] = value

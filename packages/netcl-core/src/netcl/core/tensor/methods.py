@@ -19,7 +19,7 @@ import numpy as np
 
 from netcl.core import dtypes, naming
 from netcl.core.errors import DTypeError, ShapeError, UnsupportedError, from_here, name_argument
-from netcl.core.layout import normalize_axes
+from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.tensor import in_place, memory_format, views
@@ -265,7 +265,7 @@ def movedim(x: Any, source: Any, destination: Any) -> Any:
     if len(moved) != len(places):
         raise ShapeError(f"movedim: {len(moved)} axes for {len(places)} positions")
     order = [axis for axis in range(x.ndim) if axis not in moved]
-    for place, axis in sorted(zip(places, moved)):
+    for place, axis in sorted(zip(places, moved)) if x.ndim else ():
         order.insert(place, axis)
     return _call("permute", x, axes=tuple(order))
 
@@ -320,10 +320,14 @@ def select(x: Any, dim: int, index: int) -> Any:
 def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     """Windows of ``size`` elements along an axis, ``step`` positions from one to the next, in a new last axis."""
     at = _axis(x, dimension, "unfold")
+    if not x.ndim:
+        return unfold(ravel(x), 0, size, step)[0]
     length = x.shape[at]
     if not 0 <= size <= length or step <= 0:
         raise ShapeError(f"unfold: windows of {size} elements, {step} apart, along an axis of length {length}")
     count = (length - size) // step + 1
+    if count == 1:
+        return movedim(unflatten(_call("narrow", x, at, 0, size), at, (1, size)), at + 1, -1)
     if count * step <= length and size <= step:  # windows that do not overlap are a view
         whole = _call("narrow", x, at, 0, count * step)
         return movedim(_call("narrow", unflatten(whole, at, (count, step)), at + 1, 0, size), at + 1, -1)
@@ -341,6 +345,8 @@ def tensor_split(x: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, .
     """Parts along ``dim``: so many of nearly equal length, or parts that begin at the given positions."""
     at = _axis(x, dim, "tensor_split")
     length = x.shape[at]
+    if _is_tensor(indices_or_sections):
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         if indices_or_sections <= 0:
             raise ShapeError(f"tensor_split: {indices_or_sections} parts; there must be one at least")
@@ -567,8 +573,8 @@ def unique(
 
 
 def _converter(name: str, dtype: str) -> _Method:
-    def convert(x: Any) -> Any:
-        return x.astype(dtype)
+    def convert(x: Any, memory_format: Any = None) -> Any:
+        return x.astype(dtype) if memory_format is None else x.to(dtype=dtype, memory_format=memory_format)
 
     convert.__name__, convert.__doc__ = name, f"The values as {dtype}."
     return convert
@@ -788,6 +794,7 @@ def _axes(name: str, dim: Any, keepdim: bool, numpy_names: dict[str, Any]) -> di
     for own, given, default in (("axis", dim, None), ("keepdims", keepdim, False)):
         if own in numpy_names and given is not default:
             raise TypeError(f"{name}: give {'dim' if own == 'axis' else 'keepdim'} or {own}, not both")
+    dim = None if dim in ((), []) else dim  # of PyTorch's reductions all axes, of NumPy's none
     found = {"axis": numpy_names.pop("axis", dim), "keepdims": numpy_names.pop("keepdims", keepdim)}
     if numpy_names:
         raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(numpy_names))!r}")
@@ -1064,8 +1071,10 @@ def sum_to_size(x: Any, *size: Any) -> Any:
 def nanmedian(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median of the elements that are not NaN, NaN if there are none: of all, or along ``dim`` with positions."""
     if dim is None:
-        return nanmedian(ravel(x), 0)[0] if x.ndim else x
+        return nanmedian(ravel(x), 0)[0] if x.ndim and x.size else _call("median", x)
     at = _axis(x, dim, "nanmedian")
+    if not x.ndim:
+        return _call("median", x, dim=dim, keepdim=keepdim)
     if not dtypes.is_floating(x.dtype):
         return _call("median", x, dim=dim, keepdim=keepdim)
     ranked = _call("sort", x, at)  # NaN is last
@@ -1229,6 +1238,8 @@ def argwhere(x: Any) -> Any:
 @_method
 def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     """A copy with ``value`` at the positions ``index`` of an axis."""
+    if not x.ndim:
+        return _call("reshape", index_fill(ravel(x), dim, index, value), ())
     at = _axis(x, dim, "index_fill")
     positions = np.asarray(index).reshape(-1)
     chosen = np.zeros(x.shape[at], bool)
@@ -1249,16 +1260,20 @@ def where(x: Any, condition: Any, other: Any) -> Any:
 
 @_method
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
-    """A copy whose elements under the mask are the elements of ``source``, in order. ShapeError if they are too few."""
-    chosen = np.broadcast_to(mask.numpy() if _is_tensor(mask) else np.asarray(mask), x.shape)
+    """A copy whose elements under the mask are the elements of ``source``, in order; ``x`` and the mask broadcast.
+    ShapeError if the elements are too few.
+    """
+    given = mask.numpy() if _is_tensor(mask) else np.asarray(mask)
+    shape = broadcast_shapes((x.shape, given.shape), "masked_scatter")
+    chosen, x = np.broadcast_to(given, shape), x if x.shape == shape else _call("expand", x, shape)
     wanted = int(chosen.sum())
     if source.size < wanted:
         raise ShapeError(f"masked_scatter: {wanted} elements under the mask and {int(source.size)} in the source")
-    order = np.where(chosen, np.cumsum(chosen).reshape(x.shape) - 1, 0)
+    order = np.where(chosen, np.cumsum(chosen).reshape(shape) - 1, 0)
     if not wanted:
         return _call("clone", x)
     spread = _call("take", source, x.engine.tensor(order, "int64"))
-    return _call("where", x.engine.tensor(np.ascontiguousarray(chosen), "bool"), spread, x)
+    return _call("where", x.engine.tensor(np.array(chosen), "bool"), spread, x)
 
 
 @_method

@@ -149,7 +149,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """Draws 1 with the probability that each element is, or ``p``, else 0; the tensor keeps its values."""
     def bernoulli_(self, p: builtins.float = 0.5, *, generator: Any = None) -> Self:
         """Sets the elements to 1 with probability ``p``, else to 0."""
-    def bfloat16(self) -> ResultT:
+    def bfloat16(self, memory_format: Any = None) -> ResultT:
         """The values as bfloat16."""
     def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> ResultT:
         """The number of occurrences of 0, 1, ... in x (n,), or the sum of its ``weights``: (max(largest + 1, minlength),)."""
@@ -167,17 +167,17 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """Bitwise exclusive or of two integers; logical exclusive or for bool."""
     def bmm(self, b: Tensor) -> ResultT:
         """The products of two stacks of matrices, (B, M, K) and (B, K, N)."""
-    def bool(self) -> ResultT:
+    def bool(self, memory_format: Any = None) -> ResultT:
         """The values as bool."""
     def broadcast_to(self, shape: Sequence[builtins.int]) -> ResultT:
         """A copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""
-    def byte(self) -> ResultT:
+    def byte(self, memory_format: Any = None) -> ResultT:
         """The values as uint8."""
     def cauchy_(self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Any = None) -> Self:
         """Sets the elements to numbers of the Cauchy distribution."""
     def ceil(self) -> ResultT:
         """The smallest integer not below x; integers unchanged."""
-    def char(self) -> ResultT:
+    def char(self, memory_format: Any = None) -> ResultT:
         """The values as int8."""
     def cholesky(self, *, upper: builtins.bool = False) -> ResultT:
         """The lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U."""
@@ -186,7 +186,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def cholesky_solve(self, input2: Any, upper: builtins.bool = False) -> ResultT:
         """The solution of A y = x for the matrix A with Cholesky factor ``input2``."""
     def chunk(self, chunks: builtins.int, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> tuple[ResultT, ...]:
-        """At most ``chunks`` equal parts along ``axis``, the last may be smaller."""
+        """At most ``chunks`` equal parts along ``axis``, the last may be smaller; of nothing so many empty ones."""
     def clamp(self, min: Any = None, max: Any = None) -> ResultT:
         """Each element, at least ``min`` and at most ``max``, numbers or tensors that broadcast; NaN if one of them is."""
     def clamp_max(self, max: Any) -> ResultT:
@@ -218,7 +218,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def count_nonzero(self, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None) -> ResultT:
         """The number of nonzero elements over ``axis``, int64."""
     def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None, unbiased: builtins.int | None = None, ddof: builtins.int | None = None) -> ResultT:
-        """The covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector."""
+        """The covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector or one row."""
     def cross(self, other: Any, dim: builtins.int | None = None) -> ResultT:
         """The cross product along ``dim``; None is the first axis of length 3, unlike in ``netcl.linalg.cross``."""
     def cuda(self, device: Any = None, non_blocking: builtins.bool = False) -> ResultT:
@@ -281,7 +281,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
     def dot(self, b: Tensor) -> ResultT:
         """The inner product of two vectors (0-d), or the product of matrices."""
-    def double(self) -> ResultT:
+    def double(self, memory_format: Any = None) -> ResultT:
         """The values as float64."""
     def dsplit(self, indices_or_sections: Any) -> tuple[ResultT, ...]:
         """Parts along the third axis."""
@@ -323,7 +323,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The elements in reverse order along the second axis."""
     def flipud(self) -> ResultT:
         """The elements in reverse order along the first axis."""
-    def float(self) -> ResultT:
+    def float(self, memory_format: Any = None) -> ResultT:
         """The values as float32."""
     def float_power(self, exponent: Any) -> ResultT:
         """x to the power of ``exponent`` in float64."""
@@ -363,7 +363,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """a >= b."""
     def gt(self, b: Operand) -> ResultT:
         """a > b."""
-    def half(self) -> ResultT:
+    def half(self, memory_format: Any = None) -> ResultT:
         """The values as float16."""
     def hardshrink(self, lambd: builtins.float = 0.5) -> ResultT:
         """x, but 0 within [-lambd, lambd]."""
@@ -403,13 +403,13 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """``scatter_reduce`` of whole slices: source[.., i, ..] at [.., index[i], ..] by prod, mean, amax or amin; index (n,), source x's shape with n for the axis."""
     @overload
     def index_select(self, axis: builtins.int, index: Any) -> ResultT:
-        """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace."""
+        """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace; a 0-d tensor names one position, and keeps the axis."""
     @overload
     def index_select(self, *, dim: builtins.int, index: Any) -> ResultT:
-        """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace."""
+        """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace; a 0-d tensor names one position, and keeps the axis."""
     def inner(self, other: Any) -> ResultT:
         """The sums of products over the last axes of both."""
-    def int(self) -> ResultT:
+    def int(self, memory_format: Any = None) -> ResultT:
         """The values as int32."""
     def inverse(self) -> ResultT:
         """The inverse of x (..., n, n). Raises SingularMatrixError if there is none."""
@@ -505,16 +505,16 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """log(x / (1 - x)), the inverse of ``sigmoid``; with ``eps``, x is first clamped to [eps, 1 - eps]; without it the result beyond [0, 1] is NaN."""
     def logsumexp(self, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None) -> ResultT:
         """log(sum(exp(x))) over ``axis``, without overflow."""
-    def long(self) -> ResultT:
+    def long(self, memory_format: Any = None) -> ResultT:
         """The values as int64."""
     def lt(self, b: Operand) -> ResultT:
         """a < b."""
     def map_(self, tensor: Any, callable: Callable[[Any, Any], Any]) -> Self:
         """Gives every element the value that a Python function has for it and for that of ``tensor``; on the host, slow."""
     def masked_fill(self, mask: Tensor, value: Any) -> ResultT:
-        """x with ``value`` (a number or a 0-d tensor) where the mask, which broadcasts to x, is true."""
+        """x with ``value`` (a number or a 0-d tensor) where the mask is true; x and the mask broadcast."""
     def masked_scatter(self, mask: Any, source: Any) -> ResultT:
-        """A copy whose elements under the mask are the elements of ``source``, in order. ShapeError if they are too few."""
+        """A copy whose elements under the mask are the elements of ``source``, in order; ``x`` and the mask broadcast. ShapeError if the elements are too few."""
     def masked_select(self, mask: Tensor) -> ResultT:
         """The elements of x where the mask is true, (n,), in order; the two broadcast to each other."""
     def matmul(self, b: Tensor, tile: builtins.int = 16, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False) -> ResultT:
@@ -725,7 +725,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """A copy in which ``select(dim, index)`` is ``src``."""
     def sgn(self) -> ResultT:
         """-1, 0 or 1; NaN stays NaN."""
-    def short(self) -> ResultT:
+    def short(self, memory_format: Any = None) -> ResultT:
         """The values as int16."""
     def sigmoid(self) -> ResultT:
         """1 / (1 + exp(-x))."""
@@ -760,7 +760,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def square(self) -> ResultT:
         """x squared."""
     def squeeze(self, axis: Any = None, *, dim: Any = None) -> ResultT:
-        """The same storage without axes of length one: all of them, or those in ``axis``, which must have length one."""
+        """The same storage without axes of length one, all of them or those in ``axis``; longer axes stay."""
     def squeeze_(self, *args: Any, **kwargs: Any) -> Self:
         """``squeeze`` in place: the tensor has the shape of the result, on the same storage; returns it."""
     def std(self, axis: Axis = None, correction: Any = 1, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, unbiased: Any = None, ddof: Any = None) -> ResultT:
