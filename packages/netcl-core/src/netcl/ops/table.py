@@ -137,7 +137,10 @@ def _of_scalars(function: Callable[..., Any], names: Sequence[str]) -> Callable[
 
     @wraps(function)
     def op(*args: Any, **kwargs: Any) -> Any:
-        if not any(getattr(value, "shape", None) == () for value in (*args, *kwargs.values())):
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            if isinstance(value, Tensor) and not value.shape:
+                break
+        else:  # nearly every call
             return function(*args, **kwargs)
         given = places.bind(*args, **kwargs)
         alone = [name for name in names if isinstance(x := given.arguments.get(name), Tensor) and not x.shape]
