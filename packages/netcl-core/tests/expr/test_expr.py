@@ -83,7 +83,7 @@ def test_parse(text, function):
         ("v0 v1", 3, "expected an operator or the end"),
         ("(v0 + v1", 8, r"expected '\)'"),
         ("v0 + slope", 5, "unknown name 'slope'"),
-        ("exp(v0, v1)", 0, "exp takes 1 arguments, not 2"),
+        ("exp(v0, v1)", 0, "exp: expected 1 arguments, got 2"),
     ],
 )
 def test_parse_errors_show_the_position(text, position, reason):
@@ -191,7 +191,7 @@ def test_failed_requirements_are_reported():
 def test_unknown_and_doubled_primitives():
     with pytest.raises(ExpressionError, match="unknown primitive 'cube'"):
         apply("cube", X)
-    with pytest.raises(ExpressionError, match="takes 2 arguments, not 1"):
+    with pytest.raises(ExpressionError, match="expected 2 arguments, got 1"):
         apply("add", X)
     with pytest.raises(ExpressionError, match="'add' exists already"):
         register_primitive(Primitive("add", 2, "{0} + {1}", np.add, None, "promote"))

@@ -59,7 +59,7 @@ del _prims
 
 
 def __getattr__(name: str) -> Any:
-    """``render``, which writes OpenCL C, is loaded when it is first asked for: NumPy needs none of it."""
+    """Loads ``render``, which writes OpenCL C, at its first use: NumPy does not need it."""
     if name == "render":
         from netcl.core.expr.opencl_c import render
 

@@ -1,4 +1,4 @@
-"""OpenCL C for single values: types, literals, loads, stores and casts, of scalars and of vectors."""
+"""Writes OpenCL C for single values: types, literals, loads, stores and casts, of scalars and of vectors."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ PRAGMAS = {
     "double": "#pragma OPENCL EXTENSION cl_khr_fp64 : enable",
 }
 
-# Of kernels whose work-items loop over vectors themselves; or Intel's compiler vectorises across work-items, too, and
+# Attribute of kernels with explicit vector loops; without it Intel's compiler vectorises across work-items, too, and
 # takes longer.
 LOOPING = "__attribute__((vec_type_hint(float16)))"
 
-# Before the loop over what whole vectors leave; or a compiler makes vectors of it that have no use.
+# Before the loop over the remainder of whole vectors; without it a compiler vectorises the loop for nothing.
 SHORT_LOOP = "#pragma clang loop vectorize(disable) interleave(disable) unroll(disable)"
 
-# Before a loop in which lanes of floats add up: Intel's compiler makes vectors of its steps, in another order.
+# Before a loop that sums lanes of floats: Intel's compiler vectorises its steps, in another order.
 ORDERED_LOOP = "#pragma clang loop vectorize(disable) interleave(disable)"
 
-# A store past the caches, where the compiler has one: the line that it fills is not read first.
+# A store past the caches, if the compiler has one: the line that it fills is not read first.
 STREAM = """\
 #ifdef __has_builtin
 #if __has_builtin(__builtin_nontemporal_store)
@@ -38,8 +38,8 @@ STREAM = """\
 
 
 def report(code: str, value: str, at: str, size: str, real: bool = False) -> str:
-    """The statement with which a kernel raises its queue's flag, int[8]: the first failed check writes its code, 1 if
-    its value is the bits of a float, and three longs: the value, its position and a size.
+    """Returns the statement with which a kernel raises its queue's flag, int[8]: the first failed check writes its
+    code, 1 if its value is the bits of a float, and three longs: the value, its position and a size.
     """
     number = f"as_int((float)({value}))" if real else value
     return (
@@ -49,17 +49,17 @@ def report(code: str, value: str, at: str, size: str, real: bool = False) -> str
 
 
 def lanes(type_name: str, width: int) -> str:
-    """The type of ``width`` lanes."""
+    """Returns the type of ``width`` lanes."""
     return type_name if width == 1 else f"{type_name}{width}"
 
 
 def value_type(dtype: str, width: int = 1) -> str:
-    """The type that values of ``dtype`` are computed in; bool is an int, 1 or (in a vector) -1 for true."""
+    """Returns the type that values of ``dtype`` are computed in; bool is an int, 1 or (in a vector) -1 for true."""
     return lanes(compute_type(dtype), width)
 
 
 def literal(node: Const) -> str:
-    """A constant as OpenCL C."""
+    """Returns a constant as OpenCL C."""
     value, kind = node.value, compute_type(node.dtype)
     if kind in ("uint", "ulong"):
         return f"{int(value)}{'u' if kind == 'uint' else 'UL'}"
@@ -81,21 +81,21 @@ def literal(node: Const) -> str:
 
 
 def broadcast(text: str, dtype: str, width: int) -> str:
-    """A scalar value as a vector of equal lanes."""
+    """Returns a scalar value as a vector of equal lanes."""
     return f"({value_type(dtype, width)})({f'-({text})' if dtype == 'bool' else text})"
 
 
 def packed(dtype: str, width: int) -> tuple[str, str]:
-    """The vector of stored elements at any element's address (unaligned): its type and the declaration. PoCL computes
-    vload8 and vstore8 three times slower than a plain access through it.
+    """Returns the type of an unaligned vector of stored elements, and its declaration. PoCL computes vload8 and vstore8
+    three times slower than a plain access through it.
     """
     plain = lanes(c_type(dtype), width)
     return f"{plain}_packed", f"typedef {plain} __attribute__((aligned({itemsize(dtype)}))) {plain}_packed;"
 
 
 def load(pointer: str, offset: str, dtype: str, width: int, through: str = "") -> str:
-    """The value of the element, or of ``width`` neighbouring elements, at ``pointer + offset``; read as a vector
-    of type ``through`` where that is given.
+    """Returns the value of the element, or of ``width`` neighbouring elements, at ``pointer + offset``; read as a
+    vector of type ``through`` if that is not empty.
     """
     place = f"{pointer} + {offset}" if offset != "0" else pointer
     if dtype == "float16":
@@ -118,8 +118,8 @@ def load(pointer: str, offset: str, dtype: str, width: int, through: str = "") -
 def store(
     pointer: str, offset: str, value: str, dtype: str, width: int, through: str = "", streams: bool = False
 ) -> str:
-    """The statement that writes ``value`` to ``pointer + offset``, rounded to nearest even in the half types; as
-    a vector of type ``through`` if that is given, and past the caches (``STREAM``) if it ``streams``.
+    """Returns the statement that writes ``value`` to ``pointer + offset``, rounded to nearest even in the half types;
+    as a vector of type ``through`` if that is not empty, and past the caches (``STREAM``) if it ``streams``.
     """
     place = f"{pointer} + {offset}" if offset != "0" else pointer
     if dtype == "float16":
@@ -141,7 +141,7 @@ def store(
 
 
 def convert(text: str, source: str, target: str, width: int) -> str:
-    """The value of dtype ``source`` as a value of dtype ``target``."""
+    """Returns the value of dtype ``source`` as a value of dtype ``target``."""
     if target == "bool":
         return f"({text} != 0)"
     if source == "bool":
@@ -155,8 +155,8 @@ def convert(text: str, source: str, target: str, width: int) -> str:
 
 
 def _unsigned_of_float(text: str, target: str, width: int) -> str:
-    """A float as uint16, uint32 or uint64. Numbers below 0 wrap: they are converted to long first, since C leaves the
-    direct conversion undefined.
+    """Returns a float as uint16, uint32 or uint64. Numbers below 0 wrap: they are converted to long first, since C
+    leaves the direct conversion undefined.
     """
     if target == "uint64":
         return f"({text} < 0 ? (ulong)(long)({text}) : (ulong)({text}))"
@@ -169,10 +169,10 @@ def _unsigned_of_float(text: str, target: str, width: int) -> str:
 
 
 def _converted(text: str, have: str, want: str, width: int) -> str:
-    """A value of the type ``have`` as one of the type ``want``; more than four lanes of 8 bytes in halves.
+    """Returns a value of the type ``have`` converted to the type ``want``; more than four lanes of 8 bytes in halves.
 
-    Such a vector has 64 bytes, which functions of PoCL's library take in another way than calls pass them on a CPU with
-    AVX-512: the results are wrong numbers, or the kernel does not build.
+    On a CPU with AVX-512 calls pass vectors of 64 bytes in another way than functions of PoCL's library expect them:
+    the results are wrong numbers, or the kernel does not build.
     """
     if width == 1:
         return f"({want})({text})"
@@ -183,12 +183,12 @@ def _converted(text: str, have: str, want: str, width: int) -> str:
 
 
 def is_small(dtype: str) -> bool:
-    """True for integers that are stored in less than the type that they are computed in."""
+    """True for integers that are stored in fewer bits than they are computed in."""
     return is_integer(dtype) and c_type(dtype) != compute_type(dtype)
 
 
 def _holds(target: str, source: str) -> bool:
-    """True if values of ``source`` are values of ``target``, an integer dtype, or if no arithmetic limits them."""
+    """True if ``target``, an integer dtype, holds all values of ``source``, or if no arithmetic limits them."""
     if not is_small(target):
         return True
     if not is_integer(source):
@@ -199,7 +199,9 @@ def _holds(target: str, source: str) -> bool:
 
 
 def wrapped(text: str, dtype: str) -> str:
-    """A computed value in the range of a small integer dtype: its low bits, in unsigned or signed arithmetic."""
+    """Returns a computed value wrapped to the range of a small integer dtype: its low bits, in unsigned or signed
+    arithmetic.
+    """
     if not is_small(dtype):
         return text
     bits = 8 * itemsize(dtype)
@@ -209,8 +211,8 @@ def wrapped(text: str, dtype: str) -> str:
 
 
 def rounded(text: str, dtype: str, width: int) -> str:
-    """A float rounded to a number of the half type ``dtype``, to nearest even; ``text`` is a name. In float16, numbers
-    below 2^-14 have a step of 2^-24, that of floats from 0.5 to 1.
+    """Returns a float rounded to a number of the half type ``dtype``, to nearest even; ``text`` is a name. In float16,
+    numbers below 2^-14 have a step of 2^-24, like floats from 0.5 to 1.
     """
     u, f = lanes("uint", width), lanes("float", width)
     if dtype == "bfloat16":
@@ -223,8 +225,8 @@ def rounded(text: str, dtype: str, width: int) -> str:
 
 
 def applied(node: Apply, args: Sequence[str], width: int) -> str:
-    """A scalar operation on the texts of its arguments, each of ``width`` lanes; of a template, ``{unsigned}`` and
-    ``{signed}`` read bits of the integers that the operation computes in as unsigned ones, and as these integers, and
+    """Returns a scalar operation applied to the texts of its arguments, each of ``width`` lanes. In a template,
+    ``{unsigned}`` reinterprets the bits of the operation's integers as unsigned, ``{signed}`` as its own type, and
     ``{real}`` makes a float that is the same in all lanes.
     """
     if node.prim.name.startswith("to_"):
@@ -244,7 +246,7 @@ def applied(node: Apply, args: Sequence[str], width: int) -> str:
 
 
 def bfloat16_helper(width: int) -> str:
-    """The function that rounds floats to bfloat16 bits, to nearest even; NaN stays NaN."""
+    """Returns the function that rounds floats to bfloat16 bits, to nearest even; NaN stays NaN."""
     name = "to_bfloat16" if width == 1 else f"to_bfloat16_{width}"
     u, us, f = lanes("uint", width), lanes("ushort", width), lanes("float", width)
     narrow = "(ushort)" if width == 1 else f"convert_{us}"
@@ -258,7 +260,7 @@ def bfloat16_helper(width: int) -> str:
 
 
 def identity(kind: str, dtype: str) -> str:
-    """The neutral element of a reduction."""
+    """Returns the neutral element of a reduction."""
     if kind in ("sum", "prod"):
         number = "0" if kind == "sum" else "1"
         return number if not is_floating(dtype) else f"{number}.0f"
@@ -277,7 +279,7 @@ _LIMITS = {
 
 
 def combine(kind: str, dtype: str, a: str, b: str) -> str:
-    """One step of a reduction; NaN wins in max and min."""
+    """Returns one step of a reduction; NaN wins in max and min."""
     if kind == "sum":
         return f"{a} + {b}"
     if kind == "prod":
@@ -289,8 +291,8 @@ def combine(kind: str, dtype: str, a: str, b: str) -> str:
 
 
 def exact_sum(dtype: str, width: int, total: str, error: str, addend: str) -> str:
-    """The statement that adds ``addend`` to ``total`` and what the addition rounded off to ``error`` (Knuth, The Art
-    of Computer Programming, volume 2, 4.2.2, theorem B).
+    """Returns the statement that adds ``addend`` to ``total``, and the rounding error of the addition to ``error``
+    (Knuth, The Art of Computer Programming, volume 2, 4.2.2, theorem B).
     """
     return (
         f"{{ {value_type(dtype, width)} sum = {total} + {addend}, part = sum - {total}; "
@@ -299,5 +301,5 @@ def exact_sum(dtype: str, width: int, total: str, error: str, addend: str) -> st
 
 
 def rounded_sum(total: str, error: str) -> str:
-    """A total with its error put in; the error of an infinite total is no number and left out."""
+    """Returns a total with its error added; the error of an infinite total is NaN and left out."""
     return f"(({error} - {error} == 0.0f) ? {total} + {error} : {total})"

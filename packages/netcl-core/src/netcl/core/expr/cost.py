@@ -1,5 +1,5 @@
-"""The cost of expressions in additions per element (roughly), to decide what is worth recomputing; and the
-floating-point operations that a profile counts.
+"""Estimates the cost of expressions in additions per element, to decide which values are recomputed, and counts the
+floating-point operations of a profile.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ RECOMPUTE_BUDGET = 12  # may be recomputed in another pass over the elements, ra
 
 
 def _weight(node: Expr) -> int:
-    """The rough cost of a node, in additions."""
+    """Returns the rough cost of a node, in additions."""
     return node.prim.cost if isinstance(node, Apply) else 0
 
 
 def has_transcendental(expressions: Sequence[Expr]) -> bool:
-    """True if there is an elementary function, which costs a CPU more than to store and load its value."""
+    """True if there is an elementary function, which on a CPU costs more than storing and loading its value."""
     return any(_weight(node) >= EXPENSIVE for node in walk(expressions))
 
 
 def repeated(groups: Sequence[Sequence[Expr]]) -> int:
-    """Operations per element that are done again, since each kernel (a group) walks the elements once for its results
-    and once for each kind of reduction that these need.
+    """Returns the repeated operations per element: each kernel (a group) iterates over the elements once for its
+    results and once for each kind of reduction that these need.
     """
     weights: dict[Expr, int] = {}
     total = 0
     for group in groups:
-        own = {node: _weight(node) for node in walk(group)}
-        weights.update(own)
-        total += _pass(group, own)
+        node_weights = {node: _weight(node) for node in walk(group)}
+        weights.update(node_weights)
+        total += _pass(group, node_weights)
         depth: dict[Expr, int] = {}
         together: dict[tuple[int, tuple[int, ...]], list[Expr]] = {}
-        for node in own:  # arguments first
+        for node in node_weights:  # arguments first
             depth[node] = max((depth[child] for child in node.children), default=0) + isinstance(node, Reduce)
             if isinstance(node, Reduce):
                 together.setdefault((depth[node], node.axes), []).append(node.arg)
-        total += sum(_pass(roots, own) for roots in together.values())
+        total += sum(_pass(roots, node_weights) for roots in together.values())
     return total - sum(weights.values())
 
 
 def _pass(roots: Sequence[Expr], weights: Mapping[Expr, int]) -> int:
-    """The cost of one pass: of all nodes that ``roots`` need, up to the results of other passes."""
+    """Returns the cost of one pass: of all nodes that ``roots`` need, up to the results of other passes."""
     seen = set(roots)
     stack, total = list(seen), 0
     while stack:
@@ -64,23 +64,23 @@ Shape = Sequence[int]
 
 
 def matmul_flops(result: Any, a: Any, b: Any, *, transpose_a: bool = False, **options: Any) -> int:
-    """Multiplications and additions of a product of matrices."""
+    """Returns the multiplications and additions of a product of matrices."""
     return int(2 * prod(result.shape) * a.shape[-2 if transpose_a else -1])
 
 
 def conv_flops(result: Any, kind: str, a: Any, b: Any, **options: Any) -> int:
-    """Multiplications and additions of a convolution that is computed directly, padding included."""
+    """Returns the multiplications and additions of a direct convolution, padding included."""
     places, weight = {"forward": (result, b), "grad_input": (a, b), "grad_weight": (b, result)}[kind]
     return int(2 * prod(places.shape) * prod(weight.shape[1:]))
 
 
 def attention_flops(result: Any, q: Any, k: Any, v: Any, *rest: Any, **options: Any) -> int:
-    """Multiplications and additions of both products of an attention, hidden keys included."""
+    """Returns the multiplications and additions of both products of an attention, hidden keys included."""
     return int(2 * prod(q.shape[:-1]) * k.shape[-2] * (q.shape[-1] + v.shape[-1]))
 
 
 def attention_grad_flops(result: Any, grad: Any, q: Any, k: Any, v: Any, *rest: Any, **options: Any) -> int:
-    """Multiplications and additions of the five products of its gradients."""
+    """Returns the multiplications and additions of the five products of an attention's gradients."""
     return int(2 * prod(q.shape[:-1]) * k.shape[-2] * (3 * q.shape[-1] + 2 * v.shape[-1]))
 
 
@@ -94,8 +94,8 @@ FLOPS: dict[str, Callable[..., int]] = {
 
 
 def expression_flops(outputs: Sequence[Expr], inputs: Sequence[Shape], space: Shape) -> int:
-    """Floating-point operations of expressions over ``space``, each node computed once; an elementary function and a
-    division count as one, ``fma`` as two, a comparison as one.
+    """Returns the floating-point operations of expressions over ``space``, each node computed once; an elementary
+    function and a division count as one, ``fma`` as two, a comparison as one.
     """
     rank = len(space)
     present = {

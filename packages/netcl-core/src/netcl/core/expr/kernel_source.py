@@ -17,7 +17,7 @@ class Role(Enum):
 
 
 class Argument(NamedTuple):
-    """A parameter of a generated kernel; ``type`` is that of the scalar or of the buffer's elements."""
+    """A parameter of a generated kernel; ``type`` is the type of the scalar or of the buffer's elements."""
 
     role: Role
     type: str
@@ -65,17 +65,17 @@ class KernelSource:
         return "\n    ".join(part for part in (self.head, self.item, self.body) if part)
 
     def to_source(self) -> str:
-        """The whole OpenCL C text: the preamble, then the ``__kernel`` function."""
+        """Returns the whole OpenCL C text: the preamble, then the ``__kernel`` function."""
         return kernel_text(self.name, self.params, self.preamble, self.statements, self.attributes)
 
 
 def kernel_text(name: str, params: Sequence[str], preamble: str, statements: str, attributes: str = "") -> str:
-    """The OpenCL C text of a kernel with these declarations of parameters, after its preamble."""
+    """Returns the OpenCL C text of a kernel with these declarations of parameters, after its preamble."""
     declared = ",\n    ".join(params)
     head = f"__kernel {attributes + ' ' if attributes else ''}void {name}"
     return joined(preamble, f"{head}(\n    {declared}) {{\n    {statements}\n}}\n")
 
 
 def joined(preamble: str, text: str) -> str:
-    """The text after its preamble, if there is one."""
+    """Returns the text after its preamble, if there is one."""
     return f"{preamble.rstrip()}\n\n{text}" if preamble else text

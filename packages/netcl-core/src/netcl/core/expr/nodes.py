@@ -26,19 +26,19 @@ _interned: dict[tuple[Any, ...], weakref.KeyedRef[Any, Expr]] = {}
 
 
 class _Interned(type):
-    """Metaclass that hands out one object per structure."""
+    """Metaclass that returns the same object for equal structure."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         node = super().__call__(*args, **kwargs)
         key = node.identity()
-        found = _interned.get(key)
-        own = None
-        while (there := None if found is None else found()) is None:
+        reference = _interned.get(key)
+        candidate = None
+        while (there := None if reference is None else reference()) is None:
             # One call each, without a lock: another thread, a signal handler or a finalizer may intern the same.
-            if found is not None:
+            if reference is not None:
                 _remove_dead_weakref(_interned, key)
-            own = own or weakref.KeyedRef(node, _forget, key)
-            found = _interned.setdefault(key, own)
+            candidate = candidate or weakref.KeyedRef(node, _forget, key)
+            reference = _interned.setdefault(key, candidate)
         return there
 
 
@@ -56,7 +56,7 @@ class Expr(metaclass=_Interned):
     dtype: str
 
     def identity(self) -> tuple[Any, ...]:
-        """The key under which equal nodes are one object."""
+        """Returns the key under which equal nodes are one object."""
         raise TypeError(f"{type(self).__name__} is not a concrete expression node")
 
     @property
@@ -141,7 +141,7 @@ class Const(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Scalar(Expr):
-    """A number given by name at launch, so that its value is no part of the kernel.
+    """A number passed by name at launch, so that its value is not in the text of the kernel.
 
     The name ``size:0,2`` is bound by every backend to the number of elements of those axes of the iteration space.
     """
@@ -166,7 +166,7 @@ class Index(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Apply(Expr):
-    """A primitive applied to its arguments, which already have the dtypes that it asks for (see ``apply``)."""
+    """A primitive applied to its arguments, which must already have the dtypes of its rule (see ``apply``)."""
 
     prim: Primitive
     args: tuple[Expr, ...]
@@ -196,13 +196,13 @@ class Reduce(Expr):
 
     def __post_init__(self) -> None:
         if self.kind not in REDUCE_KINDS:
-            raise ExpressionError(f"unknown reduction {self.kind!r}; there are {', '.join(REDUCE_KINDS)}")
+            raise ExpressionError(f"unknown reduction {self.kind!r}; expected one of {', '.join(REDUCE_KINDS)}")
         if not self.axes or any(axis < 0 for axis in self.axes) or list(self.axes) != sorted(set(self.axes)):
-            raise ExpressionError(f"a reduction needs sorted, distinct, non-negative axes, not {self.axes}")
+            raise ExpressionError(f"expected sorted, distinct, non-negative axes of a reduction, got {self.axes}")
 
     @property
     def dtype(self) -> str:  # type: ignore[override]
-        """The operand's; whole numbers and bool add and multiply up in int64."""
+        """The operand's dtype; whole numbers and bool add and multiply up in int64."""
         if self.kind in ("sum", "prod") and not is_floating(self.arg.dtype):
             return "int64"
         return self.arg.dtype
@@ -224,9 +224,9 @@ class Primitive:
 
     ``opencl`` is OpenCL C with ``{0}`` ``{1}`` for the arguments, valid on scalars and vectors alike (a dict by kind,
     ``float``, ``double``, ``int`` or ``uint``, where they differ); comparisons give 1 on scalars and -1 on vectors, as
-    in OpenCL C. ``numpy`` does the same on arrays. ``vjp(grad, out, *args)`` gives the gradient of each argument, None
-    if there is none. ``dtype`` names the rule: ``promote``, ``float`` (whole numbers become float32), ``compare`` and
-    ``predicate`` (give bool), ``logical``, ``where``, or the dtype of a cast. ``vector`` is False where the text
+    in OpenCL C. ``numpy`` does the same on arrays. ``vjp(grad, out, *args)`` returns the gradient of each argument,
+    None if there is none. ``dtype`` names the rule: ``promote``, ``float`` (whole numbers become float32), ``compare``
+    and ``predicate`` (give bool), ``logical``, ``where``, or the dtype of a cast. ``vector`` is False where the text
     holds for scalars alone.
 
     ``cost`` is what it costs, roughly, in additions; ``exact`` is True if it has the same bits on every driver, in a
@@ -250,14 +250,16 @@ PRIMITIVES: dict[str, Primitive] = {}
 
 
 def register_primitive(primitive: Primitive) -> Primitive:
-    """Adds a row to the table; a name taken by another row: ExpressionError."""
+    """Adds a row to the table; raises ExpressionError if another row has the name."""
     if PRIMITIVES.setdefault(primitive.name, primitive) is not primitive:
         raise ExpressionError(f"the primitive {primitive.name!r} exists already")
     return primitive
 
 
 def as_expr(value: Operand, like: str | None = None) -> Expr:
-    """A number as Const: of dtype ``like`` where that holds it, else int64, float32 or bool; nodes pass through."""
+    """Returns a number as Const: of dtype ``like`` if that holds it, else int64, float32 or bool; returns a node
+    unchanged.
+    """
     if isinstance(value, Expr):
         return value
     if isinstance(value, bool):
@@ -275,7 +277,7 @@ def as_expr(value: Operand, like: str | None = None) -> Expr:
 
 
 def cast(value: Operand, dtype: str) -> Expr:
-    """``value`` as ``dtype``: a node of the cast primitives, or the node itself where nothing changes."""
+    """Returns ``value`` as ``dtype``: a node of the cast primitives, or the node itself if nothing changes."""
     dtype = canonical(dtype)
     if not isinstance(value, Expr):
         return as_expr(value, dtype) if dtype != "bool" else Const(bool(value), "bool")
@@ -285,14 +287,14 @@ def cast(value: Operand, dtype: str) -> Expr:
 
 
 def stored(value: Expr) -> Expr:
-    """``value`` rounded as it is by a store in its dtype and a load: inside of a kernel half types are computed in
-    float32. The node itself if nothing changes.
+    """Returns ``value`` rounded as by a store in its dtype and a load: inside of a kernel half types are computed in
+    float32. Returns the node itself if nothing changes.
     """
     return value if _is_stored(value) else rounded_to_dtype(value)
 
 
 def rounded_to_dtype(value: Expr) -> Expr:
-    """``stored``, of a value whose loads stand for numbers that are not stored, such as the sums of a contraction."""
+    """Rounds like ``stored``, also a load that stands for an unstored number, such as the sum of a contraction."""
     half = value.dtype in ("float16", "bfloat16")
     return Apply(PRIMITIVES["stored"], (value,), value.dtype) if half else value
 
@@ -302,7 +304,9 @@ _SELECTIONS = ("neg", "abs", "maximum", "minimum", "where", "stop_gradient")
 
 
 def _is_stored(value: Expr) -> bool:
-    """True if ``value`` is one that its half dtype holds: loaded or stored, or selected from such values and zeros."""
+    """True if the half dtype of ``value`` holds it exactly: it is loaded or stored, or selected from such values and
+    zeros.
+    """
     seen, stack = set[Expr](), [value]
     while stack:
         node = stack.pop()
@@ -317,7 +321,7 @@ def _is_stored(value: Expr) -> bool:
 
 
 def _common(args: Sequence[Operand], floating: bool) -> tuple[str, tuple[Expr, ...]]:
-    """The promoted dtype of the arguments (numbers are weak) and the arguments cast to it."""
+    """Returns the promoted dtype of the arguments (numbers are weak) and the arguments cast to it."""
     strong = [arg.dtype for arg in args if isinstance(arg, Expr)]
     weak = [type(arg) for arg in args if not isinstance(arg, Expr)]
     dtype = promote(*strong, *weak)
@@ -326,7 +330,7 @@ def _common(args: Sequence[Operand], floating: bool) -> tuple[str, tuple[Expr, .
     return dtype, tuple(cast(arg, dtype) for arg in args)
 
 
-# Arithmetic on bool, as in NumPy: true in a vector is -1, so the texts for numbers do not hold there.
+# Arithmetic on bool, as in NumPy: true in a vector is -1, so the texts for numbers would be wrong.
 _ON_BOOL = {
     "add": "logical_or",
     "mul": "logical_and",
@@ -342,7 +346,7 @@ _ON_BOOL = {
 
 
 def _on_bool(prim: Primitive, operands: tuple[Expr, ...]) -> Expr:
-    """A primitive for numbers where all operands are bool; comparisons compare 0 and 1."""
+    """Returns a primitive for numbers applied to bool operands only; comparisons compare 0 and 1."""
     if prim.dtype in ("compare", "predicate"):
         return Apply(prim, tuple(cast(operand, "uint8") for operand in operands), "bool")
     if prim.name not in _ON_BOOL:
@@ -351,12 +355,12 @@ def _on_bool(prim: Primitive, operands: tuple[Expr, ...]) -> Expr:
 
 
 def apply(name: str, *args: Operand) -> Expr:
-    """Applies the primitive ``name``, casting the arguments as its dtype rule asks."""
+    """Applies the primitive ``name``, casting the arguments by its dtype rule."""
     prim = PRIMITIVES.get(name)
     if prim is None:
         raise ExpressionError(f"unknown primitive {name!r}")
     if len(args) != prim.arity:
-        raise ExpressionError(f"{name} takes {prim.arity} arguments, not {len(args)}")
+        raise ExpressionError(f"{name}: expected {prim.arity} arguments, got {len(args)}")
     rule = prim.dtype
     if rule == "logical":
         return Apply(prim, tuple(cast(arg, "bool") for arg in args), "bool")
@@ -371,13 +375,13 @@ def apply(name: str, *args: Operand) -> Expr:
         if dtype == "bool":
             return _on_bool(prim, operands)
         if is_floating(dtype) and rule == "promote" and isinstance(prim.opencl, dict) and "float" not in prim.opencl:
-            raise DTypeError(f"{name} takes whole numbers and bool, not {dtype}", op=name)
+            raise DTypeError(f"{name}: expected whole numbers or bool, got {dtype}", op=name)
         return Apply(prim, operands, "bool" if rule in ("compare", "predicate") else dtype)
     return cast(args[0], rule)
 
 
 def reduce(kind: str, arg: Expr, axes: int | Sequence[int]) -> Expr:
-    """``Reduce`` over one axis or several, in any order; no axis at all gives ``arg`` in the result's dtype."""
+    """Returns ``Reduce`` over one axis or several, in any order; without axes, ``arg`` in the result's dtype."""
     axes = (axes,) if isinstance(axes, int) else tuple(sorted(axes))
     if axes and arg.dtype == "bool" and kind in ("max", "min"):
         return cast(Reduce(kind, cast(arg, "uint8"), axes), "bool")
@@ -385,24 +389,24 @@ def reduce(kind: str, arg: Expr, axes: int | Sequence[int]) -> Expr:
 
 
 def size_of(axes: Sequence[int], dtype: str) -> Expr:
-    """The number of elements of ``axes`` of the iteration space, bound at launch; 1 for no axes."""
+    """Returns the number of elements of ``axes`` of the iteration space, bound at launch; 1 for no axes."""
     if not axes:
         return as_expr(1, dtype)
     return Scalar("size:" + ",".join(map(str, sorted(axes))), dtype)
 
 
 def mean(arg: Expr, axes: int | Sequence[int]) -> Expr:
-    """The sum over ``axes`` divided by their number of elements."""
+    """Returns the sum over ``axes`` divided by their number of elements."""
     axes = (axes,) if isinstance(axes, int) else tuple(axes)
     value = arg if is_floating(arg.dtype) else cast(arg, "float32")
     return reduce("sum", value, axes) / size_of(axes, value.dtype)
 
 
 def place_of(index: Expr, n: Expr, code: int) -> Expr:
-    """The place, int64, that ``index`` names in an axis of ``n`` (int64): below 0 counted from the end; one that is out
-    of range raises the flag ``code`` and is clamped.
+    """Returns the place, int64, of ``index`` in an axis of ``n`` (int64). Negative indices count from the end; an index
+    out of range raises the flag ``code`` and is clamped.
     """
     wide = cast(index, "int64")
-    known = apply("require", (wide >= -n) & (wide < n), wide, code, n)
-    place = apply("where", known < 0, known + n, known)
+    checked = apply("require", (wide >= -n) & (wide < n), wide, code, n)
+    place = apply("where", checked < 0, checked + n, checked)
     return apply("maximum", apply("minimum", place, n - 1), 0)

@@ -28,17 +28,19 @@ _IDENTITY = {"max": -np.inf, "min": np.inf}
 
 
 def arithmetic_dtype(dtype: str) -> np.dtype[Any]:
-    """The NumPy dtype that values of ``dtype`` are computed in: float32 for the two half types."""
+    """Returns the NumPy dtype that values of ``dtype`` are computed in: float32 for the two half types."""
     return np.dtype(np.float32) if dtype in ("float16", "bfloat16") else numpy_dtype(dtype)
 
 
 def load(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    """Stored elements as values to compute with."""
+    """Returns stored elements as values to compute with."""
     return from_bfloat16(array) if dtype == "bfloat16" else array.astype(arithmetic_dtype(dtype), copy=False)
 
 
 def _store(dtype: str) -> Callable[[Any], np.ndarray[Any, Any]]:
-    """The function that makes computed values stored elements, rounded to nearest even in the half types."""
+    """Returns the function that converts computed values to stored elements, rounded to nearest even in the half
+    types.
+    """
     if dtype == "bfloat16":
         return lambda value: to_bfloat16(np.asarray(value, dtype=np.float32))
     stored = numpy_dtype(dtype)
@@ -46,7 +48,7 @@ def _store(dtype: str) -> Callable[[Any], np.ndarray[Any, Any]]:
 
 
 def _cast(source: str, target: str) -> Callable[[Any], Any]:
-    """The function that converts values of dtype ``source`` to dtype ``target``."""
+    """Returns the function that converts values of dtype ``source`` to dtype ``target``."""
     if target == "bool":
         return lambda value: np.asarray(value) != 0
     if is_floating(source) and is_unsigned(target):
@@ -58,15 +60,17 @@ def _cast(source: str, target: str) -> Callable[[Any], Any]:
 
 
 def _unsigned_of_float(dtype: np.dtype[Any], value: Any) -> Any:
-    """Floats as unsigned integers; numbers below 0 wrap, as on the device. C leaves a direct conversion undefined."""
+    """Converts floats to unsigned integers; numbers below 0 wrap, as on the device. C leaves a direct conversion
+    undefined.
+    """
     floats = np.asarray(value)
     wrapped = floats.astype(np.int64).astype(dtype)
     return np.where(floats < 2.0**63, wrapped, floats.astype(dtype)) if dtype.itemsize == 8 else wrapped
 
 
 def _reduction(node: Reduce) -> Callable[[_Run, Any], Any]:
-    """The function that reduces values; sums of float32 are accumulated in float64, so that every axis is as exact as
-    the best.
+    """Returns the function that reduces values; sums of float32 are accumulated in float64, so that every axis is as
+    exact as the best.
     """
     axes, dtype, function = node.axes, arithmetic_dtype(node.dtype), _REDUCTIONS[node.kind]
     floating = is_floating(node.dtype)
@@ -95,10 +99,10 @@ def _reduction(node: Reduce) -> Callable[[_Run, Any], Any]:
 
 
 def _blocked_sum(array: np.ndarray[Any, Any], axes: tuple[int, ...]) -> Any:
-    """The sum of many floats: blocks in float32, four times faster, and their sums in float64."""
+    """Returns the sum of many floats: blocks in float32, four times faster, and their sums in float64."""
     last = axes[-1] == array.ndim - 1
     axis = axes[-1] if last else max(axes, key=lambda candidate: array.shape[candidate])
-    block = 4096 if last else 64  # NumPy adds up pairwise along the last axis alone
+    block = 4096 if last else 64  # NumPy adds up pairwise only along the last axis
     count = array.shape[axis] // block
     if count < 2 and last:
         rows = np.add.reduce(array, axis=-1, keepdims=True)
@@ -120,10 +124,11 @@ def _blocked(strides: Sequence[int], axis: int, block: int) -> tuple[int, ...]:
 
 
 class Evaluator:
-    """Expressions as a list of steps, each a function and the slots of its arguments, arguments before their users.
+    """A list of steps that evaluates expressions, each a function and the slots of its arguments, arguments before
+    their users.
 
-    An evaluator is made once for its outputs; running it walks no graph. The slots hold constants, then loaded values,
-    then the result of each step.
+    An evaluator is made once for its outputs; running it traverses no graph. The slots hold constants, then loaded
+    values, then the result of each step.
     """
 
     def __init__(self, outputs: Sequence[Expr]) -> None:
@@ -132,16 +137,16 @@ class Evaluator:
         self._slots: list[Any] = [None] * len(nodes)
         self._loads: list[tuple[int, int, str, np.dtype[Any]]] = []
         self._steps: list[tuple[int, Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool]] = []
-        at = {node: slot for slot, node in enumerate(nodes)}
-        self._stores = [(at[output], _store(output.dtype)) for output in self.outputs]
-        for node, slot in at.items():
+        slot_of = {node: slot for slot, node in enumerate(nodes)}
+        self._stores = [(slot_of[output], _store(output.dtype)) for output in self.outputs]
+        for node, slot in slot_of.items():
             if isinstance(node, Load):
                 self._loads.append((slot, node.slot, node.dtype, arithmetic_dtype(node.dtype)))
             elif isinstance(node, Const):
                 self._slots[slot] = np.asarray(node.value, dtype=arithmetic_dtype(node.dtype))
             else:
                 function, of_run = _function(node)
-                self._steps.append((slot, function, _picker([at[child] for child in node.children]), of_run))
+                self._steps.append((slot, function, _picker([slot_of[child] for child in node.children]), of_run))
 
     def run(
         self,
@@ -150,23 +155,23 @@ class Evaluator:
         space: tuple[int, ...],
         failed: Callable[[int, float, int, int], None] | None = None,
     ) -> list[np.ndarray[Any, Any]]:
-        """The values of the outputs over ``space``, see ``evaluate``."""
+        """Returns the values of the outputs over ``space``, see ``evaluate``."""
         rank = len(space)
         run = _Run(scalars, space, failed)
         values = self._slots.copy()
         with np.errstate(all="ignore"):
-            for slot, number, dtype, wanted in self._loads:
+            for slot, number, dtype, arithmetic in self._loads:
                 array = arrays[number]
                 if array.ndim != rank:
                     array = array.reshape((1,) * (rank - array.ndim) + array.shape)
-                values[slot] = array if array.dtype == wanted else load(array, dtype)
+                values[slot] = array if array.dtype == arithmetic else load(array, dtype)
             for slot, function, pick, of_run in self._steps:
                 values[slot] = function(run, *pick(values)) if of_run else function(*pick(values))
             return [stored(values[slot]) for slot, stored in self._stores]
 
 
 class _Run(NamedTuple):
-    """The part of a run that is not in its arrays."""
+    """The inputs of a run besides its arrays."""
 
     scalars: Mapping[str, float | int]
     space: tuple[int, ...]
@@ -174,13 +179,13 @@ class _Run(NamedTuple):
 
 
 def _picker(slots: list[int]) -> Callable[[list[Any]], Sequence[Any]]:
-    """The function that takes the values of ``slots`` out of all."""
+    """Returns the function that selects the values of ``slots`` from all values."""
     # With one index itemgetter gives the value itself, with a slice a list.
     return itemgetter(*slots) if len(slots) > 1 else itemgetter(slice(slots[0], slots[0] + 1) if slots else slice(0))
 
 
 def _function(node: Expr) -> tuple[Callable[..., Any], bool]:
-    """The function of a node on the values of its children, and True if it takes the run before them."""
+    """Returns the function of a node on the values of its children, and True if its first argument is the run."""
     if isinstance(node, Scalar):
         name, dtype = node.name, arithmetic_dtype(node.dtype)
         return lambda run: np.asarray(scalar_value(name, run.scalars, run.space), dtype=dtype), True
@@ -213,16 +218,16 @@ def _require(run: _Run, condition: Any, value: Any, code: Any, size: Any) -> Any
     if run.failed is not None and not np.all(condition):
         holds, values = np.broadcast_arrays(condition, value)
         first = np.unravel_index(int(np.argmin(holds)), holds.shape)
-        own = np.shape(value)  # without the axes along which it is repeated
-        place = [0 if n == 1 else at for n, at in zip(own, first[len(first) - len(own) :])]
-        position = int(np.ravel_multi_index(place, own)) if own else 0
+        shape = np.shape(value)  # without broadcast axes
+        place = [0 if n == 1 else coordinate for n, coordinate in zip(shape, first[len(first) - len(shape) :])]
+        position = int(np.ravel_multi_index(place, shape)) if shape else 0
         run.failed(int(code), values[first].item(), position, int(size))
     return value
 
 
 @lru_cache(maxsize=1024)
 def evaluator_of(outputs: tuple[Expr, ...]) -> Evaluator:
-    """The evaluator of ``outputs``, made once."""
+    """Returns the evaluator of ``outputs``, made once."""
     return Evaluator(outputs)
 
 
@@ -234,17 +239,20 @@ def evaluate(
     shape: Sequence[int] | None = None,
     failed: Callable[[int, float, int, int], None] | None = None,
 ) -> list[np.ndarray[Any, Any]]:
-    """The values of ``outputs`` for input ``arrays`` (storage dtypes), each of the shape that it has by broadcasting.
+    """Returns the values of ``outputs`` for input ``arrays`` (storage dtypes), each of the shape that it has by
+    broadcasting.
 
-    ``shape`` is the iteration space (default: what the arrays broadcast to); ``failed(code, value, position, size)`` is
-    called for each ``require`` that does not hold, with the first value for which it does not.
+    ``shape`` is the iteration space (default: the broadcast shape of the arrays). ``failed(code, value, position,
+    size)`` is called for each failed ``require``, with its first failing value.
     """
     space = tuple(shape) if shape is not None else np.broadcast_shapes(*(a.shape for a in arrays))
     return Evaluator(outputs).run(arrays, scalars or {}, space, failed)
 
 
 def scalar_value(name: str, scalars: Mapping[str, float | int], space: Sequence[int]) -> float | int:
-    """The value of a scalar of a run; ``size:0,2`` is the number of elements of these axes of the iteration space."""
+    """Returns the value of a scalar of a run; ``size:0,2`` is the number of elements of these axes of the iteration
+    space.
+    """
     if name.startswith("size:"):
         return math.prod(space[int(axis)] for axis in name[5:].split(","))
     return scalars[name]

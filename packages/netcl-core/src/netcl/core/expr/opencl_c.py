@@ -1,10 +1,10 @@
 """The code generator: writes one OpenCL C kernel for a group of expressions over one iteration space.
 
-The axes of the space are *grid* axes (each work-item or work-group takes places along them) or *reduced* axes (walked
-by loops inside). A value is written in the scope of the innermost axis it depends on, so loop invariants are computed
-before the loop; reductions over the same axes at the same depth share a loop. The last axis is walked in vectors with a
-scalar loop for the rest, never with a guard inside a loop (docs/explanation/waist.md says what CPU drivers make of
-other forms). Positions are size_t, on GPUs uint where the sizes allow it.
+The axes of the space are *grid* axes (each work-item or work-group takes places along them) or *reduced* axes (loops
+inside). A value is written in the scope of the innermost axis it depends on, so loop invariants are computed before the
+loop; reductions over the same axes at the same depth share a loop. The loop over the last axis is in vectors with a
+scalar loop for the rest, never with a guard inside (docs/explanation/waist.md says what CPU drivers make of other
+forms). Positions are size_t, on GPUs uint where the sizes allow it.
 
 * last axis on the grid: a work-item takes ``chunk`` neighbouring places along it, for some rows of the other grid axes;
 * last axis reduced: a work-group of ``layout.group`` work-items (one on CPU devices) walks each row together.
@@ -36,14 +36,14 @@ class _Writer(LoopWriter):
     # -- values --------------------------------------------------------------------------------------------------------
 
     def home(self, node: Expr, scope: Scope) -> Scope:
-        """The innermost scope around ``scope`` that binds an axis along which ``node`` varies."""
+        """Returns the innermost scope around ``scope`` that binds an axis along which ``node`` varies."""
         free = self.free(node)
         while scope.parent is not None and not scope.floor and not (scope.binds & free):
             scope = scope.parent
         return scope
 
     def emit(self, node: Expr, scope: Scope) -> tuple[str, bool]:
-        """The text of a value and whether it is a vector; writes what it needs where that belongs."""
+        """Returns the text of a value, and True if it is a vector; writes the values it needs into their scopes."""
         if isinstance(node, Const):
             return c.literal(node), False
         if isinstance(node, Scalar):
@@ -72,7 +72,7 @@ class _Writer(LoopWriter):
             return scope.values[node]
         assert isinstance(node, Apply)
         if node.prim.name == "to_int64" and isinstance(node.args[0], Index):
-            return self.position(node.args[0], "int64", scope)  # which 31 bits may not hold
+            return self.position(node.args[0], "int64", scope)  # may exceed 31 bits
         parts = [self.emit(arg, scope) for arg in node.args]
         vector = any(is_vector for _, is_vector in parts)
         if node.prim.name == "require":
@@ -105,7 +105,7 @@ class _Writer(LoopWriter):
         return floats and node.prim.vector and not node.prim.exact
 
     def through(self, dtype: str, width: int) -> str:
-        """The type through which vectors of stored ``dtype`` are accessed plainly; empty where they are not."""
+        """Returns the type of plain accesses to vectors of stored ``dtype``; empty if there are none."""
         if width == 1 or dtype == "float16":
             return ""
         if not self.layout.cpu:
@@ -117,9 +117,9 @@ class _Writer(LoopWriter):
     # -- values kept in the output -------------------------------------------------------------------------------------
 
     def find_spill(self) -> Expr | None:
-        """A costly value that both the last reduction and the output after it use, at the same positions, such as the
-        exp of a softmax: it is spilled to the output's memory in between. None if the output needs another input there,
-        since the output may alias an input.
+        """Returns a costly value that both the last reduction and the output after it use at the same positions, such
+        as the exp of a softmax; it is spilled to the output's memory in between. Returns None if the output needs
+        another input there, since the output may alias an input.
         """
         reductions = [node for node in self.nodes if isinstance(node, Reduce)]
         if not reductions or len(self.outputs) > 1 or self.layout.split is not None:
@@ -152,7 +152,7 @@ class _Writer(LoopWriter):
         return None
 
     def reads_beside(self, output: Expr, kept: Expr, axes: frozenset[int]) -> bool:
-        """True if ``output`` loads, along ``axes`` and outside of reductions, for anything else than ``kept``."""
+        """True if ``output`` loads along ``axes``, outside of reductions, for another value than ``kept``."""
         seen, stack = {kept}, [output]
         while stack:
             node = stack.pop()
@@ -177,23 +177,25 @@ class _Writer(LoopWriter):
         scope.add(c.store(f"out{k}", offset, text, dtype, lanes, self.through(dtype, lanes), streams))
 
     def require(self, node: Apply, scope: Scope, parts: list[tuple[str, bool]]) -> tuple[str, bool]:
-        """Raises the flag if the condition is false, with the value of the first lane for which it is."""
+        """Writes the statement that raises the flag if the condition is false, with the value of the first failing
+        lane.
+        """
         (condition, vector), (value, wide), (code, _), (size, _) = parts
-        first = next((one for one in walk((node.args[1],)) if isinstance(one, Load)), None)
+        first = next((load for load in walk((node.args[1],)) if isinstance(load, Load)), None)
         axes = () if first is None else self.layout.loads[first.slot]
         at, step = self.offset(axes) if first is not None else "-1", int(self.last in axes)
         lines = []
         for lane in range(self.width if vector else 1):
-            one = f"({condition}).s{lane:x}" if vector else condition
-            given = f"({value}).s{lane:x}" if wide else value
+            holds = f"({condition}).s{lane:x}" if vector else condition
+            failing = f"({value}).s{lane:x}" if wide else value
             place = f"{at} + {lane}" if step and lane else at
-            failed = c.report(code, given, place, size, is_floating(node.dtype))
-            lines.append(f"  if (!({one})) {failed}" if vector else f"  {failed}")
+            failed = c.report(code, failing, place, size, is_floating(node.dtype))
+            lines.append(f"  if (!({holds})) {failed}" if vector else f"  {failed}")
         scope.add(f"if (any(({condition}) == 0)) {{" if vector else f"if (!({condition})) {{", *lines, "}")
         return value, wide
 
     def offset(self, axes: Axes, part: int | None = None) -> str:
-        """The position in elements of an operand that varies along ``axes``, in the current loops."""
+        """Returns the position, in elements, of an operand that varies along ``axes``, in the current loops."""
         text = ""
         for axis in axes:
             index, size = ("part", "parts") if axis == part else (f"i{axis}", f"n{axis}")
@@ -223,7 +225,9 @@ class _Writer(LoopWriter):
             self.put(scope, k, text, wide)
 
     def body(self) -> tuple[list[str], str, list[str]]:
-        """The statements before the number of the work-item, its declaration if it is needed, and those after it."""
+        """Returns the statements before the number of the work-item, its declaration if needed, and the statements
+        after it.
+        """
         layout, root = self.layout, self.root
         rows = Scope(
             root, frozenset(layout.grid) - ({self.last} if layout.columns else set()), floor=layout.split is not None
@@ -265,7 +269,7 @@ class _Writer(LoopWriter):
         return before, number, lines
 
     def row_head(self, outer: Sequence[int]) -> list[str]:
-        """The positions along the grid axes ``outer`` (and of the piece) from the number of the row."""
+        """Returns the positions along the grid axes ``outer`` (and of the piece) from the number of the row."""
         lines = []
         left = "row"
         steps = ([("part", "parts")] if self.layout.split is not None else []) + [
@@ -284,7 +288,9 @@ class _Writer(LoopWriter):
         return lines
 
     def place_outputs(self, rows: Scope) -> None:
-        """The outputs of a place on the grid: single values at once, the others in loops over their reduced axes."""
+        """Writes the outputs of a place on the grid: single values at once, the others in loops over their reduced
+        axes.
+        """
         by_axes: dict[Axes, list[int]] = {}
         for k, axes in enumerate(self.layout.outputs):
             walked = tuple(axis for axis in axes if axis in self.layout.reduced and axis != self.layout.split)
@@ -301,16 +307,18 @@ class _Writer(LoopWriter):
                 self.stores(rows, which)
 
     def arguments(self) -> list[Argument]:
-        """The kernel's arguments in the order in which ``schedule`` gives them."""
+        """Returns the kernel's arguments in the order in which ``schedule`` gives them."""
         loaded = {node.slot: node.dtype for node in self.nodes if isinstance(node, Load)}
-        found = [Argument(Role.READ, c_type(loaded[slot]), f"in{slot}") for slot in sorted(loaded)]
-        found += [Argument(Role.WRITE, c_type(out.dtype), f"out{k}") for k, out in enumerate(self.outputs)]
+        parameters = [Argument(Role.READ, c_type(loaded[slot]), f"in{slot}") for slot in sorted(loaded)]
+        parameters += [Argument(Role.WRITE, c_type(out.dtype), f"out{k}") for k, out in enumerate(self.outputs)]
         if uses_flag(self.outputs):
-            found.append(Argument(Role.WRITE, "int", "flag"))
+            parameters.append(Argument(Role.WRITE, "int", "flag"))
         narrow = "_" if self.layout.narrow else ""
-        found += [Argument(Role.SCALAR, "ulong", name + narrow) for name in self.numbers()]
+        parameters += [Argument(Role.SCALAR, "ulong", name + narrow) for name in self.numbers()]
         scalars = scalars_of(self.outputs)
-        return found + [Argument(Role.SCALAR, compute_type(one.dtype), scalar_name(one)) for one in scalars]
+        return parameters + [
+            Argument(Role.SCALAR, compute_type(scalar.dtype), scalar_name(scalar)) for scalar in scalars
+        ]
 
     def joins(self) -> bool:
         """True if horizontal fusion may merge the kernel: its work-items share nothing."""
@@ -319,7 +327,7 @@ class _Writer(LoopWriter):
         return alone and not layout.streams
 
     def numbers(self) -> list[str]:
-        """The names of sizes and counts, in the order of the kernel's parameters."""
+        """Returns the names of sizes and counts, in the order of the kernel's parameters."""
         if self.layout.flat:
             return ["n0", "chunk"]
         names = [*(f"n{axis}" for axis in range(self.layout.rank)), "rows", "rows_each"]
@@ -344,14 +352,14 @@ class _Writer(LoopWriter):
 
 
 def scalar_name(scalar: Scalar) -> str:
-    """The parameter of a launch scalar: ``s_slope_float``, or ``s_size_0_2_int`` for ``size:0,2``."""
+    """Returns the parameter of a launch scalar: ``s_slope_float``, or ``s_size_0_2_int`` for ``size:0,2``."""
     return f"s_{scalar.name.replace(':', '_').replace(',', '_')}_{compute_type(scalar.dtype)}"
 
 
 def scalars_of(outputs: Sequence[Expr]) -> list[Scalar]:
-    """The launch scalars of expressions, in the order of the kernel's parameters."""
-    found = {(node.name, compute_type(node.dtype)): node for node in walk(outputs) if isinstance(node, Scalar)}
-    return [found[key] for key in sorted(found)]
+    """Returns the launch scalars of expressions, in the order of the kernel's parameters."""
+    by_name = {(node.name, compute_type(node.dtype)): node for node in walk(outputs) if isinstance(node, Scalar)}
+    return [by_name[key] for key in sorted(by_name)]
 
 
 def uses_flag(outputs: Sequence[Expr]) -> bool:
@@ -360,9 +368,9 @@ def uses_flag(outputs: Sequence[Expr]) -> bool:
 
 
 def render(outputs: Sequence[Expr], layout: Layout) -> KernelSource:
-    """The kernel of ``outputs`` over the axes of ``layout``, named after its kind and content.
+    """Returns the kernel of ``outputs`` over the axes of ``layout``, named after its kind and content.
 
-    Its text is ``to_source()``; ``KernelSpec.from_source`` makes of it a kernel that can be built, run and tuned.
+    Its text is ``to_source()``; ``KernelSpec.from_source`` turns it into a kernel that can be built, run and tuned.
     """
     writer = _Writer(outputs, layout)
     before, number, lines = writer.body()

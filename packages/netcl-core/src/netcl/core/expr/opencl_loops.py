@@ -1,9 +1,9 @@
-"""Loops of a kernel: how the axes are walked, and how reductions add up inside.
+"""Writes the loops of a kernel over its axes, and the reductions inside.
 
-Float sums are right to about one rounding, whatever their length: some steps (``Layout.block``) are added as they
-come, then the block goes to a total that keeps what each addition rounds off (``c_types.exact_sum``), as do the lanes
-of a vector and the work-items of a group when they are put together, in a fixed order. A sum has the same lanes in
-every kernel: in one that computes single values it takes them in turn (``LoopWriter.lanes``).
+Float sums are right to about one rounding, whatever their length: some steps (``Layout.block``) are added plainly, then
+the block is added to a total with its rounding error (``c_types.exact_sum``). The lanes of a vector and the work-items
+of a group are combined in the same way, in a fixed order. A sum has the same lanes in every kernel: a kernel of single
+values takes them in turn (``LoopWriter.lanes``).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ STRIP = 2048  # most elements along the last axis that a CPU's work-item carries
 
 @dataclass(frozen=True)
 class _Sum:
-    """The names that a reduction adds up in: ``term`` takes the values; of a ``careful`` float sum each block, which
-    then goes to ``total`` and ``error``. A largest or smallest float leaves it to ``nan`` whether there was a NaN: the
-    next step then waits for one instruction instead of three. With several ``lanes`` that are no vector the names are
-    elements ``[u]`` of arrays.
+    """The variables of a reduction: ``term`` accumulates the values, of a ``careful`` float sum one block, which is
+    then added to ``total`` and ``error``. A max or min of floats tracks NaN separately in ``nan``: the next step then
+    waits for one instruction instead of three. With several ``lanes`` that are not a vector the names are elements
+    ``[u]`` of arrays.
     """
 
     member: Reduce
@@ -43,12 +43,12 @@ class _Sum:
         return bool(self.total)
 
     def each(self, statement: str) -> str:
-        """The statement, for each of its lanes if they are no vector."""
+        """Returns the statement, repeated for each lane if the lanes are not a vector."""
         return statement if self.lanes == 1 else f"for (uint u = 0; u < {self.lanes}; ++u) {statement}"
 
 
 class LoopWriter(ABC):
-    """The loops and reductions of a kernel; the values inside are a subclass's."""
+    """The loops and reductions of a kernel; a subclass writes the values inside."""
 
     def __init__(self, outputs: Sequence[Expr], layout: Layout) -> None:
         self.outputs: list[Expr] = list(outputs)
@@ -72,32 +72,32 @@ class LoopWriter(ABC):
 
     @abstractmethod
     def emit(self, node: Expr, scope: Scope) -> tuple[str, bool]:
-        """The text of a value and whether it is a vector; writes what it needs where that belongs."""
+        """Returns the text of a value and whether it is a vector; writes what it needs where that belongs."""
 
     @abstractmethod
     def passed(self, scope: Scope) -> None:
         """Called at the end of a reduction's loop body; its values are in ``scope``."""
 
     def free(self, node: Expr) -> frozenset[int]:
-        """The axes along which ``node`` varies."""
+        """Returns the axes along which ``node`` varies."""
         return axes_of(node, self.present, self.varies)
 
     def lanes(self, member: Reduce) -> int:
-        """The lanes in which a reduction along the last axis adds up: the same in every kernel of the device, so that
-        a sum has the bits of any other kernel with it. 1: whole numbers, and on GPUs doubles, of which neighbouring
-        work-items then read neighbours.
+        """Returns the lanes of a reduction along the last axis: the same in every kernel of the device, so that all
+        kernels with a sum give the same bits. 1 for whole numbers, and for doubles on GPUs, so that adjacent work-items
+        read adjacent elements.
         """
         if not is_floating(member.dtype) or (compute_type(member.dtype) == "double" and not self.layout.cpu):
             return self.width
         return self.layout.width
 
     def name(self, prefix: str = "t") -> str:
-        """A name not used before."""
+        """Returns a name not used before."""
         self.count += 1
         return f"{prefix}{self.count}"
 
     def declare(self, scope: Scope, dtype: str, text: str, vector: bool, prefix: str = "t") -> tuple[str, bool]:
-        """A new variable of ``scope`` holding ``text``, and whether it is a vector."""
+        """Declares a variable of ``scope`` with the value ``text``; returns its name, and True if it is a vector."""
         name, kind = self.name(prefix), c.value_type(dtype, self.width if vector else 1)
         if not scope.strip or scope.leaf or not vector:
             scope.add(f"{kind} {name} = {text};", each=vector)
@@ -110,7 +110,7 @@ class LoopWriter(ABC):
     # -- reductions ----------------------------------------------------------------------------------------------------
 
     def reduce(self, node: Reduce, scope: Scope) -> None:
-        """Writes the loops of ``node`` and of all reductions that can share them, and their results, into ``scope``."""
+        """Writes into ``scope`` the loops of ``node``, of all reductions that can share them, and their results."""
         group = [node] + [
             other
             for other in self.nodes
@@ -124,8 +124,8 @@ class LoopWriter(ABC):
         ]
         across = self.last in node.axes
         lanes = self.lanes(node) if across else 1
-        wide: list[_Sum] = []  # what whole vectors add up in
-        single: list[_Sum] = []  # what single values do
+        wide: list[_Sum] = []  # accumulators of whole vectors
+        single: list[_Sum] = []  # accumulators of single values
         for member in group:
             kept = scope.vector and self.last in self.free(member)
             if kept or (across and self.width > 1):
@@ -170,7 +170,7 @@ class LoopWriter(ABC):
             scope.values[member] = name, vector
 
     def begin(self, scope: Scope, member: Reduce, vector: bool, lanes: int = 1) -> _Sum:
-        """The variables of a reduction, with what they start from."""
+        """Declares the variables of a reduction with their initial values."""
 
         def variable(dtype: str, start: str, prefix: str) -> str:
             if lanes == 1:
@@ -190,7 +190,7 @@ class LoopWriter(ABC):
     def finish(
         self, scope: Scope, member: Reduce, wide: _Sum | None, single: _Sum | None, across: bool
     ) -> tuple[str, str, bool]:
-        """The value that one work-item has after the loops of a reduction, its error ("": none), and whether they are
+        """Returns the value of one work-item after the loops of a reduction, its error ("": none), and True if they are
         vectors.
         """
         for sum_ in (wide, single):
@@ -209,8 +209,8 @@ class LoopWriter(ABC):
         return name, error, False
 
     def fold(self, scope: Scope, wide: _Sum, rest: str, rest_error: str) -> tuple[str, str]:
-        """The lanes of an accumulator and the rest's accumulator, if there is one, as one value (and error), in a
-        fixed order.
+        """Combines the lanes of an accumulator, and the accumulator of the rest if there is one, to one value (and
+        error), in a fixed order.
         """
         member, width = wide.member, self.width
         name, error = (wide.total, wide.error) if wide.careful else (wide.term, "")
@@ -234,7 +234,9 @@ class LoopWriter(ABC):
         return name, error
 
     def fold_array(self, scope: Scope, wide: _Sum, name: str, error: str) -> tuple[str, str]:
-        """The lanes of an accumulator that are no vector as one value (and error), in the order of ``fold``."""
+        """Combines the lanes of an accumulator that is not a vector to one value (and error), in the order of
+        ``fold``.
+        """
         step = wide.lanes
         while step > 1:
             step //= 2
@@ -250,8 +252,8 @@ class LoopWriter(ABC):
     def fold_group(
         self, scope: Scope, members: Sequence[Reduce], items: Sequence[tuple[str, str, bool]]
     ) -> list[tuple[str, str, bool]]:
-        """The values of all work-items of the group as one for each reduction, by trees in local memory that share
-        their barriers.
+        """Combines the values of all work-items of the group to one for each reduction, by trees in local memory with
+        shared barriers.
         """
         before, steps, totals, after = [], [], list[tuple[str, str, bool]](), []
         for number, (member, (name, error, _)) in enumerate(zip(members, items)):
@@ -297,9 +299,9 @@ class LoopWriter(ABC):
         sums: tuple[Sequence[_Sum], Sequence[_Sum]] = ((), ()),
         outermost: bool = True,
     ) -> None:
-        """Walks ``axes``, outermost first, and calls ``body(scope)`` inside; ``sums`` are what whole vectors along the
-        last axis add up in, and what single places do. The work-items of a group share the outermost loop if few of
-        them take turns along the last axis.
+        """Writes loops over ``axes``, outermost first, and calls ``body(scope)`` inside; ``sums`` are the accumulators
+        of whole vectors along the last axis, and of single places. The work-items of a group share the outermost loop
+        if few of them take turns along the last axis.
         """
         if not axes:
             body(scope)
@@ -333,8 +335,8 @@ class LoopWriter(ABC):
         lane: str = "",
         short: bool = False,
     ) -> None:
-        """One loop, with ``body(inner)`` inside; cut in blocks where careful sums are made in it, unless it is
-        ``short`` enough for one. ``lane`` is where the work-items of a group begin.
+        """Writes one loop with ``body(inner)`` inside, in blocks if it has careful sums, unless it is ``short`` enough
+        for one block. ``lane`` is the start of the work-items of a group.
         """
         careful = [sum_ for sum_ in sums if sum_.careful]
         blocks = Scope(scope, frozenset(), scope.vector, strip=scope.strip) if careful else scope
@@ -345,10 +347,10 @@ class LoopWriter(ABC):
             start, stop = self.name("block"), self.name("stop")
             blocks.add(f"{self.place} {stop} = min({start} + {self.layout.block * step}, {high});", each=False)
         lanes = sums[0].lanes if sums else 1
-        at = index if lanes == 1 else self.name("at")
-        head = f"for ({self.place} {at} = {_plus(start, lane)}; {at} < {stop}; {_advance(at, step)})"
+        counter = index if lanes == 1 else self.name("at")
+        head = f"for ({self.place} {counter} = {_plus(start, lane)}; {counter} < {stop}; {_advance(counter, step)})"
         if lanes > 1:
-            head += f" for ({self.place} {index} = {at}, u = 0; u < {lanes}; ++{index}, ++u)"
+            head += f" for ({self.place} {index} = {counter}, u = 0; u < {lanes}; ++{index}, ++u)"
         for sum_ in careful:
             blocks.add(sum_.each(f"{sum_.term} = 0.0f;"), each=sum_.vector)
         if self.layout.cpu and (short or any(_ordered(sum_) for sum_ in sums)):
@@ -376,7 +378,9 @@ class LoopWriter(ABC):
         sums: tuple[Sequence[_Sum], Sequence[_Sum]] = ((), ()),
         shared: bool = True,
     ) -> None:
-        """Walks the last axis: whole vectors, then single places if any are left; a group takes turns if ``shared``."""
+        """Writes the loops over the last axis: whole vectors, then single places if any are left; a group takes turns
+        if ``shared``.
+        """
         axis, width, turns = f"i{self.last}", self.width, self.layout.turns if shared else 1
         bind = frozenset((self.last,))
         start = low
@@ -395,7 +399,7 @@ class LoopWriter(ABC):
         self.walk(scope, Scope(None, bind), body, axis, start, high, turns, sums[1], item, short=lanes > 1)
 
     def whole(self, scope: Scope, low: str, high: str, lanes: int) -> str:
-        """The name of the place where the whole vectors between ``low`` and ``high`` end."""
+        """Returns the name of the end of the whole vectors between ``low`` and ``high``."""
         if not scope.end:
             scope.end = self.name("end")
             span = high if low == "0" else f"({high} - {low})"
@@ -404,8 +408,8 @@ class LoopWriter(ABC):
         return scope.end
 
     def strips(self, scope: Scope, low: str, high: str, body: Callable[[Scope], None]) -> None:
-        """Walks the last axis in strips of several vectors, which reductions of other axes carry along, so that they
-        read memory in order; then single places.
+        """Writes loops over the last axis in strips of several vectors, then over single places. Reductions of other
+        axes keep a strip of results, so that they read memory in order.
         """
         axis, width, bind = f"i{self.last}", self.width, frozenset((self.last,))
         end = self.whole(scope, low, high, width)
@@ -423,7 +427,7 @@ class LoopWriter(ABC):
 
 
 def _ordered(sum_: _Sum) -> bool:
-    """True if single floats add up, in an order that Intel's compiler changes if it makes vectors of them."""
+    """True for a sum of single floats: Intel's compiler would change its order by vectorising it."""
     return not sum_.vector and is_floating(sum_.member.dtype) and sum_.member.kind in ("sum", "prod")
 
 

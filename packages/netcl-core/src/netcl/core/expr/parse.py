@@ -173,11 +173,11 @@ class _Parser:
 
 
 def parse(text: str, arity: int | Sequence[Expr], names: Mapping[str, Expr] | None = None) -> Expr:
-    """The expression that ``text`` writes over v0, v1, ...: ``arity`` float32 inputs, or the expressions given in its
-    place.
+    """Returns the expression that ``text`` writes over v0, v1, ...: ``arity`` float32 inputs, or the expressions passed
+    in its place.
 
-    ``names`` are further names the text may use. ``parse("v0 > 0 ? v0 : slope * v0", 1, {"slope": Scalar("slope",
-    "float32")})``. ExpressionError shows the position of what cannot be read.
+    ``names`` are further names that the text may use. ``parse("v0 > 0 ? v0 : slope * v0", 1, {"slope": Scalar("slope",
+    "float32")})``. Raises ExpressionError with the position of a syntax error.
     """
     operands = [Load(slot, "float32") for slot in range(arity)] if isinstance(arity, int) else list(arity)
     parser = _Parser(text, operands, names or {})

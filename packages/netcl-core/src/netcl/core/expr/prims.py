@@ -1,8 +1,8 @@
 """The table of primitives: per scalar operation its OpenCL C text, NumPy function, gradient rule and dtype rule.
 
 Gradient rules are in vector-Jacobian form: ``vjp(grad, out, *args)``. They are themselves expressions, so gradients of
-gradients exist. Where a function has a kink they follow PyTorch (relu'(0) = 0, abs'(0) = 0, ties of maximum share
-evenly). ``ULP`` states how exact the elementary functions are in float32.
+gradients exist. At a kink they follow PyTorch (relu'(0) = 0, abs'(0) = 0, ties of maximum share evenly). ``ULP`` states
+how exact the elementary functions are in float32.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from netcl.core.expr.nodes import VJP, Expr, Primitive, apply, cast, register_pr
 
 
 def _fma(a: Any, b: Any, c: Any) -> Any:
-    """a * b + c rounded once: products of float32 are exact in float64 (those of float64 are rounded)."""
+    """Computes a * b + c rounded once: products of float32 are exact in float64 (products of float64 are rounded)."""
     return (np.multiply(a, b, dtype=np.float64) + c).astype(np.result_type(a, b, c))
 
 
@@ -63,7 +63,7 @@ def _shares(grad: Expr, a: Expr, b: Expr, loses: str) -> Sequence[Expr]:
 
 
 def _no_slope(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
-    """Refuses, as PyTorch does, where a gradient of zero would hide a mistake."""
+    """Raises UnsupportedError, as PyTorch does, if a gradient of zero would hide a mistake."""
     raise UnsupportedError(
         "floor_divide has no gradient; detach() its operands, or write a.div(b, rounding_mode='floor')",
         op="floor_divide",
@@ -85,7 +85,7 @@ def _atan2_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
 
 
 def digamma(x: Expr) -> Expr:
-    """The derivative of log gamma: below 8 lifted by its recurrence, then Stirling's series; reflected below 0
+    """Returns the derivative of log gamma: below 8 lifted by its recurrence, then Stirling's series; reflected below 0
     (Abramowitz and Stegun 1964, 6.3.5, 6.3.7 and 6.3.18).
     """
     nearest = apply("round", x)
@@ -226,7 +226,7 @@ _SMALL, _TINY = "fabs({0}) < 0.0078125f", "fabs({0}) < 1e-30f"
 
 
 def _near_zero(name: str, small: str, tiny: str) -> dict[str, str]:
-    """The texts of a function that has the value ``small`` for small floats, and ``tiny`` for tiny doubles."""
+    """Returns the texts of a function with the value ``small`` for small floats, and ``tiny`` for tiny doubles."""
     single = f"({_SMALL} ? {small} : {name}({{0}}))"
     return {"float": single, "int": single, "double": f"({_TINY} ? {tiny} : {name}({{0}}))"}
 
@@ -287,14 +287,14 @@ _row(
 
 
 def _polynomial(x: str, *coefficients: str) -> str:
-    """The text of a polynomial, the highest power first, by Horner's rule."""
-    first, *others = (f"{{real}}({one}f)" for one in coefficients)
-    return reduce(lambda text, one: f"fma({text}, {x}, {one})", others, first)
+    """Returns the text of a polynomial, the highest power first, by Horner's rule."""
+    first, *others = (f"{{real}}({coefficient}f)" for coefficient in coefficients)
+    return reduce(lambda text, coefficient: f"fma({text}, {x}, {coefficient})", others, first)
 
 
 def _erf() -> dict[str, str]:
-    """The texts of erf: for floats the minimax polynomials of N. Juffa (2014), within 1.3 units: one up to 0.9277,
-    and one whose exponential is the distance from 1. PoCL's erf takes 2.3 times as long.
+    """Returns the texts of erf: for floats the minimax polynomials of N. Juffa (2014), within 1.3 units: one up to
+    0.9277, and one whose exponential is the distance from 1. PoCL's erf takes 2.3 times as long.
     """
     near = _polynomial(
         "({0} * {0})", "-5.96761703e-4", "4.99119423e-3", "-2.67681349e-2", "1.12819925e-1", "-3.76125336e-1",

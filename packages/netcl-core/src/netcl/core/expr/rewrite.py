@@ -9,7 +9,9 @@ from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, apply
 
 
 def walk(roots: Iterable[Expr]) -> list[Expr]:
-    """Every node below ``roots``, each once, arguments before their users; iterative, so depth is no limit."""
+    """Returns every node below ``roots`` once, arguments before their users; iterative, so that depth is not
+    limited.
+    """
     order: list[Expr] = []
     seen: set[Expr] = set()
     stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(list(roots))]
@@ -30,9 +32,7 @@ def is_exact(expr: Expr) -> bool:
 
 
 def rebuild(roots: Sequence[Expr], change: Callable[[Expr], Expr | None]) -> tuple[Expr, ...]:
-    """``roots`` with every node replaced by ``change(node)``, called on nodes whose children are rewritten; None
-    keeps a node.
-    """
+    """Returns ``roots`` with every node replaced by ``change(node)``, after its children; None keeps a node."""
     done: dict[Expr, Expr] = {}
     for node in walk(roots):
         new = node
@@ -46,12 +46,12 @@ def rebuild(roots: Sequence[Expr], change: Callable[[Expr], Expr | None]) -> tup
 
 
 def substitute(expression: Expr, replacements: Mapping[Expr, Expr]) -> Expr:
-    """``expression`` with each key of ``replacements`` exchanged for its value, the outermost match first."""
+    """Returns ``expression`` with each key of ``replacements`` replaced by its value, the outermost match first."""
     return substitute_all((expression,), replacements)[0]
 
 
 def substitute_all(roots: Sequence[Expr], replacements: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
-    """``substitute`` on several expressions at once."""
+    """Applies ``substitute`` to several expressions at once."""
     done: dict[Expr, Expr] = dict(replacements)
     for node in walk(roots):
         if node in done:
@@ -66,12 +66,12 @@ def substitute_all(roots: Sequence[Expr], replacements: Mapping[Expr, Expr]) -> 
 
 
 def slots(roots: Iterable[Expr]) -> list[int]:
-    """The input slots that the expressions load, in order."""
+    """Returns the input slots that the expressions load, in order."""
     return sorted({node.slot for node in walk(roots) if isinstance(node, Load)})
 
 
 def axes_of(node: Expr, present: Mapping[int, frozenset[int]], memo: dict[Expr, frozenset[int]]) -> frozenset[int]:
-    """The axes along which the value of ``node`` varies, given the axes ``present`` in each input slot."""
+    """Returns the axes along which the value of ``node`` varies, given the axes ``present`` in each input slot."""
     for item in walk((node,)):
         if item in memo:
             continue
@@ -90,7 +90,9 @@ def _is(node: Expr, value: float) -> bool:
 
 
 def _simplify_node(node: Expr) -> Expr | None:
-    """Rules that change no bit of a result: x*1, x/1, x-0 and negations; x+0 and x*0 would change -0, NaN and Inf."""
+    """Applies rules that change no bit of a result: x*1, x/1, x-0 and negations; x+0 and x*0 would change -0, NaN and
+    Inf.
+    """
     if not isinstance(node, Apply):
         return None
     name, args = node.prim.name, node.args
@@ -110,29 +112,32 @@ def _simplify_node(node: Expr) -> Expr | None:
 
 
 def simplify(expression: Expr) -> Expr:
-    """``expression`` without operations that cannot change its value, bit for bit."""
+    """Returns ``expression`` without operations that cannot change its value, bit for bit."""
     return rebuild((expression,), _simplify_node)[0]
 
 
 def _product_of_others(node: Reduce) -> Expr:
-    """For each element of a product the product of all others, without dividing by zero."""
+    """Returns for each element of a product the product of all others, without dividing by zero."""
     arg, axes = node.arg, node.axes
     zero = apply("eq", arg, 0.0)
     safe = apply("where", zero, 1.0, arg)
     rest = reduce("prod", safe, axes)
     count = reduce("sum", cast(zero, arg.dtype), axes)
-    # The sum of the zeros is nothing, but its derivative is one by each of them.
+    # The sum of the zeros is zero, but its derivative by each of them is one.
     zeros = reduce("sum", apply("where", zero, arg, 0.0), axes)
-    one = apply("where", zero, rest, zeros * rest / safe)
-    two = apply("where", zero, (zeros - arg) * rest, 0.0)
-    several = apply("where", apply("eq", count, 1.0), one, apply("where", apply("eq", count, 2.0), two, 0.0))
+    with_one_zero = apply("where", zero, rest, zeros * rest / safe)
+    with_two = apply("where", zero, (zeros - arg) * rest, 0.0)
+    several = apply(
+        "where", apply("eq", count, 1.0), with_one_zero, apply("where", apply("eq", count, 2.0), with_two, 0.0)
+    )
     return apply("where", apply("eq", count, 0.0), rest / safe, several)
 
 
 def vjp(
     outputs: Sequence[Expr], grads: Sequence[Expr | None], wrt: Sequence[int], present: Mapping[int, frozenset[int]]
 ) -> tuple[Expr | None, ...]:
-    """The gradient of sum(output * grad) for each input slot in ``wrt``, as expressions over the same iteration space.
+    """Returns the gradient of sum(output * grad) for each input slot in ``wrt``, as expressions over the same iteration
+    space.
 
     ``present`` says along which axes each slot varies (slots of ``grads`` included); contributions of a value that
     was broadcast are summed back over the axes it lacks. None if an input has no influence. Formula: reverse
@@ -151,7 +156,7 @@ def vjp(
         parts[along] = parts[along] + value if along in parts else value
 
     def gathered(node: Expr) -> Expr:
-        """The adjoint of ``node``, summed over the axes that the node itself does not have."""
+        """Returns the adjoint of ``node``, summed over axes that the node does not have."""
         own = axes_of(node, present, memo)
         sums = [reduce("sum", part, sorted(along - own)) for along, part in adjoint[node].items()]
         total = sums[0]
@@ -192,7 +197,7 @@ def vjp(
 
 
 def derive(expression: Expr, slot: int, *, present: Mapping[int, frozenset[int]] | None = None) -> Expr | None:
-    """The derivative of ``expression`` by input ``slot``; axes of broadcast inputs by ``present`` (default: no
+    """Returns the derivative of ``expression`` by input ``slot``; axes of broadcast inputs by ``present`` (default: no
     broadcasting).
     """
     if present is None:

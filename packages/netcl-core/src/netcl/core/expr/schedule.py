@@ -1,9 +1,9 @@
-"""Plans: which kernels a set of expressions becomes, with their layouts, temporaries and launch sizes.
+"""Plans the kernels of a set of expressions, with their layouts, temporaries and launch sizes.
 
 Outputs that reduce over the same axes share a kernel. An expression that reduces over different axes in turn is cut
-into stages, unless one work-item of a CPU walks it in few steps; a large reduction to few values is cut into
-pieces whose results a second kernel reduces. How a reduction is grouped depends on its own axes, not on what else is
-computed with it: ``groupings`` tells two plans of it from each other.
+into stages, unless one work-item of a CPU needs few steps for it; a large reduction to few values is cut into pieces,
+and a second kernel reduces their results. The grouping of a reduction depends on its own axes, not on the other
+expressions of the plan: ``groupings`` compares it between two plans.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Launch:
 
 @dataclass
 class Plan:
-    """The launches of a run in order, the temporaries between them, and the sizes that its scalars ask for."""
+    """The launches of a run in order, the temporaries between them, and the sizes bound to its scalars."""
 
     launches: list[Launch] = field(default_factory=list)
     temporaries: list[tuple[Shape, str]] = field(default_factory=list)
@@ -147,8 +147,8 @@ class _Planner:
         return slot
 
     def kept(self, stage: _Stage, value: Expr, shape: Shape) -> Expr:
-        """Has ``stage`` store ``value`` in a temporary, and returns its load: half types as the floats that they are
-        computed in, for the value is not rounded if it is not stored.
+        """Makes ``stage`` store ``value`` in a temporary, and returns its load. Half types are stored as float32, since
+        the value would not be rounded without the temporary.
         """
         dtype = "float32" if value.dtype in ("float16", "bfloat16") else value.dtype
         slot = self.temporary(shape, dtype)
@@ -158,8 +158,10 @@ class _Planner:
     # -- stages --------------------------------------------------------------------------------------------------------
 
     def stage(self, stage: _Stage) -> None:
-        """Plans ``stage``: cuts what reduces over different axes, then one kernel for each group that fits together."""
-        while (first := self.cut(stage)) is not None:  # what is cut next may read the results of ``first``
+        """Plans ``stage``: cuts expressions that reduce over different axes, then plans one kernel for each group that
+        fits together.
+        """
+        while (first := self.cut(stage)) is not None:  # the next cut may read the results of ``first``
             self.stage(first)
         groups: dict[Any, _Stage] = {}
         for output, shape, slot in zip(stage.outputs, stage.shapes, stage.slots):
@@ -181,7 +183,7 @@ class _Planner:
                 self.kernel(group)
 
     def cut_whole(self, outputs: Sequence[Expr]) -> tuple[list[Reduce], Shape] | None:
-        """The reductions inside of ``outputs`` over inputs alone, and the shape of their results, if they are large
+        """Returns the reductions in ``outputs`` over inputs alone, and the shape of their results, if they are large
         enough to be cut into pieces; else None.
         """
         nodes = [node for node in walk(outputs) if isinstance(node, Reduce) and not _axis_sets(node.arg)]
@@ -197,15 +199,15 @@ class _Planner:
         return None if self.cut_of(axes, shapes[0]) is None else (nodes, shapes[0])
 
     def spread(self, stage: _Stage) -> _Stage | None:
-        """Replaces large reductions inside of few long rows, such as those of batch norm, by temporaries; returns the
-        stage that makes them, and outputs that need nothing else, in pieces.
+        """Replaces large reductions over few long rows, such as in batch norm, by temporaries; returns the stage that
+        computes them, and outputs that need nothing else, in pieces.
 
-        None if the stage is only reductions, which ``pieces`` cuts, or has rows enough.
+        None if the stage has only reductions, which ``pieces`` cuts, or enough rows.
         """
-        found = self.cut_whole(stage.outputs)
-        if found is None:
+        cuttable = self.cut_whole(stage.outputs)
+        if cuttable is None:
             return None
-        nodes, kept = found
+        nodes, kept = cuttable
         squares = self.squares(stage, kept)
         inner = [node for node in walk(stage.outputs) if isinstance(node, Reduce) and node not in squares]
         if all(shape == kept for shape in stage.shapes) and not any(_axis_sets(node.arg) for node in inner):
@@ -227,31 +229,31 @@ class _Planner:
         return first
 
     def squares(self, stage: _Stage, kept: Shape) -> dict[Reduce, Reduce]:
-        """The sums of squared deviations from means in ``stage``, with the sum of each mean, which ``pieces`` makes
-        along with them; none if rows cannot be cut evenly.
+        """Returns the sums of squared deviations from means in ``stage``, each with the sum of its mean, which
+        ``pieces`` computes along with it; empty if rows cannot be cut evenly.
         """
-        found = dict[Reduce, Reduce]()
+        sum_of = dict[Reduce, Reduce]()
         for node in walk(stage.outputs):
             of = _deviates_from(node)
             if of is not None and isinstance(node, Reduce) and not _axis_sets(of.arg):
-                found[node] = of
-        cut = self.cut_of(next(iter(found)).axes, kept) if found else None
-        return found if cut is not None and self.space[cut[0]] == cut[1] * cut[2] else {}
+                sum_of[node] = of
+        cut = self.cut_of(next(iter(sum_of)).axes, kept) if sum_of else None
+        return sum_of if cut is not None and self.space[cut[0]] == cut[1] * cut[2] else {}
 
     def cut(self, stage: _Stage) -> _Stage | None:
-        """Replaces, in outputs that reduce over different axes, inner results by temporaries; returns the stage that
-        makes them.
+        """Replaces inner results by temporaries in outputs that reduce over different axes; returns the stage that
+        computes them.
         """
-        wanted: dict[Expr, None] = {}
+        points: dict[Expr, None] = {}
         for output in stage.outputs:
             if len(_axis_sets(output)) > 1 and not self.nests(output):
-                wanted.update(dict.fromkeys(self.cut_points(output)))
-        if not wanted:
+                points.update(dict.fromkeys(self.cut_points(output)))
+        if not points:
             return None
         present, memo = self.present(), dict[Expr, frozenset[int]]()
         first = _Stage([], [], [])
         replaced: dict[Expr, Expr] = {}
-        for node in wanted:
+        for node in points:
             axes = axes_of(node, present, memo)
             shape = tuple(size if axis in axes else 1 for axis, size in enumerate(self.space))
             replaced[node] = self.kept(first, node, shape)
@@ -261,7 +263,7 @@ class _Planner:
     def nests(self, output: Expr) -> bool:
         """True if one work-item may repeat the inner reductions of ``output`` at each step of the outer loop.
 
-        Never where a group shares a row: its work-items walk the outer loop separately, and the inner one has barriers.
+        Never if a group shares a row: its work-items run the outer loop separately, and the inner loop has barriers.
         """
         if self.target.group > 1:
             return False
@@ -277,8 +279,8 @@ class _Planner:
         )
 
     def cut_points(self, output: Expr) -> list[Expr]:
-        """Arguments of outer reductions that are small already, else the outermost reductions that are of one kind of
-        axes.
+        """Returns the arguments of outer reductions that are small already, else the outermost reductions over one kind
+        of axes.
         """
         present, memo = self.present(), dict[Expr, frozenset[int]]()
         small = []
@@ -301,7 +303,7 @@ class _Planner:
 
     def pieces(self, stage: _Stage, again: bool = False) -> bool:
         """Plans a large reduction to few values as pieces and a second reduction, or on many cores ``again`` pieces, if
-        they are many; False where the stage is none.
+        they are many; returns False if the stage is not such a reduction.
 
         Squared deviations from a mean m are summed around the mean p of each piece, then around m: the sum over pieces
         of what each has, s, with the sum r of its deviations and its length n, is of s + (p - m) (2 r + n (p - m))
@@ -329,8 +331,8 @@ class _Planner:
             name = f"piece{len(self.plan.sizes)}"
             self.plan.sizes[name] = size * math.prod(self.space[axis] for axis in axes if axis != split)
             length, deviation, mean = Scalar(name, node.dtype), *_deviation(node)
-            own = substitute_all((deviation,), {mean: of / length})[0]
-            pieces[node], rest = reduce("sum", own * own, axes), reduce("sum", own, axes)
+            from_own_mean = substitute_all((deviation,), {mean: of / length})[0]
+            pieces[node], rest = reduce("sum", from_own_mean * from_own_mean, axes), reduce("sum", from_own_mean, axes)
             pieces[rest] = rest
             deviations[node] = length, rest
         stage_of_pieces = _Stage([], [], [])
@@ -356,8 +358,8 @@ class _Planner:
         return True
 
     def cut_of(self, axes: Sequence[int], kept: Shape) -> tuple[int, int, int] | None:
-        """The axis along which a reduction to ``kept`` is best cut, the number of pieces and their length along it:
-        equal ones if there are, else the last is shorter; None if it is best left whole.
+        """Returns the best axis to cut a reduction to ``kept``, the number of pieces and their length along it: equal
+        pieces if possible, else the last is shorter; None if it is best left whole.
         """
         split = max(axes, key=lambda axis: self.space[axis])
         last = self.last_of(axes, kept)
@@ -365,17 +367,17 @@ class _Planner:
         parts = min(self.parts(math.prod(self.space[axis] for axis in axes), kept[: last + 1]), extent)
         if parts < 2:
             return None
-        wanted = (*range(parts, 2 * parts + 1), *range(parts - 1, max(1, parts // 2), -1))
-        size = next((extent // n for n in wanted if extent % (n * whole) == 0), 0)
+        counts = (*range(parts, 2 * parts + 1), *range(parts - 1, max(1, parts // 2), -1))
+        size = next((extent // n for n in counts if extent % (n * whole) == 0), 0)
         size = size or _ceil(_ceil(extent, parts), whole) * whole
         return split, _ceil(extent, size), size
 
     def last_of(self, axes: Sequence[int], kept: Shape) -> int:
-        """The last axis that a reduction over ``axes`` to ``kept`` walks."""
+        """Returns the last axis of the loops of a reduction over ``axes`` to ``kept``."""
         return max((a for a, n in enumerate(self.space) if n != 1 and (a in axes or kept[a] != 1)), default=0)
 
     def cut_again(self, axes: Sequence[int], kept: Shape) -> tuple[int, int, int] | None:
-        """The same for the pieces themselves: None unless work-items of a GPU would walk many of them."""
+        """Returns the same for the pieces themselves; None unless work-items of a GPU would loop over many of them."""
         (split,) = axes
         extent = self.space[split]
         if self.target.is_cpu or kept[self.last_of(axes, kept)] == 1 or extent < MANY_PIECES:
@@ -384,24 +386,24 @@ class _Planner:
         return split, _ceil(extent, size), size
 
     def parts(self, walked: int, results: Shape) -> int:
-        """Into how many pieces a reduction of ``walked`` elements to each of ``results`` is best cut."""
+        """Returns the best number of pieces of a reduction of ``walked`` elements to each of ``results``."""
         target, count, last = self.target, math.prod(results), results[-1] if results else 1
-        if last == 1:  # a work-item, or a group, walks along a row
+        if last == 1:  # a work-item, or a group, loops over a row
             there, least = count, PIECE
-            wanted = 4 * target.units if count % target.units else 0  # else all cores have as many rows
+            needed = 4 * target.units if count % target.units else 0  # else all cores have as many rows
             if not target.is_cpu:
-                wanted, least = (8 if walked >= LONG_ROW else 2) * target.units, PIECE // 2
-        elif target.is_cpu:  # a work-item walks along columns, many at a time
-            there, wanted, least = count // last * _ceil(last, STRIP), 4 * target.units, max(BLOCK, PIECE // last)
+                needed, least = (8 if walked >= LONG_ROW else 2) * target.units, PIECE // 2
+        elif target.is_cpu:  # a work-item loops over columns, many at a time
+            there, needed, least = count // last * _ceil(last, STRIP), 4 * target.units, max(BLOCK, PIECE // last)
         else:
-            there, wanted, least = _ceil(count, target.width), 1024 * target.units, BLOCK
-        parts = min(_ceil(wanted, there), walked // least) if there < wanted else 1
+            there, needed, least = _ceil(count, target.width), 1024 * target.units, BLOCK
+        parts = min(_ceil(needed, there), walked // least) if there < needed else 1
         return max(parts, _ceil(walked, WHOLE))
 
     def lines(
         self, outputs: Sequence[Expr], shapes: Sequence[Shape], split: tuple[int, int, int] | None = None
     ) -> tuple[Shape, list[tuple[int, ...]]]:
-        """The space of a kernel of ``outputs``, and the groups of axes that it walks as one."""
+        """Returns the space of a kernel of ``outputs``, and the groups of axes that it collapses."""
         used = slots(outputs)
         sets = sorted({node.axes for node in walk(outputs) if isinstance(node, Reduce)})
         indexed = {node.axis for node in walk(outputs) if isinstance(node, Index)}
@@ -489,22 +491,24 @@ class _Planner:
         )
 
     def sharing(self, sizes: Sequence[int], reduced: Sequence[int], split: tuple[int, int, int] | None) -> int:
-        """The work-items that share a row: a power of two, each with some vectors of it."""
+        """Returns the work-items that share a row: a power of two, each with some vectors of it."""
         walked = math.prod(sizes[axis] for axis in reduced)
         if split is not None:
             walked = _ceil(walked, split[1])
-        wanted = max(1, walked // (self.target.width * TRIPS))
-        return min(max(LEAST_GROUP, 1 << (wanted.bit_length() - 1)), self.target.group)
+        work_items = max(1, walked // (self.target.width * TRIPS))
+        return min(max(LEAST_GROUP, 1 << (work_items.bit_length() - 1)), self.target.group)
 
     def across(self, sizes: Sequence[int], reduced: Sequence[int], group: int) -> int:
-        """The work-items of a group that take turns along a short last axis; 0: all of them."""
+        """Returns the work-items of a group that take turns along a short last axis; 0: all of them."""
         if len(reduced) < 2:
             return 0
         vectors = _ceil(sizes[-1], self.target.width)
         return next((turns for turns in TURNS if vectors <= turns and turns * 2 <= group), 0)
 
     def grid(self, layout: Layout, sizes: Sequence[int], split: tuple[int, int, int] | None) -> tuple[list[int], int]:
-        """The numbers after the sizes in the kernel's parameters (rows, rows_each, chunk ...), and the global size."""
+        """Returns the numbers after the sizes in the kernel's parameters (rows, rows_each, chunk ...), and the global
+        size.
+        """
         pieces = split[1] if split is not None and layout.split is not None else 1
         if layout.flat:
             chunk = layout.group * layout.width
@@ -513,23 +517,23 @@ class _Planner:
         rows = math.prod(sizes[axis] for axis in outer) * pieces
         total = math.prod(sizes)
         target, width = self.target, layout.width
-        # Not where a work-item carries columns along: strips of few columns use few bytes of a page.
+        # Not if a work-item keeps sums of columns: strips of few columns use few bytes of a page.
         many = max(4 * target.units, 0 if layout.columns and layout.reduced else total // LONG_ITEM)
-        wanted = max(1, min(total // MIN_ITEM, many)) if target.is_cpu else max(rows, 1)
+        needed = max(1, min(total // MIN_ITEM, many)) if target.is_cpu else max(rows, 1)
         numbers: list[int]
         if layout.columns:
             length = sizes[-1]
             if target.is_cpu:
-                chunks = 1 if rows >= wanted else _ceil(wanted, max(rows, 1))
+                chunks = 1 if rows >= needed else _ceil(needed, max(rows, 1))
                 chunk = max(_ceil(_ceil(length, chunks), width) * width, width)
             else:
                 chunk = width
             chunks = max(1, _ceil(length, chunk))
-            each = max(1, rows // max(1, wanted // chunks)) if target.is_cpu else 1
+            each = max(1, rows // max(1, needed // chunks)) if target.is_cpu else 1
             numbers = [rows, each, chunk, chunks]
             items = _ceil(rows, each) * chunks
         else:
-            each = max(1, _ceil(rows, wanted))
+            each = max(1, _ceil(rows, needed))
             numbers = [rows, each]
             items = _ceil(rows, each) * layout.group
         if split is not None and layout.split is not None:
@@ -546,13 +550,13 @@ def _axis_sets(root: Expr) -> set[tuple[int, ...]]:
 
 
 def _deviation(node: Reduce) -> tuple[Expr, Expr]:
-    """The deviation in a sum of squared ones, and the mean from which it is."""
+    """Returns the deviation in a sum of squared deviations, and its mean."""
     deviation = node.arg.children[0]
     return deviation, deviation.children[1]
 
 
 def _deviates_from(node: Expr) -> Reduce | None:
-    """The sum of the mean from which ``node`` adds up squared deviations; None if ``node`` is something else."""
+    """Returns the sum of the mean if ``node`` adds up squared deviations from it; else None."""
     if not (isinstance(node, Reduce) and node.kind == "sum" and _is(node.arg, "mul")):
         return None
     deviation, other = node.arg.children
@@ -575,12 +579,14 @@ def _outside(node: Expr, pure: Sequence[Expr]) -> list[Expr]:
 def make_plan(
     outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape, target: Target
 ) -> Plan:
-    """The plan that computes ``outputs`` (of ``shapes``) from inputs of the given shapes over the iteration space."""
+    """Returns the plan that computes ``outputs`` (of ``shapes``) from inputs of the given shapes over the iteration
+    space.
+    """
     return _Planner(outputs, shapes, inputs, space, target).plan
 
 
 def _ordered(root: Expr) -> bool:
-    """True if bits of ``root`` depend on the order in which a reduction adds up; see ``Launch.grouping``."""
+    """True if the bits of ``root`` depend on the order of a reduction; see ``Launch.grouping``."""
     return any(isinstance(node, Reduce) and is_floating(node.dtype) for node in walk((root,)))
 
 
@@ -588,14 +594,14 @@ def _ordered(root: Expr) -> bool:
 def groupings(
     outputs: tuple[Expr, ...], shapes: tuple[Shape, ...], inputs: tuple[Shape, ...], target: Target
 ) -> tuple[frozenset[Any], ...]:
-    """For each output the orders in which reductions that it needs add up floats: an output has the bits of another
-    plan's if these are the same there.
+    """Returns for each output the orders of its reductions of floats: an output has the same bits in two plans with the
+    same orders.
     """
     if not any(map(_ordered, outputs)):
         return (frozenset(),) * len(outputs)
-    found = dict.fromkeys(range(len(inputs)), frozenset[Any]())
+    orders = dict.fromkeys(range(len(inputs)), frozenset[Any]())
     for launch in make_plan(outputs, shapes, inputs, broadcast_shapes([*inputs, *shapes], "run"), target).launches:
         for slot, output in zip(launch.outputs, launch.written):
-            own = frozenset((launch.grouping,)) if _ordered(output) else frozenset[Any]()
-            found[slot] = own.union(*(found[launch.inputs[place]] for place in slots((output,))))
-    return tuple(found[len(inputs) + place] for place in range(len(outputs)))
+            order = frozenset((launch.grouping,)) if _ordered(output) else frozenset[Any]()
+            orders[slot] = order.union(*(orders[launch.inputs[place]] for place in slots((output,))))
+    return tuple(orders[len(inputs) + place] for place in range(len(outputs)))

@@ -11,22 +11,22 @@ from netcl.core.expr.rewrite import axes_of, walk
 
 Axes = tuple[int, ...]
 
-BLOCK = 64  # steps of a loop that a float sum adds up without keeping what is rounded off
+BLOCK = 64  # steps of a loop that a float sum adds up without its rounding error
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The parameters of a kernel's text besides its expressions; not the sizes, which are launch arguments.
+    """The parameters of a kernel's text besides its expressions; sizes are launch arguments instead.
 
     ``loads[slot]`` and ``outputs[k]`` name the axes along which an operand varies. ``width`` is the number of lanes of
-    a vector, ``group`` the number of work-items that walk a row, or on a GPU a piece of the only axis, together,
-    ``across`` how many of them take turns along the last axis (0: all), while the outermost reduced axis is shared
-    among the others, ``split`` a reduced axis of which each work-item takes one of ``parts`` pieces, ``block`` the
-    steps that a float sum adds up plainly. On a CPU (``cpu``) vectors are read and written by plain accesses at any
-    address, and functions are computed in vectors also for single values; elsewhere plain accesses need vectors that
-    are ``aligned``. ``exact``: the last axis is whole vectors, so that no single values are left. ``narrow`` positions
-    have 32 bits. ``streams``: vectors of the outputs, which are aligned, go past the caches of a CPU. ``item`` and
-    ``group_item`` are the expressions for the number of the work-item and of its group.
+    a vector, ``group`` the number of work-items that share a row, or on a GPU a piece of the only axis. ``across`` of
+    them take turns along the last axis (0: all), while the others share the outermost reduced axis. ``split`` is a
+    reduced axis: each work-item takes one of ``parts`` pieces. ``block`` is the number of steps that a float sum adds
+    plainly. On a CPU (``cpu``) vectors are read and written by plain accesses at any address, and functions are
+    computed in vectors also for single values; elsewhere plain accesses need vectors that are ``aligned``. ``exact``:
+    the last axis is whole vectors, so that no single values are left. ``narrow`` positions have 32 bits. ``streams``:
+    vectors of the outputs, which are aligned, go past the caches of a CPU. ``item`` and ``group_item`` are the
+    expressions for the number of the work-item and of its group.
     """
 
     rank: int
@@ -48,7 +48,7 @@ class Layout:
 
     @property
     def grid(self) -> Axes:
-        """The axes that are shared out among work-items."""
+        """The axes that are distributed over work-items."""
         return tuple(axis for axis in range(self.rank) if axis not in self.reduced)
 
     @property
@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def flat(self) -> bool:
-        """True if the work-items of a group take turns along the only axis, of which each group has a piece."""
+        """True if the work-items of a group take turns along a piece of the only axis."""
         return self.rank == 1 and not self.reduced and not self.cpu
 
     @property
@@ -71,9 +71,9 @@ class Layout:
 class Scope:
     """A block of the kernel: the axes that it binds, its lines so far, and the values written in it.
 
-    In a ``strip`` of several vectors along the last axis the lines that differ from vector to vector stand in loops
-    over ``u``; a value that other such loops of the scope may want is kept in an array, unless the scope is a ``leaf``,
-    which has one loop.
+    In a ``strip`` of several vectors along the last axis the lines that differ from vector to vector are in loops over
+    ``u``; a value that other such loops of the scope may use is kept in an array, unless the scope is a ``leaf``, which
+    has one loop.
     """
 
     parent: Scope | None
@@ -83,10 +83,10 @@ class Scope:
     floor: bool = False  # nothing that is written inside may stand before this scope
     strip: str = ""  # the head of the loops over u
     leaf: bool = False
-    end: str = ""  # where the whole vectors of the last axis end, once it is walked in this scope
+    end: str = ""  # end of the whole vectors of the last axis, once this scope has its loop
     arrays: list[str] = field(default_factory=list)
     values: dict[Expr, tuple[str, bool]] = field(default_factory=dict)
-    _lines: list[tuple[bool, str]] = field(default_factory=list)  # whether it differs along a strip, and the line
+    _lines: list[tuple[bool, str]] = field(default_factory=list)  # True if it differs along a strip, and the line
 
     def add(self, *lines: str, each: bool = True) -> None:
         """Appends lines; ``each`` in a strip: one run for each vector."""
@@ -97,7 +97,7 @@ class Scope:
         self.add(f"{head} {{".lstrip(), *("  " + line for line in inner.lines()), "}", each=False)
 
     def lines(self) -> list[str]:
-        """The text of the block."""
+        """Returns the lines of the block."""
         if self.leaf:
             self._lines.sort(key=lambda line: line[0])
         result, inside = list(self.arrays), False

@@ -45,7 +45,7 @@ def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
 
 
 def _tail(x: Array) -> Array:
-    """erfc(x) for x >= 1.25, x clipped to where erfc underflows."""
+    """Returns erfc(x) for x >= 1.25, x clipped to the range in which erfc does not underflow."""
     x = np.minimum(x, 28.0)
     s = 1 / (x * x)
     near = _polynomial(P_MIDDLE, s) / _polynomial(Q_MIDDLE, s)
@@ -81,12 +81,12 @@ def _by_intervals(x: Any, complement: bool) -> Any:
 
 
 def erf(x: Any) -> Any:
-    """The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
+    """Returns the error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
     return _by_intervals(x, complement=False)
 
 
 def erfc(x: Any) -> Any:
-    """1 - erf(x), exact where erf(x) is near 1."""
+    """Returns 1 - erf(x), exact if erf(x) is near 1."""
     return _by_intervals(x, complement=True)
 
 
@@ -104,5 +104,5 @@ _lgamma = np.frompyfunc(_or_infinite(math.lgamma), 1, 1)
 
 
 def lgamma(x: Any) -> Any:
-    """log |gamma(x)|; infinite at 0, -1, -2, ..."""
+    """Returns log |gamma(x)|; infinite at 0, -1, -2, ..."""
     return np.asarray(_lgamma(x), dtype=np.float64).astype(np.asarray(x).dtype)

@@ -1,4 +1,4 @@
-"""Means, variances and standardized values as expressions: what normalizations and their gradients are built of."""
+"""Means, variances and standardized values as expressions, the parts of normalizations and their gradients."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Standardized(NamedTuple):
 
 
 def widened(x: Expr) -> Expr:
-    """x in the dtype of its statistics: float32 at least."""
+    """Returns x in the dtype of its statistics: float32 at least."""
     return x if x.dtype in ("float32", "float64") else cast(x, "float32")
 
 
 def squared_deviations(value: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
-    """The mean over ``axes`` and the sum of (x - mean)^2, in two passes.
+    """Returns the mean over ``axes`` and the sum of (x - mean)^2, in two passes.
 
     The rounding of the mean is taken out of the sum: of exact deviations, sum(x - mean)^2 / n is zero, and so is its
     gradient (Chan, Golub and LeVeque 1983, the corrected two-pass algorithm).
@@ -35,13 +35,13 @@ def squared_deviations(value: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
 
 
 def moments(value: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
-    """The mean and the biased variance over ``axes``."""
+    """Returns the mean and the biased variance over ``axes``."""
     average, total = squared_deviations(value, axes)
     return average, total / size_of(axes, value.dtype)
 
 
 def standardized(x: Expr, axes: tuple[int, ...], eps: Expr) -> Standardized:
-    """x standardized over ``axes``, in float32 at least.
+    """Returns x standardized over ``axes``, in float32 at least.
 
     As expressions are interned, the gradient of a row that uses it finds ``value`` in the row's outputs.
     """
