@@ -1,4 +1,4 @@
-"""Which kernel runs a contraction or a convolution: the policy, what was measured, and what comes with the package."""
+"""Chooses the kernel of a contraction or convolution: by the policy, measurements, and the table of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A convolution as contractions over padded images, for each direction, in one to three dimensions."""
+"""Writes a convolution as contractions over padded images, for each direction, in one to three dimensions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def geometry(
     groups: int,
     shape: Sequence[int] | None,
 ) -> Geometry:
-    """Puts the shapes of a call in one form, whichever of input, weight and output they come from."""
+    """Returns the geometry of a call, from the shapes of two of input, weight and output."""
     spatial = len(a) - 2
     x = tuple(shape) if kind == "grad_input" and shape is not None else a
     weight = tuple(shape) if kind == "grad_weight" and shape is not None else b
@@ -83,14 +83,14 @@ def _forward(g: Geometry) -> ConvPlan:
     padded = _padded(g)
     steps, plane, taps, positions = _steps(padded), prod(padded), prod(g.kernel), prod(g.out)
     depth, rows = g.channels // g.groups, g.filters // g.groups
-    one = Contraction(
+    contraction = Contraction(
         m=rows, k=(depth, *g.kernel), n=(g.batch, *g.out), a_row=depth * taps, a_k=(taps, *_steps(g.kernel)),
         b_k=(plane, *_scaled(steps, g.dilation)), b_n=(g.channels * plane, *_scaled(steps, g.stride)),
         out_row=positions, out_n=(g.filters * positions, *_steps(g.out)), batch=(1, g.groups),
         a_batch=(0, rows * depth * taps), b_batch=(0, depth * plane), out_batch=(0, rows * positions),
     )  # fmt: skip
     low = (g.padding[0][0], g.padding[1][0], g.padding[2][0])
-    parts = (ConvPart(one, "n", g.filters * positions),)
+    parts = (ConvPart(contraction, "n", g.filters * positions),)
     return ConvPlan((g.batch, g.filters, *g.out), g.batch, g.channels, g.size, low, padded, parts)
 
 
@@ -103,14 +103,16 @@ def _grad_weight(g: Geometry) -> ConvPlan:
     padded = _padded(g)
     steps, plane, taps, positions = _steps(padded), prod(padded), prod(g.kernel), prod(g.out)
     depth, rows = g.channels // g.groups, g.filters // g.groups
-    one = Contraction(
+    contraction = Contraction(
         m=rows, k=(g.batch, *g.out), n=(depth, *g.kernel), a_row=positions, a_k=(g.filters * positions, *_steps(g.out)),
         b_k=(g.channels * plane, *_scaled(steps, g.stride)), b_n=(plane, *_scaled(steps, g.dilation)),
         out_row=depth * taps, out_n=(taps, *_steps(g.kernel)), batch=(1, g.groups),
         a_batch=(0, rows * positions), b_batch=(0, depth * plane), out_batch=(0, rows * depth * taps),
     )  # fmt: skip
     low = (g.padding[0][0], g.padding[1][0], g.padding[2][0])
-    return ConvPlan((g.filters, depth, *g.kernel), g.batch, g.channels, g.size, low, padded, (ConvPart(one, "k", 0),))
+    return ConvPlan(
+        (g.filters, depth, *g.kernel), g.batch, g.channels, g.size, low, padded, (ConvPart(contraction, "k", 0),)
+    )
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,8 @@ class _Phase:
 
 
 def _phases(size: int, kernel: int, stride: int, dilation: int, low: int) -> Iterator[_Phase]:
-    # x[y] meets w[k] at output o where o * stride + k * dilation = y + low: given (y + low) mod stride, the taps that
-    # can use it are every tap_step-th, and o falls by dilation / gcd from one to the next.
+    # x[y] is multiplied by w[k] at output o if o * stride + k * dilation = y + low: for each (y + low) mod stride, the
+    # taps that can use it are every tap_step-th, and o falls by dilation / gcd from one to the next.
     common = gcd(dilation, stride)
     tap_step = stride // common
     for remainder in range(stride):
@@ -167,7 +169,7 @@ def _grad_input(g: Geometry) -> ConvPlan:
     parts = []
     for phases in product(*dims):
         whole = all(phase.taps for phase in phases)
-        one = Contraction(
+        contraction = Contraction(
             m=rows,
             k=(depth, *(phase.taps for phase in phases)) if whole else (0, 1, 1, 1),  # type: ignore[arg-type]
             n=(g.batch, *(phase.count for phase in phases)),  # type: ignore[arg-type]
@@ -185,7 +187,7 @@ def _grad_input(g: Geometry) -> ConvPlan:
             b_batch=(0, depth * plane),
             out_batch=(0, rows * positions),
         )
-        parts.append(ConvPart(one, "n", g.channels * positions))
+        parts.append(ConvPart(contraction, "n", g.channels * positions))
     shape = (g.batch, g.channels, *g.size)
     return ConvPlan(shape, g.batch, g.filters, g.out, low, padded, tuple(parts))  # type: ignore[arg-type]
 
@@ -195,18 +197,18 @@ _PLANS = {"forward": _forward, "grad_input": _grad_input, "grad_weight": _grad_w
 
 @lru_cache(maxsize=512)
 def conv_plan(kind: str, g: Geometry) -> ConvPlan:
-    """The contractions of a direction."""
+    """Returns the contractions of a direction."""
     return _PLANS[kind](g)
 
 
 def dense(g: Geometry) -> Geometry:
-    """The geometry of a sparse convolution on the elements that it reads alone."""
+    """Returns the geometry of a sparse convolution, on only those elements it reads."""
     return replace(g, size=g.out, stride=(1, 1, 1), dilation=(1, 1, 1))
 
 
 @lru_cache(maxsize=1024)
 def restricted(part: ConvPart, first: int, images: int, partial: bool = False) -> Contraction:
-    """The part over ``images`` images from ``first`` on, which are at the start of the (padded) images."""
+    """Returns the part over ``images`` images from ``first`` on, which are at the start of the (padded) images."""
     c = part.contraction
     if part.image_axis == "n":
         return replace(c, n=(images, *c.n[1:]), out_offset=c.out_offset + first * part.out_image)

@@ -13,10 +13,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     """Sets how products of float32 matrices may round their operands, for the process.
 
     "highest" (the default): results are at least as exact as sums of float32 products. "high": the matrix unit of a
-    GPU, if it has one, multiplies operands rounded to TF32 (11 bits), or of two bfloat16 parts each (16 bits), which
-    one depends on their layout; "medium": of one part (8 bits). Sums are float32 at each setting. Devices without a
-    matrix unit compute in float32 at each. NETCL_FLOAT32_MATMUL sets it from outside. Raises ValueError for another
-    name.
+    GPU, if it has one, multiplies operands rounded to TF32 (11 bits) or of two bfloat16 parts each (16 bits), depending
+    on their layout; "medium": of one part (8 bits). Sums are float32 at each setting. Devices without a matrix unit
+    compute in float32 at each. NETCL_FLOAT32_MATMUL sets it from outside. Raises ValueError for another name.
 
     >>> set_float32_matmul_precision("high")
     >>> get_float32_matmul_precision()
@@ -24,9 +23,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     >>> set_float32_matmul_precision("highest")
     """
     global _precision
-    known = config.VARIABLES["FLOAT32_MATMUL"].type.split()
-    if precision not in known:
-        raise ValueError(f"set_float32_matmul_precision takes one of {', '.join(known)}, not {precision!r}")
+    names = config.VARIABLES["FLOAT32_MATMUL"].type.split()
+    if precision not in names:
+        raise ValueError(f"expected a precision of {', '.join(names)}, got {precision!r}")
     _precision = precision
 
 

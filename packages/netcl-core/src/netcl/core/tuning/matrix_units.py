@@ -1,5 +1,5 @@
-"""The choice of a matrix unit: the verdict on each of the table for a device, the products for which one pays, and the
-tiles of a product on one.
+"""Chooses a matrix unit: the verdict on each unit of the table for a device, the products for which a unit pays, and
+their tiles.
 
 ``unit_of`` gives the first unit of the table that the device may have, that can run the product, and that computed
 right results in a child process, once for each driver version.
@@ -69,7 +69,7 @@ PRODUCTS = {
     0: ((0, 0),), 1: ((0, 0),), 2: ((0, 1), (1, 0), (0, 0)), 3: ((0, 2), (1, 1), (2, 0), (0, 1), (1, 0), (0, 0)),
 }  # fmt: skip
 
-# os._exit skips the driver's shutdown, which says nothing about the unit.
+# os._exit skips the driver's shutdown, which is not tested.
 _CHILD = """\
 import os
 from netcl.core.backend.opencl.{module} import run_trial
@@ -78,10 +78,11 @@ os._exit(run_trial({name!r}, sys.argv[1], *map(int, sys.argv[2:])))
 
 
 def parts_of(dtype: str, precision: str = "highest") -> int | None:
-    """The parts of attention's operands of a dtype on a unit, 0 for operands of 16 bits; None if no unit computes
-    attention of the dtype.
+    """Returns the parts of attention's operands of a dtype on a unit, 0 for operands of 16 bits; None if no unit
+    computes attention of the dtype.
 
-    ``precision`` is that of float32 operands, by PyTorch's names. With NETCL_KERNEL_STRATEGY=portable there is none.
+    ``precision`` is the precision of float32 operands, by PyTorch's names. With NETCL_KERNEL_STRATEGY=portable it
+    returns None.
     """
     if config.get("KERNEL_STRATEGY") == "portable":
         return None
@@ -89,10 +90,11 @@ def parts_of(dtype: str, precision: str = "highest") -> int | None:
 
 
 def unit_of(profile: DeviceProfile, dtype: str, precision: str, c: Contraction) -> str | None:
-    """The matrix unit of a device for a product of operands of a dtype, or None: the first one that pays. At the first
-    such product for a driver version, each unit that the device may have is tried in a child process.
+    """Returns the matrix unit of a device for a product of operands of a dtype, or None: the first unit that pays. At
+    the first such product for a driver version, each unit that the device may have is tried in a child process.
 
-    ``precision`` is that of float32 operands, by PyTorch's names. With NETCL_KERNEL_STRATEGY=portable there is none.
+    ``precision`` is the precision of float32 operands, by PyTorch's names. With NETCL_KERNEL_STRATEGY=portable there is
+    none.
     """
     if config.get("KERNEL_STRATEGY") == "portable":
         return None
@@ -103,14 +105,14 @@ def unit_of(profile: DeviceProfile, dtype: str, precision: str, c: Contraction) 
 
 
 def convolution_unit_of(profile: DeviceProfile, dtype: str, kind: str, g: Geometry) -> str | None:
-    """The matrix unit of a device for a direction of a convolution, or None, as ``unit_of``."""
+    """Returns the matrix unit of a device for a direction of a convolution, or None, as ``unit_of``."""
     if config.get("KERNEL_STRATEGY") == "portable" or dtype not in HALVES or not convolves(kind, g):
         return None
     return next((name for name in candidates(profile, dtype) if is_right(profile._device, name)), None)
 
 
 def candidates(profile: DeviceProfile, dtype: str = "bfloat16", precision: str = "highest") -> tuple[str, ...]:
-    """The units for operands of a dtype that a device may have, by what its driver reports."""
+    """Returns the units for operands of a dtype that a device may have, by what its driver reports."""
     if profile._device is None:
         return ()
     return _candidates(profile, profile._device, dtype, precision if dtype == "float32" else None)
@@ -126,8 +128,8 @@ def _candidates(profile: DeviceProfile, device: Any, dtype: str, precision: str 
 
 
 def local_memory(profile: DeviceProfile) -> int:
-    """The bytes of local memory that a work-group may declare: of NVIDIA's GPUs more than the driver reports, by their
-    compute capability (CUDA C Programming Guide, technical specifications).
+    """Returns the bytes of local memory that a work-group may declare: of NVIDIA's GPUs more than the driver reports,
+    by their compute capability (CUDA C Programming Guide, technical specifications).
     """
     capability = compute_capability(profile)
     if capability is None:
@@ -137,8 +139,8 @@ def local_memory(profile: DeviceProfile) -> int:
 
 @lru_cache(maxsize=256)
 def is_right(device: Any, name: str) -> bool:
-    """True if the unit ``name`` computed right products on the device in a child process; of a unit that was not run on
-    hardware before, also if it was faster than the kernel without it.
+    """True if the unit ``name`` computed right products on the device in a child process. A unit that was never run on
+    hardware must also have been faster than the kernel without it.
     """
     key, trial = driver_key(device), _CHILD.format(module="contraction.matrix_unit.unit_trial", name=name)
     row, probe = UNITS[name], f"matrix_unit_{name}"
@@ -148,8 +150,8 @@ def is_right(device: Any, name: str) -> bool:
 
 
 def try_ahead(profile: DeviceProfile) -> None:
-    """Tries the unit of float32 products of a device before it is asked for, where cores are left for it: a first
-    network would wait for the trial.
+    """Tries the unit of float32 products of a device ahead of its first use, if cores are idle: a first network would
+    wait for the trial.
     """
     if config.get("KERNEL_STRATEGY") == "portable" or usable_cores() < _FOR_BOTH:
         return
@@ -158,8 +160,8 @@ def try_ahead(profile: DeviceProfile) -> None:
 
 
 def _try_attention_meanwhile(device: Any, row: MatrixUnit) -> None:
-    """Starts the trial of attention on the unit of a product that is being tried, where cores are left for it: a model
-    with attention would wait for one after the other.
+    """Starts the trial of attention during the trial of a product on the same unit, if cores are idle: a model with
+    attention would wait for both in turn.
     """
     name = _attention_unit(row.parts)
     computes = (row.parts or row.dtypes == HALVES) and UNITS[name].possible_on(device_profile(device))
@@ -168,7 +170,7 @@ def _try_attention_meanwhile(device: Any, row: MatrixUnit) -> None:
 
 
 def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
-    """The matrix unit on which a device computes attention of operands of so many ``parts``, or None: a unit of
+    """Returns the matrix unit on which a device computes attention of operands of so many ``parts``, or None: a unit of
     fragments in registers, whose kernels are tried in a child process at the first call for a driver version.
     """
     name = _attention_unit(parts)
@@ -187,7 +189,7 @@ def _attention_is_right(device: Any, name: str) -> bool:
 
 
 def _shares() -> int:
-    """The children that build the programs of a trial at once: a compiler keeps about one core busy."""
+    """Returns the children that build the programs of a trial at once: a compiler keeps about one core busy."""
     return max(1, min(_MOST_CHILDREN, usable_cores() // 2))
 
 
@@ -212,7 +214,7 @@ def fits(unit: str, c: Contraction) -> bool:
 
 @lru_cache(maxsize=1024)
 def pays(unit: str, c: Contraction) -> bool:
-    """True if a unit can run a contraction, is as exact as the operands' dtype asks for, and is expected to be the
+    """True if a unit can run a contraction, is as exact as the operands' dtype requires, and is expected to be the
     fastest.
 
     Products of float32 operands in three parts are, from a K of 256 on, at least as exact as sums of float32 products
@@ -233,8 +235,8 @@ def pays(unit: str, c: Contraction) -> bool:
 @lru_cache(maxsize=1024)
 def convolves(kind: str, g: Geometry) -> bool:
     """True if a unit can run a direction of a convolution of operands of 16 bits, on images with adjacent channels, and
-    is expected to be the fastest: dense filters of two dimensions, whose strides are equal; the gradient by images, of
-    which other products are by zeros, with stride 1 or 2.
+    is expected to be the fastest. It must have dense filters of two dimensions with equal strides; the gradient by
+    images a stride of 1 or 2, since with larger strides most products are by zeros.
 
     The row of a filter on such images is a segment of k, a multiple of each tile's k. Of float32 operands in parts the
     copies and planes cost more than the unit saves (a ResNet-18 step with 256 images on an H100: 52 ms, without 48).
@@ -263,8 +265,8 @@ def convolves(kind: str, g: Geometry) -> bool:
 
 @lru_cache(maxsize=1024)
 def tile_of(unit: str, device: Traits, c: Contraction) -> UnitTile:
-    """The tile of a product, with split-K where sums are long and tiles are few or leave compute units idle in their
-    last round: the one with the least estimated time.
+    """Returns the tile of a product with the least estimated time, with split-K if sums are long and tiles are few or
+    leave compute units idle in their last round.
     """
     times = {}
     for tile, alone, together in UNITS[unit].tiles:

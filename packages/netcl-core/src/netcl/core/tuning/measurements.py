@@ -1,4 +1,4 @@
-"""The table of measured kernels, stored on disk per driver: the fastest kernel of each shape that was measured.
+"""Keeps the table of measured kernels on disk per driver: the fastest kernel of each measured shape.
 
 ``netcl.profiling.autotuner`` measures. One file per driver version in NETCL_CACHE_DIR (``cache_files``), read once per
 process. A file that is damaged or not to be trusted is measured again; if it cannot be written, the table is
@@ -49,8 +49,8 @@ _lock = threading.RLock()
 
 
 def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None:
-    """The name of the kernel that was measured to be the fastest for ``op`` on this engine; None if rule
-    decides: nothing was measured near ``shape``, or NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1.
+    """Returns the name of the kernel measured as the fastest for ``op`` on this engine; None if the rule decides:
+    nothing was measured near ``shape``, or NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1.
 
     With NETCL_AUTOTUNE=on a new shape is measured now.
     """
@@ -59,7 +59,7 @@ def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None
         return None
     key = driver_key_of(engine)
     if mode == "cached" and not table(key):
-        package = _shipped.get(key)  # first without the device, for which the driver is asked
+        package = _shipped.get(key)  # first without the device, which queries the driver
         if not (shipped_table(key, engine.queue.device) if package is None else package):
             return None
     if mode == "on" and engine.recording is not None and nearest(table(key), op, shape, dtype) is None:
@@ -72,32 +72,32 @@ def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None
 
 
 def lookup(profile: ExtendedDeviceProfile, op: str, shape: Shape, dtype: str) -> KernelConfig | None:
-    """The measured config for a device, as ``kernel_selector.register_measurements`` asks for it."""
+    """Returns the measured config for a device, as ``kernel_selector.register_measurements`` expects it."""
     engine = next((engine for engine, selector in list(_selectors.items()) if selector.profile == profile), None)
     device = _device_for(profile) if engine is None else engine.queue.device
     if device is None:
         return None
     key = driver_key(device) if engine is None else driver_key_of(engine)
-    found = nearest(table(key), op, shape, dtype)
+    nearest_config = nearest(table(key), op, shape, dtype)
     if config.get("AUTOTUNE") != "on":
-        return found or nearest(shipped_table(key, device), op, shape, dtype)
-    if engine is None or (found is not None and "measured_for" not in found.extra):
-        return found
+        return nearest_config or nearest(shipped_table(key, device), op, shape, dtype)
+    if engine is None or (nearest_config is not None and "measured_for" not in nearest_config.extra):
+        return nearest_config
     measure = importlib.import_module("netcl.profiling.autotuner").measure
     measured: KernelConfig | None = measure(engine, op, shape, dtype)
-    return measured or found
+    return measured or nearest_config
 
 
 def candidates(engine: Any, op: str, dtype: str) -> set[str]:
-    """The kernels that were measured on this driver, at any shape, here or for the table of the package."""
-    found: set[str] = set()
+    """Returns the kernels that were measured on this driver, at any shape, here or for the table of the package."""
+    kernels: set[str] = set()
     for (other, _, other_dtype), chosen in list(table(driver_key_of(engine)).items()):
         if (other, other_dtype) == (op, dtype) and chosen is not None:
-            found.update(chosen.extra.get("candidates", ()))
+            kernels.update(chosen.extra.get("candidates", ()))
     if profile_of(engine.queue) == device_profile(engine.queue.device):
         rows = shipped.rows_for(engine.queue.device)
-        found.update(kernel for row in rows if (row["op"], row["dtype"]) == (op, dtype) for kernel in row["gains"])
-    return found
+        kernels.update(kernel for row in rows if (row["op"], row["dtype"]) == (op, dtype) for kernel in row["gains"])
+    return kernels
 
 
 def store(engine: Any, op: str, shape: Shape, dtype: str, chosen: KernelConfig) -> None:
@@ -107,7 +107,7 @@ def store(engine: Any, op: str, shape: Shape, dtype: str, chosen: KernelConfig) 
         entries = table(key)
         path = _path(key)
         if path is not None:
-            entries.update(_read(path, key))  # what other processes have measured since
+            entries.update(_read(path, key))  # later measurements of other processes
         entries[op, shape, dtype] = chosen
         if path is not None:
             _write(path, key, entries)
@@ -115,7 +115,7 @@ def store(engine: Any, op: str, shape: Shape, dtype: str, chosen: KernelConfig) 
 
 
 def forget() -> None:
-    """Forgets what this process knows and what is on disk."""
+    """Forgets the measurements of this process and on disk."""
     with _lock:
         _tables.clear()
         folder = _folder()
@@ -125,8 +125,8 @@ def forget() -> None:
 
 
 def nearest(entries: Entries, op: str, shape: Shape, dtype: str) -> KernelConfig | None:
-    """The measurement for this shape, or for the nearest within a factor of two in each size, which then says in
-    ``extra["measured_for"]`` what it was measured for; None also where that is the rule.
+    """Returns the measurement for this shape, or for the nearest within a factor of two in each size, with its own
+    shape in ``extra["measured_for"]``; None also if the rule was the fastest.
     """
     if (op, shape, dtype) in entries or not entries:
         return entries.get((op, shape, dtype))
@@ -144,7 +144,9 @@ def nearest(entries: Entries, op: str, shape: Shape, dtype: str) -> KernelConfig
 
 
 def _distance(shape: Shape, other: Shape, scaled: int) -> float | None:
-    """The sum of the sizes' distances in powers of two; None if one is too far off, or another part differs."""
+    """Returns the sum of the sizes' distances in powers of two; None if a size is too far off, or another part
+    differs.
+    """
     if shape[scaled:] != other[scaled:] or min(*shape[:scaled], *other[:scaled]) < 1:
         return None
     steps = [abs(math.log2(a / b)) for a, b in zip(shape[:scaled], other[:scaled])]
@@ -155,7 +157,7 @@ _keys: dict[Any, str] = {}
 
 
 def driver_key_of(engine: Any) -> str:
-    """The key of the driver behind an engine, and of the limits that it is seen with."""
+    """Returns the key of an engine's driver and of its masked limits."""
     key = _keys.get(engine)
     if key is None:
         profile = get_kernel_selector(engine.queue).profile
@@ -166,7 +168,7 @@ def driver_key_of(engine: Any) -> str:
 
 
 def _device_for(profile: ExtendedDeviceProfile) -> Any:
-    """The device in use with this profile; None if there is none."""
+    """Returns the device in use with this profile; None if there is none."""
     if not drivers_loaded():
         return None
     devices = (device for _, device in manager.discover())
@@ -174,29 +176,29 @@ def _device_for(profile: ExtendedDeviceProfile) -> Any:
 
 
 def shipped_table(key: str, device: Any) -> Entries:
-    """The package's table for a device with the driver ``key``; empty if the rule decides every shape, or if the device
-    is seen as another.
+    """Returns the package's table for a device with the driver ``key``; empty if the rule decides every shape, or if
+    the device is masked.
     """
-    known = _shipped.get(key)
-    if known is None:
+    entries = _shipped.get(key)
+    if entries is None:
         rows = shipped.rows_for(device) if key == driver_key(device) else ()
-        known = {
+        entries = {
             (row["op"], tupled(row["shape"]), row["dtype"]): row["config"] and _config(row["config"]) for row in rows
         }
-        _shipped[key] = known = known if any(known.values()) else {}
-    return known
+        _shipped[key] = entries = entries if any(entries.values()) else {}
+    return entries
 
 
 def table(key: str) -> Entries:
     """All measurements of a driver, read from disk at the first use."""
-    known = _tables.get(key)
-    if known is None:
+    entries = _tables.get(key)
+    if entries is None:
         with _lock:
-            known = _tables.get(key)
-            if known is None:
+            entries = _tables.get(key)
+            if entries is None:
                 path = _path(key)
-                known = _tables[key] = {} if path is None else _read(path, key)
-    return known
+                entries = _tables[key] = {} if path is None else _read(path, key)
+    return entries
 
 
 def _folder() -> Path | None:
@@ -210,12 +212,12 @@ def _path(key: str) -> Path | None:
 
 
 def _checked(key: str) -> str:
-    """The key of the checksum: a file of another driver or version is no entry of this one."""
+    """Returns the key of the checksum: a file of another driver or version does not match."""
     return f"{__version__}\0{key}"
 
 
 def _read(path: Path, key: str) -> Entries:
-    """The entries of a file; none if it is missing or, with a warning, damaged or not to be trusted."""
+    """Returns the entries of a file; none if it is missing or, with a warning, damaged or not to be trusted."""
     try:
         rows = json.loads(cache_files.read(path, _checked(key)))["entries"]
         return {(row["op"], tupled(row["shape"]), row["dtype"]): _config(row["config"]) for row in rows}
@@ -242,7 +244,7 @@ def _write(path: Path, key: str, entries: Entries) -> None:
 
 
 def row_of(chosen: KernelConfig) -> dict[str, Any]:
-    """A config as JSON keeps it."""
+    """Returns a config as JSON data."""
     return {**vars(chosen), "variant": chosen.variant.name}
 
 
@@ -252,7 +254,7 @@ def _config(row: dict[str, Any]) -> KernelConfig:
 
 
 def tupled(value: Any) -> Any:
-    """The tuples that JSON keeps as lists."""
+    """Returns JSON data with its lists as tuples."""
     return tuple(tupled(item) for item in value) if isinstance(value, list) else value
 
 

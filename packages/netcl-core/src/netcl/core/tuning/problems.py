@@ -1,4 +1,4 @@
-"""The problems that kernels are chosen for, as plain data: a strided contraction, and the geometry of a convolution."""
+"""Describes the problems of kernels as plain data: a strided contraction, and the geometry of a convolution."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Contraction:
     """out[z][i][j] = sum over k of A[z][i][k] * B[z][k][j], everything strided, strides and offsets in elements.
 
     The reduced index k and the column index j count through four levels, outermost first; z through two. A's row i is
-    at ``i * a_row``. With ``accumulate`` the sums are added to ``out``, which then has the computing type;
-    ``partial``: ``out`` takes partial sums, in the computing type.
+    at ``i * a_row``. With ``accumulate`` the sums are added to ``out``, which then has the computing type; with
+    ``partial``, ``out`` holds partial sums in the computing type.
     """
 
     m: int
@@ -50,7 +50,7 @@ class Contraction:
 
     @cached_property
     def _hash(self) -> int:
-        """The hash, once: each call of a product looks up several caches by its contraction."""
+        """Caches the hash: each call of a product looks up several caches by its contraction."""
         return hash(tuple(vars(self).values()))
 
     @property
@@ -79,20 +79,20 @@ class Geometry:
 
     @cached_property
     def _hash(self) -> int:
-        """The hash, once, as that of a contraction."""
+        """Caches the hash, as Contraction does."""
         return hash(tuple(vars(self).values()))
 
     @property
     def sparse(self) -> bool:
-        """True if it is pointwise and skips elements of the images, which no other tap reads then."""
+        """True if it is pointwise and skips elements of the images."""
         alone = self.kernel == (1, 1, 1) and max(self.stride) > 1 and 0 not in (*self.out, self.batch)
         return alone and not any(low or high for low, high in self.padding)
 
 
 @lru_cache(maxsize=1024)
 def dense_steps(c: Contraction, words: int = 1) -> tuple[int, int, int, int] | None:
-    """The steps of A and B along k, and of B and ``out`` along n; None if an index has gaps, a step is negative, or an
-    offset within a matrix exceeds 32 bits, in ``words`` of which an element has so many.
+    """Returns the steps of A and B along k, and of B and ``out`` along n; None if an index has gaps, a step is
+    negative, or an offset within a matrix exceeds 32 bits, counted in words (``words`` per element).
     """
     steps = []
     for extents, strides in ((c.k, c.a_k), (c.k, c.b_k), (c.n, c.b_n), (c.n, c.out_n)):
@@ -109,8 +109,8 @@ def dense_steps(c: Contraction, words: int = 1) -> tuple[int, int, int, int] | N
 
 
 class SegmentedRows(NamedTuple):
-    """A contraction as one without gaps, but that B's index k jumps: each ``segment`` of it is followed by ``jump``
-    elements of memory that belong to no element of k.
+    """A contraction without gaps, except that B's index k jumps: after each ``segment`` of it come ``jump`` elements of
+    memory that k skips.
     """
 
     dense: Contraction
@@ -120,19 +120,20 @@ class SegmentedRows(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def segmented(c: Contraction) -> SegmentedRows | None:
-    """``c`` with the gaps of B's index k as jumps between segments; None if it has other gaps than of one level.
+    """Returns ``c`` with the gaps of B's index k as jumps between segments; None if other indices or several levels
+    have gaps.
 
-    Such are the rows of a filter on images whose channels are adjacent: the pixels that one row meets are a segment.
+    An example is a filter on images with adjacent channels: the pixels under one row of the filter are a segment.
     """
     if dense_steps(c) is not None:
         return SegmentedRows(c, max(prod(c.k), 1), 0)
     levels = [(extent, step) for extent, step in zip(c.k, c.b_k) if extent != 1]
-    gaps = [at for at, (outer, inner) in enumerate(pairwise(levels), 1) if outer[1] != inner[0] * inner[1]]
+    gaps = [level for level, (outer, inner) in enumerate(pairwise(levels), 1) if outer[1] != inner[0] * inner[1]]
     if len(gaps) != 1:
         return None
     segment, step = prod(extent for extent, _ in levels[gaps[0] :]), levels[-1][1]
     jump = levels[gaps[0] - 1][1] - segment * step
-    steps = tuple(step * prod(c.k[at + 1 :]) for at in range(4))
+    steps = tuple(step * prod(c.k[level + 1 :]) for level in range(4))
     dense = replace(c, b_k=steps)  # type: ignore[arg-type]
     if jump < 0 or dense_steps(dense) is None or prod(c.k) // segment * jump + prod(c.k) * step >= _FAR:
         return None

@@ -1,6 +1,6 @@
-"""The one policy that chooses the kernel of every contraction and convolution, and the selectors that report it.
+"""Chooses the kernel of every contraction and convolution by one policy, and reports the choice by selectors.
 
-Kernels ask the functions of this module about a problem and the traits of their device; a ``KernelSelector`` answers
+Kernels call the functions of this module with a problem and the traits of their device; a ``KernelSelector`` answers
 for sizes, by the same functions. Policy only: no kernel text, and nothing of a backend is imported.
 """
 
@@ -55,19 +55,19 @@ _SPAN_GROUP, _SPAN_MEMORY = 256, 36 * 1024  # what tiles of 128 x 128 need of a 
 
 
 def has_skinny(device: Traits, c: Contraction) -> bool:
-    """True if the skinny kernel (split-K GEMV) can run a contraction, and pays."""
+    """True if the skinny kernel (split-K GEMV) can run a contraction and is expected to be faster."""
     few = c.m <= _SKINNY_MOST_ROWS and prod(c.k) >= _SKINNY_LEAST_K and not c.accumulate
     return few and device.group >= tiles.LEAST_GROUP and dense_steps(c) is not None
 
 
 def has_implicit_gemm(device: Traits, c: Contraction) -> bool:
-    """True if the implicit GEMM kernel can run a contraction, and pays."""
+    """True if the implicit GEMM kernel can run a contraction and is expected to be faster."""
     room = device.group >= _SPAN_GROUP and device.local_memory >= _SPAN_MEMORY
     return not device.is_cpu and room and c.m >= _TILED_ROWS and has_short_offsets(c)
 
 
 def has_wide(device: Traits, c: Contraction) -> bool:
-    """True if the kernel for large matrices can run a contraction, and pays."""
+    """True if the kernel for large matrices can run a contraction and is expected to be faster."""
     enough = min(c.m, prod(c.n)) >= tiles.SPAN // 2
     return enough and device.group >= _SPAN_GROUP and device.local_memory >= _SPAN_MEMORY and dense_steps(c) is not None
 
@@ -79,9 +79,9 @@ def has_broadcast(device: Traits, c: Contraction) -> bool:
 
 
 def contraction_kernel(device: Traits, c: Contraction) -> str:
-    """``rows`` on CPU devices; elsewhere ``slices`` for a few rows, ``windows`` for few tiles with long sums, ``wide``
-    for large matrices, but ``windows`` if half of its tile would be empty, ``tiled``, and ``direct`` for what is too
-    small for these.
+    """Returns ``rows`` on CPU devices; elsewhere ``slices`` (split-K GEMV) for a few rows, ``windows`` (implicit GEMM)
+    for few tiles with long sums, ``wide`` (register-tiled GEMM) for large matrices, but ``windows`` if half of its tile
+    would be empty, ``tiled``, and ``direct`` for problems too small for these.
     """
     return "rows" if device.is_cpu else _gpu_kernel(device, c)
 
@@ -99,7 +99,7 @@ def _gpu_kernel(device: Traits, c: Contraction) -> str:
 
 
 def contraction_kernels(device: Traits, c: Contraction) -> tuple[str, ...]:
-    """The kernels to measure for a contraction on this device, the one that would be taken first."""
+    """Returns the kernels to measure for a contraction on this device, the default choice first."""
     first = contraction_kernel(device, c)
     if device.is_cpu:
         small = c.m * prod(c.n) * prod(c.k) <= _SMALL
@@ -112,7 +112,7 @@ def contraction_kernels(device: Traits, c: Contraction) -> tuple[str, ...]:
 
 
 def possible(device: Traits, c: Contraction, kernel: str) -> str:
-    """``kernel``, or ``tiled`` if it was asked for by name and cannot run the contraction."""
+    """Returns ``kernel``, or ``tiled`` if ``kernel`` was requested by name and cannot run the contraction."""
     if kernel == "broadcast":
         return kernel if has_broadcast(device, c) else "tiled"
     if kernel in UNITS:
@@ -128,7 +128,9 @@ def swaps(is_cpu: bool, m: int, n: int) -> bool:
 
 
 def gemv_kernel(is_cpu: bool, c: Contraction) -> str | None:
-    """``stream`` or ``dot``, the GEMV kernels of CPUs; None if there are too many rows or the layout does not fit."""
+    """Returns ``stream`` or ``dot``, the GEMV kernels of CPUs; None if there are too many rows or the layout does not
+    fit.
+    """
     if not is_cpu or min(c.m, c.n[3]) > _GEMV_ROWS:
         return None
     if c.b_n[3] == 1 and c.n[3] > 1:
@@ -137,8 +139,8 @@ def gemv_kernel(is_cpu: bool, c: Contraction) -> str | None:
 
 
 def product_kernel(device: Traits, c: Contraction, measured: str | None = None, unit: str | None = None) -> str:
-    """The kernel of a matrix product: the ``measured`` one if it can run this product, else the matrix ``unit`` that
-    ``product_unit`` gives, else the rule's.
+    """Returns the kernel of a matrix product: the ``measured`` one if it can run this product, else the matrix ``unit``
+    that ``product_unit`` gives, else the rule's.
     """
     gemv = gemv_kernel(device.is_cpu, c)
     if measured is not None and (measured == gemv or measured in product_kernels(device, c, unit)):
@@ -147,12 +149,12 @@ def product_kernel(device: Traits, c: Contraction, measured: str | None = None, 
 
 
 def product_unit(profile: DeviceProfile, c: Contraction, dtype: str) -> str | None:
-    """The matrix unit for a product, if the device has one and it pays; else None."""
+    """Returns the matrix unit for a product, if the device has one and it pays; else None."""
     return matrix_units.unit_of(profile, dtype, get_float32_matmul_precision(), c)
 
 
 def product_kernels(device: Traits, c: Contraction, unit: str | None = None) -> tuple[str, ...]:
-    """The kernels to measure for a product by contractions, the one that would be taken first."""
+    """Returns the kernels to measure for a product by contractions, the default choice first."""
     others = contraction_kernels(device, c)
     return (unit, *others) if unit is not None else others
 
@@ -171,15 +173,15 @@ class Chosen(NamedTuple):
 
 
 def convolution_unit(profile: DeviceProfile, kind: str, g: Geometry, dtype: str) -> str | None:
-    """The matrix unit for a direction of a convolution, if the device has one and it pays; else None."""
+    """Returns the matrix unit for a direction of a convolution, if the device has one and it pays; else None."""
     return matrix_units.convolution_unit_of(profile, dtype, kind, g)
 
 
 def choose_convolution(
     device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None, few_channels: bool = True
 ) -> Chosen:
-    """The algorithm of a direction (forward, grad_input, grad_weight); ``wanted``: a kernel that was requested or
-    measured. Without ``few_channels`` the kernels for few channels are not taken.
+    """Returns the algorithm of a direction (forward, grad_input, grad_weight); ``wanted`` is a requested or measured
+    kernel. Without ``few_channels`` the kernels for few channels are excluded.
     """
     small = small_channels.chosen(device, kind, g, dtype, wanted) if few_channels else None
     filtering = None if small is not None else winograd.chosen(device, kind, g, dtype, wanted)
@@ -187,15 +189,15 @@ def choose_convolution(
 
 
 def part_kernel(device: Traits, c: Contraction, wanted: str | None) -> str:
-    """The kernel of one contraction of a convolution."""
+    """Returns the kernel of one contraction of a convolution."""
     if wanted is None and has_implicit_gemm(device, c):
         return "windows"
     return wanted or depthwise_kernel(device, c) or contraction_kernel(device, c)
 
 
 def depthwise_kernel(device: Traits, c: Contraction) -> str | None:
-    """``planes`` or ``taps`` for batches of small contractions on CPU devices, as depthwise convolutions have; else
-    None.
+    """Returns ``planes`` or ``taps`` for batches of small contractions on CPU devices, as in depthwise convolutions;
+    else None.
     """
     if not device.is_cpu or c.m > _DEPTHWISE_ROWS or prod(c.batch) < 2:
         return None
@@ -205,8 +207,8 @@ def depthwise_kernel(device: Traits, c: Contraction) -> str | None:
 
 
 def wished_kernel(device: Traits, g: Geometry, algo: str | None) -> str | None:
-    """The kernel that the ``algo`` of a convolution stands for, or NETCL_CONV_TILED_LOCAL=1 for small outputs of a GPU;
-    None for the device's choice.
+    """Returns the kernel named by the ``algo`` of a convolution, or by NETCL_CONV_TILED_LOCAL=1 for small outputs of a
+    GPU; None for the device's choice.
     """
     if algo == "naive":
         return "direct"
@@ -222,23 +224,23 @@ def _is_tiled_local(g: Geometry) -> bool:
 
 
 def allowed(measured: str | None) -> str | None:
-    """The kernel that was measured for a convolution, unless NETCL_CONV_WINOGRAD=0 excludes it."""
+    """Returns the kernel that was measured for a convolution, unless NETCL_CONV_WINOGRAD=0 excludes it."""
     if measured is not None and measured.startswith("winograd") and not config.get("CONV_WINOGRAD"):
         return None
     return measured
 
 
 def convolution_candidates(device: Traits, g: Geometry) -> tuple[str, ...]:
-    """The kernels to measure for a forward convolution."""
+    """Returns the kernels to measure for a forward convolution."""
     c = conv_plan("forward", g).parts[0].contraction
-    own = ("windows",) if has_implicit_gemm(device, c) else small_channels.kernels(device, g)
-    return (*own, *contraction_kernels(device, c), *winograd.kernels(device, g))
+    direct = ("windows",) if has_implicit_gemm(device, c) else small_channels.kernels(device, g)
+    return (*direct, *contraction_kernels(device, c), *winograd.kernels(device, g))
 
 
 def convolution_kernels(
     device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None = None
 ) -> tuple[str, ...]:
-    """The kernels that are launched for a direction, of each contraction of the first block of images."""
+    """Returns the kernels that are launched for a direction, of each contraction of the first block of images."""
     if g.sparse:
         return convolution_kernels(device, kind, dense(g), dtype, wanted)
     chosen = choose_convolution(device, kind, g, dtype, wanted)
@@ -256,9 +258,11 @@ def convolution_kernels(
         workspace = CONV_WORKSPACE if device.is_cpu else GPU_CONV_WORKSPACE
         _, blocks = blocks_of(plan, itemsize(dtype), workspace)
         first = [restricted(part, *blocks[0]) for part in plan.parts]
-    found = (possible(device, c, part_kernel(device, c, wanted)) for c in first if not c.empty)
-    # Of a kernel that was asked for and cannot run this convolution, the contraction by rows is left.
-    return tuple(dict.fromkeys("rows" if name == "channels" or name.startswith("winograd") else name for name in found))
+    kernels = (possible(device, c, part_kernel(device, c, wanted)) for c in first if not c.empty)
+    # A requested kernel that cannot run this convolution is replaced by the contraction by rows.
+    return tuple(
+        dict.fromkeys("rows" if name == "channels" or name.startswith("winograd") else name for name in kernels)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- selectors
@@ -272,18 +276,18 @@ _measurements: Measurements | None = None  # of the caller, asked in its place
 
 
 def keep_on_disk(lookup: Measurements) -> None:
-    """Makes ``lookup`` the table that selectors ask unless ``register_measurements`` names another."""
+    """Makes ``lookup`` the default table of selectors, unless ``register_measurements`` sets another."""
     global _on_disk
     _on_disk = lookup
 
 
 def register_measurements(lookup: Measurements | None) -> None:
-    """Let selectors ask ``lookup(profile, op, shape, dtype)`` for a measured config before they apply their rules,
-    instead of what the autotuner has kept on disk.
+    """Makes selectors call ``lookup(profile, op, shape, dtype)`` for a measured config before they apply their rules,
+    in place of the autotuner's table on disk.
 
     ``op`` is matmul, conv2d, elementwise, reduction or batchnorm; ``shape`` the positional sizes of its ``select_``
-    method. With NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1 it is not called. Selectors forget what they chose before;
-    None goes back to what is on disk.
+    method. With NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1 it is not called. Selectors forget earlier choices; None
+    goes back to the table on disk.
     """
     global _measurements
     _measurements = lookup
@@ -291,7 +295,7 @@ def register_measurements(lookup: Measurements | None) -> None:
 
 
 def forget_choices() -> None:
-    """Let all selectors choose again."""
+    """Makes all selectors choose again."""
     with _selectors_lock:
         for selector in (*_selectors.values(), *_of_queues.values()):
             selector.clear_cache()
@@ -303,9 +307,9 @@ class KernelSelector:
     ``device``: a pyopencl device, a handle or a queue (None: the active device); ``profile`` instead of it, for
     decisions about a device that is not at hand.
 
-    ``extra["kernel"]`` of matmul and conv2d names the kernel that is launched for operands as they come (``numpy`` on
-    the NumPy engine), and ``extra["tile"]`` its (rows, columns, depth); without a measurement ``variant`` and the other
-    fields are those of the seeds' rule for the sizes. A measured config has the fields of its kernel.
+    ``extra["kernel"]`` of matmul and conv2d names the kernel that is launched for contiguous operands (``numpy`` on the
+    NumPy engine), and ``extra["tile"]`` its (rows, columns, depth). Without a measurement ``variant`` and the other
+    fields follow the original API's rule for the sizes. A measured config has the fields of its kernel.
     """
 
     def __init__(self, device: Any = None, profile: ExtendedDeviceProfile | DeviceProfile | None = None) -> None:
@@ -318,13 +322,13 @@ class KernelSelector:
         self._traits: Traits | None = None
 
     def clear_cache(self) -> None:
-        """Forget what was chosen, so that rules and measurements are asked again."""
+        """Forgets the choices, so that rules and measurements decide again."""
         self._chosen.clear()
         self._measured.clear()
 
     @property
     def traits(self) -> Traits:
-        """The limits that decide."""
+        """The limits of the device that decide."""
         if self._traits is None:
             base = self.profile.base
             self._traits = traits_of(base, base._device, self.profile.vector_width)
@@ -334,12 +338,14 @@ class KernelSelector:
         """Returns a selector of the same profile for a queue on which contractions of ``dtype`` are run by the plain
         kernel, because the driver did not build the others there.
         """
-        found = KernelSelector(profile=self.profile)
-        found._traits, found._plain = self._traits, self._plain | {dtype}
-        return found
+        selector = KernelSelector(profile=self.profile)
+        selector._traits, selector._plain = self._traits, self._plain | {dtype}
+        return selector
 
     def measured(self, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
-        """The measured config for a shape; None if there is none, or if NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1."""
+        """Returns the measured config for a shape; None if there is none, or if NETCL_AUTOTUNE=off or
+        NETCL_DETERMINISTIC=1.
+        """
         if config.get("AUTOTUNE") == "off" or config.get("DETERMINISTIC"):
             return None  # another measurement could choose another order of summing
         key = (op, shape, dtype)
@@ -352,7 +358,8 @@ class KernelSelector:
     def select_matmul_kernel(
         self, M: int, N: int, K: int, dtype: DTypeLike = "float32", allow_vectorized: bool = True
     ) -> KernelConfig:
-        """For (M, K) @ (K, N): naive if MN < 256 or 2MNK < 1e5, tiled below 1e7, else register-tiled.
+        """Returns the config for (M, K) @ (K, N): naive if MN < 256 or 2MNK < 1e5, tiled below 1e7, else
+        register-tiled.
 
         Large problems are vectorized on OpenCL CPUs and on GPUs that prefer vectors of four floats.
         """
@@ -371,7 +378,8 @@ class KernelSelector:
         padding: int | tuple[int, int] = 0,
         dtype: DTypeLike = "float32",
     ) -> KernelConfig:
-        """For a convolution of (batch, in_channels, height, width) by (out_channels, in_channels, kernel_h, kernel_w).
+        """Returns the config for a convolution of (batch, in_channels, height, width) by (out_channels, in_channels,
+        kernel_h, kernel_w).
 
         CPUs im2col; 1x1 implicit GEMM; 3x3 with stride 1 Winograd unless NETCL_CONV_WINOGRAD=0; fewer than 256 output
         positions tiled local memory with NETCL_CONV_TILED_LOCAL=1; else implicit GEMM.
@@ -383,9 +391,10 @@ class KernelSelector:
     def select_elementwise_kernel(
         self, n: int, dtype: DTypeLike = "float32", allow_vectorized: bool = True
     ) -> KernelConfig:
-        """The seeds' rule for n elements: vectorized from 1024 on, 8 wide for dtypes of one or two bytes, else 4.
+        """Returns the original API's rule for n elements: vectorized from 1024 on, 8 wide for dtypes of one or two
+        bytes, else 4.
 
-        Kernels of expressions are generated for each expression, and take nothing from it.
+        Generated kernels of expressions do not use it.
         """
         return self._choose(
             "elementwise", (n,), dtype, (allow_vectorized,),
@@ -393,16 +402,16 @@ class KernelSelector:
         )  # fmt: skip
 
     def select_reduction_kernel(self, n: int, kind: str = "sum") -> KernelConfig:
-        """The seeds' rule for n elements per result: sequential below 256, parallel below 65536, else in stages over
-        work-groups. Generated kernels take nothing from it.
+        """Returns the original API's rule for n elements per result: sequential below 256, parallel below 65536, else
+        in stages over work-groups. Generated kernels do not use it.
         """
         return self._choose("reduction", (n,), "float32", (kind,), lambda _: variants.reduction(self.profile, n, kind))
 
     def select_batchnorm_kernel(
         self, batch: int, channels: int, spatial: int, training: bool = True, fuse_relu: bool = False
     ) -> KernelConfig:
-        """The seeds' rule: fused with the ReLU exactly when ``fuse_relu`` and not ``training``. Generated kernels take
-        nothing from it.
+        """Returns the original API's rule: fused with the ReLU exactly when ``fuse_relu`` and not ``training``.
+        Generated kernels do not use it.
         """
         return self._choose(
             "batchnorm", (batch, channels, spatial), "float32", (training, fuse_relu),
@@ -423,11 +432,11 @@ class KernelSelector:
         chosen = self._chosen.get(key)
         if chosen is None:
             if op in ("matmul", "conv2d"):
-                found = rule(shape, name, flags)
+                candidate = rule(shape, name, flags)
             else:
-                found = self.measured(op, shape, name) or rule(name)
+                candidate = self.measured(op, shape, name) or rule(name)
             # setdefault: two threads that choose at once get one object
-            chosen = self._chosen.setdefault(key, found)
+            chosen = self._chosen.setdefault(key, candidate)
         return chosen
 
     def _matmul_rule(self, shape: tuple[Any, ...], dtype: str, flags: tuple[Any, ...]) -> KernelConfig:
@@ -462,9 +471,9 @@ class KernelSelector:
         measured = self.measured("conv2d", asked, dtype)
 
         def launched(name: str | None) -> str | None:
-            wanted = allowed(name) or wished_kernel(self.traits, g, None)
-            unit = convolution_unit(self.profile.base, "forward", g, dtype) if wanted is None else None
-            return unit or next(iter(convolution_kernels(self.traits, "forward", g, dtype, wanted)), None)
+            requested = allowed(name) or wished_kernel(self.traits, g, None)
+            unit = convolution_unit(self.profile.base, "forward", g, dtype) if requested is None else None
+            return unit or next(iter(convolution_kernels(self.traits, "forward", g, dtype, requested)), None)
 
         empty = 0 in (batch, channels, filters, *g.out, kernel_h, kernel_w)
         kernel = None if empty else self._launched(dtype, launched, measured)
@@ -484,7 +493,7 @@ class KernelSelector:
         return "plain" if dtype in self._plain else choose(None if measured is None else measured.extra.get("kernel"))
 
     def _named(self, ruled: KernelConfig, op: str, kernel: str | None, dtype: str) -> KernelConfig:
-        """``ruled``, with the kernel that is launched and its tile in ``extra``."""
+        """Returns ``ruled`` with the launched kernel and its tile in ``extra``."""
         if kernel is None:
             return ruled
         extra: dict[str, Any] = {"kernel": kernel}
@@ -495,12 +504,12 @@ class KernelSelector:
 
 
 def _is_launched(measured: KernelConfig | None, kernel: str | None) -> bool:
-    """True for a measured config whose kernel is the one that is launched, or that names none."""
+    """True for a measured config that names the launched kernel, or none."""
     return measured is not None and measured.extra.get("kernel", kernel) == kernel
 
 
 def _product_of(is_cpu: bool, m: int, n: int, k: int) -> Contraction:
-    """The contraction of (m, k) @ (k, n), both contiguous."""
+    """Returns the contraction of (m, k) @ (k, n), both contiguous."""
     a_row, a_k, b_k, b_n, out_row, out_n = k, 1, n, 1, n, 1
     if swaps(is_cpu, m, n):
         m, n, a_row, a_k, b_k, b_n, out_row, out_n = n, m, b_n, b_k, a_k, a_row, out_n, out_row
@@ -515,18 +524,20 @@ def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
 
 
 def _opencl_device(device: Any) -> Any:
-    """The pyopencl device behind a device, handle or queue; None for NumPy."""
+    """Returns the pyopencl device behind a device, handle or queue; None for NumPy."""
     is_queue = hasattr(device, "finish")
     return device.device if is_queue or isinstance(device, DeviceHandle) else device
 
 
 def _seen_profile(device: Any) -> ExtendedDeviceProfile:
-    """The extended profile of a device, handle or queue (None: the active device), as it is to be seen there."""
+    """Returns the extended profile of a device, handle or queue (None: the active device), with the limits of the
+    queue's capability mask applied.
+    """
     if device is None:
         device = get_active_device()
-    found = _opencl_device(device)
-    real = extended_device_profile(found)
-    if found is device:
+    opencl_device = _opencl_device(device)
+    real = extended_device_profile(opencl_device)
+    if opencl_device is device:
         return real
     seen = profile_of(device)
     if seen == real.base:
@@ -536,21 +547,21 @@ def _seen_profile(device: Any) -> ExtendedDeviceProfile:
 
 
 _selectors: dict[Any, KernelSelector] = {}  # by profile
-_of_queues: dict[Any, KernelSelector] = {}  # of queues on which kernels failed to build; other queues build theirs
+_of_queues: dict[Any, KernelSelector] = {}  # of queues on which kernels failed to build
 _selectors_lock = threading.RLock()
 
 
 def get_kernel_selector(device: Any = None) -> KernelSelector:
-    """The selector of a device (a pyopencl device, handle or queue; None: the active device).
+    """Returns the selector of a device (a pyopencl device, handle or queue; None: the active device).
 
-    Devices of one profile share a selector, but for a queue on which kernels failed to build: it has its own, which
-    names the plain kernel for them. A pyopencl device is answered for as a queue without failures.
+    Devices of one profile share a selector, except for a queue on which kernels failed to build: it has its own, which
+    names the plain kernel for them. A pyopencl device is treated like a queue without failures.
     """
     if device is None:
         device = get_active_device()
-    own = _of_queues.get(device.queue if isinstance(device, DeviceHandle) else device)
-    if own is not None:
-        return own
+    of_queue = _of_queues.get(device.queue if isinstance(device, DeviceHandle) else device)
+    if of_queue is not None:
+        return of_queue
     profile = _seen_profile(device)
     selector = _selectors.get(profile)
     if selector is None:
@@ -560,16 +571,16 @@ def get_kernel_selector(device: Any = None) -> KernelSelector:
 
 
 def only_plain(queue: Any, dtype: str) -> None:
-    """From now on contractions of ``dtype`` on ``queue`` are run by the plain kernel: its driver did not build the
+    """Makes the plain kernel run all later contractions of ``dtype`` on ``queue``: its driver did not build the
     others.
     """
-    own = get_kernel_selector(queue).with_plain(dtype)
+    selector = get_kernel_selector(queue).with_plain(dtype)
     with _selectors_lock:
-        _of_queues[queue] = own
+        _of_queues[queue] = selector
 
 
 def select_matmul_config(M: int, N: int, K: int, device: Any = None) -> KernelConfig:
-    """``get_kernel_selector(device).select_matmul_kernel(M, N, K)``."""
+    """Returns ``get_kernel_selector(device).select_matmul_kernel(M, N, K)``."""
     return get_kernel_selector(device).select_matmul_kernel(M, N, K)
 
 
@@ -585,5 +596,5 @@ def select_conv2d_config(
     pad: int | tuple[int, int] = 0,
     device: Any = None,
 ) -> KernelConfig:
-    """``get_kernel_selector(device).select_conv2d_kernel(batch, in_c, ..., stride, pad)``."""
+    """Returns ``get_kernel_selector(device).select_conv2d_kernel(batch, in_c, ..., stride, pad)``."""
     return get_kernel_selector(device).select_conv2d_kernel(batch, in_c, out_c, h, w, kh, kw, stride, pad)

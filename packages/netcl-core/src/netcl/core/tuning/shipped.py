@@ -1,7 +1,7 @@
-"""Measurements that come with the package: which kernel is faster than the rule's on known drivers, and where.
+"""Reads the measurements of the package: kernels that are faster than the rule's choice on known drivers.
 
-``netcl.profiling.shipping`` measures them into ``tuned.json``, which is stored with the kernels. Of a wheel the file
-has the hash that the wheel's RECORD lists, or it is not used; in an editable installation RECORD does not list it.
+``netcl.profiling.shipping`` measures them into ``tuned.json``, which is stored with the kernels. In a wheel the file
+must have the hash in the wheel's RECORD, or it is not used; in an editable installation RECORD does not list it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from netcl.core.user_frame import level_outside
 __all__ = ["applies", "driver_of", "resource", "rows_for"]
 
 _SAME = ("platform", "version", "type", "vendor", "lanes")
-_UNITS = 2  # factor that the number of compute units may differ by
+_UNITS = 2  # largest ratio of the numbers of compute units
 
 
 def resource() -> Any:
-    """The file of the table."""
+    """Returns the file of the table."""
     return files("netcl.core") / "backend" / "opencl" / "tuned.json"
 
 
 def driver_of(device: Any) -> dict[str, Any]:
-    """The keys that a measurement depends on: driver and version, kind and vendor of the device, its vectors and its
-    units.
+    """Returns the keys that a measurement depends on: driver and version, kind and vendor of the device, its vectors
+    and its units.
     """
     return {
         "platform": device.platform.name.strip(),
@@ -46,8 +46,8 @@ def driver_of(device: Any) -> dict[str, Any]:
 
 
 def applies(measured: dict[str, Any], here: dict[str, Any]) -> bool:
-    """True if a measurement of one machine holds on another: same driver, device class and vector width, and at
-    most a factor of two in compute units.
+    """True if a measurement applies to another machine: same driver, device class and vector width, and at most a
+    factor of two in compute units.
     """
     near = max(measured["units"], here["units"]) <= _UNITS * min(measured["units"], here["units"])
     return near and all(measured[name] == here[name] for name in _SAME)
@@ -85,8 +85,8 @@ def _content() -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def rows_for(device: Any) -> tuple[dict[str, Any], ...]:
-    """The rows of the table for a pyopencl device: ``op``, ``shape``, ``dtype``; ``gains``, how many times as fast as
-    the rule's choice each kernel was; ``config`` of the one to take, None if the rule's choice is kept.
+    """Returns the rows of the table for a pyopencl device: ``op``, ``shape``, ``dtype``; ``gains``, the speed of each
+    kernel relative to the rule's choice; ``config`` of the kernel to use, None if the rule's choice is kept.
     """
     here = driver_of(device)
     tables = _content()["drivers"]

@@ -1,4 +1,4 @@
-"""The choice of direct convolution for images with few channels, on CPU devices, and how its work is distributed."""
+"""Chooses direct convolution for images with few channels on CPU devices, and distributes its work."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Tile(NamedTuple):
 
 class Share(NamedTuple):
     """The work of a work-item: rows of an image in a block, blocks of an image, blocks of its own and in all;
-    ``scratch`` elements, of which ``strip`` are for the weights and ``run`` rows or columns for the image.
+    ``scratch`` elements: ``strip`` for the weights, the rest for ``run`` rows or columns of the image.
     """
 
     units: int
@@ -89,7 +89,7 @@ class Share(NamedTuple):
 
 @lru_cache(maxsize=512)
 def problem_of(kind: str, g: Geometry) -> Problem | None:
-    """The problem of a convolution's geometry; None if the kernels cannot compute it."""
+    """Returns the problem of a convolution's geometry; None if the kernels cannot compute it."""
     flat = g.size[0] == g.kernel[0] == g.out[0] == g.groups == 1 and g.padding[0][0] == 0
     low = (g.padding[1][0], g.padding[2][0])
     if not flat or prod(g.kernel) == 1 or 0 in (g.batch, g.channels, g.filters, *g.size, *g.out) or min(low) < 0:
@@ -100,7 +100,7 @@ def problem_of(kind: str, g: Geometry) -> Problem | None:
 
 
 def tile_of(device: Traits, kind: str, dtype: str) -> Tile:
-    """The tile of a direction's kernel."""
+    """Returns the tile of a direction's kernel."""
     vector = device.vector // 2 if dtype == "float64" else device.vector
     return Tile(*(_WIDE if device.vector == 16 else _NARROW)[kind], vector)
 
@@ -111,7 +111,7 @@ def _up(count: int, step: int) -> int:
 
 @lru_cache(maxsize=512)
 def share_of(p: Problem, tile: Tile) -> Share | None:
-    """The distribution of a problem over work-items; None if too little of it fits in the scratch of a work-item."""
+    """Returns the distribution of a problem over work-items; None if the scratch of a work-item is too small for it."""
     backwards = p.kind == "grad_input"
     height, columns = p.size[0] if backwards else p.out[0], p.out[1]
     reach = (p.sides[0] - 1) * p.dilation[0]
@@ -134,28 +134,30 @@ def share_of(p: Problem, tile: Tile) -> Share | None:
         apart = p.channels * p.sides[1] * p.stride[0] * run * columns + tile.span * tile.vector
         scratch = strip + apart
     total = p.batch * blocks
-    wanted = min(total, _FEW_UNITS if p.products < _LARGE else _MANY_UNITS)
-    # Each prepares a panel of weights, or clears and adds up a vector for each weight.
-    wanted = min(wanted, max(2, p.batch * prod(p.out) // (_LEAST_VECTORS * tile.vector)))
+    needed = min(total, _FEW_UNITS if p.products < _LARGE else _MANY_UNITS)
+    # Each work-item prepares a panel of weights, or clears and adds up a vector for each weight.
+    needed = min(needed, max(2, p.batch * prod(p.out) // (_LEAST_VECTORS * tile.vector)))
     if p.kind == "grad_weight":
-        together = max(1, min(MOST_TOGETHER, MOST_TOGETHER * tile.vector // (block * columns), total // wanted))
+        together = max(1, min(MOST_TOGETHER, MOST_TOGETHER * tile.vector // (block * columns), total // needed))
         scratch += (together - 1) * apart
     scratch = _up(scratch, 16)
-    units = min(wanted, _SCRATCH // scratch)
-    if units < min(wanted, _FEW_UNITS) or (backwards and prod(p.out) < tile.span * tile.vector):
+    units = min(needed, _SCRATCH // scratch)
+    if units < min(needed, _FEW_UNITS) or (backwards and prod(p.out) < tile.span * tile.vector):
         return None
     each = -(-total // units)
     return Share(-(-total // each), block, blocks, each, total, scratch, strip, run, together, apart)
 
 
 def kernels(device: Traits, g: Geometry) -> tuple[str, ...]:
-    """The kernel to measure for a forward convolution of a geometry."""
+    """Returns the kernel to measure for a forward convolution of a geometry."""
     p = problem_of("forward", g) if device.is_cpu else None
     return ("channels",) if p is not None and share_of(p, tile_of(device, p.kind, "float32")) is not None else ()
 
 
 def chosen(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Problem | None:
-    """The problem if these kernels compute it: ``wanted`` is channels, or None and it pays."""
+    """Returns the problem if these kernels compute it: ``wanted`` is channels, or None and they are expected to be
+    faster.
+    """
     if not device.is_cpu or dtype not in _DTYPES or wanted not in (None, "channels"):
         return None
     p = problem_of(kind, g)

@@ -46,7 +46,7 @@ _ENTRY_POINTS = {
 
 
 def entry_points(kernel: str) -> tuple[str, ...]:
-    """The names in a launch log that show that ``kernel`` ran, one of ``KernelConfig.extra["kernel"]``."""
+    """Returns the names in a launch log that show that ``kernel`` ran, one of ``KernelConfig.extra["kernel"]``."""
     return _ENTRY_POINTS.get(kernel, (kernel,))
 
 
@@ -62,7 +62,9 @@ class CpuTile(NamedTuple):
 
 @lru_cache(maxsize=64)
 def cpu_tile(device: Traits, dtype: str, few: bool = False) -> CpuTile:
-    """6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16; 4 rows for contractions of ``few``."""
+    """Returns the tile: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16; 4 rows for contractions
+    of ``few``.
+    """
     vector = device.vector // 2 if dtype == "float64" else device.vector
     rows = _FEW if few else 8 if device.vector == 16 else 6
     depth, chunk = (64, 4) if device.local_memory < 128 * 1024 else (_DEPTH, _CHUNK)
@@ -70,17 +72,17 @@ def cpu_tile(device: Traits, dtype: str, few: bool = False) -> CpuTile:
 
 
 def tiled_edge(device: Traits) -> int:
-    """The edge of a work-group of the tiled GPU kernel."""
+    """Returns the edge of a work-group of the tiled GPU kernel."""
     return EDGE if device.group >= EDGE * EDGE else EDGE // 2
 
 
 def skinny_group(device: Traits) -> int:
-    """The work-items of a group of the skinny kernel."""
+    """Returns the work-items of a group of the skinny kernel."""
     return SKINNY_GROUP if device.group >= SKINNY_GROUP else LEAST_GROUP
 
 
 def implicit_gemm_tile(c: Contraction) -> tuple[int, int]:
-    """The rows of a tile of the implicit GEMM kernel, and its number of partial sums (split-K)."""
+    """Returns the rows of a tile of the implicit GEMM kernel, and its number of partial sums (split-K)."""
     rows = SPAN if c.m > SPAN // 2 else SPAN // 2
     count = -(-c.m // rows) * -(-prod(c.n) // SPAN) * prod(c.batch)
     if rows == SPAN and count < _GROUPS // 2:
@@ -89,7 +91,7 @@ def implicit_gemm_tile(c: Contraction) -> tuple[int, int]:
 
 
 def config_of(device: Traits, op: str, kernel: str, dtype: str) -> KernelConfig:
-    """The config that describes ``kernel``, for ``op`` matmul or conv2d."""
+    """Returns the config that describes ``kernel``, for ``op`` matmul or conv2d."""
     product = op == "matmul"
     naive = KernelVariant.MATMUL_NAIVE if product else KernelVariant.CONV2D_NAIVE
     tiled = KernelVariant.MATMUL_REGISTER_TILED if product else KernelVariant.CONV2D_IMPLICIT_GEMM

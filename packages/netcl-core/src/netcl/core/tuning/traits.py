@@ -1,4 +1,4 @@
-"""The limits of a device that kernels and their tiles are chosen by."""
+"""The limits of a device that decide its kernels and their tiles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Traits(NamedTuple):
 
 
 def traits_of(profile: DeviceProfile, device: Any = None, vector_width: int = 1) -> Traits:
-    """The traits of a profile; without a ``device`` to ask, ``vector_width`` gives the lanes."""
+    """Returns the traits of a profile; without a ``device``, ``vector_width`` gives the lanes."""
     lanes = 4
     if profile.is_cpu:
         lanes = max(4, min(16, vector_width)) if device is None else _lanes(device)
@@ -44,7 +44,7 @@ def traits_of(profile: DeviceProfile, device: Any = None, vector_width: int = 1)
 
 
 def _lanes(device: Any) -> int:
-    """Float lanes of a CPU's vectors: at most 8 if multiply-adds of 16 do not compile."""
+    """Returns the float lanes of a CPU's vectors: at most 8 if multiply-adds of 16 do not compile."""
     lanes = max(4, min(16, int(device.native_vector_width_float)))
     if lanes == 16 and not device.platform.name.startswith("Intel") and not _sixteen_lanes(device):
         return 8

@@ -1,8 +1,8 @@
 """The table of matrix units: for each its operands, the devices that may have it, its instruction and its tiles.
 
 A unit's instruction multiplies two fragments and adds the product to sums, all spread over the lanes of a warp (wave,
-sub-group). A fragment is described by expressions of OpenCL C in ``lane`` and ``e``, the number of an element of the
-lane's, so one kernel and one software twin serve all units that are described so. The units ``wgmma`` and ``mma`` of
+sub-group). A fragment is described by expressions of OpenCL C in ``lane`` and ``e``, the number of an element in the
+lane, so that one kernel and one software emulation (twin) serve all such units. The units ``wgmma`` and ``mma`` of
 NVIDIA's GPUs have loads and twins of their own.
 
 Sources of the instructions: PTX ISA (wgmma, mma.sync), the OpenCL extensions
@@ -30,8 +30,8 @@ PARTS = {"highest": 3, "high": 2, "medium": 1}
 
 
 class Kind(NamedTuple):
-    """The elements of operands: the name in instructions, the 16-bit words of one, its type, the type of sums, and the
-    value of an element ``x``.
+    """A kind of operand elements: the name in instructions, the 16-bit words of an element, its type, the type of sums,
+    and the value of an element ``x``.
     """
 
     name: str
@@ -52,8 +52,8 @@ KINDS = {
 
 
 class Held(NamedTuple):
-    """The elements of a fragment that a lane has: their number, and the row (of B: column) and the place along k, or of
-    sums the row and the column, of element ``e`` of lane ``lane``.
+    """The elements of a fragment in a lane: their number, and the position of element ``e`` of lane ``lane``: row (of
+    B: column) and place along k, or for sums row and column.
     """
 
     elements: int
@@ -102,13 +102,13 @@ class UnitTile(NamedTuple):
 
     @property
     def base(self) -> str:
-        """The name of the instruction, which the unit's twin has too."""
+        """The name of the instruction, shared with the unit's software emulation (twin)."""
         return self.unit.removesuffix("_twin")
 
 
 class RatedTile(NamedTuple):
-    """A tile with its measured shares of a compute unit's speed (``_PRODUCTS_PER_US`` of matrix_units.py): of a
-    work-group alone on a unit, and of as many as fit on it together.
+    """A tile with its measured shares of a compute unit's speed (``_PRODUCTS_PER_US`` of matrix_units.py): with one
+    work-group on a unit, and with as many as fit.
     """
 
     tile: UnitTile
@@ -123,10 +123,10 @@ Presence: TypeAlias = Callable[[DeviceProfile], bool]
 class MatrixUnit(NamedTuple):
     """A row of the table.
 
-    ``dtypes`` are those of the operands, ``precisions`` those of float32 products for which the unit may be used, by
+    ``dtypes`` are the dtypes of the operands, ``precisions`` the float32 precisions for which the unit may be used, by
     PyTorch's names. ``may_have`` is True for profiles of devices that may have the unit; a row without it is a software
-    twin, which runs on each device if asked for by name. ``ran`` is False if no device that the project was developed
-    on has the unit.
+    emulation (twin), which runs on any device if requested by name. ``ran`` is False if the unit was never run on
+    hardware in this project.
     """
 
     name: str
@@ -137,7 +137,7 @@ class MatrixUnit(NamedTuple):
     ran: bool = True
 
     def possible_on(self, profile: DeviceProfile) -> bool:
-        """True if a device may have the unit, by what its driver reports; False for twins."""
+        """True if a device may have the unit, by its driver's report; False for twins."""
         return self.may_have is not None and self.may_have(profile)
 
     @property
@@ -152,7 +152,7 @@ class MatrixUnit(NamedTuple):
 
 
 def kind_of(tile: UnitTile, dtype: str) -> str:
-    """The key in ``KINDS`` of what a unit multiplies for operands of a dtype."""
+    """Returns the key in ``KINDS`` of the elements that a unit multiplies for operands of a dtype."""
     if tile.parts:
         return "bfloat16"
     return INSTRUCTIONS[tile.base].single if dtype == "float32" else dtype
@@ -162,12 +162,14 @@ def kind_of(tile: UnitTile, dtype: str) -> str:
 
 
 def _by_kind(text: str, **types: str) -> dict[str, str]:
-    """The ``text`` for each kind, with <kind> replaced by its name and <type> by the vector's element type."""
+    """Returns the ``text`` for each kind, with <kind> replaced by its name and <type> by the vector's element type."""
     return {kind: text.replace("<kind>", kind).replace("<type>", name) for kind, name in types.items()}
 
 
 def _dpas(lanes: int) -> Instruction:
-    """Intel's XMX: 8 x 16 by 16 x lanes; a lane has a row of B's transpose, pairs of 16 bits of A or single ones."""
+    """Returns Intel's XMX: 8 x 16 by 16 x lanes; a lane has a row of B's transpose, pairs of 16 bits of A or single
+    ones.
+    """
     pairs = lanes == 8
     left = "as_int8(vload16(0, a))" if pairs else "as_short8(vload8(0, a))"
     call = f"intel_sub_group_<kind>_<kind>_matrix_mad_k16({left}, as_int8(vload16(0, b)), vload8(0, sums))"
@@ -180,7 +182,7 @@ def _dpas(lanes: int) -> Instruction:
 
 
 def _wmma(suffix: str, held: int, place: str, sums: Held) -> Instruction:
-    """AMD's WMMA: 16 x 16 by 16 x 16 on 32 lanes."""
+    """Returns AMD's WMMA: 16 x 16 by 16 x 16 on 32 lanes."""
     left, right = (f"as_<type>{held}(vload{held}(0, {x}))" for x in "ab")
     call = f"__builtin_amdgcn_wmma_f32_16x16x16_<kind>_w32{suffix}({left}, {right}, vload8(0, sums))"
     return Instruction(
@@ -242,17 +244,17 @@ INSTRUCTIONS: dict[str, Instruction] = {
 
 
 def nvidia(least: tuple[int, int], alone: bool = False) -> Presence:
-    """NVIDIA's GPUs of a compute capability from ``least`` on, or of that one ``alone``."""
+    """Returns a test for NVIDIA's GPUs of a compute capability from ``least`` on, or of ``least`` ``alone``."""
 
     def may_have(profile: DeviceProfile) -> bool:
-        found = compute_capability(profile)
-        return found is not None and (found == least if alone else found >= least)
+        capability = compute_capability(profile)
+        return capability is not None and (capability == least if alone else capability >= least)
 
     return may_have
 
 
 def compute_capability(profile: DeviceProfile) -> tuple[int, int] | None:
-    """The compute capability of one of NVIDIA's GPUs, asked for once; None for other devices."""
+    """Returns the compute capability of one of NVIDIA's GPUs, asked for once; None for other devices."""
     if profile._device is None or "cl_nv_device_attribute_query" not in profile.extensions:
         return None
     return _compute_capability(profile._device)
@@ -268,7 +270,7 @@ def _extension(name: str) -> Presence:
 
 
 def _amd(architectures: str) -> Presence:
-    """AMD's GPUs whose name, as its OpenCL driver has it, matches a pattern."""
+    """Returns a test for AMD's GPUs by a pattern of the name in OpenCL."""
     return lambda profile: re.match(rf"gfx({architectures})\b", profile.name) is not None
 
 
@@ -276,7 +278,7 @@ def _amd(architectures: str) -> Presence:
 
 
 def _rated(*tiles: tuple[UnitTile, float]) -> Tiles:
-    """Tiles whose work-groups are as fast alone as together."""
+    """Returns tiles with the same speed for one work-group on a unit and for several."""
     return tuple(RatedTile(tile, speed, speed) for tile, speed in tiles)
 
 
@@ -330,22 +332,22 @@ _INTEL = "cl_intel_subgroup_matrix_multiply_accumulate"
 def _of_parts(
     name: str, may_have: Presence | None, tiles: Tiles, most: int = 3, ran: bool = True
 ) -> Iterator[MatrixUnit]:
-    """The rows of a unit for float32 operands in ``most`` parts and fewer."""
+    """Yields the rows of a unit for float32 operands in ``most`` parts and fewer."""
     for parts in range(most, 0, -1):
         of_parts = tuple(rated._replace(tile=rated.tile._replace(parts=parts)) for rated in tiles)
         asked = tuple(precision for precision, count in PARTS.items() if count == parts)
         yield MatrixUnit(f"{name}_{parts}", ("float32",), may_have, of_parts, asked, ran)
 
 
-def _dtypes_of(one: Instruction) -> tuple[str, ...]:
-    """The dtypes of the operands of an instruction as they are."""
-    kinds = one.text.keys()
+def _dtypes_of(instruction: Instruction) -> tuple[str, ...]:
+    """Returns the dtypes of an instruction's unconverted operands."""
+    kinds = instruction.text.keys()
     return ("float64",) if "f64" in kinds else ("float32",) if kinds & {"f32", "tf32"} else HALVES
 
 
 def _untried(name: str, may_have: Presence, precisions: tuple[str, ...] = ()) -> Iterator[MatrixUnit]:
-    """The rows of a unit that no device here has: on operands as they are, and if they have 16 bits, on float32 in two
-    parts and in one. Three parts are as exact as float32 only if the unit's sums are, which is not known.
+    """Yields the rows of a unit without test hardware: on operands as they are, and if they have 16 bits, on float32 in
+    two parts and in one. Three parts would be as exact as float32 only if the unit's sums are, which is not known.
     """
     tiles = _rated(*((tile, 1 / 2**i) for i, tile in enumerate(_UNTRIED_TILES[name])))
     yield MatrixUnit(name, _dtypes_of(INSTRUCTIONS[name]), may_have, tiles, precisions, ran=False)
@@ -354,10 +356,10 @@ def _untried(name: str, may_have: Presence, precisions: tuple[str, ...] = ()) ->
 
 
 def _twins(name: str, tile: UnitTile) -> Iterator[MatrixUnit]:
-    """The twin of a unit for each of its kinds of operands."""
-    one = INSTRUCTIONS[name]
-    yield MatrixUnit(f"{name}_twin", _dtypes_of(one), None, _rated((tile, 1.0)))
-    if one.a is None:
+    """Yields the twin of a unit for each of its kinds of operands."""
+    instruction = INSTRUCTIONS[name]
+    yield MatrixUnit(f"{name}_twin", _dtypes_of(instruction), None, _rated((tile, 1.0)))
+    if instruction.a is None:
         yield from _of_parts(f"{name}_twin", None, _rated((tile, 1.0)))
         yield MatrixUnit(f"{name}_twin_tf32", ("float32",), None, _rated((tile, 1.0)))
 

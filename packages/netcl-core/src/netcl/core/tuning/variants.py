@@ -1,4 +1,4 @@
-"""The variants that a selector reports and their configs, and the seeds' rules by sizes."""
+"""The variants that a selector reports and their configs, and the original API's rules by sizes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def is_small_output(positions: int) -> bool:
 
 
 def matmul(profile: ExtendedDeviceProfile, shape: tuple[int, int, int], dtype: str, vectorized: bool) -> KernelConfig:
-    """Naive if MN < 256 or 2MNK < 1e5, tiled below 1e7, else vectorized if the device prefers it or register-tiled."""
+    """Returns the config: naive if MN < 256 or 2MNK < 1e5, tiled below 1e7, else vectorized if the device prefers it or
+    register-tiled.
+    """
     m, n, k = shape
     flops = 2 * m * n * k
     if m * n < _MATMUL_TINY_OUTPUTS or flops < _MATMUL_TINY_FLOPS:
@@ -112,8 +114,8 @@ def conv2d(
     winograd: bool,
     tiled_local: bool,
 ) -> KernelConfig:
-    """im2col on CPUs; 1x1 implicit GEMM; 3x3 at stride 1 Winograd if allowed; few positions tiled local memory if
-    asked for; else implicit GEMM.
+    """Returns the config: im2col on CPUs; 1x1 implicit GEMM; 3x3 at stride 1 Winograd if allowed; few positions tiled
+    local memory if requested; else implicit GEMM.
     """
     if profile.is_cpu:
         return _tiles(profile, KernelVariant.CONV2D_IM2COL, 64, 64, 16, 4, dtype)
@@ -127,7 +129,7 @@ def conv2d(
 
 
 def elementwise(profile: ExtendedDeviceProfile, n: int, dtype: str, vectorized: bool) -> KernelConfig:
-    """Vectorized from 1024 elements on, 8 wide for dtypes of one or two bytes, else 4."""
+    """Returns the config: vectorized from 1024 elements on, 8 wide for dtypes of one or two bytes, else 4."""
     if n < _ELEMENTWISE_VECTOR_FROM or not vectorized:
         return _scalar(profile, KernelVariant.ELEMENTWISE_SCALAR)
     width = 8 if itemsize(dtype) <= 2 else 4
@@ -142,7 +144,7 @@ def elementwise(profile: ExtendedDeviceProfile, n: int, dtype: str, vectorized: 
 
 
 def reduction(profile: ExtendedDeviceProfile, n: int, kind: str) -> KernelConfig:
-    """Sequential below 256 elements, parallel below 65536, else in stages over work-groups."""
+    """Returns the config: sequential below 256 elements, parallel below 65536, else in stages over work-groups."""
     if n < _REDUCTION_PARALLEL_FROM:
         return _scalar(profile, KernelVariant.REDUCTION_SEQUENTIAL, extra={"kind": kind, "stages": 1})
     staged = n >= _REDUCTION_WORKGROUP_FROM
@@ -155,7 +157,7 @@ def reduction(profile: ExtendedDeviceProfile, n: int, kind: str) -> KernelConfig
 
 
 def batchnorm(profile: ExtendedDeviceProfile, training: bool, fuse_relu: bool) -> KernelConfig:
-    """Fused with the ReLU exactly when ``fuse_relu`` and not ``training``."""
+    """Returns the config: fused with the ReLU exactly when ``fuse_relu`` and not ``training``."""
     fused = fuse_relu and not training
     variant = KernelVariant.BATCHNORM_FUSED if fused else KernelVariant.BATCHNORM_NAIVE
     return KernelConfig(
@@ -167,7 +169,7 @@ def batchnorm(profile: ExtendedDeviceProfile, training: bool, fuse_relu: bool) -
 
 
 def _group_limit(profile: ExtendedDeviceProfile) -> int:
-    """The largest power of two not above 256 and the device's work-group limit."""
+    """Returns the largest power of two not above 256 and the device's work-group limit."""
     limit = max(1, min(256, profile.base.max_work_group_size))
     return 1 << (limit.bit_length() - 1)
 
@@ -204,7 +206,7 @@ def _tiles(
     dtype: str,
     vector_width: int = 0,
 ) -> KernelConfig:
-    """A tiled config whose A and B tiles fit local memory and whose work-group fits the device's limit."""
+    """Returns a tiled config whose A and B tiles fit local memory and whose work-group fits the device's limit."""
     columns, rows = _fit_group(profile, n // work, m // work)
     m, n = rows * work, columns * work
     element = max(4, itemsize(dtype))  # 16-bit tiles are kept as floats

@@ -1,8 +1,8 @@
-"""Operations of a warp, and of work-groups that wait for earlier ones: which devices have them, and if they are right.
+"""Tells which devices have the operations of a warp and of work-groups that wait for earlier ones, and tries them.
 
-Kernels that use them wait for what work-groups with earlier tickets publish (decoupled look-back), so a row is only for
-devices on which a work-group that has begun goes on running while others wait for it. A row without ``may_have`` is a
-software twin for tests, asked for by name.
+Kernels that use them wait for the states of work-groups with earlier tickets (decoupled look-back), so a row is only
+for devices on which a started work-group keeps running while others wait for it. A row without ``may_have`` is a
+software emulation (twin) for tests, requested by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from netcl.core.tuning.unit_table import Presence, nvidia
 __all__ = ["WARPS", "WarpRow", "warp_of"]
 
 _TIMEOUT_S = 60.0
-# os._exit skips the driver's shutdown, which says nothing about the operations.
+# os._exit skips the driver's shutdown, which is not tested.
 _CHILD = """\
 import os
 from netcl.core.backend.opencl.kernels.sorts.sweep_trial import run_trial
@@ -39,8 +39,8 @@ WARPS = {row.name: row for row in (WarpRow("nvidia", nvidia((7, 0))), WarpRow("t
 
 
 def warp_of(profile: DeviceProfile) -> str | None:
-    """The first row of the table that the device may have and that sorted right in a child process, which is tried at
-    the first call for a driver version; None if there is none, or with NETCL_KERNEL_STRATEGY=portable.
+    """Returns the first row of the table that the device may have and that sorted right in a child process, which is
+    tried at the first call for a driver version; None if there is none, or with NETCL_KERNEL_STRATEGY=portable.
     """
     if profile._device is None or config.get("KERNEL_STRATEGY") == "portable":
         return None

@@ -1,4 +1,4 @@
-"""The choice of Winograd convolution (minimal filtering) for 3 x 3 kernels at stride 1.
+"""Chooses Winograd convolution (minimal filtering) for 3 x 3 kernels at stride 1.
 
 A tile of t x t results costs (t + 2)^2 products for each pair of channels instead of 9 t^2: 2.25 times fewer for t = 2,
 4 times fewer for t = 4.
@@ -57,7 +57,7 @@ class Problem(NamedTuple):
 
     @property
     def across(self) -> tuple[int, int]:
-        """Tiles down and across an image."""
+        """The numbers of tiles down and across an image."""
         return -(-self.out[0] // self.tile), -(-self.out[1] // self.tile)
 
     @property
@@ -67,7 +67,7 @@ class Problem(NamedTuple):
 
 
 def _cost(p: Problem, kind: str) -> float:
-    """Of a problem, in products."""
+    """Returns the cost of a problem, in products."""
     tiles, costs = p.batch * prod(p.across), _COSTS[p.form]
     gradient = kind == "grad_weight"
     extents = (p.outs, p.ins, tiles) if gradient else (p.outs, tiles, p.ins)
@@ -85,8 +85,8 @@ def _pays(p: Problem, kind: str) -> bool:
 
 @lru_cache(maxsize=512)
 def problem_of(kind: str, g: Geometry, form: str, tile: int | None) -> Problem | None:
-    """The problem of a convolution's geometry for the kernels of a ``form``; None if minimal filtering cannot compute
-    it, or (``tile`` None) does not pay.
+    """Returns the problem of a convolution's geometry for the kernels of a ``form``; None if minimal filtering cannot
+    compute it, or (``tile`` None) is not expected to be faster.
     """
     fits = g.kernel == (1, 3, 3) and g.stride == g.dilation == (1, 1, 1) and g.groups == 1
     if not fits or g.size[0] != 1 or g.out[0] != 1:
@@ -98,17 +98,17 @@ def problem_of(kind: str, g: Geometry, form: str, tile: int | None) -> Problem |
             return None
     ins, outs = (g.filters, g.channels) if kind == "grad_input" else (g.channels, g.filters)
     problems = (Problem(g.batch, ins, outs, size, out, low, t, form) for t in ((tile,) if tile else (4, 2)))
-    _, found = min((_cost(problem, kind), problem) for problem in problems)
-    return found if tile or _pays(found, kind) else None
+    _, cheapest = min((_cost(problem, kind), problem) for problem in problems)
+    return cheapest if tile or _pays(cheapest, kind) else None
 
 
 def name_of(p: Problem) -> str:
-    """The name of the kernels of a problem."""
+    """Returns the name of the kernels of a problem."""
     return f"winograd{p.tile}{'_gpu' if p.form == 'gpu' else ''}"
 
 
 def kernels(device: Traits, g: Geometry) -> tuple[str, ...]:
-    """The kernels to measure for a forward convolution of a geometry."""
+    """Returns the kernels to measure for a forward convolution of a geometry."""
     problems = (problem_of("forward", g, _form(device), tile) for tile in (2, 4))
     return tuple(name_of(problem) for problem in problems if problem is not None)
 
@@ -118,8 +118,8 @@ def _form(device: Traits) -> str:
 
 
 def chosen(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Problem | None:
-    """The problem if minimal filtering computes it: ``wanted`` is one of its names, or None and it pays. The kernels of
-    a GPU also run on CPUs, if they are asked for by name.
+    """Returns the problem if minimal filtering computes it: ``wanted`` is one of its names, or None and it is expected
+    to be faster. The kernels of a GPU also run on CPUs, if requested by name.
     """
     if dtype not in DTYPES:
         return None
