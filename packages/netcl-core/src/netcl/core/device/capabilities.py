@@ -57,7 +57,7 @@ class DeviceProfile:
     _device: Any = field(default=None, repr=False, compare=False)
 
     def __hash__(self) -> int:
-        # Of a few fields, which differ between devices: each call of a product looks up a cache by its device.
+        # Hash of a few fields that differ between devices: each call of a product looks up a cache by its device.
         return hash((self.name, self.device_type, self.compute_units, self.extensions))
 
     @property
@@ -89,7 +89,7 @@ def _opencl() -> Any:
 
 
 def _host_profile() -> DeviceProfile:
-    """The profile of NumPy on this machine: half and double work, OpenCL's other features do not apply."""
+    """Returns the profile of NumPy on this machine: half and double work, OpenCL's other features do not apply."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -151,9 +151,9 @@ _overrides: dict[int, DeviceProfile] = {}
 def profile_of(place: Any = None) -> DeviceProfile:
     """Returns the profile of the device of a queue or DeviceHandle, or its override; None is the NumPy host."""
     context = None if place is None else place.context
-    own = getattr(getattr(place, "queue", place), "profile", None)
-    if isinstance(own, DeviceProfile):  # of another distribution's backend
-        return own
+    profile = getattr(getattr(place, "queue", place), "profile", None)
+    if isinstance(profile, DeviceProfile):  # of another distribution's backend
+        return profile
     if context is None:
         return device_profile(None)
     return _overrides.get(context.int_ptr) or device_profile(getattr(place, "queue", place).device)
@@ -183,7 +183,9 @@ def requirements(requires: str | Iterable[str]) -> tuple[str, ...]:
     needs = (requires,) if isinstance(requires, str) else tuple(requires)
     for need in needs:
         if need not in _CAPABILITIES and not need.startswith("cl_"):
-            raise ValueError(f"unknown capability {need!r}; known are {' '.join(_CAPABILITIES)} and extensions cl_...")
+            raise ValueError(
+                f"unknown capability {need!r}; expected one of {' '.join(_CAPABILITIES)}, or an extension cl_..."
+            )
     return needs
 
 
@@ -206,5 +208,5 @@ def kernel_strategy(profile: DeviceProfile) -> str:
     if profile.is_cpu or profile.tiny_local_mem:
         return "portable"
     vendor = profile.vendor.lower()
-    known = any(part in vendor for part in ("nvidia", "amd", "advanced micro devices"))
-    return "optimized" if profile.has_subgroups or profile.has_fp16 or known else "portable"
+    known_vendor = any(part in vendor for part in ("nvidia", "amd", "advanced micro devices"))
+    return "optimized" if profile.has_subgroups or profile.has_fp16 or known_vendor else "portable"

@@ -4,7 +4,7 @@ A compiler may end the whole process (LLVM's aborts), and a kernel may hang: not
 a feature is therefore tried in a child process first, and not used if the child does not exit with the right result.
 
 A trial is a Python script. It exits with RIGHT, WRONG or SLOWER; if a signal ends it, or it exceeds the timeout, the
-verdict is False. Any other exit (for example a missing module) says nothing about the driver: the verdict is False for
+verdict is False. Any other exit (for example a missing module) leaves the driver untested: the verdict is False for
 this process and is not stored. A trial that can do no harm may be a function instead, which runs in this process.
 """
 
@@ -92,32 +92,32 @@ def verdict(
     """
     text = trial if isinstance(trial, str) else ""
     digest = _digest(name, key, text)
-    known = _known.get(digest)
-    if known is not None:
-        return known
+    result = _known.get(digest)
+    if result is not None:
+        return result
     with _locks.setdefault(digest, threading.RLock()):
-        known = stored(name, key, text)
-        if known is None:
+        result = stored(name, key, text)
+        if result is None:
             right, reason = _outcome(trial, timeout, arguments, shares)
             if right is None:
                 config.get_logger().debug("the probe %s of %s could not be run: %s", name, key, reason)
-                _known[digest] = known = False
+                _known[digest] = result = False
             else:
                 store(name, key, right, reason, text, unexpected)
-                known = right
-    return known
+                result = right
+    return result
 
 
 def stored(name: str, key: str, text: str = "") -> bool | None:
     """Returns the verdict of an earlier trial ``name`` (with this text of its script), or None if there is none."""
     digest = _digest(name, key, text)
-    known = _known.get(digest)
+    result = _known.get(digest)
     folder = _folder()
-    if known is None and folder is not None:
-        known = _read(folder / f"{name}-{digest}.json", digest)
-        if known is not None:
-            _known[digest] = known
-    return known
+    if result is None and folder is not None:
+        result = _read(folder / f"{name}-{digest}.json", digest)
+        if result is not None:
+            _known[digest] = result
+    return result
 
 
 def store(name: str, key: str, right: bool, reason: str, text: str = "", unexpected: bool = False) -> None:
@@ -152,7 +152,7 @@ def _digest(name: str, key: str, text: str) -> str:
 def _outcome(
     trial: str | Callable[[], bool], timeout: float, arguments: tuple[str, ...], shares: int
 ) -> tuple[bool | None, str]:
-    """The verdict and its reason; of several shares, those of one that is wrong, else of one that says nothing."""
+    """Returns the verdict and its reason; with several shares, of a share that is wrong, else of an undecided one."""
     if not isinstance(trial, str):
         right = trial()
         return right, "right" if right else "wrong result"
@@ -168,16 +168,16 @@ def _outcome(
 
 @contextmanager
 def child_environment(name: str) -> Iterator[dict[str, str]]:
-    """The environment of a child process that works for this one: it finds the same modules, builds all programs
-    itself, and has a folder for temporary files that is removed after the block, ``name`` in its name. A child that a
-    driver ends, or that ends by os._exit, does not remove its own.
+    """Yields the environment of a child process that works for this one: it finds the same modules, builds all programs
+    itself, and has a folder for temporary files, with ``name`` in its name, that is removed after the block. A child
+    that a driver ends, or that ends by os._exit, does not remove its own folder.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     environment["NETCL_BUILD_PROCESSES"] = "0"
     with ExitStack() as stack:
-        with suppress(OSError):  # without a folder for temporary files the child may still do without
-            made = tempfile.TemporaryDirectory(prefix=f"netcl-{name}-", ignore_cleanup_errors=True)
-            environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), stack.enter_context(made)))
+        with suppress(OSError):  # the child may not need temporary files
+            temporary_folder = tempfile.TemporaryDirectory(prefix=f"netcl-{name}-", ignore_cleanup_errors=True)
+            environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), stack.enter_context(temporary_folder)))
         yield environment
 
 
@@ -187,8 +187,8 @@ def has_interpreter() -> bool:
 
 
 def run_in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:
-    """Runs a script in a child process and returns (verdict, reason); verdict None: the exit says nothing of the
-    driver.
+    """Runs a script in a child process and returns (verdict, reason); verdict None: the exit leaves the driver
+    untested.
     """
     if not has_interpreter():
         return None, "there is no Python interpreter for a child process"
@@ -224,7 +224,7 @@ def _ending(code: int) -> str:
 
 
 def _read(path: Path, digest: str) -> bool | None:
-    """The verdict in a file; None if it is missing, damaged or not to be trusted: the driver is tried again."""
+    """Returns the verdict in a file; None if it is missing, damaged or not to be trusted: the driver is tried again."""
     try:
         return bool(json.loads(cache_files.read(path, digest))["right"])
     except (FileNotFoundError, cache_files.DamagedEntryError):

@@ -87,7 +87,7 @@ class Queue(Protocol):
 
 @dataclass(frozen=True)
 class DeviceHandle:
-    """A device with its context and queue; ``context, queue = handle`` unpacks those two.
+    """A device with its context and queue; ``context, queue = handle`` unpacks both.
 
     ``backend`` is "cl", "cpu" (NumPy, whose context is None and whose queue is a CPUQueue), or the name of another
     distribution's backend (entry point ``netcl.backends``); ``device_type`` is "gpu", "cpu", "accel" or "other".
@@ -124,7 +124,7 @@ class DeviceHandle:
         """With ``use_pytorch_names``, the number of a GPU among the GPUs, best first; else None."""
         if not _pytorch_names or self.device_type != "gpu":
             return None
-        return next((at for at, (_, dev) in enumerate(manager.gpus()) if dev == self.device), None)
+        return next((number for number, (_, dev) in enumerate(manager.gpus()) if dev == self.device), None)
 
     def __repr__(self) -> str:
         if _pytorch_names:
@@ -139,39 +139,45 @@ class DeviceHandle:
 
     @property
     def selector(self) -> str:
-        """A selector that finds this device in other processes of this machine too; a sub-device has its parent's."""
+        """A selector that finds this device in other processes of this machine too; a sub-device has the selector of
+        its parent.
+        """
         if self.backend == "cpu":
             return "numpy" if _pytorch_names else "cpu"
         if self.backend != "cl":
             _, _, handles = _plugins().find()[self.backend]
             return f"{self.backend}:{_position(self, handles)}"
-        wanted, cl = self.device, _opencl().cl
-        while (parent := wanted.get_info(cl.device_info.PARENT_DEVICE)) is not None:
-            wanted = parent
-        for selector, _, found in manager.numbered():
-            if found == wanted:
+        whole_device, cl = self.device, _opencl().cl
+        while (parent := whole_device.get_info(cl.device_info.PARENT_DEVICE)) is not None:
+            whole_device = parent
+        for selector, _, candidate in manager.numbered():
+            if candidate == whole_device:
                 return selector
         return self.device_name
 
 
 def _pytorch_text(kind: str, index: int | None) -> str:
-    """The text of a device as PyTorch prints it."""
+    """Returns the text of a device as PyTorch prints it."""
     return f"device(type={kind!r})" if index is None else f"device(type={kind!r}, index={index})"
 
 
 @cache
 def _opencl() -> Any:
-    """The module with pyopencl, or with None for it; loaded when a device other than NumPy is looked for."""
+    """Returns the module that imports pyopencl (``cl`` is None without it); loaded at the first search for another
+    device than NumPy.
+    """
     return import_module("netcl.core.device.opencl_modules")
 
 
 def _plugins() -> Any:
-    """The module of backends of other distributions, which reads the metadata of all that is installed."""
+    """Returns the module of backends of other distributions, which reads the metadata of all installed
+    distributions.
+    """
     return import_module("netcl.core.device.plugins")
 
 
 def _position(handle: DeviceHandle, handles: list[DeviceHandle]) -> int:
-    """The index of the handle of the same device; a stream has a queue of its own."""
+    """Returns the index of the handle of the same device; a stream has a separate queue."""
     same = [(entry.platform_name, entry.device_name) for entry in handles]
     return next(
         (index for index, entry in enumerate(handles) if entry.queue is handle.queue),
@@ -196,7 +202,7 @@ def free_torch_name() -> bool:
 
 
 def use_pytorch_names(enabled: bool = True) -> None:
-    """Sets what names of devices mean in this process, for programs written for PyTorch.
+    """Sets the meaning of device names in this process, for programs written for PyTorch.
 
     "cuda", "mps" and "xpu" are the best GPU, with ``:n`` the n-th, "cpu" is the best CPU device of OpenCL, NumPy if
     there is none, a number counts GPUs, and the default device is "cpu". NETCL_DEVICE is the default device if it is
@@ -242,8 +248,8 @@ class DeviceManager:
             return []
         _opencl().icd.ensure_drivers()
         _drivers_loaded = True
-        wanted = config.get("PLATFORM_FILTER").lower()
-        found: dict[tuple[int, int], tuple[Any, Any]] = {}
+        platform_words = config.get("PLATFORM_FILTER").lower()
+        pairs: dict[tuple[int, int], tuple[Any, Any]] = {}
         try:
             platforms = _opencl().with_bound_workers(cl.get_platforms) if first else cl.get_platforms()
         except cl.Error as error:  # how the loader reports that there is no driver
@@ -251,15 +257,15 @@ class DeviceManager:
             return []
         _opencl().quirks.choose_work_group_method(platforms)
         for platform in platforms:
-            if not in_platform(wanted, platform.name):
+            if not in_platform(platform_words, platform.name):
                 continue
             try:
                 for dev in platform.get_devices():
                     _opencl().quirks.name_processor(platform, dev)
-                    found.setdefault((platform.int_ptr, dev.int_ptr), (platform, dev))
+                    pairs.setdefault((platform.int_ptr, dev.int_ptr), (platform, dev))
             except cl.Error as error:
                 config.get_logger().warning("OpenCL platform %s shows no device: %s", platform.name, error)
-        return list(found.values())
+        return list(pairs.values())
 
     def numbered(self) -> Iterator[tuple[str, Any, Any]]:
         """Yields ``discover()`` with selectors: (``opencl:<platform>:<device>``, platform, device)."""
@@ -326,7 +332,7 @@ class DeviceManager:
         """
         wanted_type = None if device_type is None else TYPE_WORDS.get(device_type.lower())
         if device_type is not None and wanted_type is None:
-            raise ValueError(f"device_type {device_type!r} is none of {' '.join(TYPE_WORDS)}")
+            raise ValueError(f"expected a device_type of {' '.join(TYPE_WORDS)}, got {device_type!r}")
         needs = requirements(requires)
 
         def fits(platform_name: str, device_name: str, kind: str, dev: Any) -> bool:
@@ -373,7 +379,7 @@ class DeviceManager:
         Otherwise, and for NumPy, n handles on the whole device, each with its own queue.
         """
         if n < 1:
-            raise ValueError(f"a device cannot be split into {n} parts")
+            raise ValueError(f"expected a number of parts of at least 1, got {n}")
         if n == 1:
             return [handle]
         if handle.backend == "cpu":
@@ -388,8 +394,8 @@ class DeviceManager:
     def describe(self) -> str:
         """Returns one line per device: selector, type and names. Error messages include it."""
         others = [f"  {h.selector}  {h.device_type:5} {h.device_name} ({h.platform_name})" for h in self._of_plugins()]
-        own = map(device_line, self.numbered())
-        return "\n".join([*own, *others, f"  cpu         cpu   {self._numpy.device_name}"])
+        opencl_lines = map(device_line, self.numbered())
+        return "\n".join([*opencl_lines, *others, f"  cpu         cpu   {self._numpy.device_name}"])
 
     def _of_plugins(self) -> list[DeviceHandle]:
         return [handle for _, _, handles in _plugins().find().values() for handle in handles]
@@ -411,12 +417,12 @@ class DeviceManager:
         return handle
 
     def _chosen(self) -> DeviceHandle | None:
-        """The device of NETCL_DEVICE, None if it is not set."""
+        """Returns the device of NETCL_DEVICE, None if it is not set."""
         chosen = config.get("DEVICE").lower()
         return None if chosen == "auto" else self._resolve_auto("auto", chosen)
 
     def _resolve_pytorch(self, text: str, chosen: str) -> DeviceHandle | None:
-        """The device of a selector under ``use_pytorch_names``."""
+        """Returns the device of a selector under ``use_pytorch_names``."""
         preferred = self._chosen()
         name, _, number = text.partition(":")
         if text == "auto" and preferred is not None:
@@ -424,8 +430,8 @@ class DeviceManager:
         if text in ("auto", "cpu", "cpu:0"):
             return preferred if preferred is not None and preferred.device_type == "cpu" else self._best_cpu()
         if text.isdecimal() or (name in _GPU_NAMES and (number.isdecimal() or not number)):
-            found = self.gpus()
-            return self._at(found, int(text if text.isdecimal() else number or 0), text) if found else None
+            gpus = self.gpus()
+            return self._at(gpus, int(text if text.isdecimal() else number or 0), text) if gpus else None
         return self._resolve(text)
 
     def _best_cpu(self) -> DeviceHandle:
@@ -438,14 +444,14 @@ class DeviceManager:
         return self._numpy
 
     def gpus(self) -> list[tuple[Any, Any]]:
-        """Returns the (platform, device) pairs of usable GPUs, best first; the one of NETCL_DEVICE is the first, and a
-        CPU there hides them.
+        """Returns the (platform, device) pairs of usable GPUs, best first. A GPU in NETCL_DEVICE is the first; a CPU
+        there hides all GPUs.
         """
-        found = [pair for pair in self._ranked() if type_of(pair[1]) == "gpu"]
-        preferred = self._chosen() if found else None
+        pairs = [pair for pair in self._ranked() if type_of(pair[1]) == "gpu"]
+        preferred = self._chosen() if pairs else None
         if preferred is not None and preferred.device_type == "gpu":
-            found.sort(key=lambda pair: pair[1] != preferred.device)
-        return [] if preferred is not None and preferred.device_type == "cpu" else found
+            pairs.sort(key=lambda pair: pair[1] != preferred.device)
+        return [] if preferred is not None and preferred.device_type == "cpu" else pairs
 
     def _resolve(self, text: str) -> DeviceHandle | None:
         if text in ("cpu", "cpu:0", "numpy"):
@@ -461,45 +467,47 @@ class DeviceManager:
             return self._at([(p, d) for selector, p, d in self.numbered() if selector == text], 0, text)
         of_type = TYPE_SELECTOR.fullmatch(text)
         if of_type:
-            found = self._ranked()
+            pairs = self._ranked()
             kind = of_type["type"] or of_type["cpu"]
             if kind:
-                found = [pair for pair in found if type_of(pair[1]) == TYPE_WORDS[kind]]
+                pairs = [pair for pair in pairs if type_of(pair[1]) == TYPE_WORDS[kind]]
             if of_type["index"]:
-                return self._at(found, int(of_type["index"]), text)
-            return self._open(*found[0]) if found else None
+                return self._at(pairs, int(of_type["index"]), text)
+            return self._open(*pairs[0]) if pairs else None
         return self._by_name(text)
 
     def _by_plugin(self, text: str) -> DeviceHandle | None:
-        """The device of another distribution's backend; None if none has the name."""
+        """Returns the device of another distribution's backend; None if none has the name."""
         name, _, number = text.partition(":")
-        found: dict[str, list[DeviceHandle]]
-        found = {key.lower(): handles for key, (_, _, handles) in _plugins().find().items()}
-        if name not in found:
+        handles_of: dict[str, list[DeviceHandle]]
+        handles_of = {key.lower(): handles for key, (_, _, handles) in _plugins().find().items()}
+        if name not in handles_of:
             problem = _plugins().problems().get(name)
             if problem is not None:
                 raise DeviceNotFoundError(f"the backend {name!r} cannot be loaded: {problem}", parameter="device")
             return None
-        if (number and not number.isdecimal()) or int(number or 0) >= len(found[name]):
+        if (number and not number.isdecimal()) or int(number or 0) >= len(handles_of[name]):
             raise self.not_found(text)
-        return found[name][int(number or 0)]
+        return handles_of[name][int(number or 0)]
 
     def _by_name(self, text: str) -> DeviceHandle:
         words = text.removeprefix("opencl:") or text
         name, _, number = words.rpartition(":")
         ranked = self._ranked()
-        found = matching(ranked, words)
-        if not found and name not in ("", "cpu") and number.isdecimal():
+        matches = matching(ranked, words)
+        if not matches and name not in ("", "cpu") and number.isdecimal():
             return self._at(matching(ranked, name), int(number), text)
-        return self._at(found, 0, text)
+        return self._at(matches, 0, text)
 
-    def _at(self, found: list[tuple[Any, Any]], index: int, text: str) -> DeviceHandle:
-        if index >= len(found):
+    def _at(self, pairs: list[tuple[Any, Any]], index: int, text: str) -> DeviceHandle:
+        if index >= len(pairs):
             raise self.not_found(text)
-        return self._open(*found[index])
+        return self._open(*pairs[index])
 
     def not_found(self, selector: object) -> DeviceNotFoundError:
-        """Returns the error for a selector without a device: it lists all devices and, without any, what to install."""
+        """Returns the error for a selector without a device: it lists all devices or, if there are none, the packages
+        to install.
+        """
         hint = "" if self.discover() else "\n" + self._why_none()
         return DeviceNotFoundError(
             f"no device answers to {selector!r}; there are\n{self.describe()}{hint}", parameter="device"
@@ -623,10 +631,10 @@ def set_default_device(device: Selector | _Device) -> None:
     if device is None:
         _default = None
         return
-    wanted = device._selector if isinstance(device, _Device) else device
-    handle = manager.default(wanted)
+    selector = device._selector if isinstance(device, _Device) else device
+    handle = manager.default(selector)
     if handle is None:
-        raise manager.not_found(wanted)
+        raise manager.not_found(selector)
     _default = handle
 
 
@@ -636,8 +644,8 @@ def get_default_device() -> device:
 
 
 def get_active_device() -> DeviceHandle:
-    """Returns the device of the innermost ``with device(...)`` of this thread, else the one of ``set_default_device``,
-    else ``manager.default()``.
+    """Returns the device of the innermost ``with device(...)`` of this thread, else the device of
+    ``set_default_device``, else ``manager.default()``.
     """
     if _active.handles:
         return _active.handles[-1]

@@ -124,15 +124,15 @@ def register_queue(queue: Any) -> None:
 
 def queues_of(context: Any) -> tuple[Any, ...]:
     """Returns the registered queues of a context."""
-    known = _states.get(context.int_ptr)
-    return () if known is None else known[1].queues
+    entry = _states.get(context.int_ptr)
+    return () if entry is None else entry[1].queues
 
 
 def check_lost(context: Any) -> None:
     """Raises DeviceLostError if the device of the context is lost."""
-    known = _states.get(context.int_ptr)
-    if known is not None:
-        known[1].check()
+    entry = _states.get(context.int_ptr)
+    if entry is not None:
+        entry[1].check()
 
 
 def is_lost(error: Any) -> bool:
@@ -176,7 +176,9 @@ def _names(context: Any) -> str:
 
 
 def _in_flight(context: Any) -> str:
-    """Returns the end of a message about a fault: the kernels that no wait has confirmed, and how to find the one."""
+    """Returns the end of a message about a fault: the kernels that no wait has confirmed, and how to find the faulty
+    one.
+    """
     if config.get("SYNC"):  # the call that failed names it
         return ""
     names = [name for queue in queues_of(context) for name in kernel_names(launch_log(queue))]

@@ -168,8 +168,8 @@ def _wheel_files(distribution: str, file_name: str) -> list[Path]:
         dist = metadata.distribution(distribution)
     except metadata.PackageNotFoundError:
         return []
-    found = (Path(str(dist.locate_file(file))) for file in dist.files or () if file.match(file_name))
-    return [Path(os.path.normpath(path)) for path in found if path.exists()]
+    paths = (Path(str(dist.locate_file(file))) for file in dist.files or () if file.match(file_name))
+    return [Path(os.path.normpath(path)) for path in paths if path.exists()]
 
 
 def _read_folder(folder: Path, origin: str) -> Iterator[Driver]:
@@ -242,13 +242,13 @@ def _entries() -> list[_Entry]:
     if not _on_linux():
         return []  # macOS and Windows loaders have their own registries, which pip's drivers for Linux never enter
     vendors = _chosen_vendors()
-    found: Iterable[_Entry]
+    candidates: Iterable[_Entry]
     if vendors:
-        found = (_Entry(driver, shown=True, hidden=False) for driver in _chosen_by_user(vendors))
+        candidates = (_Entry(driver, shown=True, hidden=False) for driver in _chosen_by_user(vendors))
     else:
-        found = (*_installed(), *_of_loader())
+        candidates = (*_installed(), *_of_loader())
     entries: dict[str, _Entry] = {}
-    for entry in found:
+    for entry in candidates:
         driver = entry.driver
         entries.setdefault(_identity(driver.library) if driver.library else driver.origin, entry)
     return list(entries.values())

@@ -1,4 +1,4 @@
-"""pyopencl, and the modules of its drivers, queues and probes, imported together at the first selector other than
+"""Imports pyopencl and the modules of its drivers, queues and probes together, at the first selector other than
 ``cpu``: they take twice as long to import as NumPy.
 """
 

@@ -1,4 +1,4 @@
-"""Devices that other distributions add by an entry point of the group ``netcl.backends``."""
+"""Finds devices that other distributions add by an entry point of the group ``netcl.backends``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def add(name: str, factory: Callable[[Any], Any]) -> None:
     handles = list(getattr(factory, "devices", tuple)())
     for handle in handles:
         if getattr(handle, "backend", None) != name or getattr(handle.queue, "backend", None) != name:
-            raise TypeError(f"devices() has {handle!r}: handle and queue need backend {name!r}")
+            raise TypeError(f"devices() returned {handle!r}; its handle and queue must have backend={name!r}")
     with _lock:
         find()[name] = (name, factory, handles)
 

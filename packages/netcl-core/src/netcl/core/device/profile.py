@@ -23,7 +23,7 @@ __all__ = [
 
 
 class GPUFamily(Enum):
-    """Vendor generations, as far as kernels differ between them."""
+    """Vendor generations with different kernels."""
 
     NVIDIA_KEPLER = "nvidia-kepler"
     NVIDIA_MAXWELL = "nvidia-maxwell"

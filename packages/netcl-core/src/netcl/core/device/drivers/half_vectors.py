@@ -1,10 +1,10 @@
 """Text before programs of PoCL that replaces its loads and stores of vectors of halves.
 
-PoCL (seen with 5.0 and 7.1) takes the address of a vector of halves for a multiple of the vector's size, though OpenCL
-C asks for that of one element: if its compiler makes an aligned move of the access, the process ends. In the
-replacements the elements pass through a vector that may be at any address, and are converted in private memory. PoCL
-3.0 makes no aligned moves of them, and such copies take 1.7 times as long there: only the conversion of eight is
-replaced, by instructions of its compiler that take half the time with AVX2, for a chain of elementwise ops.
+PoCL (seen with 5.0 and 7.1) assumes that the address of a vector of halves is a multiple of the vector's size, though
+OpenCL C requires only the alignment of an element: if its compiler makes an aligned move of the access, the process
+ends. In the replacements the elements pass through a vector that may be at any address, and are converted in private
+memory. PoCL 3.0 makes no aligned moves of them, and such copies take 1.7 times as long there: only the conversion of
+eight is replaced, by instructions of its compiler that take half the time with AVX2, for a chain of elementwise ops.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def unaligned() -> str:
 
 
 def _overloads(width: int) -> Iterator[str]:
-    """The functions for all address spaces and types, before the names that they call are replaced."""
+    """Yields the functions for all address spaces and types, before the names that they call are replaced."""
     vector = f"ushort{width}"
     yield f"typedef {vector} __attribute__((aligned(2))) halves{width};"
     for space in _SPACES:

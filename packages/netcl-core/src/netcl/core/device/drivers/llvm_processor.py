@@ -1,4 +1,4 @@
-"""The processor for which PoCL 3 compiles, where its LLVM does not know the one of this machine (docs/adr/0103).
+"""Names the processor for which PoCL 3 compiles, if its LLVM does not know this machine's (docs/adr/0103).
 
 LLVM 14 knows AMD's families up to 25 (Zen 4) and calls later ones "generic", a name that its front end then refuses: no
 kernel builds. ``name_processor`` gives such a device the highest level of x86-64 whose instructions the processor has.
@@ -30,9 +30,9 @@ _WORDS = 160  # from the start of PoCL's structure of a device; triple and proce
 
 
 def level(flags: set[str]) -> str:
-    """Returns the highest level of x86-64 of which a processor with the ``flags`` of /proc/cpuinfo has all."""
-    for at, (name, _) in enumerate(_LEVELS):
-        if all(needed <= flags for _, needed in _LEVELS[at:]):
+    """Returns the highest level of x86-64 with all its flags among the ``flags`` of /proc/cpuinfo."""
+    for position, (name, _) in enumerate(_LEVELS):
+        if all(needed <= flags for _, needed in _LEVELS[position:]):
             return name
     raise AssertionError("the lowest level needs nothing")
 
@@ -54,7 +54,7 @@ def name_processor(device: Any) -> None:
 
 @cache
 def _replace(address: int, name: str) -> None:
-    """``name_processor`` of the structure at ``address``, once in a process."""
+    """Runs ``name_processor`` on the structure at ``address``, once in a process."""
     place = unknown_processor(address)
     if place is not None:
         copied = ctypes.CDLL(None).strdup
@@ -81,7 +81,7 @@ def unknown_processor(address: int) -> int | None:
 
 @cache
 def _own_level() -> str:
-    """The level of this processor, "" if Linux lists no flags of x86 for it, or the system is another one."""
+    """Returns the level of this processor, "" if Linux lists no x86 flags for it, or on another system."""
     flags = _flags()
     return level(flags) if flags else ""
 
@@ -96,19 +96,19 @@ def _flags() -> set[str]:
 
 
 def _readable() -> list[tuple[int, int]]:
-    """The first address and the end of each readable region of this process, sorted."""
-    found = []
+    """Returns the first address and the end of each readable region of this process, sorted."""
+    regions = []
     for line in Path("/proc/self/maps").read_text().splitlines():
         region, rights, *_ = line.split()
         if rights.startswith("r"):
             first, _, end = region.partition("-")
-            found.append((int(first, 16), int(end, 16)))
-    return found
+            regions.append((int(first, 16), int(end, 16)))
+    return regions
 
 
 def _bytes(readable: list[tuple[int, int]], address: int, count: int) -> bytes:
     """Returns ``count`` bytes of the memory of this process, b"" if they are not in one readable region."""
-    at = bisect_right(readable, (address, sys.maxsize)) - 1
-    if at < 0 or address + count > readable[at][1]:
+    position = bisect_right(readable, (address, sys.maxsize)) - 1
+    if position < 0 or address + count > readable[position][1]:
         return b""
     return ctypes.string_at(address, count)

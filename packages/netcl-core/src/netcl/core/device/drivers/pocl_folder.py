@@ -2,7 +2,7 @@
 
 PoCL shows no platform if it cannot make its folder (POCL_CACHE_DIR), and its compiler ends the process ("LLVM ERROR: IO
 failure on output stream") if a file cannot be written there. It reads the variable once, so another folder is chosen
-before its first call; what fills up later is found before each build, which then raises OSError.
+before its first call. A folder that fills up later is detected before each build, which then raises OSError.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Probes of OpenCL drivers: half arithmetic, vectors of sixteen lanes, order of kernels.
 
 ``half_works`` and ``sixteen_lanes_work`` compile code on which drivers may fail, in a child process; ``needs_flush``
-launches dependent kernels in this process. ``choose_work_group_method`` and ``name_processor`` probe nothing: the
-version tells.
+launches dependent kernels in this process. ``choose_work_group_method`` and ``name_processor`` decide by the version,
+without a probe.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ __kernel void probe(__global const float* x, __global float* out) {
     out[2 * i + 1] = (float)(a * b);
 }
 """
-# The multiply-add of contractions, and what is stored and loaded as float16 and as bfloat16; LLVM 14 (PoCL 3.0) aborts
-# the process on sixteen lanes of them, or passes them to its library in another way than that takes them.
+# The multiply-add of contractions, and stores and loads as float16 and as bfloat16; LLVM 14 (PoCL 3.0) aborts the
+# process on sixteen lanes of them, or passes them to its library in a way that the library does not expect.
 _SIXTEEN = """
 __kernel void probe(__global const float* x, __global float* out) {
     float16 sum = 0, a = vload16(0, x);
@@ -100,8 +100,8 @@ def needs_flush(device: Any) -> bool:
 
 def pocl_major(version: str) -> int | None:
     """Returns the major version of PoCL in the ``version`` of a platform, None if the platform is another one."""
-    found = re.search(r"pocl (\d+)", version.lower())
-    return int(found[1]) if found else None
+    match = re.search(r"pocl (\d+)", version.lower())
+    return int(match[1]) if match else None
 
 
 def choose_work_group_method(platforms: Iterable[Any]) -> None:
@@ -109,7 +109,7 @@ def choose_work_group_method(platforms: Iterable[Any]) -> None:
     chose a method.
 
     Built by loops over work-items, programs are wrong at random (docs/adr/0101). PoCL 3 has no other method, and writes
-    a message for each kernel where one is asked for.
+    a message for each kernel if one is requested.
     """
     versions = {major for platform in platforms if (major := pocl_major(platform.version))}
     if versions & {4, 5, 6} and min(versions) >= 4:
@@ -122,7 +122,7 @@ def name_processor(platform: Any, device: Any) -> None:
         llvm_processor.name_processor(device)
 
 
-# os._exit skips the driver's shutdown: PoCL may abort there, which says nothing about the kernel.
+# os._exit skips the driver's shutdown: PoCL may abort there, which is not tested.
 _CHILD = """\
 import os
 from netcl.core import config
@@ -143,7 +143,7 @@ def run_trial(name: str, key: str, devices: Iterable[Any]) -> int:
 
     Raises LookupError if there is none.
     """
-    device = next((found for found in devices if driver_key(found) == key), None)
+    device = next((candidate for candidate in devices if driver_key(candidate) == key), None)
     if device is None:
         raise LookupError(f"the child does not find the device {key}")
     return RIGHT if _TRIALS[name](device) else WRONG
@@ -157,9 +157,9 @@ def _run(device: Any, source: str, values: Any, count: int, items: int) -> Any:
         queue = cl.CommandQueue(context, device)
         kernel = _kernel(context, device, source)
         flags = cl.mem_flags
-        given = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=values)
+        source_buffer = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=values)
         target = cl.Buffer(context, flags.WRITE_ONLY, result.nbytes)
-        kernel(queue, (items,), None, given, target)
+        kernel(queue, (items,), None, source_buffer, target)
         cl.enqueue_copy(queue, result, target)
     except cl.Error as error:
         config.get_logger().debug("%s refuses a probe: %s", device.name, error)
@@ -183,8 +183,8 @@ def _sixteen(device: Any) -> bool:
     values = np.arange(1, 17, dtype=np.float32)
     result = _run(device, _SIXTEEN, values, 57, 1)
     sums = values * values.sum()
-    wanted = np.concatenate([sums, [values[5] ** 2 + sums[5]], values, values])
-    return result is not None and np.array_equal(result[:49], wanted)
+    expected = np.concatenate([sums, [values[5] ** 2 + sums[5]], values, values])
+    return result is not None and np.array_equal(result[:49], expected)
 
 
 def _ordered(device: Any) -> bool:

@@ -1,4 +1,4 @@
-"""PoCL's worker threads, each bound to a processor of its own (docs/adr/0107).
+"""Binds each of PoCL's worker threads to a separate processor (docs/adr/0107).
 
 PoCL wakes all workers for a kernel. Linux may queue two of them on one processor while another is idle: the first then
 does all work-groups of a kernel of a few milliseconds before the second runs.
@@ -22,14 +22,14 @@ _ResultT = TypeVar("_ResultT")
 
 
 def with_bound_workers(get_platforms: Callable[[], Sequence[Any]]) -> Sequence[Any]:
-    """Returns the platforms of the first call for them, in which PoCL begins its workers, which are then bound."""
+    """Returns the platforms; PoCL starts its workers in this first query, and they are then bound."""
     platforms, threads = new_threads(get_platforms)
     bind_workers(threads, platforms)
     return platforms
 
 
 def new_threads(run: Callable[[], _ResultT]) -> tuple[_ResultT, list[int]]:
-    """Returns the result of ``run`` and the system's numbers of the threads that began meanwhile, in order, without
+    """Returns the result of ``run`` and the system's numbers of the threads that started meanwhile, in order, without
     Python's; no numbers if the system does not list threads.
     """
     before = _threads()
@@ -39,7 +39,7 @@ def new_threads(run: Callable[[], _ResultT]) -> tuple[_ResultT, list[int]]:
 
 
 def bind_workers(threads: list[int], platforms: Iterable[Any]) -> None:
-    """Binds each of ``threads`` to a processor of its own if they are the workers of the one PoCL among the pyopencl
+    """Binds each of ``threads`` to a separate processor if they are the workers of the one PoCL among the pyopencl
     ``platforms``, and as many as the processors that this process may use.
 
     Other counts (drivers that began threads too, fewer workers: POCL_MAX_PTHREAD_COUNT, several processes that share a
