@@ -26,10 +26,10 @@ class Pool(Protocol):
 class BufferHandle:
     """A one-shot allocation of ``nbytes`` bytes in ``buffer``, given back by ``release()`` or when it is collected.
 
-    ``bucket_size`` is the size of the buffer in bytes (0: the buffer's own). ``pool`` takes the buffer back (None: it
-    is dropped). ``buffer`` is None after the release. If ``keep`` is set the buffer never enters a free list: release
-    drops it. ``note`` is shown for it in an out-of-memory report, such as (shape, dtype). ``key`` is the free list that
-    the buffer returns to (None: that of ``bucket_size``).
+    ``bucket_size`` is the size of the buffer in bytes (0: read from the buffer). ``pool`` takes the buffer back (None:
+    it is dropped). ``buffer`` is None after the release. If ``keep`` is set the buffer never enters a free list:
+    release drops it. ``note`` is shown for it in an out-of-memory report, such as (shape, dtype). ``key`` is the free
+    list that the buffer returns to (None: the list of ``bucket_size``).
     """
 
     __slots__ = ("__weakref__", "_key", "_live", "bucket_size", "buffer", "keep", "nbytes", "note", "pool")

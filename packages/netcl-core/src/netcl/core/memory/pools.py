@@ -54,7 +54,7 @@ __all__ = ["BufferHandle", "BufferPool", "PersistentBufferPool", "PinnedBufferPo
 _MIB = 1 << 20
 _SMALLEST_BUCKET = 64
 _REMEMBERED_SIZES = 1 << 16
-_OVERSIZE_LIMIT = 3  # a request may be served by a buffer at most this many times as large
+_OVERSIZE_LIMIT = 3  # largest ratio of a buffer to its request
 _LEAST_CACHED = 32 * _MIB  # unused bytes that are always kept, or an eighth of the peak use if that is more
 _REGION_FROM = (256 << 10) + 1  # bytes of a buffer that has a region, in pools with regions
 
@@ -183,7 +183,7 @@ class BufferPool:
         return handle
 
     def release(self, handle: BufferHandle) -> None:
-        """The same as ``handle.release()``."""
+        """Releases ``handle``, like ``handle.release()``."""
         handle.release()
 
     def clear(self) -> None:
@@ -237,9 +237,9 @@ class BufferPool:
         try:
             size = operator.index(nbytes)
         except TypeError:
-            raise TypeError(f"a buffer's size is a whole number of bytes, not {nbytes!r}") from None
+            raise TypeError(f"expected the size of a buffer as a whole number of bytes, got {nbytes!r}") from None
         if size < 0:
-            raise ShapeError(f"a buffer cannot have {size} bytes")
+            raise ShapeError(f"expected the size of a buffer in bytes to be at least 0, got {size}")
         if len(self._buckets) >= _REMEMBERED_SIZES:
             self._buckets.clear()
         bucket = self._buckets[size] = self.bucket_for(size)
@@ -312,8 +312,8 @@ class BufferPool:
         goal = max(0, self._cached - nbytes)
         while self._cached > goal:
             stacks = list(self._free.items())
-            found = ((stack[0][0], key) for key, stack in stacks if stack and _size_of(key) >= least)
-            oldest = min(found, default=(0, None))[1]
+            candidates = ((stack[0][0], key) for key, stack in stacks if stack and _size_of(key) >= least)
+            oldest = min(candidates, default=(0, None))[1]
             if oldest is None:
                 return
             size, stack = _size_of(oldest), self._free[oldest]

@@ -57,7 +57,7 @@ def opencl_queue(q: Any = None) -> Any:
         q = get_active_device()
     queue = getattr(q, "queue", q)
     if not isinstance(queue, cl.CommandQueue):
-        raise UnsupportedError(f"an OpenCL queue or DeviceHandle is needed, not {q!r}")
+        raise UnsupportedError(f"expected an OpenCL queue or DeviceHandle, got {q!r}")
     return queue
 
 
@@ -105,7 +105,7 @@ def create_pinned_buffer(q: Any, nbytes: int) -> tuple[Any, np.ndarray[Any, np.d
     """
     queue = opencl_queue(q)
     if operator.index(nbytes) <= 0:
-        raise ShapeError(f"a pinned buffer needs at least one byte, not {nbytes}")
+        raise ShapeError(f"expected at least one byte for a pinned buffer, got {nbytes}")
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
     access = cl.map_flags.READ | cl.map_flags.WRITE
 

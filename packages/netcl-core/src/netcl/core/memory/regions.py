@@ -1,4 +1,4 @@
-"""Regions: memory of this process for the large buffers of a CPU device, which is split and merged.
+"""Allocates large buffers of a CPU device in regions of this process's memory, which are split and merged.
 
 A CPU driver's own buffers each take and keep pages, so a training step whose tensors have many sizes holds more than it
 uses, and dropping buffers for others makes the system clear their pages in each step. Here buffers of all sizes share
@@ -81,7 +81,7 @@ class _Place:
 
 
 class Regions:
-    """Free and used regions of the chunks. Its caller holds a lock, but for the return of regions, which takes none.
+    """Free and used regions of the chunks. The caller holds a lock, except to return a region.
 
     The garbage collector may run code that allocates in the middle of a call: that call finds no room.
     """
@@ -116,12 +116,12 @@ class Regions:
         try:
             if self._gone:
                 self._take_back_gone()
-            at = bisect_left(self._free, (nbytes, 0))
-            if at == len(self._free):
+            position = bisect_left(self._free, (nbytes, 0))
+            if position == len(self._free):
                 return None
-            buffer = self._kept.pop((self._free[at][1], nbytes), None)
+            buffer = self._kept.pop((self._free[position][1], nbytes), None)
             if buffer is not None:
-                self._cut(at, nbytes)
+                self._cut(position, nbytes)
                 self._places[id(buffer)][0].used = True
             return buffer
         finally:
@@ -136,8 +136,8 @@ class Regions:
             if not alone:
                 return None
             self._take_back_gone()
-            at = bisect_left(self._free, (nbytes, 0))
-            start = self._cut(at, nbytes) if at < len(self._free) else self._grown(nbytes)
+            position = bisect_left(self._free, (nbytes, 0))
+            start = self._cut(position, nbytes) if position < len(self._free) else self._grown(nbytes)
             offset = start & _OFFSET
             array: Array = self._chunks[start >> _CHUNK_BITS][1][offset : offset + nbytes]
             try:
@@ -151,12 +151,12 @@ class Regions:
 
     def give(self, buffer: Any) -> bool:
         """Makes the region of a buffer free and keeps the buffer; False if it has none, or within another call."""
-        found = self._places.get(id(buffer))
-        if found is None or found[1]() is None or self._busy:  # without its memory: of a buffer that is gone
+        entry = self._places.get(id(buffer))
+        if entry is None or entry[1]() is None or self._busy:  # without its memory: the buffer no longer exists
             return False
         self._busy = True
         try:
-            place = found[0]
+            place = entry[0]
             place.used = False
             self._kept[place.at, place.size] = buffer
             if len(self._kept) > _MOST_KEPT:
@@ -167,7 +167,7 @@ class Regions:
             self._busy = False
 
     def trim(self) -> None:
-        """Gives the pages of free regions to the system. Nothing that is enqueued may use them any more."""
+        """Gives the pages of free regions to the system. No enqueued work may use them any more."""
         with self._alone() as alone:
             if not alone:
                 return
@@ -189,16 +189,18 @@ class Regions:
         finally:
             self._busy = busy
 
-    def _cut(self, at: int, nbytes: int) -> int:
-        """Returns the place of ``nbytes`` bytes at the start of the free region number ``at``; the rest stays free."""
-        size, place = self._free[at]
+    def _cut(self, position: int, nbytes: int) -> int:
+        """Returns the place of ``nbytes`` bytes at the start of the free region number ``position``; the rest stays
+        free.
+        """
+        size, place = self._free[position]
         self._remove(place)
         if size > nbytes:
             self._add(place + nbytes, size - nbytes)
         return place
 
     def _grown(self, nbytes: int) -> int:
-        """Returns the place of a region at the top, which begins with a free one that ends there."""
+        """Returns the place of a region at the top; a free region that ends there becomes its start."""
         place = self._place_to.get(self._top, self._top)
         if place + nbytes > self._end:
             size = max(_CHUNK, nbytes)
@@ -219,11 +221,11 @@ class Regions:
         return place
 
     def _take_back_gone(self) -> None:
-        """Makes the regions of buffers free that were dropped while they were given out."""
+        """Frees the regions of buffers that were dropped without a release."""
         while self._gone:
             number, place = self._gone.popleft()
-            found = self._places.get(number)
-            if found is not None and found[0] is place:  # else a new buffer has the identity already
+            entry = self._places.get(number)
+            if entry is not None and entry[0] is place:  # else a new buffer has the identity already
                 del self._places[number]
             if place.used:
                 self._merge(place.at, place.size)
@@ -244,7 +246,7 @@ class Regions:
         self._unused += size
 
     def _remove(self, place: int) -> int:
-        """Takes a region from the free ones, to be used or merged; returns its size."""
+        """Removes a region from the free ones, for use or merging; returns its size."""
         size = self._size_at.pop(place)
         del self._free[bisect_left(self._free, (size, place))]
         del self._place_to[place + size]
