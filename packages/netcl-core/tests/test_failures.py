@@ -235,17 +235,17 @@ def test_arguments_of_a_kernel_by_hand(queue, fresh):
     x, local = Tensor.zeros((4,), queue=queue), cl.LocalMemory(4)
     elsewhere = cl.Buffer(fresh.context, cl.mem_flags.READ_WRITE, 64)
     cases = [
-        ((x, 1), UnsupportedError, r"takes 3 arguments .*, 2 given"),
-        ((x, 1, local, 2), UnsupportedError, r"takes 3 arguments .*, 4 given"),
+        ((x, 1), UnsupportedError, r"expected 3 arguments .*, got 2"),
+        ((x, 1, local, 2), UnsupportedError, r"expected 3 arguments .*, got 4"),
         ((elsewhere, 1, local), BackendMismatchError, "belongs to another context"),
-        ((local, 1, local), UnsupportedError, "a tensor or cl.Buffer is wanted, LocalMemory given"),
-        ((None, 1, local), UnsupportedError, "a tensor or cl.Buffer is wanted, NoneType given"),
-        ((x, None, local), UnsupportedError, "a number is wanted, NoneType given"),
-        ((x, x, local), UnsupportedError, "a number is wanted, Tensor given"),
-        ((x, 2**31, local), DTypeError, "is no int"),
-        ((x, 1.5, local), DTypeError, "is no int"),
-        ((x, 1, x), UnsupportedError, r"cl\.LocalMemory\(bytes\) is wanted, Tensor given"),
-        ((x, 1, 4), UnsupportedError, r"cl\.LocalMemory\(bytes\) is wanted, int given"),
+        ((local, 1, local), UnsupportedError, "expected a tensor or cl.Buffer, got LocalMemory"),
+        ((None, 1, local), UnsupportedError, "expected a tensor or cl.Buffer, got NoneType"),
+        ((x, None, local), UnsupportedError, "expected a number, got NoneType"),
+        ((x, x, local), UnsupportedError, "expected a number, got Tensor"),
+        ((x, 2**31, local), DTypeError, "expected a number that fits int"),
+        ((x, 1.5, local), DTypeError, "expected a number that fits int"),
+        ((x, 1, x), UnsupportedError, r"expected cl\.LocalMemory\(bytes\), got Tensor"),
+        ((x, 1, 4), UnsupportedError, r"expected cl\.LocalMemory\(bytes\), got int"),
         ((Tensor.zeros((4,), "int32", queue=queue), 1, local), DTypeError, "a tensor of int"),
     ]
     for args, error, match in cases:
@@ -268,7 +268,7 @@ def test_arguments_of_a_kernel_whose_text_hides_them(queue):
 @pytest.mark.parametrize("size", [(-1,), (2.5,), (), (1, 1, 1, 1), "ab", None])
 def test_sizes_of_a_launch(queue, size):
     kernel, x = KernelSpec("f", ["__global float* x"], "x[0] = 1;").build(queue), Tensor.zeros((1,), queue=queue)
-    with pytest.raises(ShapeError, match="kernel f: the global size is one to three"):
+    with pytest.raises(ShapeError, match="kernel f: expected one to three"):
         kernel.run(queue, size, None, x)
     if size is not None:
         with pytest.raises(ShapeError, match="kernel f: "):

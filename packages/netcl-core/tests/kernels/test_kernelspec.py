@@ -148,7 +148,7 @@ def test_seed_004_scale_by_two_on_a_tensor(queue):
 
 def test_a_tensor_of_another_dtype_or_device_is_named(queue):
     kernel = scale_by_two().build(queue)
-    with pytest.raises(DTypeError, match=r"a tensor of int \(int32\) given"):
+    with pytest.raises(DTypeError, match=r"got a tensor of int \(int32\)"):
         kernel.run(queue, (4,), None, nc.Tensor.from_host(queue, np.arange(4, dtype=np.int32)))
     on_host = nc.Tensor.from_host(manager.default("cpu"), np.ones(4, np.float32))
     with pytest.raises(BackendMismatchError, match="the tensor is not on"):
@@ -158,8 +158,8 @@ def test_a_tensor_of_another_dtype_or_device_is_named(queue):
 @pytest.mark.parametrize(
     ("args", "error", "match"),
     [
-        ((), UnsupportedError, r"takes 1 arguments \(__global float\* x\), 0 given"),
-        ((3.0,), UnsupportedError, "a tensor or cl.Buffer is wanted, float given"),
+        ((), UnsupportedError, r"expected 1 arguments \(__global float\* x\), got 0"),
+        ((3.0,), UnsupportedError, "expected a tensor or cl.Buffer, got float"),
         ((np.zeros(3, np.float32),), UnsupportedError, "ndarray given; Tensor.from_host"),
     ],
 )
@@ -179,9 +179,9 @@ def test_numbers_take_the_type_of_the_parameter(queue):
     kernel.run(queue, (1,), None, out, 3, 0.5, 2**63)
     assert read(queue, out, np.zeros(1))[0] == 11.5
     for bad in (2**31, 1.5):
-        with pytest.raises(DTypeError, match=r"'const int i': .* is no int"):
+        with pytest.raises(DTypeError, match=r"'const int i': expected a number that fits int"):
             kernel.run(queue, (1,), None, out, bad, 0.5, 0)
-    with pytest.raises(UnsupportedError, match="a number is wanted"):
+    with pytest.raises(UnsupportedError, match="expected a number"):
         kernel.run(queue, (1,), None, out, out, 0.5, 0)
 
 

@@ -105,8 +105,8 @@ class KernelSpec:
     @classmethod
     def from_source(cls, source: KernelSource, **options: Any) -> KernelSpec:
         """Returns the declaration of a kernel that the code generator wrote (``expr.render``)."""
-        given = {"workgroup_size": source.workgroup_size, "attributes": source.attributes, **options}
-        return cls(source.name, source.params, source.statements, source.preamble, **given)
+        all_options = {"workgroup_size": source.workgroup_size, "attributes": source.attributes, **options}
+        return cls(source.name, source.params, source.statements, source.preamble, **all_options)
 
     def build(self, target: Any = None) -> BuiltKernel:
         """Compiles for a context, queue or DeviceHandle (None: the active device).
@@ -149,7 +149,7 @@ class BuiltKernel:
         self._count = self.kernel().num_args if self._parameters is None else len(self._parameters)
 
     def kernel(self) -> Any:
-        """A new cl.Kernel; its arguments are state, so threads must not share one."""
+        """Returns a new cl.Kernel; its arguments are state, so threads must not share one."""
         return new_kernel(self.program, self.spec.name)
 
     def run(self, queue: Any, global_size: Sequence[int], local_size: Sequence[int] | None, *args: Any) -> None:
@@ -209,7 +209,7 @@ class BuiltKernel:
         if len(args) != self._count:
             declared = f" ({', '.join(parameter.text for parameter in parameters)})" if parameters else ""
             raise UnsupportedError(
-                f"kernel {self.spec.name} takes {self._count} arguments{declared}, {len(args)} given"
+                f"kernel {self.spec.name}: expected {self._count} arguments{declared}, got {len(args)}"
             )
         for index, arg in enumerate(args):
             where = f"argument {index}" if parameters is None else f"argument {parameters[index].text!r}"
@@ -227,17 +227,19 @@ class BuiltKernel:
                 except (ValueError, OverflowError) as error:
                     raise DTypeError(f"{where}: {error}") from None
             if parameter.scalar is not None:
-                raise UnsupportedError(f"{where}: a number is wanted, {type(arg).__name__} given")
+                raise UnsupportedError(f"{where}: expected a number, got {type(arg).__name__}")
             return arg
         local = parameter.space == "local"
         plain = arg is None or isinstance(arg, (bool, int, float, np.generic, np.ndarray))
         if plain or local != isinstance(arg, cl.LocalMemory):
-            wanted = "cl.LocalMemory(bytes)" if local else "a tensor or cl.Buffer"
+            expected = "cl.LocalMemory(bytes)" if local else "a tensor or cl.Buffer"
             hint = "; Tensor.from_host copies an array to the device" if isinstance(arg, np.ndarray) else ""
-            raise UnsupportedError(f"{where}: {wanted} is wanted, {type(arg).__name__} given{hint}")
+            raise UnsupportedError(f"{where}: expected {expected}, got {type(arg).__name__}{hint}")
         dtype = getattr(arg, "dtype", None)
         if isinstance(dtype, str) and not parameter.takes(c_type(dtype)):
-            raise DTypeError(f"{where}: a tensor of {c_type(dtype)} ({dtype}) given")
+            raise DTypeError(
+                f"{where}: expected an element type that the parameter takes, got a tensor of {c_type(dtype)} ({dtype})"
+            )
         return arg
 
 
@@ -278,7 +280,7 @@ class PrimitiveBuilder:
 
     def __init__(self, dtype: str = "float", tuner: WorkGroupTuner | None = None) -> None:
         if dtype not in _ELEMENT_TYPES:
-            raise DTypeError(f"no elementwise kernels of {dtype!r}; there are {', '.join(sorted(_ELEMENT_TYPES))}")
+            raise DTypeError(f"expected an element type of {', '.join(sorted(_ELEMENT_TYPES))}, got {dtype!r}")
         self.dtype: str = _ELEMENT_TYPES[dtype]
         self.tuner: WorkGroupTuner = tuner or WorkGroupTuner()
 
@@ -334,9 +336,9 @@ def _sizes(name: str, which: str, sizes: Any) -> tuple[int, ...]:
     try:
         whole = tuple(operator.index(n) for n in ((sizes,) if isinstance(sizes, int) else sizes))
     except TypeError:
-        raise ShapeError(f"kernel {name}: the {which} size is one to three whole numbers, not {sizes!r}") from None
+        raise ShapeError(f"kernel {name}: expected one to three whole numbers as {which} size, got {sizes!r}") from None
     if not 1 <= len(whole) <= 3 or min(whole) < 0:
-        raise ShapeError(f"kernel {name}: the {which} size is one to three numbers from 0, not {whole}")
+        raise ShapeError(f"kernel {name}: expected one to three numbers from 0 as {which} size, got {whole}")
     return whole
 
 
@@ -347,7 +349,7 @@ def _check_memory(queue: Any, arg: Any, where: str) -> None:
     allocation = getattr(arg, "pool_handle", arg)
     if isinstance(allocation, BufferHandle) and allocation.released:
         raise UnsupportedError(
-            f"{where}: the memory was released, {arg!r} given"
+            f"{where}: the memory of {arg!r} was released"
             if allocation is arg
             else f"{where}: the buffer of the tensor was released"
         )

@@ -92,6 +92,6 @@ def convert_scalar(parameter: Parameter, value: Any) -> Any:
         number = int(value)
         limits = np.iinfo(kind)
         if number != value or not limits.min <= number <= limits.max:
-            raise ValueError(f"{value!r} is no {parameter.base}")
+            raise ValueError(f"expected a number that fits {parameter.base}, got {value!r}")
         return kind(number)
     return kind(float(value))

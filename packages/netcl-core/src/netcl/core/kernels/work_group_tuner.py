@@ -26,9 +26,9 @@ def fastest(
 
     ``plain`` None is the driver's choice. The fastest is None if all sizes were dropped.
     """
-    wanted = _written(new_kernel(), queue, size, plain, args)
+    expected = _written(new_kernel(), queue, size, plain, args)
     candidates = local_sizes(new_kernel(), queue.device, size)
-    right = [local for local in candidates if _written(new_kernel(), queue, size, local, args) == wanted]
+    right = [local for local in candidates if _written(new_kernel(), queue, size, local, args) == expected]
     kernel, copies = new_kernel(), [_copied(queue, arg) for arg in args]
     kernel.set_args(*copies)
     times = {local: taken for local in right if (taken := seconds(kernel, queue, size, local)) is not None}
