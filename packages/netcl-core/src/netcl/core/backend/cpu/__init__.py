@@ -1,5 +1,5 @@
-"""The NumPy engine: implements every call of DeviceBackend on arrays, with the same names and
-signatures as on OpenCL.
+"""The NumPy engine: implements every call of DeviceBackend on arrays, with the same names and signatures as on
+OpenCL.
 """
 
 from __future__ import annotations
@@ -202,7 +202,9 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
     def planned(
         self, what: Program | Product, args: Sequence[Any], scalars: Mapping[str, float | int]
     ) -> Callable[[Sequence[Any]], Tensor | None] | None:
-        """The function that repeats an op that has just run the program ``what`` on ``args``. None if there is none."""
+        """Returns the function that repeats an op that has just run the program ``what`` on ``args``. None if there is
+        none.
+        """
         return None if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
     @property
@@ -219,7 +221,7 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
     # -- deferred checks -----------------------------------------------------------------------------------------------
 
     def raise_flag(self, code: int, value: float, position: int, size: int) -> None:
-        """Reports a failed check: the next host read raises the error of the first one. Code 0 is no report."""
+        """Reports a failed check: the next host read raises the error of the first one. Code 0 means no failure."""
         if code:
             self._failure = self._failure or (code, value, position, size)
 

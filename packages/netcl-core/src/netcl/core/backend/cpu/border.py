@@ -1,4 +1,4 @@
-"""Borders of elements of a tensor itself with NumPy, and their gradient, axis by axis."""
+"""Pads a tensor with its own elements in NumPy, and computes the gradient, axis by axis."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ def runs(engine: Any, x: TensorData, wanted: Sequence[str]) -> list[TensorData]:
     """Returns the first element of each run of equal ones in a vector with elements, and with "first" in ``wanted`` its
     position, int64.
     """
-    given = engine.read(x)
-    elements = widened(given, x.dtype)
+    stored = engine.read(x)
+    elements = widened(stored, x.dtype)
     starts = np.flatnonzero(np.concatenate(([True], elements[1:] != elements[:-1])))
     values = engine.empty(starts.shape, x.dtype)
-    values.array[...] = given[starts]
+    values.array[...] = stored[starts]
     return [values, *([engine.tensor(starts, "int64")] if "first" in wanted else [])]

@@ -68,15 +68,15 @@ def _forward(a: Array, b: Array, out: Array, call: _Convolution) -> None:
 
 
 def _direct(a: Array, b: Array, out: Array, call: _Convolution) -> None:
-    """Direct convolution without im2col: one product for each tap of the kernel."""
+    """Computes a convolution without im2col: one product for each tap of the kernel."""
     weight, x = widened(b, call.dtype), _padded(widened(a, call.dtype), call.padding)
     groups = call.groups
     total = np.zeros((len(a), groups, b.shape[0] // groups, prod(out.shape[2:])), weight.dtype)
     rows = weight.reshape(groups, b.shape[0] // groups, b.shape[1], *b.shape[2:])
     for tap, place in _taps(b.shape[2:], out.shape[2:], call):
-        at = (slice(None), *tap)
+        tap_index = (slice(None), *tap)
         with np.errstate(all="ignore"):
-            total += np.matmul(rows[at], x[place].reshape(len(a), groups, b.shape[1], -1))
+            total += np.matmul(rows[tap_index], x[place].reshape(len(a), groups, b.shape[1], -1))
     store(out, total.reshape(out.shape), call.dtype)
 
 
@@ -126,7 +126,7 @@ def conv(
     algo: str | None = None,
     epilogue: Epilogue | None = None,
 ) -> TensorData:
-    """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
+    """Computes a convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
 
     With ``algo="naive"`` forward computes one product per tap and needs no workspace.
     """

@@ -49,7 +49,7 @@ def copy(
 def scatter_block(
     engine: Any, x: TensorData, *, shape: Sequence[int], starts: Sequence[int], steps: Sequence[int], value: float
 ) -> TensorData:
-    """A tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps."""
+    """Returns a tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps."""
     out: TensorData = engine.empty(tuple(shape), x.dtype)
     fill(engine, out, value)
     if x.size:

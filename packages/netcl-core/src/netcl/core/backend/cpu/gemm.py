@@ -35,7 +35,7 @@ def matmul(
     out: TensorData | None = None,
     epilogue: Epilogue | None = None,
 ) -> TensorData:
-    """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64)."""
+    """Computes (..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64)."""
     if epilogue is not None:
         check(epilogue, a.dtype)
     m = a.shape[-1] if transpose_a else a.shape[-2]

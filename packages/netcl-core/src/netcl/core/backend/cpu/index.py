@@ -18,7 +18,9 @@ _Report = Callable[[int, float, int, int], None]
 
 
 def _checked(indices: Array, extent: int, report: _Report, code: int) -> Array:
-    """Indices from 0; those out of range are reported and clamped, negative ones among them if ``code`` is negative."""
+    """Returns the indices counted from 0; indices out of range are reported and clamped, negative ones too if ``code``
+    is negative.
+    """
     if indices.size and indices.view(f"u{indices.itemsize}").max() < extent:  # negative ones are large without a sign
         return indices
     wrapped = np.where(indices < 0, indices.astype(np.int64) + extent, indices.astype(np.int64))
@@ -39,15 +41,15 @@ def _take(x: Array, indices: Array, out: Array, axis: int, report: _Report, code
 def _gather(x: Array, indices: Array, out: Array, axis: int, report: _Report, code: int) -> None:
     # By positions in all of x, which is faster than an index for each axis, as np.take_along_axis has them.
     flat = _checked(indices, x.shape[axis], report, code) * np.int64(prod(x.shape[axis + 1 :]))
-    for at, size in enumerate(x.shape):
-        if at != axis and size > 1:
-            step = prod(x.shape[at + 1 :])
-            flat += np.arange(size).reshape([-1 if other == at else 1 for other in range(x.ndim)]) * step
+    for dimension, size in enumerate(x.shape):
+        if dimension != axis and size > 1:
+            step = prod(x.shape[dimension + 1 :])
+            flat += np.arange(size).reshape([-1 if other == dimension else 1 for other in range(x.ndim)]) * step
     np.take(x, flat, out=out, mode="wrap")
 
 
 def _flat(indices: Array, out: Array, axis: int, report: _Report, code: int) -> Array:
-    """Returns the flat position in ``out`` that each element's own index names."""
+    """Returns for each element its flat position in ``out``, by its index."""
     places = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     places[axis] = _checked(indices, out.shape[axis], report, code)
     return np.ravel_multi_index(np.broadcast_arrays(*places), out.shape).reshape(-1)

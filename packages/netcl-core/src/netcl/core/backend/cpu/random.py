@@ -19,7 +19,7 @@ _SHIFT = np.uint64(32)
 
 
 def philox(counter: Array, key: int) -> Array:
-    """Philox4x32-10 words (n, 4), uint32, for counters (n, 4) of uint32 and a 64-bit key.
+    """Returns Philox4x32-10 words (n, 4), uint32, for counters (n, 4) of uint32 and a 64-bit key.
 
     Salmon, Moraes, Dror and Shaw: Parallel Random Numbers: As Easy as 1, 2, 3. SC 2011.
     """
@@ -43,7 +43,7 @@ def _words(state: Array, offset: int, size: int) -> Array:
 
 
 def _log(words: Array) -> Array:
-    """Natural logarithm of ((w >> 8) + 1) / 2**24, by the polynomial of Cephes' logf, in the order of the kernel."""
+    """Returns log(((w >> 8) + 1) / 2**24), by the polynomial of Cephes' logf, in the order of the kernel."""
     f = np.float32
     u = ((words >> 8) + 1).astype(f) * f(2.0**-24)
     bits = u.view(np.uint32)
@@ -64,7 +64,7 @@ def _log(words: Array) -> Array:
 
 
 def _turn(words: Array) -> tuple[Array, Array]:
-    """Cosine and sine of 2 pi (w >> 8) / 2**24, by Cephes' polynomials, in the order of the kernel."""
+    """Returns the cosine and sine of 2 pi (w >> 8) / 2**24, by Cephes' polynomials, in the order of the kernel."""
     f = np.float32
     u = (words >> 8).astype(f) * f(2.0**-24)
     quarter = (u * f(4) + f(0.5)).astype(np.int32)
@@ -113,7 +113,7 @@ def _draw(kind: str, state: Array, out: Array, dtype: str, offset: int, low: int
 def random(
     engine: Any, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0
 ) -> TensorData:
-    """Philox4x32-10 numbers from the engine's ``rng_state`` (seed, base); element i is word i % 4 of counter
+    """Returns Philox4x32-10 numbers from the engine's ``rng_state`` (seed, base); element i is word i % 4 of counter
     base + ``offset`` + i // 4, and ``ceil(size / 4)`` counters are used.
 
     ``uniform`` is in [0, 1) in steps of 2**-24 (2**-11 float16, 2**-8 bfloat16), ``normal`` by Box and Muller from

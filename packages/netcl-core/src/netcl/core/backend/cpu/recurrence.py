@@ -118,8 +118,8 @@ def recurrence(
     out = engine.empty((steps, n, hidden), x.dtype)
     cells = engine.empty((steps, n, hidden) if kind == "lstm" else (0,), x.dtype)
     kept = engine.empty((steps, n, 4 * hidden) if kind in ("lstm", "gru") else (0,), x.dtype)
-    given = [_storage(tensor) for tensor in (x, weight, state, bias, cell, out, cells, kept)]
-    engine.launch(_forward, kind, *given, reverse)
+    arrays = [_storage(tensor) for tensor in (x, weight, state, bias, cell, out, cells, kept)]
+    engine.launch(_forward, kind, *arrays, reverse)
     return out, cells, kept
 
 

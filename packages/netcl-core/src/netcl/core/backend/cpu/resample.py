@@ -29,31 +29,31 @@ def _taps(extent: int, out: int, taps: int, places: tuple[int, int, int], dtype:
         inner = [((a + 2) * s - (a + 3)) * s * s + 1 for s in (t, u)]
         weights = [outer[0], *inner, outer[1]]
     first = whole - (1 if taps == 4 else 0)
-    at = np.clip(first[:, None] + np.arange(taps), 0, extent - 1)
-    return at, np.stack(weights, axis=1)
+    positions = np.clip(first[:, None] + np.arange(taps), 0, extent - 1)
+    return positions, np.stack(weights, axis=1)
 
 
 def _forward(x: Array, out: Array, axis: int, taps: int, places: tuple[int, int, int]) -> None:
-    at, weights = _taps(x.shape[axis], out.shape[axis], taps, places, x.dtype)
+    positions, weights = _taps(x.shape[axis], out.shape[axis], taps, places, x.dtype)
     if taps == 1:
-        out[...] = np.take(x, at[:, 0], axis)
+        out[...] = np.take(x, positions[:, 0], axis)
         return
     column = (-1,) + (1,) * (x.ndim - 1 - axis)
     with np.errstate(all="ignore"):
-        total = np.take(x, at[:, 0], axis) * weights[:, 0].reshape(column)
+        total = np.take(x, positions[:, 0], axis) * weights[:, 0].reshape(column)
         for k in range(1, taps):
-            total += np.take(x, at[:, k], axis) * weights[:, k].reshape(column)
+            total += np.take(x, positions[:, k], axis) * weights[:, k].reshape(column)
     out[...] = total
 
 
 def _gradient(grad: Array, out: Array, axis: int, taps: int, places: tuple[int, int, int]) -> None:
-    at, weights = _taps(out.shape[axis], grad.shape[axis], taps, places, grad.dtype)
+    positions, weights = _taps(out.shape[axis], grad.shape[axis], taps, places, grad.dtype)
     out[...] = 0
-    rows, given = np.moveaxis(out, axis, 0), np.moveaxis(grad, axis, 0)
+    rows, grad_rows = np.moveaxis(out, axis, 0), np.moveaxis(grad, axis, 0)
     column = (-1,) + (1,) * (grad.ndim - 1)
     with np.errstate(all="ignore"):
         for k in range(taps):
-            np.add.at(rows, at[:, k], given * weights[:, k].reshape(column))
+            np.add.at(rows, positions[:, k], grad_rows * weights[:, k].reshape(column))
 
 
 def resample(

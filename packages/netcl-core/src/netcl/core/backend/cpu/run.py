@@ -38,8 +38,8 @@ def run(
     )
     results = tuple(
         [
-            engine.empty(shape, dtype) if out is None or (target := out[at]) is None else target
-            for at, (shape, dtype) in enumerate(ready.results)
+            engine.empty(shape, dtype) if out is None or (target := out[number]) is None else target
+            for number, (shape, dtype) in enumerate(ready.results)
         ]
     )
     arrays = [tensor.array for tensor in inputs]
@@ -63,8 +63,10 @@ class Prepared(NamedTuple):
 def prepared(outputs: tuple[Expr, ...], inputs: tuple[Shape, ...], shapes: tuple[Shape, ...] | None) -> Prepared:
     """Returns the run for inputs of these shapes, cached."""
     space = broadcast_shapes([*inputs, *(shapes or ())], "run")
-    wanted = shapes if shapes is not None else (space,) * len(outputs)
-    return Prepared(evaluator_of(outputs), space, tuple((shape, one.dtype) for shape, one in zip(wanted, outputs)))
+    result_shapes = shapes if shapes is not None else (space,) * len(outputs)
+    return Prepared(
+        evaluator_of(outputs), space, tuple((shape, output.dtype) for shape, output in zip(result_shapes, outputs))
+    )
 
 
 def _shaped(array: Array, shape: Shape) -> Array:
@@ -87,16 +89,16 @@ def _evaluate(
 def planned(
     engine: Any, program: Program, args: Sequence[Any], scalars: Mapping[str, float | int]
 ) -> Callable[[Sequence[Any]], Tensor | None] | None:
-    """The function that repeats the run of an op's ``program`` on operands like ``args``; None for several outputs, or
-    if a number must be checked against the dtype.
+    """Returns the function that repeats the run of an op's ``program`` on operands like ``args``; None for several
+    outputs, or if a number must be checked against the dtype.
     """
     if len(program.outputs) != 1 or program.small:
         return None
     positions = [position for position, value in enumerate(args) if isinstance(value, TensorData)]
     ready = prepared(program.outputs, tuple([args[position].shape for position in positions]), program.shapes)
     numbers_at = (position for position in range(len(args)) if position not in positions)
-    given = [(f"v{position}", position) for position in numbers_at if f"v{position}" in scalars]
-    fixed = {name: value for name, value in scalars.items() if name not in dict(given)}
+    open_scalars = [(f"v{position}", position) for position in numbers_at if f"v{position}" in scalars]
+    fixed = {name: value for name, value in scalars.items() if name not in dict(open_scalars)}
     ((shape, dtype),) = ready.results
     evaluate, space, final, stored, failed = (
         ready.evaluator.run,
@@ -112,7 +114,7 @@ def planned(
         """Returns the result for ``args``, or None during capture and profiling."""
         if engine.intercepting or (recordings and get_ident() in recordings):
             return None
-        numbers = {**fixed, **{name: args[position] for name, position in given}} if given else fixed
+        numbers = {**fixed, **{name: args[position] for name, position in open_scalars}} if open_scalars else fixed
         (value,) = evaluate([args[position].storage for position in positions], numbers, space, failed)
         array = np.empty(shape, stored)
         array[...] = value

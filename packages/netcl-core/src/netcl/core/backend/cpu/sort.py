@@ -39,12 +39,12 @@ def _kth(x: Array, other: Array, out: Array, dtype: str) -> None:
 
 def _search(x: Array, other: Array, out: Array, right: bool, dtype: str) -> None:
     side: Literal["left", "right"] = "right" if right else "left"
-    rows, wanted = widened(x, dtype), widened(other, dtype)
+    rows, values = widened(x, dtype), widened(other, dtype)
     if x.ndim == 1:
-        out[...] = np.searchsorted(rows, wanted, side)
+        out[...] = np.searchsorted(rows, values, side)
         return
     for place in np.ndindex(x.shape[:-1]):
-        out[place] = np.searchsorted(rows[place], wanted[place], side)
+        out[place] = np.searchsorted(rows[place], values[place], side)
 
 
 def _count(x: Array, other: Array, out: Array, dtype: str) -> None:

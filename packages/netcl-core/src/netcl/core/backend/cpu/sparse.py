@@ -46,14 +46,14 @@ def _pairs(a: Array, b: Array, rows: Array, columns: Array, out: Array, dtype: s
 def sparse_rows(
     engine: Any, values: TensorData, columns: TensorData, starts: TensorData, dense: TensorData
 ) -> TensorData:
-    """(rows, n) @ (n, width), of which the first is in CSR."""
+    """Computes (rows, n) in CSR @ (n, width)."""
     out: TensorData = engine.empty((starts.shape[0] - 1, dense.shape[1]), dense.dtype)
     engine.launch(_rows, values.array, columns.array, starts.array, dense.array, out.array, dense.dtype)
     return out
 
 
 def sparse_pairs(engine: Any, a: TensorData, b: TensorData, rows: TensorData, columns: TensorData) -> TensorData:
-    """The dot products of the rows ``rows`` of ``a`` and ``columns`` of ``b``."""
+    """Returns the dot products of the rows ``rows`` of ``a`` and ``columns`` of ``b``."""
     out: TensorData = engine.empty(rows.shape, a.dtype)
     engine.launch(_pairs, a.array, b.array, rows.array, columns.array, out.array, a.dtype)
     return out

@@ -37,8 +37,8 @@ class _Windows(NamedTuple):
 
     @property
     def whole(self) -> tuple[int, ...]:
-        """The padded extent, long enough for the last window (ceil_mode); one longer than the input for sections, since
-        the kernel has the length of the longest one.
+        """The padded extent, long enough for the last window (ceil_mode). For sections it is one longer than the input,
+        since the kernel is as long as the longest section.
         """
         if self.sections:
             return tuple(size + 1 for size in self.extent)
@@ -107,15 +107,15 @@ def _bounds(size: int, out: int) -> tuple[Array, Array]:
 def _max(x: Array, out: Array, indices: Array, call: _Windows) -> None:
     values, positions = call.padded(widened(x, call.dtype)), call.positions()
     best = np.zeros(out.shape, values.dtype)
-    at = np.full(out.shape, -1, np.int32)
+    argmax = np.full(out.shape, -1, np.int32)
     for _, place in call.taps():
         value, index = values[place], positions[place]
         # A NaN wins; the first one stays.
-        better = (index >= 0) & ((at < 0) | (value > best) | (np.isnan(value) & ~np.isnan(best)))
+        better = (index >= 0) & ((argmax < 0) | (value > best) | (np.isnan(value) & ~np.isnan(best)))
         best = np.where(better, value, best)
-        at = np.where(better, index, at)
+        argmax = np.where(better, index, argmax)
     store(out, best, call.dtype)
-    indices[...] = at
+    indices[...] = argmax
 
 
 def _max_grad(grad: Array, indices: Array, out: Array, call: _Windows) -> None:
@@ -183,9 +183,9 @@ def window(
 
     ``max`` gives (values, int32 places in the plane; -1 if a window contains padding only), ``avg`` the mean (the sum
     by ``divisor``, if that is not 0), both of the output size that ``shape`` names or the floor formula; ``im2col``
-    gives (N * windows, C * taps). ``max_grad`` (with ``indices``), ``avg_grad`` and ``col2im`` return to ``shape``, the
-    input's. A NaN is the maximum. For a stride of 0, pooling divides an axis into sections: window o is floor(o * size
-    / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
+    gives (N * windows, C * taps). ``max_grad`` (with ``indices``), ``avg_grad`` and ``col2im`` give the gradient in
+    ``shape``, the input's. A NaN is the maximum. For a stride of 0, pooling divides an axis into sections: window o is
+    floor(o * size / out) to ceil((o + 1) * size / out), and ``kernel`` the longest of them.
     """
     rank = len(kernel)
     backward = kind in ("max_grad", "avg_grad", "col2im")

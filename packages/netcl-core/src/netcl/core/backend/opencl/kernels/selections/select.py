@@ -52,8 +52,8 @@ def few(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[Tens
 
 
 def are_short(rows: int, extent: int, device: Traits) -> bool:
-    """True if ``kth_of_row`` can be used: on a CPU with a row for each of its work-items, short enough for its
-    cache.
+    """True if ``kth_of_row`` can be used: on a CPU with a row for each of its work-items, short enough to keep all its
+    keys.
     """
     return device.is_cpu and extent <= _LONGEST and rows >= _UNITS
 
