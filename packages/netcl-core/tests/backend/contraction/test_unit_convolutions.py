@@ -73,7 +73,9 @@ def test_float32_is_refused(gpu: Any) -> None:
     from netcl.core.backend.opencl.contraction import conv
 
     x, w = (gpu.tensor(np.ones(size, np.float32), "float32") for size in SIZES[:2])
-    with pytest.raises(ValueError, match="convolutions of float32 do not run on a matrix unit"):
+    with pytest.raises(
+        ValueError, match="expected bfloat16 or float16 for a convolution on a matrix unit, got float32"
+    ):
         conv.conv(gpu, "forward", x, w, **OPTIONS, variant="mma_twin")
 
 

@@ -82,7 +82,7 @@ def test_rows_that_are_not_contiguous_along_k_do_not_run_on_tf32(engine: Any, tr
         m=64, k=(1, 1, 1, 64), n=(1, 1, 1, 64), a_row=64, a_k=(0, 0, 0, 1), b_k=(0, 0, 0, 64), b_n=(0, 0, 0, 1),
         out_row=64, out_n=(0, 0, 0, 1),
     )  # fmt: skip
-    with pytest.raises(ValueError, match="mma_twin: operands of float32 are not contiguous along k"):
+    with pytest.raises(ValueError, match="mma_twin: operands of float32 must be contiguous along k"):
         trial.contract(engine, c, UNITS["mma_twin_tf32"].tiles[0].tile, x, x, x, 0)
 
 

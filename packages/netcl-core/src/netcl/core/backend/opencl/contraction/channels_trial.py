@@ -1,4 +1,4 @@
-"""The trial of the kernels for few channels, in a child process."""
+"""Tries the kernels for few channels, in a child process."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def run_trial(key: str) -> int:
         engine.tensor(a.astype(np.float32).reshape(shape), "float32")
         for a, shape in ((x, (_BATCH, 1, _SIZE, _SIZE)), (w, (_FILTERS, 1, _SIDE, _SIDE)), (g, g.shape))
     )
-    given = {
+    cases = {
         "forward": (images, weights, None, forward),
         "grad_input": (slopes, weights, images.shape, by_x),
         "grad_weight": (images, slopes, weights.shape, by_w),
     }
     options: dict[str, Any] = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
-    for kind, (a, b, shape, wanted) in given.items():
-        found = engine.read(conv(engine, kind, a, b, shape=shape, variant="channels", **options))
-        if not np.array_equal(found.ravel(), wanted.ravel()):
+    for kind, (a, b, shape, expected) in cases.items():
+        result = engine.read(conv(engine, kind, a, b, shape=shape, variant="channels", **options))
+        if not np.array_equal(result.ravel(), expected.ravel()):
             return WRONG
     return RIGHT

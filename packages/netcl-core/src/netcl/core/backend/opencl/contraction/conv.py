@@ -75,7 +75,7 @@ def conv(
     half: str | None = None,
     wide: bool = False,
 ) -> TensorData:
-    """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
+    """Computes a convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
 
     Images are padded in a workspace of bounded size, a block of images at a time; strided input gradients fall into one
     dense convolution per remainder of the position, strided pointwise convolutions use a gathered copy of the sampled
@@ -132,8 +132,8 @@ def float32_roles(
     algo: str | None = None,
     **options: Any,
 ) -> tuple[bool, bool, bool]:
-    """True for each of both operands and the result of a convolution in ``half`` that may be stored in float32: weights
-    and their gradient. Images are read once for each tap, and would be rounded as often.
+    """Returns three booleans, for both operands and the result of a convolution in ``half``: True if it may be stored
+    in float32, as weights and their gradient may. Images would be rounded at each read, once for each tap.
     """
     pads, whole = tuple(map(tuple, padding)), None if shape is None else tuple(shape)
     g, result, sizes = _described(kind, a.shape, b.shape, tuple(stride), pads, tuple(dilation), groups, whole)
@@ -153,7 +153,7 @@ def float32_roles(
 
 class _Description(NamedTuple):
     """A call by its shapes and options: its geometry, the shape of its result (None if it skips elements of the
-    images), and the sizes by which measurements know it (None if such a convolution is not measured).
+    images), and the sizes that are its key in measurements (None if such a convolution is not measured).
     """
 
     geometry: Geometry
@@ -184,7 +184,9 @@ def _described(
 
 
 def _choice(engine: Any, kind: str, g: Geometry, dtype: str, variant: str | None) -> Chosen:
-    """The algorithm of a direction, without the kernels for few channels where these are not right."""
+    """Returns the algorithm of a direction, without the kernels for few channels on drivers that compute them
+    wrongly.
+    """
     chosen = choose_convolution(traits(engine), kind, g, dtype, variant)
     if chosen.small_channels is None or variant is not None or few_channels_work(engine):
         return chosen
@@ -201,8 +203,8 @@ def _convolve(
     b: TensorData,
     *others: TensorData,
 ) -> None:
-    """One direction of a convolution of ``a`` and ``b`` into the last of ``others``, with an epilogue of the operands
-    before it if there is an ``expression``.
+    """Computes one direction of a convolution of ``a`` and ``b`` into the last of ``others``; with an ``expression``
+    the tensors before it are the operands of the epilogue.
     """
     *operands, out = others
     epilogue = None if expression is None else Epilogue(expression, tuple(operands))
@@ -244,7 +246,7 @@ def _convolve(
 def _sparse(
     engine: Any, kind: str, g: Geometry, a: TensorData, b: TensorData, epilogue: Epilogue | None, **wishes: Any
 ) -> TensorData:
-    """A strided pointwise convolution, as a dense one of the sampled elements."""
+    """Computes a strided pointwise convolution, as a dense convolution of the sampled elements."""
     spatial = a.ndim - 2
     ones = (1,) * spatial
     options: dict[str, Any] = {
@@ -269,7 +271,9 @@ def _sparse(
 def _fuse(
     engine: Any, plan: ConvPlan, epilogue: Epilogue, out: TensorData, variant: str | None
 ) -> FusedEpilogue | None:
-    """The epilogue fused into the contractions, with offsets for image 0; None if it needs a separate kernel."""
+    """Returns the epilogue fused into the contractions, with offsets for image 0; None if it needs a separate
+    kernel.
+    """
     parts = [part.contraction for part in plan.parts]
     lanes = {cpu_tiles.epilogue_lanes(engine, c, out, part_kernel(traits(engine), c, variant)) for c in parts}
     if len(lanes) != 1 or 0 in lanes:
@@ -292,12 +296,12 @@ def _operand_layout(plan: ConvPlan, out: TensorData, shape: tuple[int, ...]) -> 
 
 
 def _matrices(plan: ConvPlan, out: TensorData) -> Matrices:
-    """The planes of the results, as matrices of a group's channels."""
+    """Returns the planes of the results, as matrices of a group's channels."""
     return Matrices(prod(out.shape[2:]), plan.parts[0].contraction.m, plan.parts[0].contraction.batch[1])
 
 
 def _at_output_offset(fused: FusedEpilogue | None, c: Contraction) -> FusedEpilogue | None:
-    """``fused`` with the operands' offset at the first result of ``c``."""
+    """Returns ``fused`` with the operands' offset at the first result of ``c``."""
     if fused is None:
         return None
     layouts = (p._replace(offset=c.out_offset) if p.stride_kind == RESULT else p for p in fused.layouts)
@@ -305,7 +309,7 @@ def _at_output_offset(fused: FusedEpilogue | None, c: Contraction) -> FusedEpilo
 
 
 def kernels(engine: Any, x: tuple[int, ...], weight: tuple[int, ...], **options: Any) -> tuple[str, ...]:
-    """The variants worth measuring for a forward convolution of these shapes."""
+    """Returns the variants worth measuring for a forward convolution of these shapes."""
     call = (*(options[name] for name in ("stride", "padding", "dilation", "groups")), None)
     return convolution_candidates(traits(engine), geometry("forward", x, weight, *call))
 
@@ -341,7 +345,7 @@ def _per_image(
 
 
 def _implicit_gemm_tiles(engine: Any, plan: ConvPlan, dtype: str) -> list[implicit_gemm.Tiles]:
-    """The tiles of the parts, all with as many splits."""
+    """Returns the tiles of the parts, all with as many splits."""
     _, blocks = _blocks_for(engine, plan, dtype)
     tiles = [implicit_gemm.tiles_of(restricted(part, *blocks[0])) for part in plan.parts]
     return [each._replace(splits=min(each.splits for each in tiles)) for each in tiles]
@@ -356,7 +360,7 @@ def _by_implicit_gemm(
     out: TensorData,
     fused: FusedEpilogue | None,
 ) -> None:
-    """``_per_image`` with the implicit GEMM kernel, with split-K if there are few tiles."""
+    """Computes ``_per_image`` by the implicit GEMM kernel, with split-K if there are few tiles."""
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     splits = tiles[0].splits
     target = out if splits == 1 else engine.empty((splits, out.size), compute_dtype(out.dtype))
@@ -373,7 +377,7 @@ def _by_implicit_gemm(
 
 @lru_cache(maxsize=512)
 def _image_splits(c: Contraction, counts: tuple[int, ...]) -> int:
-    """The number of partial sums over the images of a block, if the weights have too few tiles for a GPU."""
+    """Returns the number of partial sums over the images of a block, if the weights have too few tiles for a GPU."""
     tiles = -(-c.m // _TILE) * -(-prod(c.n) // _TILE) * prod(c.batch)
     common = gcd(*counts)
     return max((s for s in range(1, common + 1) if common % s == 0 and s * tiles <= _GROUPS), default=1)
@@ -381,7 +385,7 @@ def _image_splits(c: Contraction, counts: tuple[int, ...]) -> int:
 
 @lru_cache(maxsize=512)
 def _split(c: Contraction, splits: int, part: int) -> Contraction:
-    """``c`` as ``splits`` partial sums over equally many images, ``part`` elements from one to the next."""
+    """Returns ``c`` as ``splits`` partial sums over equally many images, ``part`` elements from one to the next."""
     if splits == 1:
         return c
     each = c.k[0] // splits

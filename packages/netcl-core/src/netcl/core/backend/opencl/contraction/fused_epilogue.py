@@ -1,4 +1,4 @@
-"""Epilogue fusion: the OpenCL C of epilogues inside the kernels of contractions, and the layout of their operands."""
+"""Epilogue fusion: writes the OpenCL C of epilogues inside the kernels of contractions, and lays out their operands."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class FusedEpilogue(NamedTuple):
 
 
 def fuse_epilogue(epilogue: Epilogue, layouts: Sequence[OperandLayout | None], lanes: int) -> FusedEpilogue | None:
-    """An epilogue for kernels that store ``lanes`` sums at a time; None if it needs a separate kernel, for example if
-    an operand has no layout.
+    """Returns an epilogue for kernels that store ``lanes`` sums at a time; None if it needs a separate kernel, for
+    example if an operand has no layout.
     """
     text = function_text(epilogue.expression, len(layouts), lanes)
     if text is None or None in layouts:
@@ -50,10 +50,11 @@ def fuse_epilogue(epilogue: Epilogue, layouts: Sequence[OperandLayout | None], l
 
 
 def operand_parts(epilogue: str, operands: int, kind: str, value: str) -> dict[str, str]:
-    """The parts of contract_operands.cl and of a kernel that passes a sum of type ``kind`` and ``operands`` values to
-    ``epilogue``, or adds a value if that is empty: the function's declaration, the kernel's parameters, the values.
+    """Returns the parts of contract_operands.cl and of a kernel that passes a sum of type ``kind`` and ``operands``
+    values to ``epilogue``, or adds a value if that is empty: the function's declaration, the kernel's parameters, the
+    values.
 
-    ``value`` is the text of a value, with ``{k}`` for the number of the operand from 1, ``{i}`` for that from 0.
+    ``value`` is the text of a value, with ``{k}`` for the number of the operand counted from 1, ``{i}`` counted from 0.
     """
     declared = f"{kind} epilogue({', '.join([f'const {kind}'] * (operands + 1))});"
     added = f"static inline {kind} epilogue(const {kind} sum, const {kind} operand) {{ return sum + operand; }}"
@@ -65,7 +66,9 @@ def operand_parts(epilogue: str, operands: int, kind: str, value: str) -> dict[s
 
 
 def finished_parts(epilogue: str, operands: int) -> dict[str, str]:
-    """The parts of contract_finished.cl and of a kernel for GPUs; without ``operands`` sums are stored as they are."""
+    """Returns the parts of contract_finished.cl and of a kernel for GPUs; without ``operands`` sums are stored as they
+    are.
+    """
     if not operands:
         return {"operand_parameters": "", "begin_operands": "", "operand_arguments": ""}
     parts = operand_parts(epilogue, operands, "REAL", "LOAD(e{k}, operand_offset(layouts.each[{i}], row, column, to))")
@@ -84,7 +87,7 @@ def _listed(form: str, operands: int) -> str:
 
 
 def members(layouts: tuple[OperandLayout, ...] | None) -> list[int]:
-    """Layouts, at least one, as members of a kernel's argument."""
+    """Returns layouts, at least one, as members of a kernel's argument."""
     return [
         x
         for layout in layouts or (OperandLayout(),)
@@ -98,8 +101,8 @@ def _argument(layouts: tuple[OperandLayout, ...]) -> Any:
 
 
 def trailing_args(fused: FusedEpilogue | None, placeholder: TensorData) -> tuple[str, int, list[Any]]:
-    """The function's text and the number of operands, none without an epilogue, for the text of a GPU's kernel, and the
-    arguments after its own; ``placeholder`` is passed if the epilogue has no operand.
+    """Returns the function's text and the number of operands, none without an epilogue, for the text of a GPU's kernel,
+    and the arguments after its own; ``placeholder`` is passed if the epilogue has no operand.
     """
     if fused is None:
         return "", 0, []
@@ -109,8 +112,9 @@ def trailing_args(fused: FusedEpilogue | None, placeholder: TensorData) -> tuple
 
 @lru_cache(maxsize=256)
 def function_text(expression: Expr, operands: int, lanes: int) -> str | None:
-    """``epilogue(v0, ...)`` on values of ``lanes`` lanes, empty for v0 + v1, which the templates contain; None if
-    there are too many operands, a value is no float or int (one lane: nor of the result's type), or takes no vectors.
+    """Returns ``epilogue(v0, ...)`` on values of ``lanes`` lanes, empty for v0 + v1, which the templates contain. None
+    if there are too many operands, or if a value is neither float nor int (with one lane: nor of the result's type) or
+    cannot be a vector.
     """
     if operands > MAX_OPERANDS:
         return None

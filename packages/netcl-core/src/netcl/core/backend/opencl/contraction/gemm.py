@@ -45,14 +45,16 @@ _STRIP = 256  # columns of a work-item of the GEMV kernel ``stream``
 
 class _Matrices(NamedTuple):
     shape: tuple[int, ...]
-    swapped: bool  # whether out^T = B^T A^T is what the contractions compute
+    swapped: bool  # True if the contractions compute out^T = B^T A^T
     contractions: tuple[Contraction, ...]
     variant: str | None
-    sizes: tuple[int, int, int] | None  # by which measurements know it; None if such a product is not measured
+    sizes: tuple[int, int, int] | None  # key in measurements; None if such a product is not measured
 
 
 def _batch_strides(batch: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
-    """Element strides over ``batch`` of a contiguous tensor of ``shape`` (its last two dimensions are the matrix)."""
+    """Returns the element strides over ``batch`` of a contiguous tensor of ``shape`` (its last two dimensions are the
+    matrix).
+    """
     strides = [0] * len(batch)
     step = shape[-1] * shape[-2]
     for axis in range(1, len(shape) - 1):
@@ -63,8 +65,8 @@ def _batch_strides(batch: tuple[int, ...], shape: tuple[int, ...]) -> list[int]:
 
 
 def _merge_batch(batch: tuple[int, ...], *strides: list[int]) -> list[tuple[int, ...]]:
-    """The batch as (count, strides...) per dimension, adjacent ones merged if every operand has one stride
-    over both.
+    """Returns the batch as (count, strides...) per dimension, adjacent ones merged if every operand has one stride over
+    both.
     """
     dims: list[tuple[int, ...]] = []
     for count, *steps in zip(batch, *strides):
@@ -81,7 +83,7 @@ def _merge_batch(batch: tuple[int, ...], *strides: list[int]) -> list[tuple[int,
 def matrices_of(
     a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b: bool, is_cpu: bool
 ) -> _Matrices:
-    """The contractions of a product of these shapes."""
+    """Returns the contractions of a product of these shapes."""
     m, k = (a[-1], a[-2]) if transpose_a else (a[-2], a[-1])
     n = b[-2] if transpose_b else b[-1]
     rank = max(len(a), len(b))
@@ -105,18 +107,18 @@ def matrices_of(
         m, n, a_row, a_k, b_k, b_n, out_row, out_n = n, m, b_n, b_k, a_k, a_row, out_n, out_row
         dims = [(count, second, first, third) for count, first, second, third in dims]
         outer = [(count, second, first, third) for count, first, second, third in outer]
-    one = Contraction(
+    contraction = Contraction(
         m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, b_k), b_n=(0, 0, 0, b_n),
         out_row=out_row, out_n=(0, 0, 0, out_n), batch=(dims[0][0], dims[1][0]), a_batch=(dims[0][1], dims[1][1]),
         b_batch=(dims[0][2], dims[1][2]), out_batch=(dims[0][3], dims[1][3]),
     )  # fmt: skip
     contractions = []
     for indices in product(*(range(dim[0]) for dim in outer)):
-        at = [sum(i * dim[which] for i, dim in zip(indices, outer)) for which in (1, 2, 3)]
-        contractions.append(replace(one, a_offset=at[0], b_offset=at[1], out_offset=at[2]))
-    alone = len(contractions) == 1 and not one.empty and prod(one.batch) == 1
+        offsets = [sum(i * dim[which] for i, dim in zip(indices, outer)) for which in (1, 2, 3)]
+        contractions.append(replace(contraction, a_offset=offsets[0], b_offset=offsets[1], out_offset=offsets[2]))
+    alone = len(contractions) == 1 and not contraction.empty and prod(contraction.batch) == 1
     sizes = ((n, m, k) if swapped else (m, n, k)) if alone else None
-    return _Matrices(shape, swapped, tuple(contractions), gemv_kernel(is_cpu, one), sizes)
+    return _Matrices(shape, swapped, tuple(contractions), gemv_kernel(is_cpu, contraction), sizes)
 
 
 @lru_cache(maxsize=256)
@@ -144,7 +146,7 @@ def _gemv_argument(c: Contraction, kind: str) -> tuple[int, Any]:
 def gemv_launch(
     engine: Any, c: Contraction, tensors: Sequence[Any], dtype: str, kind: str, fused: FusedEpilogue | None
 ) -> ProductLaunch:
-    """The launch of a GEMV kernel on ``tensors``, A, B and the result, or on whatever represents them."""
+    """Returns the launch of a GEMV kernel on ``tensors`` (A, B and the result) or their placeholders."""
     epilogue, operands, more = trailing_args(fused, tensors[1])
     text = _gemv_program(traits(engine), dtype, epilogue, operands)
     units, argument = _gemv_argument(c, kind)
@@ -152,30 +154,30 @@ def gemv_launch(
 
 
 def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "float32") -> tuple[str, ...]:
-    """The variants worth measuring for contiguous matrices of these shapes."""
+    """Returns the variants worth measuring for contiguous matrices of these shapes."""
     plan = matrices_of(a, b, False, False, traits(engine).is_cpu)
-    own = () if plan.variant is None else (plan.variant,)
+    gemv = () if plan.variant is None else (plan.variant,)
     c = plan.contractions[0]
-    return (*own, *product_kernels(traits(engine), c, _unit(engine, c, dtype)))
+    return (*gemv, *product_kernels(traits(engine), c, _unit(engine, c, dtype)))
 
 
 def _unit(engine: Any, c: Contraction, dtype: str) -> str | None:
-    """The matrix unit for a product; None if the device has none, or another kernel is faster."""
+    """Returns the matrix unit for a product; None if the device has none, or another kernel is faster."""
     return None if traits(engine).is_cpu else product_unit(profile(engine), c, dtype)
 
 
 def _measured_variant(engine: Any, plan: _Matrices, dtype: str) -> str | None:
-    """The variant that was measured to be the fastest for one product; None if the rule decides."""
-    found = None if plan.sizes is None else fastest_kernel(engine, "matmul", plan.sizes, dtype)
-    if found is None:
+    """Returns the variant measured as the fastest for a product; None if the rule decides."""
+    measured = None if plan.sizes is None else fastest_kernel(engine, "matmul", plan.sizes, dtype)
+    if measured is None:
         return None
     c = plan.contractions[0]
     # The layout decides which kernels there are.
-    return product_kernel(traits(engine), c, found, _unit(engine, c, dtype))
+    return product_kernel(traits(engine), c, measured, _unit(engine, c, dtype))
 
 
 def _chosen(engine: Any, plan: _Matrices, dtype: str) -> str | None:
-    """The variant of a product for which none is asked; None: of each contraction by itself."""
+    """Returns the variant of a product if the caller names none; None: each contraction chooses its own."""
     chosen = _measured_variant(engine, plan, dtype) or plan.variant
     if chosen is None and plan.contractions:
         chosen = _unit(engine, plan.contractions[0], dtype)
@@ -185,7 +187,7 @@ def _chosen(engine: Any, plan: _Matrices, dtype: str) -> str | None:
 def _fuse(
     engine: Any, plan: _Matrices, epilogue: Epilogue, out: TensorData, variant: str | None
 ) -> FusedEpilogue | None:
-    """The epilogue fused into the product; None if it needs a separate kernel."""
+    """Returns the epilogue fused into the product; None if it needs a separate kernel."""
     lanes = epilogue_lanes(engine, plan.contractions[0], out, variant) if len(plan.contractions) == 1 else 0
     return (
         fuse_epilogue(epilogue, [operand_layout(plan, operand.shape) for operand in epilogue.operands], lanes)
@@ -195,7 +197,7 @@ def _fuse(
 
 
 def operand_layout(plan: _Matrices, shape: tuple[int, ...]) -> OperandLayout | None:
-    """The layout of an operand of an epilogue; None if it has none."""
+    """Returns the layout of an operand of an epilogue; None if it has none."""
     (c,) = plan.contractions
     if shape == plan.shape:
         return OperandLayout(c.out_offset, c.out_row, c.out_batch, RESULT)
@@ -220,9 +222,9 @@ def matmul(
     half: str | None = None,
     wide: bool = False,
 ) -> TensorData:
-    """(..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
+    """Computes (..., M, K) @ (..., K, N) after the transposes, batches broadcast; sums in float32 (or float64).
 
-    ``half`` is the half type of a product of which operands, or with ``wide`` the result, are float32, as
+    ``half`` is the half type of a product with float32 operands, or with ``wide`` a float32 result, as
     ``float32_roles`` allows: they are rounded to it when they are loaded or stored.
 
     ``variant`` forces ``rows`` (A in place, if it is small), ``packed``, ``dot`` or ``stream`` (GEMV, if the layout
@@ -249,23 +251,27 @@ def matmul(
 
 
 def _key(*described: Any) -> tuple[Any, ...]:
-    """The key of the execution plan of a product: all that its launches depend on."""
+    """Returns the key of the execution plan of a product: everything that decides its launches."""
     return ("matmul", *described, config.get("KERNEL_STRATEGY"))
 
 
 def planned(engine: Any, product: Product) -> Callable[[Sequence[Any]], Any] | None:
-    """The function that repeats an op that is ``product``; see ``planned_op.py``. None if there was no such product."""
+    """Returns the function that repeats the op ``product``; see ``planned_op.py``. None if there was no such
+    product.
+    """
     a, b, dtype, transpose_a, transpose_b, added, shape = product
     is_cpu = traits(engine).is_cpu
     plan = matrices_of(a, b, transpose_a, transpose_b, is_cpu)
     sizes, chosen, strategy = plan.sizes, _chosen(engine, plan, dtype), config.get("KERNEL_STRATEGY")
     measured = sizes and fastest_kernel(engine, "matmul", sizes, dtype)
     expression, shapes = (None, ()) if added is None else (sum_expression(dtype), (added,))
-    found = engine.plans.get(_key(a, b, transpose_a, transpose_b, dtype, chosen, expression, shapes, plan.shape))
-    if found is None:
+    plan_of_launches = engine.plans.get(
+        _key(a, b, transpose_a, transpose_b, dtype, chosen, expression, shapes, plan.shape)
+    )
+    if plan_of_launches is None:
         return None
     places = ((1, 0) if plan.swapped else (0, 1)) + (2,) * (added is not None)
-    repeat: Any = planned_op(engine, found, places, [(shape, dtype)])
+    repeat: Any = planned_op(engine, plan_of_launches, places, [(shape, dtype)])
 
     def call(args: Sequence[Any]) -> Any:
         if engine.intercepting or (sizes and fastest_kernel(engine, "matmul", sizes, dtype) != measured):
@@ -289,7 +295,7 @@ def float32_roles(
     epilogue: Epilogue | None = None,
     **options: Any,
 ) -> tuple[bool, bool, bool]:
-    """True for each of A, B and the result of a product in ``half`` that may be stored in float32."""
+    """Returns three booleans, for A, B and the result of a product in ``half``: True if it may be stored in float32."""
     plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
     variant = _measured_variant(engine, plan, half) or plan.variant
     takes = traits(engine).is_cpu and all(reads_float32(traits(engine), c, variant) for c in plan.contractions)
@@ -307,8 +313,8 @@ def _multiply(
     second: TensorData,
     *others: TensorData,
 ) -> None:
-    """The contractions of a product into the last of ``others``, with an epilogue of the operands before it if there is
-    an ``expression``.
+    """Runs the contractions of a product into the last of ``others``; with an ``expression`` the tensors before it are
+    the operands of the epilogue.
     """
     *operands, result = others
     epilogue = None if expression is None else Epilogue(expression, tuple(operands))

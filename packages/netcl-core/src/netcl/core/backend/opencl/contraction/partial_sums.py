@@ -26,7 +26,7 @@ _PLAIN = {"operand_parameters": "", "operand_values": ""}
 
 
 class Matrices(NamedTuple):
-    """Results as matrices of ``rows`` x ``columns``, adjacent in memory; ``inner`` of them for each outer one."""
+    """Results as matrices of ``rows`` x ``columns``, adjacent in memory; ``inner`` matrices for each outer index."""
 
     columns: int
     rows: int
@@ -34,7 +34,7 @@ class Matrices(NamedTuple):
 
 
 def matrices_of_result(c: Contraction) -> Matrices | None:
-    """The results of a contraction as adjacent matrices, None if they are stored in another way."""
+    """Returns the results of a contraction as adjacent matrices, None if they are stored in another way."""
     columns = 1
     for extent, stride in zip(reversed(c.n), reversed(c.out_n)):
         if extent != 1 and stride != columns:
@@ -50,7 +50,9 @@ def matrices_of_result(c: Contraction) -> Matrices | None:
 
 @lru_cache(maxsize=256)
 def _program(device: Traits, stored: str, whole: bool, epilogue: str = "", operands: int = 0) -> str:
-    """The text for results of the dtype ``stored``, which may be a half type's in float32, or in ``whole`` vectors."""
+    """Returns the text for results of the dtype ``stored``, which may be a half type in float32, or in ``whole``
+    vectors.
+    """
     dtype = value_dtype(stored)
     lanes = device.vector // 2 if dtype == "float64" else device.vector
     defines: tuple[tuple[str, object], ...] = (
@@ -74,8 +76,8 @@ def reduce_partials(
     fused: FusedEpilogue | None = None,
     matrices: Matrices | None = None,
 ) -> None:
-    """out = ``splits`` partial sums of out's size, added in order, and passed through ``fused``, an epilogue of one
-    lane with operands of ``matrices``.
+    """Adds ``splits`` partial sums of out's size into ``out``, in order, and applies ``fused``, an epilogue of one lane
+    with operands of ``matrices``.
     """
     size, device = out.size, traits(engine)
     epilogue, operands, more = trailing_args(fused, parts)

@@ -1,4 +1,4 @@
-"""The type that sums are kept in, and the argument that describes a contraction to kernels."""
+"""Gives the dtype of sums, and the argument that describes a contraction to kernels."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class ProductLaunch(NamedTuple):
 
 
 def compute_dtype(dtype: str) -> str:
-    """The dtype of the sums of tensors of ``dtype``."""
+    """Returns the dtype of the sums of tensors of ``dtype``."""
     return dtype if dtype in ("float64", "float32") else "float32"
 
 
 @lru_cache(maxsize=1024)
 def strides_argument(c: Contraction) -> Any:
-    """The argument of the kernels that compute each element's offset from its indices."""
+    """Returns the argument of the kernels that compute each element's offset from its indices."""
     return struct(
         c.m, prod(c.k), prod(c.n), c.batch[1], int(c.accumulate), int(c.partial), c.a_row, c.out_row,
         c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,

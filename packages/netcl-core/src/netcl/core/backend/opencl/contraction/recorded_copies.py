@@ -1,4 +1,4 @@
-"""Copies of operands that a recording may read again: in it, replays write in the order in which it was made."""
+"""Keeps copies of operands that a recording may read again: replays write in the order of the recording."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def copied(
         if found.storage() is storage and (found.version, found.form) == (storage.version, form):
             return found.copy
     made = make()
-    # Copies of a tensor that is gone, or was written, give their memory back.
+    # Copies of a tensor that no longer exists, or was written, give their memory back.
     kept = [each for each in recent if (own := each.storage()) is not None and own.version == each.version]
     recent[:] = [*kept[1 - most :], _Copy(ref(storage), storage.version, form, made)]
     return made

@@ -1,7 +1,7 @@
-"""Contractions on OpenCL devices: the blocked kernels for CPUs (packed or in-place GEMM, depthwise), and the launch of
-every variant. Matrix products and convolutions share them.
+"""Runs contractions on OpenCL devices: by blocked kernels for CPUs (packed or in-place GEMM, depthwise), or by the
+variant that is chosen. Matrix products and convolutions share them.
 
-If a driver does not build a template, the engine's fallback asks for the plain one (``variant="plain"``: a loop per
+If a driver does not build a template, the engine's fallback uses the plain one (``variant="plain"``: a loop per
 output).
 """
 
@@ -38,8 +38,8 @@ _IN_PLACE = 1 << 18  # elements of a matrix A that is read without packing
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy
 _SMALL_UNITS, _LARGE_UNITS = (1 << 22, 4), (1 << 26, 64)  # below and above so many products, so many work-items
 _UNITS_OF_A_CORE = 16  # work-items for each compute unit above that number of products
-# Each chunk of rows gathers the columns of B again, if they are gathered: all, or those between two small images. So a
-# chunk may be that many times larger than the number of work-items asks for, up to _ENOUGH_TILES tiles.
+# Each chunk of rows gathers the columns of B again if columns are gathered: all, or between two small images. So a
+# chunk may be larger by this factor than the number of work-items requires, up to _ENOUGH_TILES tiles.
 _GATHERED, _BETWEEN_IMAGES, _SMALL_IMAGE, _ENOUGH_TILES = 4, 2, 256, 64
 _LEAST_SPLIT = 1024  # least products of a partial sum
 _TOGETHER = 4  # tiles that a work-item packs at a time, see contract_cpu.cl
@@ -79,8 +79,8 @@ def cpu_program(
     few: bool = False,
     roles: tuple[tuple[str, int], ...] = (),
 ) -> CpuKernel:
-    """The CPU template for a dtype: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16; with
-    ``few`` rows, such as the channels of pictures, 4 are taken.
+    """Returns the CPU template for a dtype: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16;
+    with ``few`` rows, such as the channels of pictures, 4 are taken.
 
     ``epilogue``: the text of the function of that name, which takes the sum and ``operands`` values. ``roles``: the
     definitions for operands of another storage.
@@ -136,8 +136,8 @@ def _packing(c: Contraction, program: CpuKernel) -> _Packing:
 
 
 def _units(products: int, most: int) -> int:
-    """The number of work-items for ``products``: few cost less to start and copy B less often, many balance the load of
-    the cores.
+    """Returns the number of work-items for ``products``: few cost less to start and copy B less often, many balance the
+    load of the cores.
     """
     (few, least), (many, _) = _SMALL_UNITS, _LARGE_UNITS
     return least if products < few else max(most, _ENOUGH_UNITS) if products > many else _ENOUGH_UNITS
@@ -158,8 +158,8 @@ class RowStrides(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def rows_in_place(c: Contraction, program: CpuKernel, dtype: str) -> RowStrides | None:
-    """The strides of A without packing; None if k has gaps, A is larger than the caches in which it can be read
-    repeatedly, or it has to be converted and is used too often for that.
+    """Returns the strides of A without packing; None if k has gaps, if A exceeds the caches, or if it has to be
+    converted and is used too often for that.
     """
     levels = [(extent, step) for extent, step in zip(c.k, c.a_k) if extent != 1] or [(1, 0)]
     evenly = all(outer[1] == inner[0] * inner[1] for outer, inner in pairwise(levels))
@@ -177,7 +177,7 @@ def _packed_rows(c: Contraction, program: CpuKernel) -> RowStrides:
 
 
 def _gathering(c: Contraction) -> int:
-    """The number of times that a chunk of rows may be larger since it gathers columns of B."""
+    """Returns the factor by which a chunk of rows may be larger since it gathers columns of B."""
     step = next((step for extent, step in zip(reversed(c.n), reversed(c.b_n)) if extent > 1), 1)
     if step != 1:
         return _GATHERED
@@ -214,7 +214,7 @@ def _launch_of(
 
 
 def rows_for(engine: Any, c: Contraction, a: TensorData, variant: str | None = None) -> tuple[TensorData, RowStrides]:
-    """The tensor that the CPU kernel reads as A, and its strides: A itself if possible and ``variant`` is not
+    """Returns the tensor that the CPU kernel reads as A, and its strides: A itself if possible and ``variant`` is not
     "packed".
     """
     strides = None if variant == "packed" else row_strides(engine, c, a.dtype)
@@ -225,7 +225,7 @@ def rows_for(engine: Any, c: Contraction, a: TensorData, variant: str | None = N
 
 
 def _pack(engine: Any, c: Contraction, program: CpuKernel, a: TensorData) -> TensorData:
-    """A in panels of rows for the CPU kernel, in the computing type."""
+    """Returns a in panels of rows for the CPU kernel, in the computing type."""
     plan = _packing(c, program)
     panels: TensorData = engine.empty((plan.size,), compute_dtype(a.dtype))
     if plan.size:
@@ -244,9 +244,11 @@ def contract_rows(
     out_part: int = 0,
     fused: FusedEpilogue | None = None,
 ) -> None:
-    """The CPU kernel on what ``rows_for`` gave; part s of ``splits`` of k goes to ``out`` + s * ``out_part``."""
+    """Runs the CPU kernel on the result of ``rows_for``; writes part s of the ``splits`` of k to ``out`` + s *
+    ``out_part``.
+    """
     tensors, splitting = (a[0], b, out), (splits, out_part)
-    # The dtype of the numbers, which a widened B or partial sums have not.
+    # The dtype of the numbers; a widened B and partial sums have another.
     dtype = value_dtype(a[1].stored or (b.dtype if c.partial else out.dtype))
     roles = tuple((f"{role}_IN_FLOAT32", 1) for role, x in (("B", b), ("OUT", out)) if x.dtype != value_dtype(x.dtype))
     if b.dtype == compute_dtype(dtype) != dtype:
@@ -264,8 +266,8 @@ def rows_launch(
     splitting: tuple[int, int] = (1, 0),
     roles: tuple[tuple[str, int], ...] = (),
 ) -> ProductLaunch:
-    """The launch of the CPU kernel on ``tensors``, A with ``strides``, B of ``dtype`` and the result, or on whatever
-    represents them; ``splitting``: the number of partial sums, and the elements from one to the next; ``roles``: the
+    """Returns the launch of the CPU kernel on ``tensors`` (A with ``strides``, B of ``dtype`` and the result) or their
+    placeholders; ``splitting``: the number of partial sums, and the elements from one to the next; ``roles``: the
     definitions for a B and a result that are stored in float32.
     """
     text, operands, layouts = fused or ("", (), None)
@@ -278,12 +280,12 @@ def rows_launch(
 
 
 def row_strides(engine: Any, c: Contraction, dtype: str) -> RowStrides | None:
-    """The strides of A if the CPU kernel reads it in place, else None."""
+    """Returns the strides of A if the CPU kernel reads it in place, else None."""
     return rows_in_place(c, cpu_program(traits(engine), dtype, few=_has_few_rows(c)), dtype)
 
 
 def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
-    """The number of partial sums (split-K) of a long k, if the output has too few tiles for the cores."""
+    """Returns the number of partial sums (split-K) of a long k, if the output has too few tiles for the cores."""
     program = cpu_program(traits(engine), value_dtype(dtype))
     units = -(-prod(c.n) // program.columns) * -(-c.m // program.rows) * prod(c.batch)
     return max(1, min(_ENOUGH_UNITS // max(units, 1), prod(c.k) // _LEAST_SPLIT))
@@ -311,8 +313,8 @@ def _contract_depthwise(
 
 
 def epilogue_lanes(engine: Any, c: Contraction, out: TensorData, variant: str | None) -> int:
-    """The vector width of an epilogue that ``contract`` can fuse. 0 if it cannot: the kernel has no epilogue, such as
-    ``plain``, the one for drivers that build no other, or with split-K results are not adjacent matrices.
+    """Returns the vector width of an epilogue that ``contract`` can fuse; 0 if it cannot: the kernel has no epilogue
+    (such as ``plain``), or with split-K the results are not adjacent matrices.
     """
     if variant in GEMV_VARIANTS:
         return 1
@@ -331,7 +333,7 @@ def reads_float32(device: Traits, c: Contraction, variant: str | None) -> bool:
 
 
 def _splits(engine: Any, c: Contraction, out: TensorData, variant: str) -> int:
-    """The number of partial sums (split-K) of ``contract``; one if ``out`` holds more than this contraction."""
+    """Returns the number of partial sums (split-K) of ``contract``; one if ``out`` holds more than this contraction."""
     if c.partial or c.m * prod(c.n) * prod(c.batch) != out.size:
         return 1
     if variant in _SPLITTING:

@@ -6,8 +6,8 @@ __all__ = ["transposes_text", "windows_text"]
 
 
 def transposes_text(lanes: int) -> str:
-    """TURN_2, TURN_4 .. up to TURN_<lanes>, at least TURN_4: of so many rows of ``lanes`` elements, ``LOADED(i)``, the
-    elements in order of columns, as many vectors, each passed to ``KEPT(i, vector)``.
+    """Returns the macros TURN_2, TURN_4 .. up to TURN_<lanes>, at least TURN_4: of so many rows of ``lanes`` elements,
+    ``LOADED(i)``, the elements in order of columns, as many vectors, each passed to ``KEPT(i, vector)``.
 
     Each step interleaves the first half of the vectors with the second, which rotates the bits of an element's place by
     one (the perfect shuffle of Stone, 1971).
@@ -38,8 +38,8 @@ def _macro(rows: int) -> str:
 
 
 def windows_text(lanes: int, width: int, columns: int) -> str:
-    """TOGETHER and EACH_COLUMN for ``lanes`` rows of ``width`` elements, powers of two, in ``width`` vectors: a vector
-    has MANY rows or one of the PARTS of a row, TAKEN elements of each.
+    """Returns the macros TOGETHER and EACH_COLUMN for ``lanes`` rows of ``width`` elements, powers of two, in ``width``
+    vectors: a vector has MANY rows or one of the PARTS of a row, TAKEN elements of each.
 
     TOGETHER(type, ROW): the vector of ROW(0), ROW(1) ...; COLUMN_NUMBERS: the numbers of its columns.
     EACH_COLUMN(GIVEN, KEPT): of the vectors GIVEN(v), in the order of rows, the first ``columns`` columns, each passed
@@ -71,26 +71,26 @@ def windows_text(lanes: int, width: int, columns: int) -> str:
 
 
 def _columns(part: int, parts: int, taken: int, columns: int) -> list[str]:
-    """The steps for one of the parts of each row."""
-    given = ", ".join(f"p{part}_0_{v}_0 = GIVEN({v * parts + part})" for v in range(taken))
-    lines, vectors, found, step = [f"const REALV {given};"], taken, 1, 0
+    """Returns the steps for one of the parts of each row."""
+    declared = ", ".join(f"p{part}_0_{v}_0 = GIVEN({v * parts + part})" for v in range(taken))
+    lines, vectors, count, step = [f"const REALV {declared};"], taken, 1, 0
     while vectors > 1:
         vectors //= 2
         pair = f"(p{part}_{step}_{{}}_{{}}, p{part}_{step}_{{}}_{{}})"
         halves = [
-            f"p{part}_{step + 1}_{u}_{c + found * odd} = {name}{pair.format(2 * u, c, 2 * u + 1, c)}"
+            f"p{part}_{step + 1}_{u}_{c + count * odd} = {name}{pair.format(2 * u, c, 2 * u + 1, c)}"
             for u in range(vectors)
-            for c in range(found)
+            for c in range(count)
             for odd, name in enumerate(("EVEN", "ODD"))
-            if c + found * odd < columns
+            if c + count * odd < columns
         ]
         lines.append(f"const REALV {', '.join(halves)};")
-        found, step = found * 2, step + 1
+        count, step = count * 2, step + 1
     return [*lines, " ".join(f"KEPT({part * taken + j}, p{part}_{step}_0_{j})" for j in range(min(taken, columns)))]
 
 
 def _either(name: str, picked: str, shuffled: str) -> list[str]:
-    """``name(a, b)``, a vector of elements of two vectors."""
+    """Returns the macro ``name(a, b)``, a vector of elements of two vectors."""
     return [
         "#if defined(__clang__) && !defined(NO_SHUFFLES)",  # one instruction in place of one for each element
         f"#define {name}(a, b) __builtin_shufflevector(a, b, {shuffled})",

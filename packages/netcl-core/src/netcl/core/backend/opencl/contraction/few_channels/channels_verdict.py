@@ -1,4 +1,4 @@
-"""Which drivers get the kernels for few channels right: on versions of PoCL that are not known, by a trial."""
+"""Tells if a driver computes the kernels for few channels right: by a trial on PoCL from 4 on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from netcl.core.device.drivers.quirks import pocl_major
 __all__ = ["few_channels_work"]
 
 _TIMEOUT_S = 60.0
-# os._exit skips the driver's shutdown, which says nothing about the kernels.
+# os._exit skips the driver's shutdown, which is not tested.
 _CHILD = """\
 import os
 from netcl.core.backend.opencl.contraction.channels_trial import run_trial

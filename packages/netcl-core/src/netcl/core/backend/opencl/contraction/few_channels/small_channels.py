@@ -33,7 +33,7 @@ class _Launch(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _launch_of(p: Problem, tile: Tile, layouts: tuple[OperandLayout, ...] | None = None) -> _Launch | None:
-    """The launch of a problem; None if too little of it fits in the scratch of a work-item."""
+    """Returns the launch of a problem; None if the scratch of a work-item is too small for it."""
     share = share_of(p, tile)
     if share is None:
         return None
@@ -61,7 +61,7 @@ def _program(
 def run(
     engine: Any, p: Problem, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None = None
 ) -> None:
-    """Runs one direction, with the operands of ``conv``, into ``out``; the forward one takes an epilogue."""
+    """Runs one direction, with the operands of ``conv``, into ``out``; the forward direction takes an epilogue."""
     text, operands, layouts = fused or ("", (), None)
     dtype = value_dtype(out.dtype)
     tile = tile_of(traits(engine), p.kind, dtype)

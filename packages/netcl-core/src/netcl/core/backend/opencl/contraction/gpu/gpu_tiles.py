@@ -33,12 +33,12 @@ def epilogue_source(
     operands: int,
     parts: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The templates ``names`` for a dtype, with an epilogue of ``operands`` operands, 0: without one, and more
+    """Returns the templates ``names`` for a dtype, with an epilogue of ``operands`` operands, 0: without one, and more
     ``parts`` of the templates.
     """
     finishing = ("contract_operands", "contract_finished") if operands else ()
-    own = ("OPERANDS", operands) if operands else _UNFINISHED
-    text = source(("storage", *finishing, *names), ((f"DTYPE_{dtype.upper()}", 1), *defines, own))
+    operand_count = ("OPERANDS", operands) if operands else _UNFINISHED
+    text = source(("storage", *finishing, *names), ((f"DTYPE_{dtype.upper()}", 1), *defines, operand_count))
     # Sums stay in registers only if the loops over them are unrolled, which compilers do not do by themselves if a long
     # epilogue follows. The compilers of CPUs, which run these kernels in tests, become slow by it.
     unroll = {} if device.is_cpu else {"unroll": "#pragma unroll", "unroll_by_4": "#pragma unroll 4"}
@@ -48,7 +48,7 @@ def epilogue_source(
 
 @lru_cache(maxsize=256)
 def gpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 0) -> tuple[str, int]:
-    """The text and the group's edge of the GPU template."""
+    """Returns the text and the group's edge of the GPU template."""
     edge = tiled_edge(device)
     names = ("contract_strides", "contract_gpu")
     return epilogue_source(device, dtype, names, (("EDGE", edge), LONG), epilogue, operands), edge
@@ -56,7 +56,7 @@ def gpu_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 
 
 @lru_cache(maxsize=32)
 def plain_program(dtype: str) -> str:
-    """The text of the simplest kernel, for drivers that do not build the others."""
+    """Returns the text of the simplest kernel, for drivers that do not build the others."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("PLAIN", 1), _UNFINISHED)
     text = source(("storage", "contract_strides", "contract_gpu"), defines)
     return filled(text, _ROLLED | finished_parts("", 0))
@@ -65,7 +65,7 @@ def plain_program(dtype: str) -> str:
 def contract_tiled(
     engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None
 ) -> None:
-    """The GPU kernel: tiles of 64 x 64 (32 x 32 where groups are small) through local memory."""
+    """Runs the GPU kernel with tiles of 64 x 64 (32 x 32 if groups are small) through local memory."""
     epilogue, operands, more = trailing_args(fused, b)
     text, edge = gpu_program(traits(engine), a.dtype, epilogue, operands)
     size = (-(-prod(c.n) // (4 * edge)) * edge, -(-c.m // (4 * edge)) * edge, prod(c.batch))
@@ -75,13 +75,13 @@ def contract_tiled(
 def contract_direct(
     engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None
 ) -> None:
-    """The kernel of one work-item per output."""
+    """Runs the kernel with one work-item per output."""
     epilogue, operands, more = trailing_args(fused, b)
     _one_by_one(engine, c, gpu_program(traits(engine), a.dtype, epilogue, operands)[0], [a, b, out], more)
 
 
 def contract_plain(engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData) -> None:
-    """The same for drivers that do not build the others."""
+    """Runs the plain kernel, for drivers that do not build the others."""
     _one_by_one(engine, c, plain_program(a.dtype), [a, b, out], [])
 
 
@@ -92,7 +92,7 @@ def _one_by_one(engine: Any, c: Contraction, text: str, tensors: list[TensorData
 
 @lru_cache(maxsize=1024)
 def wide_argument(c: Contraction) -> Any:
-    """The argument of the kernels of contract_product.cl; None if an index has gaps or offsets are too long."""
+    """Returns the argument of the kernels of contract_product.cl; None if an index has gaps or offsets are too long."""
     steps = dense_steps(c)
     if steps is None:
         return None
@@ -112,7 +112,7 @@ def _wide_program(device: Traits, dtype: str, epilogue: str, operands: int) -> s
 def contract_wide(
     engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None
 ) -> None:
-    """The GPU kernel for large matrices: tiles of 128 x 128."""
+    """Runs the GPU kernel for large matrices: tiles of 128 x 128."""
     epilogue, operands, more = trailing_args(fused, b)
     text = _wide_program(traits(engine), a.dtype, epilogue, operands)
     size = (-(-prod(c.n) // SPAN) * 16, -(-c.m // SPAN) * 16, prod(c.batch))
@@ -128,7 +128,7 @@ def _broadcast_program(device: Traits, dtype: str, epilogue: str, operands: int)
 def contract_broadcast(
     engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, fused: FusedEpilogue | None
 ) -> None:
-    """The GPU kernel for sub-groups, whose work-items broadcast the elements of A to each other."""
+    """Runs the GPU kernel for sub-groups: work-items broadcast the elements of A to each other."""
     rows, columns, group = SUB_GROUPS_TILE
     epilogue, operands, more = trailing_args(fused, b)
     text = _broadcast_program(traits(engine), a.dtype, epilogue, operands)

@@ -30,14 +30,14 @@ class Tiles(NamedTuple):
 
 
 def _run(extents: tuple[int, ...], steps: tuple[int, ...]) -> int:
-    """Elements in a row along an index, up or down."""
+    """Returns the adjacent elements along an index, up or down."""
     inner = [(extent, step) for extent, step in zip(extents, steps) if extent != 1]
     return inner[-1][0] if inner and abs(inner[-1][1]) == 1 else 1
 
 
 @lru_cache(maxsize=1024)
 def tiles_of(c: Contraction) -> Tiles:
-    """The tiles of a contraction."""
+    """Returns the tiles of a contraction."""
     rows, splits = implicit_gemm_tile(c)
     a_along = _run(c.k, c.a_k) > (c.m if c.a_row == 1 else 1)
     return Tiles(rows, a_along, _run(c.k, c.b_k) > _run(c.n, c.b_n), splits)
@@ -45,7 +45,7 @@ def tiles_of(c: Contraction) -> Tiles:
 
 @lru_cache(maxsize=256)
 def program(device: Traits, dtype: str, tiles: Tiles, epilogue: str = "", operands: int = 0) -> str:
-    """The text for a dtype and tiles."""
+    """Returns the text for a dtype and tiles."""
     defines = (
         ("SPAN_ROWS", tiles.rows), ("SPAN", SPAN), ("A_ALONG", int(tiles.a_along)), ("B_ALONG", int(tiles.b_along)),
         SHORT,

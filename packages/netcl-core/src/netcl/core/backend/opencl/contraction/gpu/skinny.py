@@ -1,5 +1,6 @@
 """Skinny matrix products (GEMV and a few rows) on GPUs: the work-items of a group split k, and long sums are split over
-groups (split-K), whose partial sums are reduced."""
+groups (split-K) and then reduced.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class SkinnyTile(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def tile_of(device: Traits, c: Contraction) -> SkinnyTile:
-    """The tile and split-K of a contraction."""
+    """Returns the tile and split-K of a contraction."""
     group = skinny_group(device)
     along = c.b_k[3] == 1 and c.k[3] > 1
     rows, columns = min(c.m, SKINNY_ROWS), _ALONG_COLUMNS if along else group // 4
@@ -46,7 +47,7 @@ def tile_of(device: Traits, c: Contraction) -> SkinnyTile:
 
 @lru_cache(maxsize=256)
 def program(device: Traits, dtype: str, tile: SkinnyTile, epilogue: str = "", operands: int = 0) -> str:
-    """The text for a dtype and a work-group."""
+    """Returns the text for a dtype and a work-group."""
     defines = (
         ("GROUP", tile.group), ("ROWS", tile.rows), ("COLUMNS", tile.columns), ("ALONG", int(tile.along)), LONG,
     )  # fmt: skip

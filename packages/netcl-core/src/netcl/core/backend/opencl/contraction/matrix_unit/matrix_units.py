@@ -37,7 +37,7 @@ _TEMPLATES = {
 
 
 def _templates(unit: str) -> tuple[str, ...]:
-    """The templates of a unit: its own, or the common ones with the fragments of its row."""
+    """Returns the templates of a unit: its own, or the common ones with the fragments of its row."""
     if unit in _TEMPLATES:
         return _TEMPLATES[unit]
     if unit.endswith("_twin"):
@@ -47,21 +47,21 @@ def _templates(unit: str) -> tuple[str, ...]:
 
 
 def kind_defines(kind: Kind) -> tuple[tuple[str, object], ...]:
-    """The definitions of the elements of operands, for the templates of units."""
+    """Returns the definitions of the elements of operands, for the templates of units."""
     return (
         ("KIND", f'"{kind.name}"'), ("WORDS", kind.words), ("ELEMENT", kind.element), ("SUM", kind.sum),
         ("ELEMENT_X", kind.value),
     )  # fmt: skip
 
 
-def _instruction_defines(one: Instruction) -> tuple[tuple[str, object], ...]:
-    """The definitions of an instruction's fragments."""
+def _instruction_defines(instruction: Instruction) -> tuple[tuple[str, object], ...]:
+    """Returns the definitions of an instruction's fragments."""
     defines: list[tuple[str, object]] = [
-        ("LANES", one.lanes), ("FRAGMENT_M", one.m), ("FRAGMENT_N", one.n), ("FRAGMENT_K", one.k),
-        ("SUMS", one.sums.elements), ("SUM_ROW(lane, e)", f"({one.sums.first})"),
-        ("SUM_COLUMN(lane, e)", f"({one.sums.second})"),
+        ("LANES", instruction.lanes), ("FRAGMENT_M", instruction.m), ("FRAGMENT_N", instruction.n),
+        ("FRAGMENT_K", instruction.k), ("SUMS", instruction.sums.elements), ("SUM_ROW(lane, e)", f"({instruction.sums.first})"),
+        ("SUM_COLUMN(lane, e)", f"({instruction.sums.second})"),
     ]  # fmt: skip
-    for name, index, held in (("A", "ROW", one.a), ("B", "COLUMN", one.b)):
+    for name, index, held in (("A", "ROW", instruction.a), ("B", "COLUMN", instruction.b)):
         if held is not None:
             defines += [
                 (f"{name}_COUNT", held.elements), (f"{name}_{index}(lane, e)", f"({held.first})"),
@@ -71,7 +71,7 @@ def _instruction_defines(one: Instruction) -> tuple[tuple[str, object], ...]:
 
 
 def _multiply(tile: UnitTile, along: tuple[bool, bool], kind: Kind) -> tuple[str, str]:
-    """The definition of one instruction wgmma: ``sums`` += the tiles described by ``a`` and ``b``."""
+    """Returns the definition of one instruction wgmma: ``sums`` += the tiles described by ``a`` and ``b``."""
     sums = [f"sums[{j}][{e}]" for j in range(tile.n // 8) for e in range(4)]
     count, name = len(sums), kind.name
     registers = ",".join(f"%{i}" for i in range(count))
@@ -79,14 +79,14 @@ def _multiply(tile: UnitTile, along: tuple[bool, bool], kind: Kind) -> tuple[str
     text = "//@ { .reg .pred p; setp.ne.b32 p, 1, 0; "
     text += f"wgmma.mma_async.sync.aligned.m64n{tile.n}k{16 // kind.words}.f32.{name}.{name} "
     text += f"{{{registers}}}, %{count}, %{count + 1}, p, 1, 1{across}; }}"
-    operands = ", ".join(f'"+f"({one})' for one in sums)
+    operands = ", ".join(f'"+f"({register})' for register in sums)
     return "WGMMA(sums, a, b)", f'asm volatile("{text}" : {operands} : "l"(a), "l"(b) : "memory")'
 
 
 class Pixels(NamedTuple):
     """Pixels of padded images, of 16 bits, at which columns or rows of B begin: ``plane`` of an image and ``wide`` of a
-    row; elements from an image to the next one, from a row to the next one and from a pixel to the next one; if the
-    columns of the result are images (``of_columns``), its elements from an image to the next one.
+    row; elements from one image, row and pixel to the next; if the columns of the result are images (``of_columns``),
+    its elements from one image to the next.
     """
 
     plane: int
@@ -122,10 +122,10 @@ class Layout(NamedTuple):
 
 @lru_cache(maxsize=256)
 def program(device: Traits, dtype: str, tile: UnitTile, layout: Layout, epilogue: str = "", operands: int = 0) -> str:
-    """The text of the kernel on a unit."""
-    partial, planes, one = tile.splits > 1, PRODUCTS[tile.parts], INSTRUCTIONS[tile.base]
+    """Returns the text of the kernel on a unit."""
+    partial, planes, instruction = tile.splits > 1, PRODUCTS[tile.parts], INSTRUCTIONS[tile.base]
     kind, twin = KINDS[kind_of(tile, dtype)], tile.unit.endswith("_twin")
-    paired = one.sums.elements > 1 and not one.text
+    paired = instruction.sums.elements > 1 and not instruction.text
     result = (("RESULT", "SUM"), ("STORE_RESULT(x, p, i)", "((p)[i] = (x))"))
     defines: tuple[tuple[str, object], ...] = (
         ("SPAN_M", tile.m), ("SPAN_N", tile.n), ("SPAN_K", tile.k), ("WARPS_M", tile.warps_m),
@@ -133,7 +133,7 @@ def program(device: Traits, dtype: str, tile: UnitTile, layout: Layout, epilogue
         ("A_ALONG", int(layout.a_along)), ("B_ALONG", int(layout.b_along)), ("CHUNKS_ALIGNED", int(layout.aligned)),
         ("PAIRS", int(layout.pairs and paired and not partial)), ("COLUMN_PIXELS", int(layout.pixels == "columns")),
         ("TERM_PIXELS", int(layout.pixels == "terms")),
-        *kind_defines(kind), *_instruction_defines(one), ("ATTRIBUTES", "" if twin else one.attributes),
+        *kind_defines(kind), *_instruction_defines(instruction), ("ATTRIBUTES", "" if twin else instruction.attributes),
         ("UNROLLED", int(not twin)), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
         ("A_PLANES", sum(a << 2 * i for i, (a, _) in enumerate(planes))),
         ("B_PLANES", sum(b << 2 * i for i, (_, b) in enumerate(planes))),
@@ -142,14 +142,14 @@ def program(device: Traits, dtype: str, tile: UnitTile, layout: Layout, epilogue
     if tile.unit == "wgmma":
         defines = (*defines, _multiply(tile, (layout.a_along, layout.b_along), kind))
     names = ("contract_product", "division", "matrix_unit_tile", *_templates(tile.unit), "contract_matrix_unit")
-    multiply = {"multiply_accumulate": one.text.get(kind.name, "")}
+    multiply = {"multiply_accumulate": instruction.text.get(kind.name, "")}
     return epilogue_source(device, dtype, names, defines, epilogue, operands, multiply)
 
 
 @lru_cache(maxsize=1024)
 def _in_words(rows: SegmentedRows, words: int) -> SegmentedRows:
-    """A contraction whose sizes and distances of operands are in words, of which an element has so many; for the
-    argument of the kernel only, since steps along k that are 1 stay 1.
+    """Returns a contraction with sizes and distances of operands in words (``words`` per element); for the argument of
+    the kernel only, since steps of 1 along k stay 1.
     """
     if words == 1:
         return rows
@@ -173,7 +173,7 @@ def _in_words(rows: SegmentedRows, words: int) -> SegmentedRows:
 
 @lru_cache(maxsize=1024)
 def _layout(rows: SegmentedRows, words: int, pixels: Pixels | None) -> Layout:
-    """The layout of a contraction in elements."""
+    """Returns the layout of a contraction in elements."""
     c, steps = rows.dense, dense_steps(rows.dense)
     assert steps is not None
     a_k, b_k, b_n, out_n = steps
@@ -223,7 +223,7 @@ def contract(
 
 class _Launch(NamedTuple):
     """The launch of a product: the kernel's text, the work-items of all groups and of one, the arguments between the
-    result and the whole operands, and if float32 operands are rounded before.
+    result and the whole operands, and True if float32 operands are rounded before.
     """
 
     text: str
@@ -246,16 +246,16 @@ def _launch(
 ) -> _Launch:
     rows = segmented(c)
     if rows is None or (rows.jump and rows.segment % tile.k):
-        raise ValueError(f"{tile.unit}: no kernel for this contraction, whose segments are no multiples of {tile.k}")
-    words, one = KINDS[kind_of(tile, dtype)].words, INSTRUCTIONS[tile.base]
+        raise ValueError(f"{tile.unit}: no kernel for this contraction: its segments must be multiples of {tile.k}")
+    words, instruction = KINDS[kind_of(tile, dtype)].words, INSTRUCTIONS[tile.base]
     layout = _layout(rows, words, pixels)
-    if words > 1 and not one.across and not (layout.a_along and layout.b_along):
-        raise ValueError(f"{tile.unit}: operands of {dtype} are not contiguous along k")
+    if words > 1 and not instruction.across and not (layout.a_along and layout.b_along):
+        raise ValueError(f"{tile.unit}: operands of {dtype} must be contiguous along k")
     rows = _in_words(rows, words)
     c = rows.dense
     form = tile._replace(splits=min(tile.splits, 2))
     text = program(device, dtype, form, layout, epilogue, count)
-    items = one.lanes * tile.warps_m * tile.warps_n
+    items = instruction.lanes * tile.warps_m * tile.warps_n
     groups = -(-prod(c.n) // tile.n) * -(-c.m // tile.m)
     part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
     numbers = (
@@ -263,11 +263,11 @@ def _launch(
         np.int32(rows.jump), *([] if pixels is None else [pixels.argument]),
     )  # fmt: skip
     size = (groups * items, 1, prod(c.batch) * tile.splits)
-    return _Launch(text, size, (items, 1, 1), numbers, one.rounded and words > 1)
+    return _Launch(text, size, (items, 1, 1), numbers, instruction.rounded and words > 1)
 
 
 def split_program(parts: int) -> str:
-    """The text of the kernel that splits float32 into bfloat16 planes, or for 0 ``parts`` rounds it to TF32."""
+    """Returns the text of the kernel that splits float32 into bfloat16 planes, or for 0 ``parts`` rounds it to TF32."""
     if not parts:
         return source(("matrix_unit_round",), ())
     return source(("matrix_unit_split",), (("PARTS", parts),))
@@ -278,8 +278,8 @@ _RECENT = 4  # planes that a recording keeps: the gradients of a product take it
 
 def planes_of(engine: Any, x: TensorData, parts: int) -> TensorData:
     """Returns the bfloat16 planes of a float32 operand, (parts, elements), or for 0 ``parts`` its elements rounded to
-    TF32; within a recording, whose replays write in the order in which it was made, those of the last products if x has
-    not been written since.
+    TF32; within a recording, which replays writes in order, it returns the planes of the last products if x has not
+    been written since.
     """
     return copied(engine, x, "planes", parts, partial(_split, engine, x, parts), _RECENT)
 

@@ -1,13 +1,13 @@
 """Convolutions on matrix units: implicit GEMM on zero-padded images with adjacent channels (NHWC).
 
 Result p of a convolution sums over the rows of the filter, each ``kernel width x channels`` adjacent elements of the
-images. So it is a product whose index k has segments and whose columns begin at the pixels of the padded images that
-belong to results; that of the filters' gradient has these pixels as its index k.
+images. So it is a product with segments along k, and its columns begin at the pixels of the padded images that belong
+to results. The product of the filters' gradient has these pixels as its index k.
 
 The gradient by the images is a convolution of stride 1 of the gradients with zeros between them.
 
-One launch lays out both operands. The layout of the filters is not kept between calls: it would save no launch, only
-work that is small next to that of the images.
+One launch lays out both operands. The layout of the filters is not kept between calls: it would save no launch, and far
+less work than the layout of the images takes.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _ITEMS, _PIXELS, _CHANNELS, _INNER = 256, 64, 64, 64  # of a work-group of unit_
 
 @lru_cache(maxsize=32)
 def _operands_program(vector: int, other: int) -> str:
-    """The text of the kernel that lays out operands: images by so many pixels at once, and by so many elements the
-    other operand, for 0 filters.
+    """Returns the text of the kernel that lays out operands: images by so many pixels at once, and by so many elements
+    the other operand, for 0 filters.
     """
     defines = (
         ("ITEMS", _ITEMS), ("PIXELS", _PIXELS), ("CHANNELS", _CHANNELS), ("INNER", _INNER), ("VECTOR", vector),
@@ -50,13 +50,13 @@ def _operands_program(vector: int, other: int) -> str:
 
 
 def _vector(plane: int) -> int:
-    """The elements of 16 bits that are loaded at once from planes of a size: at most 16 bytes."""
+    """Returns the 16-bit elements that are loaded at once from planes of a size: at most 16 bytes."""
     return min(plane & -plane, CHUNK)
 
 
 class _Padding(NamedTuple):
-    """Images of ``shape`` (N, C, H, W) as (N, *padded, C): pixels at ``low`` and from there on at distances of
-    ``spread``, zeros elsewhere; pixels outside ``padded`` are left out.
+    """Images of ``shape`` (N, C, H, W) as (N, *padded, C): pixels from ``low`` on at distances of ``spread``, zeros
+    elsewhere; pixels outside ``padded`` are left out.
     """
 
     shape: tuple[int, int, int, int]
@@ -111,7 +111,7 @@ class _Lines(NamedTuple):
 
 
 def _filters(g: Geometry, backwards: bool) -> _Filters:
-    """The filters (out, in, *kernel) as (out, *kernel, in), or turned around as (in, *kernel, out)."""
+    """Returns the filters (out, in, *kernel) as (out, *kernel, in), or turned around as (in, *kernel, out)."""
     outs, ins, taps = g.filters, g.channels, prod(g.kernel)
     if backwards:
         return _Filters(ins, taps * outs, (outs, taps, ins * taps, taps - 1, -1))
@@ -120,7 +120,7 @@ def _filters(g: Geometry, backwards: bool) -> _Filters:
 
 class _Layout(NamedTuple):
     """The launch that lays out both operands: the kernel's text, its work-items, the arguments after the tensors, the
-    elements, and the number of the first one that is not of the images.
+    elements, and the number of the first element after the images.
     """
 
     text: str
@@ -152,12 +152,12 @@ def _layout(padding: _Padding, other: _Filters | _Lines) -> _Layout:
 def _laid_out(
     engine: Any, images: TensorData, padding: _Padding, other: TensorData, rows: _Filters | _Lines
 ) -> tuple[TensorData, int]:
-    """Both operands in one tensor, and the number of its first element that is not of the images.
+    """Returns both operands in one tensor, and the number of its first element after the images.
 
     Raises ValueError if the elements do not have 16 bits.
     """
     if images.dtype not in HALVES:
-        raise ValueError(f"convolutions of {images.dtype} do not run on a matrix unit: write bfloat16 or float16")
+        raise ValueError(f"expected bfloat16 or float16 for a convolution on a matrix unit, got {images.dtype}")
     layout = _layout(padding, rows)
     out: TensorData = engine.empty((layout.size,), images.dtype)
     engine.launch(layout.text, "unit_operands", (layout.items,), (_ITEMS,), [images, other, out, *layout.numbers])
@@ -172,13 +172,13 @@ def _tile(unit: str, device: Any, c: Contraction) -> UnitTile:
 
 
 def _padded(g: Geometry) -> Pair:
-    """Rows and columns of the padded images that the filters read."""
+    """Returns the rows and columns of the padded images that the filters read."""
     rows, columns = ((out - 1) * g.stride[1] + kernel for out, kernel in zip(g.out[1:], g.kernel[1:]))
     return rows, columns
 
 
 def _pixels(padded: Pair, result: Pair, stride: int, channels: int, out: int = 0) -> matrix_units.Pixels:
-    """The first pixels of the filter's places on padded images, for each of the results."""
+    """Returns the first pixels of the filter's places on padded images, for each of the results."""
     rows, columns = padded
     line = columns * channels
     return matrix_units.Pixels(prod(result), result[1], rows * line, stride * line, stride * channels, out)
@@ -235,7 +235,7 @@ def run(
 
 
 def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: TensorData, out: TensorData) -> None:
-    """The gradient of the filters: for each row of a filter a product over all results."""
+    """Returns the gradient of the filters: for each row of a filter a product over all results."""
     high, wide = g.kernel[1:]
     (low_y, _), (low_x, _) = g.padding[1:]
     stride, padded, result, channels = g.stride[1], _padded(g), g.out[1:], g.channels

@@ -1,5 +1,5 @@
-"""The trial of a matrix unit, in a child process: products in each layout must have the right bits, and a unit that was
-not run on hardware before must be faster than the kernel without it.
+"""Tries a matrix unit in a child process: products in each layout must have the right bits, and a unit that was never
+run on hardware must be faster than the kernel without it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _TIMED_SIZE, _TIMED_RUNS = 1024, 6  # of the products that compare a unit with t
 
 def run_trial(name: str, key: str, share: int = 0, shares: int = 1) -> int:
     """Returns the exit code of a trial of the unit ``name`` on the first device with the driver ``key``: products of
-    small integers, whose sums are exact, with tails, must have the right bits in each layout. Of its cases, every
-    ``shares``-th is tried, from number ``share`` on. A unit that was not run on hardware before must also be faster
-    than the kernel without it.
+    small integers with exact sums, with tails, must have the right bits in each layout. It tries every ``shares``-th
+    case, from number ``share`` on. A unit that was never run on hardware must also be faster than the kernel without
+    it.
 
     Raises LookupError if there is no such device.
     """
@@ -41,7 +41,7 @@ def _is_faster(engine: Any, name: str) -> bool:
     a, b, out = (engine.tensor(ones, UNITS[name].dtypes[0]) for _ in range(3))
     c = _product((_TIMED_SIZE, _TIMED_SIZE, _TIMED_SIZE), (True, True))
     times: dict[str | None, float] = {}
-    for variant in (name, None):  # None: the kernel that is taken without a unit
+    for variant in (name, None):  # None: the kernel without a unit
         for _ in range(_TIMED_RUNS):  # the first builds the kernel
             start = perf_counter()
             cpu_tiles.contract(engine, c, a, b, out, variant=variant)
@@ -51,7 +51,7 @@ def _is_faster(engine: Any, name: str) -> bool:
 
 
 def _product(sizes: tuple[int, int, int], along: tuple[bool, bool]) -> Contraction:
-    """The product of an m x k and a k x n matrix, contiguous along k if ``along``, else across it."""
+    """Returns the product of an m x k and a k x n matrix, contiguous along k if ``along``, else across it."""
     m, n, k = sizes
     a_row, a_k = (k, 1) if along[0] else (1, m)
     b_n, b_k = (k, 1) if along[1] else (1, n)
@@ -62,8 +62,8 @@ def _product(sizes: tuple[int, int, int], along: tuple[bool, bool]) -> Contracti
 
 
 def _cases(name: str) -> list[tuple[str, UnitTile, tuple[bool, bool], tuple[int, int, int]]]:
-    """The dtype, tile, layout and sizes of each product of a trial: each tile, each layout and each dtype, but few of
-    their combinations, since each is a program to build.
+    """Returns the dtype, tile, layout and sizes of each product of a trial: each tile, each layout and each dtype, but
+    few of their combinations, since each is a program to build.
     """
     row = UNITS[name]
     first, *others = (rated.tile for rated in row.tiles)
@@ -77,7 +77,7 @@ def _cases(name: str) -> list[tuple[str, UnitTile, tuple[bool, bool], tuple[int,
 
 
 def _multiplies(engine: Any, dtype: str, tile: UnitTile, along: tuple[bool, bool], sizes: tuple[int, int, int]) -> bool:
-    """True if a product of small integers, whose sums are exact, has the right bits in every element."""
+    """True if a product of small integers, with exact sums, has the right bits in every element."""
     rng, (m, n, k) = np.random.default_rng(0), sizes
     most = 2 ** (9 if tile.parts == 3 else 3)  # so that sums are exact, and with three parts A and B have several
     a = rng.integers(-most, most, (m, k) if along[0] else (k, m)).astype(np.float32)

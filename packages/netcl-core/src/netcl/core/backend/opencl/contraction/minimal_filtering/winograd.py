@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 # Bounds of |result - exact| in float32, by tile, over the sum of the products' absolute values: the largest of a plane,
 # since the errors within a tile are correlated.
 ERROR = {2: 2e-6, 4: 8e-6}
-# Bytes of tiles at a time, which stay in caches from one kernel to the next: of images, of which a single one may take
-# more, and of weights. Where several blocks of images need the same large weights, and where sums are continued from
-# one block to the next, blocks are larger.
+# Bytes of tiles at a time, which stay in caches from one kernel to the next: of images (a single one may take more) and
+# of weights. Blocks are larger if several blocks of images need the same large weights, or if sums continue from one
+# block to the next.
 _TILES, _WEIGHTS, _WORKSPACE = 8 * 2**20, 5 * 2**20, 12 * 2**20
 _UNITS, _ITEMS = 64, 32  # work-items, of sums of weights and of transforms
 _SPAN = 4  # most vectors of tiles of a work-item: of few images, whose distances are powers of two
@@ -54,7 +54,7 @@ _WINDOWS = {"data_tiles": ("DATA", 2), "gradient_tiles": ("GRADIENT", 0)}
 
 @lru_cache(maxsize=64)
 def _tiles_program(device: Traits, dtype: str, tile: int, kernel: str) -> str:
-    """The text of ``data_tiles`` or ``gradient_tiles``."""
+    """Returns the text of ``data_tiles`` or ``gradient_tiles``."""
     matrix, more = _WINDOWS[kernel]
     window = tile + more
     defines = (
@@ -68,7 +68,7 @@ def _tiles_program(device: Traits, dtype: str, tile: int, kernel: str) -> str:
 
 @lru_cache(maxsize=64)
 def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands: int = 1) -> str:
-    """The text of the kernels for weights and outputs."""
+    """Returns the text of the kernels for weights and outputs."""
     rows = cpu_tile(device, "float32").rows
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("TILE", tile), ("ROWS", rows),
@@ -84,7 +84,7 @@ def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands
 
 @lru_cache(maxsize=64)
 def _gradients_program(device: Traits, dtype: str, tile: int) -> str:
-    """The text of the kernel for the products of the gradients of weights, and their transform."""
+    """Returns the text of the kernel for the products of the gradients of weights, and their transform."""
     rows = cpu_tile(device, "float32").rows
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("VECTORS", _COLUMNS), ("TILE", tile), ("ROWS", rows),
@@ -96,7 +96,7 @@ def _gradients_program(device: Traits, dtype: str, tile: int) -> str:
 
 @lru_cache(maxsize=64)
 def _images_program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands: int = 1) -> str:
-    """The text of the kernel for both transforms and the products in between."""
+    """Returns the text of the kernel for both transforms and the products in between."""
     rows, window = cpu_tile(device, "float32").rows, tile + 2
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", device.vector), ("VECTORS", _COLUMNS), ("TILE", tile), ("ROWS", rows),
@@ -112,15 +112,17 @@ def _images_program(device: Traits, dtype: str, tile: int, epilogue: str = "", o
 
 
 def _blocks(p: Problem, most: int) -> tuple[tuple[int, int], ...]:
-    """(first, count) of the images whose tiles, of at most so many bytes, are in memory together."""
+    """Returns (first, count) of each block of images; the tiles of a block, of at most so many bytes, are in memory
+    together.
+    """
     bytes_per_image = 4 * p.products * prod(p.across) * (p.ins + p.outs)
     block = max(1, most // bytes_per_image)
     return tuple((first, min(block, p.batch - first)) for first in range(0, p.batch, block))
 
 
 def _row_blocks(p: Problem, device: Traits, images: int) -> Iterator[tuple[int, Problem]]:
-    """The first plane of results, and the problem, of each block of weights whose tiles are in memory together: all if
-    there are several blocks of ``images``, each of which needs them all.
+    """Returns the first plane of results, and the problem, of each block of weights; the tiles of a block are in memory
+    together. One block has all weights if there are several blocks of ``images``, as each needs them all.
     """
     rows = cpu_tile(device, "float32").rows
     most = max(rows * device.units, _WEIGHTS // (4 * p.products * p.ins))
@@ -156,7 +158,7 @@ class _Images(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _tiling(p: Problem, tiles: _Tiles, images: _Images, vector: int) -> tuple[int, tuple[int, ...]]:
-    """The work-items, and the members of ``tiling``."""
+    """Returns the work-items, and the members of ``tiling``."""
     span = max(1, min(_SPAN, prod(p.across) // vector))
     groups = -(-tiles.stride // (span * vector))
     each = -(-images.planes // max(1, min(images.planes, -(-_ITEMS // groups))))
@@ -169,8 +171,8 @@ def _tiling(p: Problem, tiles: _Tiles, images: _Images, vector: int) -> tuple[in
 
 
 def _transformed(engine: Any, p: Problem, name: str, x: TensorData, first: int, tiles: _Tiles) -> TensorData:
-    """The tiles of images (``data_tiles``) or of output gradients (``gradient_tiles``) from image ``first`` on, in
-    memory as ``_memory`` says.
+    """Computes the tiles of images (``data_tiles``) or of output gradients (``gradient_tiles``) from image ``first``
+    on, in the layout of ``_memory``.
     """
     device = traits(engine)
     _, planes, *size = x.shape
@@ -184,14 +186,14 @@ def _transformed(engine: Any, p: Problem, name: str, x: TensorData, first: int, 
 
 
 def _memory(engine: Any, p: Problem, planes: int, tiles: _Tiles) -> TensorData:
-    """Memory for the tiles of planes: (products, planes * stride), and a gap behind each product."""
+    """Allocates memory for the tiles of planes: (products, planes * stride), and a gap after each product."""
     result: TensorData = engine.empty((p.products, planes * tiles.stride + _GAP), "float32")
     return result
 
 
 @lru_cache(maxsize=512)
 def _panels(p: Problem, device: Traits) -> tuple[int, int]:
-    """The elements of a tile of rows, and of a product, of the tiles of weights."""
+    """Returns the elements of a tile of rows, and of a product, of the tiles of weights."""
     rows = cpu_tile(device, "float32").rows
     panel = -(-p.ins * rows // device.vector) * device.vector
     return panel, -(-p.outs // rows) * panel + _GAP
@@ -200,8 +202,8 @@ def _panels(p: Problem, device: Traits) -> tuple[int, int]:
 def _weights(
     engine: Any, whole: Problem, p: Problem, weight: TensorData, first: int, flipped: bool
 ) -> tuple[TensorData, RowStrides]:
-    """The tiles of a block of the weights of the ``whole`` problem, from row ``first`` on, as the contraction's panels
-    of rows; ``flipped``: for the gradient of the input.
+    """Computes the tiles of a block of the weights of the ``whole`` problem, from row ``first`` on, as the
+    contraction's panels of rows; ``flipped``: for the gradient of the input.
     """
     device = traits(engine)
     rows = cpu_tile(device, "float32").rows
@@ -250,7 +252,9 @@ def _in_one_launch(p: Problem, device: Traits) -> bool:
 
 @lru_cache(maxsize=512)
 def _filtering(p: Problem, device: Traits, lengths: tuple[int, int]) -> tuple[int, int, tuple[int, ...]]:
-    """The work-items, the elements of scratch of all, and the members of ``filtering`` before those of an epilogue."""
+    """Returns the work-items, the elements of scratch of all, and the members of ``filtering`` before those of an
+    epilogue.
+    """
     tiles, rows = _tiles(p, p.batch, device), cpu_tile(device, "float32").rows
     columns = _COLUMNS * device.vector
     count = -(-tiles.total // columns)
@@ -272,7 +276,7 @@ def _run_in_one_launch(
     fused: FusedEpilogue | None,
     flipped: bool,
 ) -> None:
-    """``run`` with a block of tiles at a time in each core's cache."""
+    """Computes ``run`` with a block of tiles at a time in each core's cache."""
     device = traits(engine)
     text, operands, layouts = fused or ("", (), None)
     panels, _ = _weights(engine, p, p, weight, 0, flipped)
@@ -293,7 +297,7 @@ def run(
     fused: FusedEpilogue | None,
     flipped: bool,
 ) -> None:
-    """The forward direction, or with ``flipped`` weights the gradient of the input, into ``out``."""
+    """Computes the forward direction, or with ``flipped`` weights the gradient of the input, into ``out``."""
     device = traits(engine)
     if _in_one_launch(p, device):
         _run_in_one_launch(engine, p, x, weight, out, fused, flipped)
@@ -323,7 +327,7 @@ def run(
 
 @lru_cache(maxsize=512)
 def _gradients(p: Problem, device: Traits, tiles: _Tiles) -> tuple[int, int, Any]:
-    """The work-items, the elements of scratch of all, and the argument of ``filter_gradients``."""
+    """Returns the work-items, the elements of scratch of all, and the argument of ``filter_gradients``."""
     rows, columns = cpu_tile(device, "float32").rows, _COLUMNS * device.vector
     strips, row_tiles = -(-p.ins // columns), -(-p.outs // rows)
     each = -(-row_tiles // max(1, min(row_tiles, -(-_LEAST_ITEMS * device.units // strips))))
@@ -338,7 +342,7 @@ def _gradients(p: Problem, device: Traits, tiles: _Tiles) -> tuple[int, int, Any
 
 
 def _grad_weight_of_few_tiles(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: TensorData) -> None:
-    """``grad_weight`` whose sums stay in each core's cache."""
+    """Computes ``grad_weight`` with its sums in each core's cache."""
     device = traits(engine)
     tiles = _tiles(p, p.batch, device)
     data = _transformed(engine, p, "data_tiles", x, 0, tiles)
@@ -350,7 +354,7 @@ def _grad_weight_of_few_tiles(engine: Any, p: Problem, x: TensorData, grad: Tens
 
 
 def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: TensorData) -> None:
-    """The gradient of the weights into ``out``."""
+    """Computes the gradient of the weights into ``out``."""
     device = traits(engine)
     blocks = _blocks(p, _WORKSPACE)
     stride = _tiles(p, p.batch, device).stride

@@ -1,7 +1,7 @@
 """Winograd convolution (minimal filtering) of 3 x 3 kernels at stride 1 on GPUs: all three directions.
 
-The transforms take a work-item for each tile of a plane. The products in between are one batched GEMM, and for the
-gradient of the weights one with split-K, whose partial sums the last transform adds.
+The transforms take a work-item for each tile of a plane. The products in between are one batched GEMM. For the gradient
+of the weights it has split-K, and the last transform adds the partial sums.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ _TEMPLATES: dict[str, tuple[str, tuple[tuple[str, object], ...]]] = {
 
 @lru_cache(maxsize=64)
 def program(kernel: str, dtype: str, tile: int) -> str:
-    """The text of a kernel without epilogue, for images or weights of a dtype and tiles of ``tile`` x ``tile``."""
+    """Returns the text of a kernel without epilogue, for images or weights of a dtype and tiles of ``tile`` x
+    ``tile``.
+    """
     template, own = _TEMPLATES[kernel]
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("TILE", tile), ("REALV", "REAL"), *own)
     return source(("storage", "winograd_matrices", template), defines)
@@ -52,14 +54,14 @@ def program(kernel: str, dtype: str, tile: int) -> str:
 
 @lru_cache(maxsize=64)
 def output_program(dtype: str, tile: int, epilogue: str = "", operands: int = 1) -> str:
-    """The text of the kernel that computes the images of results."""
+    """Returns the text of the kernel that computes the images of results."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("TILE", tile), ("REALV", "REAL"), ("OPERANDS", operands))
     text = source(("storage", "contract_operands", "winograd_matrices", "contract_winograd_output"), defines)
     return filled(text, operand_parts(epilogue, operands, "REAL", "LOAD(e{k}, plane * g.operands[{i}].row)")) + epilogue
 
 
 def _blocks(engine: Any, p: Problem) -> Iterator[tuple[int, int]]:
-    """(first, count) of the images whose tiles are in memory together."""
+    """Returns (first, count) of each block of images; the tiles of a block are in memory together."""
     bytes_per_image = 4 * p.products * prod(p.across) * (p.ins + p.outs)
     most = min(_WORKSPACE, profile_of(engine.queue).global_mem_size // 32)
     block = max(1, min(p.batch, most // bytes_per_image))
@@ -78,7 +80,9 @@ def _launch(engine: Any, text: str, name: str, columns: int, rows: int, argument
 
 
 def _transformed(engine: Any, p: Problem, name: str, x: TensorData, first: int, images: int) -> TensorData:
-    """The tiles of images (``data_tiles``) or of output gradients (``gradient_tiles``): (products, planes, tiles)."""
+    """Computes the tiles of images (``data_tiles``) or of output gradients (``gradient_tiles``): (products, planes,
+    tiles).
+    """
     planes, size = x.shape[1], (x.shape[2], x.shape[3])
     tiles, image = images * prod(p.across), planes * prod(size)
     low = p.low if name == "data_tiles" else (0, 0)
@@ -89,7 +93,7 @@ def _transformed(engine: Any, p: Problem, name: str, x: TensorData, first: int, 
 
 
 def _weights(engine: Any, p: Problem, weight: TensorData, flipped: bool) -> TensorData:
-    """The weights' tiles: (products, outs, ins); ``flipped``: for the gradient of the input."""
+    """Computes the weights' tiles: (products, outs, ins); ``flipped``: for the gradient of the input."""
     result: TensorData = engine.empty((p.products, p.outs, p.ins), "float32")
     steps = (9, p.outs * 9) if flipped else (p.ins * 9, 9)
     argument = struct(p.outs, p.ins, steps, int(flipped))
@@ -125,7 +129,7 @@ def run(
     fused: FusedEpilogue | None,
     flipped: bool,
 ) -> None:
-    """The forward direction, or with ``flipped`` weights the gradient of the input, into ``out``."""
+    """Computes the forward direction, or with ``flipped`` weights the gradient of the input, into ``out``."""
     rows = _weights(engine, p, weight, flipped)
     text, operands, layouts = fused or ("", (), None)
     finish = output_program(out.dtype, p.tile, text, max(1, len(operands)))
@@ -143,7 +147,7 @@ def run(
 
 
 def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: TensorData) -> None:
-    """The gradient of the weights into ``out``."""
+    """Computes the gradient of the weights into ``out``."""
     size, blocks = p.outs * p.ins, list(_blocks(engine, p))
     part = p.products * size
     cut = implicit_gemm.tiles_of(_weight_products(p, blocks[0][1] * prod(p.across), 0))

@@ -1,4 +1,4 @@
-"""Copies of images for convolutions: zero-padded, strided samples, or spread with zeros between elements."""
+"""Copies images for convolutions: zero-padded, as strided samples, or spread with zeros between elements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _launch(
 
 
 def _grid(rows: int, width: int, block: int, device: Traits) -> tuple[bool, int, int]:
-    """True for a work-item for each element, then the numbers of work-items, in all and of a group."""
+    """Returns True if each element has a work-item, then the numbers of work-items, in all and of a group."""
     if device.is_cpu or rows * width >= 1 << 32:
         return False, -(-rows // block), 1
     group = min(_GROUP, device.group)
@@ -41,7 +41,7 @@ def _grid(rows: int, width: int, block: int, device: Traits) -> tuple[bool, int,
 
 
 def _widening_program(dtype: str) -> str:
-    """The text of ``pad`` for CPUs whose result has the computing type."""
+    """Returns the text of ``pad`` for CPUs, with a result in the computing type."""
     return source(("storage", "pad", _FILES["pad"]), ((f"DTYPE_{dtype.upper()}", 1), ("WIDENED", 1)))
 
 
@@ -61,9 +61,9 @@ def padded_images(
     images: int,
     widened: bool = False,
 ) -> TensorData:
-    """``images`` images of x from ``first`` on, (images, planes, *padded): x's of three dimensions ``extent`` with
-    ``low`` zeros before each, cut off where ``low`` is negative or ``padded`` too short; ``widened``: on a CPU, in the
-    computing type.
+    """Returns ``images`` images of x from ``first`` on, (images, planes, *padded). Each has x's three dimensions
+    ``extent`` with ``low`` zeros before each, cut off if ``low`` is negative or ``padded`` too short; ``widened``: on a
+    CPU, in the computing type.
     """
     dtype = compute_dtype(x.dtype) if widened else x.dtype
     block = planes, extent, low, padded, first, images
@@ -75,7 +75,7 @@ def padded_images(
         engine.launch(text, "pad", (items,), (group,), [x, out, argument])
         return out
 
-    # A convolution and its gradient by the weights pad the same images. Large copies are rather made again than kept.
+    # A convolution and its gradient by the weights pad the same images. Large copies are repeated, not kept.
     if images * planes * prod(padded) > _SMALL:
         return padded_copy()
     return copied(engine, x, "padded", (block, str(dtype)), padded_copy, _RECENT)
@@ -89,8 +89,8 @@ def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device:
 
 
 def resampled(engine: Any, name: str, x: TensorData, extent: Triple, result: Triple, step: Triple) -> TensorData:
-    """``sample``: every step-th element of images of three dimensions ``extent``, so many as ``result`` says;
-    ``spread``: x's elements at every step-th of the result, zeros elsewhere.
+    """Returns for ``sample`` every step-th element of images of three dimensions ``extent``, in the shape ``result``;
+    for ``spread`` x's elements at every step-th element of the result, zeros elsewhere.
     """
     shape = x.shape[:2] + result[5 - x.ndim :]
     out: TensorData = engine.empty(shape, x.dtype)
