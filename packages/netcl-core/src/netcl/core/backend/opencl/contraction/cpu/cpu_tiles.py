@@ -80,7 +80,7 @@ def cpu_program(
     roles: tuple[tuple[str, int], ...] = (),
 ) -> CpuKernel:
     """Returns the CPU template for a dtype: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16;
-    with ``few`` rows, such as the channels of pictures, 4 are taken.
+    with ``few`` rows, such as the channels of pictures, 4.
 
     ``epilogue``: the text of the function of that name, which takes the sum and ``operands`` values. ``roles``: the
     definitions for operands of another storage.

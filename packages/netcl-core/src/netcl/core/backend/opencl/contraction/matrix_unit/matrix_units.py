@@ -58,8 +58,8 @@ def _instruction_defines(instruction: Instruction) -> tuple[tuple[str, object], 
     """Returns the definitions of an instruction's fragments."""
     defines: list[tuple[str, object]] = [
         ("LANES", instruction.lanes), ("FRAGMENT_M", instruction.m), ("FRAGMENT_N", instruction.n),
-        ("FRAGMENT_K", instruction.k), ("SUMS", instruction.sums.elements), ("SUM_ROW(lane, e)", f"({instruction.sums.first})"),
-        ("SUM_COLUMN(lane, e)", f"({instruction.sums.second})"),
+        ("FRAGMENT_K", instruction.k), ("SUMS", instruction.sums.elements),
+        ("SUM_ROW(lane, e)", f"({instruction.sums.first})"), ("SUM_COLUMN(lane, e)", f"({instruction.sums.second})"),
     ]  # fmt: skip
     for name, index, held in (("A", "ROW", instruction.a), ("B", "COLUMN", instruction.b)):
         if held is not None:
