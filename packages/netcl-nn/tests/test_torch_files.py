@@ -207,7 +207,7 @@ def test_a_file_of_objects_says_what_to_save(name, text, tmp_path):
         (b"\x80\x02cos\nsystem\n.", r"refers to os\.system"),
         (b"\x80\x02ccollections\nOrderedDict\n(N}tR.", "is not read"),
         (b"\x80\x02]K\x01K\x02s.", "no container where one is filled"),
-        (b"\x80\x02})\x85K\x02s.", "keys are texts and numbers, not tuple"),
+        (b"\x80\x02})\x85K\x02s.", "expected texts and numbers as keys, got tuple"),
         (b"\x80\x02}(K\x01u.", "a key has no value"),
         (b"\x80\x02K\x01e.", "a container has no beginning"),
         (b"\x80\x02K\x01)R.", "calls what is no function"),

@@ -72,7 +72,7 @@ def entry_of(key: str, value: Any) -> Entry:
     """Returns the entry of a tensor (read when it is written) or an array."""
     if isinstance(value, np.ndarray):
         if value.dtype.name not in _STORED:
-            raise TypeError(f"{key}: arrays of {value.dtype} are not saved, only {', '.join(_STORED)}")
+            raise TypeError(f"{key}: expected an array of {', '.join(_STORED)}, got {value.dtype}")
         return Entry(key, value.shape, value.dtype.name, lambda: value)
     if value.dtype == "bfloat16":
         return Entry(key, value.shape, "bfloat16", lambda: to_bfloat16(value.to_host()))
@@ -199,17 +199,17 @@ class Archive:
         place = place_of(self._file, info)
         self._file.seek(place)
         head = self._file.read(min(_HEADER_MAX, info.file_size))
-        found = _HEADER.match(head)
-        if found is None:
+        header = _HEADER.match(head)
+        if header is None:
             raise self.refuse(f"the member {info.filename!r} does not begin as an array does")
-        dtype = np.dtype(found["descr"].decode())
-        shape = tuple(int(size) for size in found["shape"].replace(b",", b" ").split())
-        fortran, start = found["fortran"] == b"True", found.end()
+        dtype = np.dtype(header["descr"].decode())
+        shape = tuple(int(size) for size in header["shape"].replace(b",", b" ").split())
+        fortran, start = header["fortran"] == b"True", header.end()
         if dtype.hasobject:
             raise self.refuse(f"the member {info.filename!r} holds pickled objects, which are never read")
         if fortran and len(shape) > 1:
             raise self.refuse(f"the member {info.filename!r} is stored by columns")
-        if int.from_bytes(found["length"], "little") + 10 != start:
+        if int.from_bytes(header["length"], "little") + 10 != start:
             raise self.refuse(f"the member {info.filename!r} has a header of another length than it says")
         if start + math.prod(shape) * dtype.itemsize != info.file_size:
             raise self.refuse(f"the member {info.filename!r} says shape {shape} of {dtype}, which is not its size")
@@ -227,8 +227,8 @@ class Archive:
             meter.take((values + tables) * _VALUE_SECONDS, "reading the description")
         meta = json.loads(text)
         if not isinstance(meta, dict) or meta.get("format") not in formats:
-            given = meta.get("format") if isinstance(meta, dict) else meta
-            raise self.refuse(f"is of the format {given!r}, not {' or '.join(map(repr, formats))}")
+            stated = meta.get("format") if isinstance(meta, dict) else meta
+            raise self.refuse(f"is of the format {stated!r}, not {' or '.join(map(repr, formats))}")
         if meta.get("version") not in formats[meta["format"]]:
             readable = ", ".join(map(str, formats[meta["format"]]))
             raise self.refuse(
@@ -243,10 +243,10 @@ class Archive:
             for key in self.arrays:
                 member = self._members[key]
                 digest.header(key, member.dtype, member.shape)
-                for at in range(0, member.nbytes, _CHUNK):
+                for offset in range(0, member.nbytes, _CHUNK):
                     rooms.append(rooms.pop(0))
-                    piece = rooms[0][: min(_CHUNK, member.nbytes - at)]
-                    self._fill(key, piece, at)
+                    piece = rooms[0][: min(_CHUNK, member.nbytes - offset)]
+                    self._fill(key, piece, offset)
                     digest.update(piece.data)
             if not self._hashed:
                 for key in self.arrays:
@@ -266,9 +266,9 @@ class Archive:
                 digest.wait()
                 digest.header(key, member.dtype, member.shape)
                 raw = room[: member.nbytes]
-                for at in range(0, member.nbytes, _CHUNK):
-                    self._fill(key, raw[at : at + _CHUNK], at)
-                    digest.update(raw[at : at + _CHUNK].data)
+                for offset in range(0, member.nbytes, _CHUNK):
+                    self._fill(key, raw[offset : offset + _CHUNK], offset)
+                    digest.update(raw[offset : offset + _CHUNK].data)
                 if not self._hashed:
                     self._compare_checksum(key, raw)
                 yield key, self._meant(key, raw.view(member.dtype).reshape(member.shape))

@@ -85,8 +85,8 @@ def remove_leftovers(folder: Path, name: str) -> None:
     """
     leftover = re.compile(re.escape(f".{_shortened(name)}.") + r"[0-9a-f]{12}\.tmp")
     with suppress(OSError), os.scandir(folder) as entries:
-        for found in [entry.path for entry in entries if leftover.fullmatch(entry.name)]:
-            _remove_unlocked(found)
+        for path in [entry.path for entry in entries if leftover.fullmatch(entry.name)]:
+            _remove_unlocked(path)
 
 
 def _remove_unlocked(path: str) -> None:
@@ -124,7 +124,7 @@ def _created(target: Path, mode: int | None) -> tuple[Path, int]:
             raise
         if not removed:
             return temporary, handle
-        # Another saver of this name took it for a leftover, between its creation and its lock.
+        # Another saver of this name removed it as a leftover, between its creation and its lock.
         os.close(handle)
 
 

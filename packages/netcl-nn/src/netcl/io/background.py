@@ -10,7 +10,7 @@ from typing import Any
 
 
 class BackgroundWorker:
-    """Calls ``function`` with each submitted piece in a thread of its own. Use it in a ``with`` block.
+    """Calls ``function`` with each submitted piece in a separate thread. Use it in a ``with`` block.
 
     At most one piece is queued while another is processed, so at most two are held in memory.
     """
@@ -27,8 +27,8 @@ class BackgroundWorker:
         self._pool.shutdown()
 
     def submit(self, *piece: Any) -> Future[Any]:
-        """Queues a piece; it must not change until the next but one call, or ``wait``, has returned. Its result is that
-        of the function.
+        """Queues a piece; it must not change until the next but one call, or ``wait``, has returned. Its result is the
+        result of the function.
         """
         while len(self._running) > 1:
             self._running.pop(0).result()

@@ -63,8 +63,8 @@ def save_checkpoint(
     then.
     """
     tree: dict[str, Any] = {"model": _state_of(model_or_params, names)}
-    given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "ema": ema, "loader": loader}
-    tree.update({name: thing.state_dict() for name, thing in given.items() if thing is not None})
+    objects = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "ema": ema, "loader": loader}
+    tree.update({name: thing.state_dict() for name, thing in objects.items() if thing is not None})
     if optim_state is not None:
         tree["optimizer"] = optim_state
     if rng:
@@ -115,27 +115,27 @@ def load_checkpoint(
             keys = {name: unflatten(stored[name], str) for name in late if name in stored}
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise archive.refuse(f"its states are malformed ({error})") from error
-        given = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "ema": ema, "loader": loader}
-        wanted = {name: thing for name, thing in given.items() if thing is not None}
-        absent = [name for name in (*wanted, *(["model"] if model is not None else [])) if name not in tree]
+        objects = {"optimizer": optimizer, "scheduler": scheduler, "scaler": scaler, "ema": ema, "loader": loader}
+        requested = {name: thing for name, thing in objects.items() if thing is not None}
+        absent = [name for name in (*requested, *(["model"] if model is not None else [])) if name not in tree]
         if absent:
             raise archive.refuse(f"has no {', '.join(absent)}; it has {', '.join(sorted(tree))}")
-        taken = {*wanted, "rng", *(["model"] if model is not None else [])}
+        taken = {*requested, "rng", *(["model"] if model is not None else [])}
         rest = {name: value for name, value in tree.items() if name not in taken}
         try:
-            own = _state_of(model, names) if model is not None else {}
+            tensors = _state_of(model, names) if model is not None else {}
             if model is not None:
-                check_state("the model", own, tree["model"], strict)
+                check_state("the model", tensors, tree["model"], strict)
             if rng and "rng" in tree:
                 _check_rng_state(tree["rng"])
             if validate is not None:
                 validate(rest)
-            _load(tree, wanted)
+            _load(tree, requested)
         except CheckpointError:
             raise
         except _MISFITS as error:
             raise archive.refuse(f"does not fit: {error}") from error
-        _write(archive, own, tree.get("model", {}), keys.get("model", {}))
+        _write(archive, tensors, tree.get("model", {}), keys.get("model", {}))
     if rng and "rng" in tree:
         _set_rng_state(tree["rng"])
     return rest
@@ -143,7 +143,7 @@ def load_checkpoint(
 
 def read_states(path: str | os.PathLike[str], *wanted: str) -> dict[str, Any]:
     """Returns only the named states of a checkpoint, with arrays, without comparing the whole file with its hash: to
-    decide what ``load_checkpoint`` shall load. Raises CheckpointError.
+    decide which states ``load_checkpoint`` shall load. Raises CheckpointError.
     """
     with Archive(path, _FORMATS) as archive:
         try:
@@ -153,39 +153,39 @@ def read_states(path: str | os.PathLike[str], *wanted: str) -> dict[str, Any]:
             raise archive.refuse(f"its states are malformed ({error})") from error
 
 
-def _write(archive: Archive, own: Mapping[str, Tensor], stored: Mapping[str, Any], keys: Mapping[str, str]) -> None:
+def _write(archive: Archive, tensors: Mapping[str, Tensor], stored: Mapping[str, Any], keys: Mapping[str, str]) -> None:
     """Reads the model's arrays one by one into its tensors. The file has been read completely before, so that only an
     error of the disk can interrupt this.
     """
-    found = [name for name in own if name in stored]
-    for at, name in enumerate(found):
+    present = [name for name in tensors if name in stored]
+    for index, name in enumerate(present):
         try:
-            own[name].write(archive.read(keys[name]))
+            tensors[name].write(archive.read(keys[name]))
         except CheckpointError as error:
-            if not at:
+            if not index:
                 raise
             raise archive.refuse(
-                f"could be read once, but not again: {at} of {len(found)} arrays of the model are those of the file, "
+                f"could be read once, but not again: {index} of {len(present)} arrays of the model are from the file, "
                 f"from {name!r} on they are not; load a checkpoint before you use this model ({error})"
             ) from error
 
 
-def _load(tree: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def _load(tree: Mapping[str, Any], objects: Mapping[str, Any]) -> None:
     """Restores the state of every object; all states are checked before the first is written."""
-    for name, thing in wanted.items():
+    for name, thing in objects.items():
         if hasattr(thing, "check_state_dict"):
             thing.check_state_dict(tree[name])
     # Small states without a check of their own can be restored after a failure; they are loaded first.
-    order = sorted(wanted, key=lambda name: hasattr(wanted[name], "check_state_dict"))
+    order = sorted(objects, key=lambda name: hasattr(objects[name], "check_state_dict"))
     before: dict[str, Any] = {}
     try:
         for name in order:
-            if not hasattr(wanted[name], "check_state_dict"):
-                before[name] = wanted[name].state_dict()
-            wanted[name].load_state_dict(tree[name])
+            if not hasattr(objects[name], "check_state_dict"):
+                before[name] = objects[name].state_dict()
+            objects[name].load_state_dict(tree[name])
     except Exception:
         for name, state in before.items():
-            wanted[name].load_state_dict(state)
+            objects[name].load_state_dict(state)
         raise
 
 
@@ -195,9 +195,9 @@ def _state_of(model: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if holds_module(model):
         return dict(model.state_dict(keep_vars=True))
     tensors = list(model)
-    labels = [str(at) for at in range(len(tensors))] if names is None else list(names)
+    labels = [str(number) for number in range(len(tensors))] if names is None else list(names)
     if len(set(labels)) != len(tensors):
-        raise ValueError(f"{len(tensors)} parameters need as many different names, not {labels}")
+        raise ValueError(f"expected {len(tensors)} different names for the parameters, got {labels}")
     return dict(zip(labels, tensors))
 
 
@@ -211,7 +211,9 @@ def _rng_state() -> dict[str, Any]:
 
 
 def _check_rng_state(state: Mapping[str, Any]) -> None:
-    """Sets new generators to the states, which raises as ``_set_rng_state`` would, and changes none of the process."""
+    """Sets new generators to the states, which raises the errors of ``_set_rng_state`` without changing the process's
+    generators.
+    """
     try:
         Generator().set_state(state["netcl"])
         # NumPy takes any position, and reads that word of its state.
@@ -233,7 +235,7 @@ def _set_rng_state(state: Mapping[str, Any]) -> None:
 def _python_state(stored: Mapping[str, Any]) -> tuple[Any, ...]:
     gauss = stored["gauss"]
     if gauss is not None and not isinstance(gauss, float):
-        raise TypeError(f"Python's generator keeps a number or None, not {gauss!r}")
+        raise TypeError(f"expected a number or None in the state of Python's generator, got {gauss!r}")
     return stored["version"], tuple(int(n) for n in stored["state"]), gauss
 
 
@@ -264,12 +266,12 @@ def load_params(
     if params is None:
         with Archive(path, _FORMATS, budget) as archive:
             archive.check()
-            made = []
+            tensors_read = []
             for key, (_, dtype) in archive.arrays.items():
                 if key.startswith("model/"):
                     with archive.reading.at(f"the array {key!r}"):
-                        made.append(Tensor.from_host(queue, archive.read(key), dtype))
-            return made
+                        tensors_read.append(Tensor.from_host(queue, archive.read(key), dtype))
+            return tensors_read
     tensors = list(params)
     load_checkpoint(path, tensors, rng=False, names=names, budget=budget)
     return tensors
@@ -296,7 +298,7 @@ def verify(path: str | os.PathLike[str], *, budget: Budget | None = None) -> dic
 @from_here
 def latest_checkpoint(folder: str | os.PathLike[str], *, budget: Budget | None = None) -> Path | None:
     """Returns the undamaged checkpoint of ``folder`` that is furthest by epoch and step, the newest of equals; None if
-    there is none. ``budget`` limits the memory and time that each file may take.
+    there is none. ``budget`` limits the memory and time of each file.
 
     A file that is named ``.netcl`` or says that it is a checkpoint, but cannot be used as one, is skipped with a
     warning; other files are skipped.

@@ -21,10 +21,10 @@ _WORDS, _ROWS = 1024, 64
 
 def _fastest() -> Callable[..., int]:
     try:
-        found: Callable[..., int] = importlib.import_module("isal.isal_zlib").crc32
+        function: Callable[..., int] = importlib.import_module("isal.isal_zlib").crc32
     except ImportError:
         return zlib.crc32
-    return found
+    return function
 
 
 _crc32 = _fastest()
@@ -40,22 +40,22 @@ def crc32(data: Any, start: int = 0) -> int:
 
 
 def array_sum(data: Any) -> int:
-    """Returns the CRC-32 of the sums of ``data``, bytes, as a matrix: of its rows, of its columns, and of what is left.
+    """Returns the CRC-32 of the sums of ``data``, bytes, as a matrix: of its rows, of its columns, and of the rest.
 
-    The matrix has 1,024 little-endian words of 64 bits in a row; sums are mod 2**64. What is left are the bytes after
-    the last whole row, so that the sum of less than 8 KiB is their CRC-32. A changed word, and two that have changed
-    places, change a row or a column: a change that is not found has at least four words.
+    The matrix has 1,024 little-endian words of 64 bits in a row; sums are mod 2**64. The rest is the bytes after the
+    last whole row, so that the sum of less than 8 KiB is their CRC-32. A changed word, or two exchanged words, change a
+    row or a column: only a change of at least four words can pass unseen.
 
     >>> array_sum(b"netcl") == crc32(b"netcl")
     True
     """
-    found = np.frombuffer(data, np.uint8)
-    count = len(found) // (8 * _WORDS)
-    matrix = found[: 8 * _WORDS * count].view("<u8").reshape(count, _WORDS)
+    content = np.frombuffer(data, np.uint8)
+    count = len(content) // (8 * _WORDS)
+    matrix = content[: 8 * _WORDS * count].view("<u8").reshape(count, _WORDS)
     rows, columns = np.empty(count, "<u8"), np.zeros(_WORDS, "<u8")
-    for at in range(0, count, _ROWS):
-        block = matrix[at : at + _ROWS]
-        np.add.reduce(block, axis=1, out=rows[at : at + _ROWS])
+    for row in range(0, count, _ROWS):
+        block = matrix[row : row + _ROWS]
+        np.add.reduce(block, axis=1, out=rows[row : row + _ROWS])
         columns += np.add.reduce(block, axis=0)
-    left = found[8 * _WORDS * count :].data
+    left = content[8 * _WORDS * count :].data
     return crc32(left, crc32(columns.data, crc32(rows.data))) if count else crc32(left)

@@ -24,7 +24,7 @@ class CheckpointError(NetclError, RuntimeError):
     def __new__(cls, *args: Any, cause: BaseException | None = None, **kwargs: Any) -> CheckpointError:
         if not isinstance(cause, OSError):
             return super().__new__(cls)
-        kind = next(one for one in _KINDS if isinstance(cause, one))
+        kind = next(candidate for candidate in _KINDS if isinstance(cause, candidate))
         return OSError.__new__(_KINDS[kind])
 
     def __init__(

@@ -28,17 +28,17 @@ def load_into(
     path: str | os.PathLike[str],
     strict: bool,
 ) -> tuple[dict[str, Tensor], IncompatibleKeys]:
-    """Writes the values of ``read(names)`` into the tensors of ``model`` whose names are in ``described`` (placeholders
-    with the shapes and dtypes of the file), and returns these tensors, and the missing and unexpected names.
+    """Writes the values of ``read(names)`` into the tensors of ``model`` named in ``described`` (placeholders with the
+    shapes and dtypes of the file); returns these tensors, and the missing and unexpected names.
 
     Raises CheckpointError, with nothing written, if they do not fit.
     """
-    own = model.state_dict(keep_vars=True)
+    state = model.state_dict(keep_vars=True)
     try:
-        keys = check_state(type(model).__name__, own, described, strict)
+        keys = check_state(type(model).__name__, state, described, strict)
     except StateError as error:
         raise CheckpointError(str(error), path) from error
-    taken = {name: tensor for name, tensor in own.items() if name in described}
+    taken = {name: tensor for name, tensor in state.items() if name in described}
     for name, values in read(taken):
         taken[name].write(values)
     return taken, keys

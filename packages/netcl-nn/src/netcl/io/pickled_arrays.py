@@ -1,4 +1,4 @@
-"""Arrays, numbers and dtypes of NumPy in pickles: those of plain numbers, which need no code to be made."""
+"""Reads and writes NumPy's arrays, numbers and dtypes in pickles: of plain numbers only, which need no code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _scalar(dtype: Any, data: Any) -> Any:
 
 
 def _reconstruct(kind: Any, shape: Any, code: Any) -> Array:
-    """An empty array, which ``build`` fills."""
+    """Returns an empty array, which ``build`` fills."""
     if kind != "ndarray":
         raise PickleError("it holds an array of a class of its own")
     return np.empty(0, np.uint8)
@@ -55,7 +55,9 @@ def build(array: Array, state: Any) -> None:
 
 
 def pickled(array: Array) -> bytes:
-    """The instructions of protocol 2 that make an array of plain numbers; raises TypeError for another dtype."""
+    """Returns the instructions of protocol 2 that make an array of plain numbers; raises TypeError for another
+    dtype.
+    """
     if not _PLAIN_DTYPE.fullmatch(array.dtype.str[1:]):
         raise TypeError(f"an array of {array.dtype} cannot be saved")
     return pickle.dumps(np.asarray(array), 2)[2:-1]

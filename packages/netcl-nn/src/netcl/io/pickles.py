@@ -33,7 +33,7 @@ class PickleError(ValueError):
 
 
 def _refusal(name: str) -> str:
-    """The reason for which a file that refers to a name is not read, and the file to write instead."""
+    """Returns the reason for which a file that refers to a name is not read, and the file to write instead."""
     if name.startswith("__torch__."):
         return "it is a program of TorchScript, which is not run; save the model's state_dict() and load that"
     return (
@@ -73,18 +73,18 @@ def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
 
 
 def _mapping(pairs: Any = ()) -> OrderedDict[Any, Any]:
-    made: OrderedDict[Any, Any] = OrderedDict()
+    result: OrderedDict[Any, Any] = OrderedDict()
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise PickleError("a dictionary is made of pairs")
-        made[_key(pair[0])] = pair[1]
-    return made
+        result[_key(pair[0])] = pair[1]
+    return result
 
 
 def _key(key: Any) -> Any:
     if isinstance(key, _KEYS) or (isinstance(key, tuple) and all(isinstance(part, _KEYS) for part in key)):
         return key
-    raise PickleError(f"keys are texts and numbers, not {type(key).__name__}")
+    raise PickleError(f"expected texts and numbers as keys, got {type(key).__name__}")
 
 
 def _defaulting(factory: Any = None, pairs: Any = ()) -> dict[Any, Any]:
@@ -183,10 +183,10 @@ class _Machine:
             raise PickleError("it makes far more than a state of its length holds")
 
     def _since_mark(self) -> list[Any]:
-        for at in range(len(self.stack) - 1, -1, -1):
-            if isinstance(self.stack[at], _Mark):
-                items = self.stack[at + 1 :]
-                del self.stack[at:]
+        for position in range(len(self.stack) - 1, -1, -1):
+            if isinstance(self.stack[position], _Mark):
+                items = self.stack[position + 1 :]
+                del self.stack[position:]
                 return items
         raise PickleError("it is damaged (a container has no beginning)")
 

@@ -26,11 +26,13 @@ def flatten(value: Any, path: str, entries: list[Entry]) -> Any:
         items = []
         for key, item in value.items():
             if not isinstance(key, (str, int)):
-                raise TypeError(f"{path}: the keys of a state are texts and whole numbers, not {type(key).__name__}")
+                raise TypeError(
+                    f"{path}: expected texts and whole numbers as keys of a state, got {type(key).__name__}"
+                )
             items.append([key, flatten(item, f"{path}/{key}", entries)])
         return {"dict": items}
     if isinstance(value, (list, tuple)):
-        items = [flatten(item, f"{path}/{at}", entries) for at, item in enumerate(value)]
+        items = [flatten(item, f"{path}/{number}", entries) for number, item in enumerate(value)]
         return {"tuple": items} if isinstance(value, tuple) else items
     raise TypeError(f"{path}: a {type(value).__name__} cannot be saved; a state has plain values, tensors and arrays")
 

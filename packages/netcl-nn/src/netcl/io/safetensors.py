@@ -66,7 +66,8 @@ _NUMBER_MEMORY, _NUMBER_SECONDS = 48, 2e-7
 def save_safetensors(
     model_or_state: Module | Mapping[str, Any], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Writes the state of a module, or tensors and arrays by name, to exactly ``path``, atomically. CheckpointError.
+    """Writes the state of a module, or tensors and arrays by name, to exactly ``path``, atomically. Raises
+    CheckpointError.
 
     ``metadata`` is texts by name; "netcl.sums" is added, by which ``load_safetensors`` finds damage. Tensors shared
     under several names are written under each.
@@ -98,7 +99,7 @@ def _entry(name: str, value: Any) -> Entry:
     if name == "__metadata__":
         raise TypeError("the name __metadata__ is that of the metadata")
     if entry.dtype not in _TO_FILE:
-        raise TypeError(f"{name}: arrays of {entry.dtype} are not saved, only {', '.join(_TO_FILE)}")
+        raise TypeError(f"{name}: expected an array of {', '.join(_TO_FILE)}, got {entry.dtype}")
     return entry
 
 
@@ -106,11 +107,11 @@ def _header(entries: list[Entry], texts: Mapping[str, str], checksums: str) -> b
     """Returns the length of the JSON, and the JSON padded to a multiple of 8; without checksums, their room is left."""
     metadata = {**texts, _NEW: checksums or _listed(0, dict.fromkeys((entry.key for entry in entries), 0))}
     described: dict[str, Any] = {"__metadata__": metadata}
-    at = 0
+    offset = 0
     for entry in entries:
-        offsets = [at, at + entry.nbytes]
+        offsets = [offset, offset + entry.nbytes]
         described[entry.key] = {"dtype": _TO_FILE[entry.dtype], "shape": list(entry.shape), "data_offsets": offsets}
-        at = offsets[1]
+        offset = offsets[1]
     text = json.dumps(described, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
@@ -207,11 +208,11 @@ def load_safetensors(
             described = {name: placeholder(entry.shape, entry.dtype) for name, entry in stored.items()}
             return load_into(model, described, arrays.checked, path, strict)[0]
         place = queue_of(queue)
-        made = {}
+        tensors = {}
         for name, values in arrays.checked(stored):
             with state.at(f"the array {name!r}"):
-                made[name] = Tensor.from_host(place, values, stored[name].dtype)
-        return made
+                tensors[name] = Tensor.from_host(place, values, stored[name].dtype)
+        return tensors
 
 
 def _described(file: Any, state: Reading) -> tuple[dict[str, _Stored], dict[str, int], str]:

@@ -67,7 +67,7 @@ def load(
         raise UnsupportedError("load executes nothing in a file, so it uses no pickle module: leave pickle_module out")
     if isinstance(map_location, Mapping) or callable(map_location) and not hasattr(map_location, "manager"):
         raise UnsupportedError(
-            f"load: map_location is one device for all tensors, not a {type(map_location).__name__}; write "
+            f"load: expected one device for all tensors as map_location, got a {type(map_location).__name__}; write "
             'map_location="cpu", or the selector of another device'
         )
     if isinstance(f, (str, os.PathLike)):

@@ -67,20 +67,20 @@ class StoredZipWriter:
             self._file.seek(place + _CHECKSUM)
             self._file.write(struct.pack("<I", total))
         self._file.seek(start)
-        made, mode = _UNIX_FILE
+        version_made_by, mode = _UNIX_FILE
         for (name, place, size), total in zip(self._members, self._sums):
             wide = struct.pack("<2H3Q", 1, 24, size, size, place)
             self._file.write(
                 _CENTRAL.pack(
-                    b"PK\1\2", made, _VERSION, _UTF8, 0, 0, _DATE, total, _ELSEWHERE, _ELSEWHERE, len(name), len(wide),
-                    0, 0, 0, mode, _ELSEWHERE,
+                    b"PK\1\2", version_made_by, _VERSION, _UTF8, 0, 0, _DATE, total, _ELSEWHERE, _ELSEWHERE,
+                    len(name), len(wide), 0, 0, 0, mode, _ELSEWHERE,
                 )
                 + name
                 + wide
             )  # fmt: skip
         count, size = len(self._members), self._file.tell() - start
         self._file.write(
-            struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, made, _VERSION, 0, 0, count, count, size, start)
+            struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, version_made_by, _VERSION, 0, 0, count, count, size, start)
             + struct.pack("<4sIQI", b"PK\6\7", 0, start + size, 1)
             + struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, _ELSEWHERE, _ELSEWHERE, 0)
         )
@@ -101,7 +101,7 @@ class _Charged:
         self.seek, self.tell = file.seek, file.tell
 
     def read(self, length: int = -1) -> bytes:
-        # A file of the system allocates as many bytes as it is asked for.
+        # A file of the system allocates as many bytes as requested.
         left = max(0, self._size - self.tell())
         length = left if length < 0 else min(length, left)
         entries = length // _ENTRY_SIZE

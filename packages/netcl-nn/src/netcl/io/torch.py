@@ -116,16 +116,16 @@ def read_torch(
     strict: bool = True,
     budget: Budget | None = None,
 ) -> Any:
-    """``load_torch`` of an open binary file of ``size`` bytes; CheckpointError calls it ``path``."""
+    """Reads like ``load_torch`` from an open binary file of ``size`` bytes; CheckpointError calls it ``path``."""
     place = queue_of(queue)
     with reading(path, size, budget, "is not read as a file of PyTorch") as state:
         read = _read_archive if file.read(4) == b"PK\x03\x04" else _read_sequence
         file.seek(0)
         make = _keep if model is not None else partial(_on_queue, place)
-        found = read(file, state.meter, make)
+        value = read(file, state.meter, make)
         if model is not None:
-            return _write_into(model, found, path, strict)
-        return found
+            return _write_into(model, value, path, strict)
+        return value
 
 
 @dataclass(frozen=True)
@@ -145,17 +145,17 @@ def _on_queue(queue: Any, shape: tuple[int, ...], dtype: str, read: Callable[[],
     return Tensor.from_host(queue, read(), dtype)
 
 
-def _write_into(model: Module, found: Any, path: str | os.PathLike[str], strict: bool) -> IncompatibleKeys:
+def _write_into(model: Module, state: Any, path: str | os.PathLike[str], strict: bool) -> IncompatibleKeys:
     """Reads the tensors of a state one by one into ``model``; raises CheckpointError if it is not a state or does not
     fit.
     """
-    if not isinstance(found, Mapping) or not all(isinstance(value, _UnreadTensor) for value in found.values()):
-        kinds = f"the keys {', '.join(map(str, found))}" if isinstance(found, Mapping) else f"a {type(found).__name__}"
+    if not isinstance(state, Mapping) or not all(isinstance(value, _UnreadTensor) for value in state.values()):
+        kinds = f"the keys {', '.join(map(str, state))}" if isinstance(state, Mapping) else f"a {type(state).__name__}"
         raise CheckpointError(
             f"holds no state of a model but {kinds[:300]}; load it without a model and pass the part that is one", path
         )
-    described = {name: placeholder(value.shape, value.dtype) for name, value in found.items()}
-    return load_into(model, described, lambda names: ((name, found[name].read()) for name in names), path, strict)[1]
+    described = {name: placeholder(value.shape, value.dtype) for name, value in state.items()}
+    return load_into(model, described, lambda names: ((name, state[name].read()) for name in names), path, strict)[1]
 
 
 def _read_archive(file: BinaryIO, meter: Meter, make: Make) -> Any:
@@ -308,7 +308,7 @@ class _Tensors:
         self, file: BinaryIO, meter: Meter, find: Callable[[str], StorageRange], make: Make, order: Any
     ) -> None:
         self.file, self.find, self.make, self.order = file, find, make, order
-        # Tensors may overlap, but a file whose tensors are many times its own size is hostile.
+        # Tensors may overlap, but a file with tensors of many times its own size is hostile.
         self.meter = meter
         # A tensor with wide strides takes little memory, and reads its whole span.
         self.reads = meter.budget.meter(file.seek(0, os.SEEK_END), 8)
@@ -347,8 +347,8 @@ class _Tensors:
             raise PickleError("it is damaged (a tensor has no storage)")
         name = storage.dtype if storage.dtype is not None else dtype
         if not isinstance(name, str) or name not in OBJECTS:
-            known = name if isinstance(name, str) else "of its own"
-            raise PickleError(f"a tensor has the dtype {known}, which netcl lacks")
+            shown = name if isinstance(name, str) else "of its own"
+            raise PickleError(f"a tensor has the dtype {shown}, which netcl lacks")
         numbers = (offset, *shape, *strides)
         if len(shape) != len(strides) or any(type(n) is not int or not 0 <= n < 2**62 for n in numbers):
             raise PickleError("it is damaged (a tensor has no proper shape)")

@@ -60,15 +60,15 @@ def _write_archive(file: BinaryIO, writer: _Pickle, data: bytes) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, content in (("data.pkl", data), (".storage_alignment", b"64"), ("byteorder", b"little")):
             _write(archive, file, name, content)
-        for at, entry in enumerate(writer.entries):
+        for number, entry in enumerate(writer.entries):
             array = entry.load()
             flat = np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C").reshape(-1)
-            _write(archive, file, f"data/{at}", flat.view(np.uint8).data if flat.size else b"")
+            _write(archive, file, f"data/{number}", flat.view(np.uint8).data if flat.size else b"")
         _write(archive, file, "version", b"3\n")
 
 
 def _write(archive: zipfile.ZipFile, file: BinaryIO, name: str, content: bytes | memoryview) -> None:
-    """Writes a member whose bytes begin at a multiple of 64, so that PyTorch can map them; a field "FB" of the header
+    """Writes a member with its bytes at a multiple of 64, so that PyTorch can map them; a field "FB" of the header
     fills the gap, as in PyTorch's own files.
     """
     info = zipfile.ZipInfo(f"archive/{name}")
@@ -115,15 +115,15 @@ class _Pickle:
             for key, item in value.items():
                 if not isinstance(key, (str, int)):
                     raise TypeError(
-                        f"{path}: the keys of a state are texts and whole numbers, not {type(key).__name__}"
+                        f"{path}: expected texts and whole numbers as keys of a state, got {type(key).__name__}"
                     )
                 self._parts.append(_plain(key))
                 self._value(item, f"{path}.{key}", depth + 1)
             self._parts.append(b"u")
         elif isinstance(value, (list, tuple)):
             self._parts.append(b"](" if isinstance(value, list) else b"(")
-            for at, item in enumerate(value):
-                self._value(item, f"{path}.{at}", depth + 1)
+            for number, item in enumerate(value):
+                self._value(item, f"{path}.{number}", depth + 1)
             self._parts.append(b"e" if isinstance(value, list) else b"t")
         else:
             raise TypeError(
@@ -131,7 +131,7 @@ class _Pickle:
             )
 
     def _tensor(self, value: Any, path: str) -> None:
-        """``torch._utils._rebuild_tensor_v2(storage, 0, shape, strides, False, OrderedDict())``."""
+        """Writes ``torch._utils._rebuild_tensor_v2(storage, 0, shape, strides, False, OrderedDict())``."""
         # Tensors of one storage and shape are one entry: a tied weight, under each of its names.
         key = (value.storage_id, value.shape, value.dtype) if isinstance(value, Tensor) else id(value)
         if key not in self._keys:
@@ -140,8 +140,8 @@ class _Pickle:
                 raise TypeError(f"{path}: PyTorch has no storage of {entry.dtype}")
             self._keys[key] = len(self.entries)
             self.entries.append(entry)
-        at = self._keys[key]
-        entry = self.entries[at]
+        number = self._keys[key]
+        entry = self.entries[number]
         strides, step = [], 1
         for length in reversed(entry.shape):
             strides.append(step)
@@ -149,7 +149,7 @@ class _Pickle:
         self._parts += [
             b"ctorch._utils\n_rebuild_tensor_v2\n((",
             _plain("storage") + f"ctorch\n{_CLASSES[entry.dtype]}\n".encode(),
-            _plain(str(at)) + _plain("cpu") + _plain(entry.nbytes // entry.itemsize) + b"tQ" + _plain(0),
+            _plain(str(number)) + _plain("cpu") + _plain(entry.nbytes // entry.itemsize) + b"tQ" + _plain(0),
             *(b"(" + b"".join(map(_plain, sizes)) + b"t" for sizes in (entry.shape, strides[::-1])),
             b"\x88" if _is_leaf_with_grad(value) else b"\x89",
             b"ccollections\nOrderedDict\n)RtR",
@@ -157,8 +157,8 @@ class _Pickle:
 
 
 def _is_leaf_with_grad(value: Any) -> bool:
-    """True for tensors of which ``torch.load`` makes tensors that require grad; parameters are part of a state, whose
-    tensors do not.
+    """True for tensors that ``torch.load`` restores with requires_grad; parameters do not count, as tensors of a state
+    do not require grad.
     """
     return isinstance(value, Tensor) and value.requires_grad and not isinstance(value, ag.Parameter)
 

@@ -51,8 +51,8 @@ def _unary(op: str, **names: str) -> Emitter:
 
     def emit(graph: Graph, step: TracedOp) -> Sequence[Value]:
         x = _operand(graph, step, "x")
-        given: dict[str, Any] = {attribute: float(step[parameter]) for attribute, parameter in names.items()}
-        return [graph.add(op, [x], step.shapes, **given)]
+        attributes: dict[str, Any] = {attribute: float(step[parameter]) for attribute, parameter in names.items()}
+        return [graph.add(op, [x], step.shapes, **attributes)]
 
     return emit
 
@@ -88,7 +88,7 @@ def _gelu(graph: Graph, step: TracedOp) -> Sequence[Value]:
 
 
 def _batch_norm(graph: Graph, step: TracedOp) -> Sequence[Value]:
-    """BatchNormalization; ONNX requires weight and bias, and all parameters as vectors."""
+    """Emits BatchNormalization; ONNX requires weight and bias, and all parameters as vectors."""
     x = _operand(graph, step, "x")
     channels = x.shapes[0][1]
     parts = []
@@ -103,7 +103,7 @@ def _batch_norm(graph: Graph, step: TracedOp) -> Sequence[Value]:
 
 
 def _layer_norm(graph: Graph, step: TracedOp) -> Sequence[Value]:
-    """LayerNormalization over the last axes."""
+    """Emits LayerNormalization over the last axes."""
     x = _operand(graph, step, "x")
     axes = normalize_axes(step["axes"], x.rank, step.name)
     weight, bias = _optional(graph, step, "weight"), _optional(graph, step, "bias")
@@ -157,8 +157,8 @@ def _place(graph: Graph, step: TracedOp) -> Sequence[Value]:
         raise UnsupportedError("elements placed at distances cannot be exported", op=step.name)
     pads = []
     for starts, call in zip(step.both("starts"), (step.first, step.second)):
-        given, result = call.arguments["x"].shape, call.results[0].shape
-        pads.append([*starts, *(size - at - n for size, at, n in zip(result, starts, given))])
+        extents, result = call.arguments["x"].shape, call.results[0].shape
+        pads.append([*starts, *(size - start - n for size, start, n in zip(result, starts, extents))])
     value = graph.constant(float(step["value"]), x.dtype)
     return [graph.add("Pad", [x, graph.sizes((pads[0], pads[1])), value], step.shapes)]
 
@@ -215,15 +215,15 @@ def _conv(graph: Graph, step: TracedOp) -> Sequence[Value]:
 
 
 def _conv_transpose(graph: Graph, step: TracedOp) -> Sequence[Value]:
-    """The gradient of a convolution with respect to its input is ONNX's ConvTranspose."""
+    """Emits ConvTranspose, the gradient of a convolution with respect to its input."""
     grad, weight = _operand(graph, step, "grad_output"), _operand(graph, step, "weight")
     kernel = weight.shapes[0][2:]
     rank = len(kernel)
     strides, dilations = _per_axis(step["stride"], rank), _per_axis(step["dilation"], rank)
     pads = _pads(step, step["padding"], kernel, dilations)
     extra = [
-        size - ((n - 1) * stride - pads[at] - pads[rank + at] + dilation * (k - 1) + 1)
-        for at, (size, n, stride, dilation, k) in enumerate(
+        size - ((n - 1) * stride - pads[axis] - pads[rank + axis] + dilation * (k - 1) + 1)
+        for axis, (size, n, stride, dilation, k) in enumerate(
             zip(step.shapes[0][2:], grad.shapes[0][2:], strides, dilations, kernel)
         )
     ]
@@ -271,14 +271,14 @@ def _avg_pool(graph: Graph, step: TracedOp) -> Sequence[Value]:
 def _adaptive(whole: str, pooling: str) -> Emitter:
     def emit(graph: Graph, step: TracedOp) -> Sequence[Value]:
         x = _operand(graph, step, "x")
-        given, wanted = x.shapes[0][2:], step.shapes[0][2:]
-        if all(size == 1 for size in wanted):
+        sizes, out_sizes = x.shapes[0][2:], step.shapes[0][2:]
+        if all(size == 1 for size in out_sizes):
             return [graph.add(whole, [x], step.shapes)]
-        if any(size % out for size, out in zip(given, wanted)):
+        if any(size % out for size, out in zip(sizes, out_sizes)):
             raise UnsupportedError(
-                f"{step.name} from {given} to {wanted} has windows of several sizes, which ONNX lacks", op=step.name
+                f"{step.name} from {sizes} to {out_sizes} has windows of several sizes, which ONNX lacks", op=step.name
             )
-        kernel = [size // out for size, out in zip(given, wanted)]
+        kernel = [size // out for size, out in zip(sizes, out_sizes)]
         return [graph.add(pooling, [x], step.shapes, kernel_shape=kernel, strides=kernel)]
 
     return emit

@@ -39,7 +39,7 @@ def export_onnx(
     """
     onnx = onnx_library()
     if opset not in _OPSETS:
-        raise ValueError(f"opset is {_OPSETS[0]} to {_OPSETS[-1]}, not {opset}")
+        raise ValueError(f"expected an opset from {_OPSETS[0]} to {_OPSETS[-1]}, got {opset}")
     first = _inputs(sample, model)
     second = [_longer(x, first[0].shape) if dynamic_batch else x for x in first]
     modes = [(module, module.training) for module in model.modules()]
@@ -53,11 +53,11 @@ def export_onnx(
     graph = Graph(opset, names_of(model.state_dict(keep_vars=True)))
     if dynamic_batch:
         graph.batch = (first[0].shape[0], second[0].shape[0])
-    for at, (a, b) in enumerate(zip(first, second)):
-        graph.add_input("input" if len(first) == 1 else f"input_{at}", a, b)
+    for number, (a, b) in enumerate(zip(first, second)):
+        graph.add_input("input" if len(first) == 1 else f"input_{number}", a, b)
     for step in traced_ops(calls, again):
         _write(graph, step)
-    results = [_output(graph, at, a, b, len(outputs)) for at, (a, b) in enumerate(zip(outputs, outputs_again))]
+    results = [_output(graph, number, a, b, len(outputs)) for number, (a, b) in enumerate(zip(outputs, outputs_again))]
     proto = onnx.helper.make_model(
         onnx.helper.make_graph(
             graph.nodes,
@@ -80,8 +80,8 @@ def export_onnx(
 
 def _inputs(sample: Any, model: Module) -> list[Tensor]:
     queue = next((tensor.queue for tensor in model.state_dict(keep_vars=True).values()), None)
-    given: Sequence[Any] = sample if isinstance(sample, (tuple, list)) else (sample,)
-    return [x.detach().clone() if isinstance(x, Tensor) else Tensor.from_host(queue, np.asarray(x)) for x in given]
+    samples: Sequence[Any] = sample if isinstance(sample, (tuple, list)) else (sample,)
+    return [x.detach().clone() if isinstance(x, Tensor) else Tensor.from_host(queue, np.asarray(x)) for x in samples]
 
 
 def _longer(x: Tensor, first: tuple[int, ...]) -> Tensor:
@@ -94,7 +94,7 @@ def _longer(x: Tensor, first: tuple[int, ...]) -> Tensor:
 
 
 def _write(graph: Graph, step: TracedOp) -> None:
-    """Emits the nodes of one op; none for an op on constants only, whose results are constants."""
+    """Emits the nodes of one op; none for an op on constants only, since its results are constants."""
     if step.name == "write":
         _overwrite(graph, step)
         return
@@ -127,15 +127,15 @@ def _overwrite(graph: Graph, step: TracedOp) -> None:
 
 
 def _operands_live(graph: Graph, step: TracedOp) -> bool:
-    given = [*step.first.args, *step.first.kwargs.values()]
-    flat = [one for value in given for one in (value if isinstance(value, (tuple, list)) else [value])]
-    return any(isinstance(one, Tensor) and graph.live(one) is not None for one in flat)
+    arguments = [*step.first.args, *step.first.kwargs.values()]
+    flat = [operand for value in arguments for operand in (value if isinstance(value, (tuple, list)) else [value])]
+    return any(isinstance(operand, Tensor) and graph.live(operand) is not None for operand in flat)
 
 
-def _output(graph: Graph, at: int, first: Tensor, second: Tensor, count: int) -> Value:
+def _output(graph: Graph, number: int, first: Tensor, second: Tensor, count: int) -> Value:
     """Emits an output under its own name."""
     value = graph.value(first, second)
-    return _renamed(graph, value, "output" if count == 1 else f"output_{at}")
+    return _renamed(graph, value, "output" if count == 1 else f"output_{number}")
 
 
 def _renamed(graph: Graph, value: Value, name: str) -> Value:
@@ -149,6 +149,7 @@ def _described(onnx: Any, value: Value) -> Any:
     undefined.
     """
     sizes = [
-        a if a == b else "batch" if at == 0 else f"{value.name}_{at}" for at, (a, b) in enumerate(zip(*value.shapes))
+        a if a == b else "batch" if axis == 0 else f"{value.name}_{axis}"
+        for axis, (a, b) in enumerate(zip(*value.shapes))
     ]
     return onnx.helper.make_tensor_value_info(value.name, getattr(onnx.TensorProto, ELEMENTS[value.dtype]), sizes)

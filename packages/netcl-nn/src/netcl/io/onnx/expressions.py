@@ -71,7 +71,7 @@ class _Writer:
         self, graph: Graph, inputs: Sequence[Value], scalars: Mapping[str, float | int], name: str, rank: int
     ) -> None:
         self.graph, self.scalars, self.name = graph, scalars, name
-        first, second = (broadcast_shapes([value.shapes[at] for value in inputs], name) for at in (0, 1))
+        first, second = (broadcast_shapes([value.shapes[trace] for value in inputs], name) for trace in (0, 1))
         self.space: Pair = (first, second)
         self.rank = rank
         self.inputs = [self._aligned(value) for value in inputs]
@@ -118,7 +118,7 @@ class _Writer:
         size = self.space[0][axis]
         if size != self.space[1][axis]:
             raise self._unfit("numbers the samples of the batch")
-        places = np.arange(size, dtype=np.int32).reshape([size if at == axis else 1 for at in range(self.rank)])
+        places = np.arange(size, dtype=np.int32).reshape([size if other == axis else 1 for other in range(self.rank)])
         return self.graph.constant(places, "int32")
 
     def _reduced(self, node: Reduce) -> Value:
@@ -126,7 +126,7 @@ class _Writer:
         value = self._aligned(value) if value.rank < self.rank else value
         over = set(node.axes)
         first, second = (
-            tuple(full if at in over else size for at, (full, size) in enumerate(zip(space, shape)))
+            tuple(full if axis in over else size for axis, (full, size) in enumerate(zip(space, shape)))
             for space, shape in zip(self.space, value.shapes)
         )
         value = self.graph.expand(value, (first, second))
@@ -147,7 +147,7 @@ class _Writer:
         return _COMPOSED[name](self, node.dtype, *values)
 
     def _node(self, op: str, dtype: str, *values: Value) -> Value:
-        first, second = (broadcast_shapes([value.shapes[at] for value in values], self.name) for at in (0, 1))
+        first, second = (broadcast_shapes([value.shapes[trace] for value in values], self.name) for trace in (0, 1))
         if op in ("Max", "Min") and dtype == "bool":
             op = "Or" if op == "Max" else "And"
         return self.graph.add(op, values, (first, second), dtype)
@@ -166,13 +166,13 @@ def _chain(*ops: tuple[Any, ...]) -> Callable[..., Value]:
         named = dict(zip("abc", values))
         result = values[0]
         for op, *operands in ops:
-            given = [
+            arguments = [
                 result if operand == 0 and type(operand) is int
                 else named[operand] if isinstance(operand, str)
                 else writer.number(operand, result)
                 for operand in operands
             ]  # fmt: skip
-            result = writer._node(op, "bool" if op in ("Equal", "Not", "IsNaN", "IsInf", "Or") else dtype, *given)
+            result = writer._node(op, "bool" if op in ("Equal", "Not", "IsNaN", "IsInf", "Or") else dtype, *arguments)
         return result
 
     return write
@@ -210,7 +210,7 @@ def _isfinite(writer: _Writer, dtype: str, a: Value) -> Value:
 
 
 def _hypot(writer: _Writer, dtype: str, a: Value, b: Value) -> Value:
-    squares = [writer._node("Mul", dtype, one, one) for one in (a, b)]
+    squares = [writer._node("Mul", dtype, side, side) for side in (a, b)]
     return writer._node("Sqrt", dtype, writer._node("Add", dtype, *squares))
 
 
@@ -248,10 +248,10 @@ def write_expression(graph: Graph, step: TracedOp) -> list[Value]:
     whole = _reduces(ready.program.outputs)
     writer = _Writer(graph, inputs, ready.scalars, step.name, rank if whole else 0)
     values = []
-    for at, output in enumerate(ready.program.outputs):
-        shapes = (step.first.results[at].shape, step.second.results[at].shape)
+    for number, output in enumerate(ready.program.outputs):
+        shapes = (step.first.results[number].shape, step.second.results[number].shape)
         value = writer.value(output)
-        spread = (ready.program.shapes[at], again.program.shapes[at])
+        spread = (ready.program.shapes[number], again.program.shapes[number])
         if len(value.shapes[0]) < len(spread[0]) or math.prod(value.shapes[0]) != math.prod(spread[0]):
             value = graph.expand(value, spread)
         values.append(graph.reshape(value, shapes))

@@ -1,4 +1,4 @@
-"""Bounds of what a node of constants computes on the host, from the shapes and sizes that it is given.
+"""Bounds the work of a node of constants on the host, from the shapes and sizes of its inputs.
 
 A file of 200 bytes can tile one element to a terabyte, so a node is charged before it is evaluated. The bounds may be
 too high, never too low; the seconds are those of ONNX's reference implementation on a slow processor of today.
@@ -51,39 +51,39 @@ def charge(node: Node, given: Sequence[Array | None], meter: Meter) -> None:
     meter.take(_SECONDS_PER_NODE + each * max(elements, read) + _SECONDS_PER_ELEMENT * steps, "computing constants")
 
 
-def _bound(node: Node, given: Sequence[Array | None]) -> tuple[int, int]:
+def _bound(node: Node, inputs: Sequence[Array | None]) -> tuple[int, int]:
     """Returns the elements of the result, and multiplications in addition to one step for each element."""
-    op, x = node.op, given[0] if given else None
-    total = sum(value.size for value in given if value is not None)
+    op, x = node.op, inputs[0] if inputs else None
+    total = sum(value.size for value in inputs if value is not None)
     if op in _MOVING or op.startswith("Reduce"):
         return 2 * total, 0
     if op == "ConstantOfShape":
         return _product(numbers(x)), 0
     if op == "Range":
-        return _range(*(np.asarray(value).item() for value in given)), 0
+        return _range(*(np.asarray(value).item() for value in inputs)), 0
     if x is None:
         return total, 0
     if op == "NonZero":
         return x.size * max(x.ndim, 1), 0
     if op == "Expand":
-        return _product(np.broadcast_shapes(x.shape, tuple(numbers(given[1])))), 0
+        return _product(np.broadcast_shapes(x.shape, tuple(numbers(inputs[1])))), 0
     if op == "Tile":
-        return _product((*x.shape, *numbers(given[1]))), 0
+        return _product((*x.shape, *numbers(inputs[1]))), 0
     if op == "Pad":
-        return _padded(node, x, given), 0
+        return _padded(node, x, inputs), 0
     if op in ("Resize", "Upsample"):
-        return _resized(node, x, given), 0
+        return _resized(node, x, inputs), 0
     if op == "OneHot":
-        return x.size * _product(numbers(given[1])), 0
+        return x.size * _product(numbers(inputs[1])), 0
     if op in ("Gather", "GatherElements", "GatherND"):
-        index = given[1]
+        index = inputs[1]
         assert index is not None
         return _gathered(node, x, index), 0
     if op in ("MatMul", "Gemm"):
-        return _multiplied(node, [value for value in given if value is not None])
+        return _multiplied(node, [value for value in inputs if value is not None])
     if op == "Einsum":
-        return _contracted(node, [value for value in given if value is not None])
-    return _product(np.broadcast_shapes(*(value.shape for value in given if value is not None))) + total, 0
+        return _contracted(node, [value for value in inputs if value is not None])
+    return _product(np.broadcast_shapes(*(value.shape for value in inputs if value is not None))) + total, 0
 
 
 def _product(sizes: Sequence[int]) -> int:
@@ -96,21 +96,21 @@ def _range(start: float, limit: float, delta: float) -> int:
     return max(0, math.ceil((limit - start) / delta))
 
 
-def _padded(node: Node, x: Array, given: Sequence[Array | None]) -> int:
-    pads = axes_of(node, given[1] if len(given) > 1 else None, "pads") or []
-    axes = axes_of(node, given[3] if len(given) > 3 else None) or list(range(x.ndim))
+def _padded(node: Node, x: Array, inputs: Sequence[Array | None]) -> int:
+    pads = axes_of(node, inputs[1] if len(inputs) > 1 else None, "pads") or []
+    axes = axes_of(node, inputs[3] if len(inputs) > 3 else None) or list(range(x.ndim))
     sizes = list(x.shape)
-    for at, axis in enumerate(axes):
-        sizes[axis] += max(0, pads[at]) + max(0, pads[at + len(axes)])
+    for number, axis in enumerate(axes):
+        sizes[axis] += max(0, pads[number]) + max(0, pads[number + len(axes)])
     return _product(sizes)
 
 
-def _resized(node: Node, x: Array, given: Sequence[Array | None]) -> int:
-    sizes = given[3] if len(given) > 3 else None
+def _resized(node: Node, x: Array, inputs: Sequence[Array | None]) -> int:
+    sizes = inputs[3] if len(inputs) > 3 else None
     if sizes is not None and sizes.size:
         return _product(numbers(sizes)) * (1 if sizes.size == x.ndim else max(1, x.size))
-    found = [value for value in given[1:3] if value is not None and value.size]
-    scales = [float(scale) for scale in (np.ravel(found[-1]) if found else node.get("scales", ()))]
+    sized = [value for value in inputs[1:3] if value is not None and value.size]
+    scales = [float(scale) for scale in (np.ravel(sized[-1]) if sized else node.get("scales", ()))]
     return math.ceil(x.size * math.prod(max(1.0, scale) for scale in scales))
 
 
@@ -125,8 +125,8 @@ def _gathered(node: Node, x: Array, index: Array) -> int:
     return count * _product((*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
-def _multiplied(node: Node, given: Sequence[Array]) -> tuple[int, int]:
-    a, b, *rest = given
+def _multiplied(node: Node, inputs: Sequence[Array]) -> tuple[int, int]:
+    a, b, *rest = inputs
     if node.op == "Gemm":
         rows = a.shape[1 if node.get("transA", 0) else 0]
         inner, columns = b.shape[::-1] if node.get("transB", 0) else b.shape
@@ -137,16 +137,16 @@ def _multiplied(node: Node, given: Sequence[Array]) -> tuple[int, int]:
     return batch * rows * columns, batch * rows * columns * inner
 
 
-def _contracted(node: Node, given: Sequence[Array]) -> tuple[int, int]:
+def _contracted(node: Node, inputs: Sequence[Array]) -> tuple[int, int]:
     """Returns the product of the sizes of all indices twice, which bounds result and steps."""
     terms = str(node.get("equation")).replace(" ", "").partition("->")[0].split(",")
     sizes: Counter[str] = Counter()
-    for term, value in zip(terms, given):
+    for term, value in zip(terms, inputs):
         letters = [letter for letter in term if letter.isalpha()]
         # The axes of an ellipsis are indices of their own.
         free = value.ndim - len(letters)
-        for at, size in enumerate(value.shape):
-            name = letters[at] if not free and at < len(letters) else f"{term}{at}"
+        for axis, size in enumerate(value.shape):
+            name = letters[axis] if not free and axis < len(letters) else f"{term}{axis}"
             sizes[name] = max(sizes[name], size)
     every = _product(list(sizes.values()))
     return every, every

@@ -76,10 +76,10 @@ class Graph:
 
     def fresh(self, name: str) -> str:
         """Returns ``name``, with a number appended if it is in use."""
-        chosen, at = name, 0
+        chosen, number = name, 0
         while chosen in self._taken:
-            at += 1
-            chosen = f"{name}_{at}"
+            number += 1
+            chosen = f"{name}_{number}"
         self._taken.add(chosen)
         return chosen
 
@@ -122,20 +122,20 @@ class Graph:
 
     def live(self, tensor: Any) -> Value | None:
         """Returns the value of a tensor that depends on the inputs; None for a constant."""
-        found = self._live.get(id(tensor)) or self._live.get(_storage(tensor))
-        if found is None and id(root_of(tensor)) in self._overwritten:
+        value = self._live.get(id(tensor)) or self._live.get(_storage(tensor))
+        if value is None and id(root_of(tensor)) in self._overwritten:
             raise UnsupportedError(
                 "a tensor is used after another that shares its memory was written in place, as x is after "
                 "x[:, 0] = y, which is not exported; write x = x.select_scatter(y, 1, 0), slice_scatter(), where() or "
                 "cat()"
             )
-        return found
+        return value
 
     def value(self, first: Tensor, second: Tensor) -> Value:
         """Returns the value of a tensor: one of the graph, or an initializer."""
-        found = self.live(first)
-        if found is not None:
-            return found
+        value = self.live(first)
+        if value is not None:
+            return value
         key = _storage(first)
         if key not in self._constants:
             self._kept.append(first)
@@ -192,8 +192,8 @@ class Graph:
         names = [value.name if value is not None else "" for value in inputs]
         while names and not names[-1]:
             names.pop()
-        given = {name: value for name, value in attributes.items() if value is not None}
-        self.nodes.append(self.onnx.helper.make_node(op, names, [value.name for value in values], **given))
+        present = {name: value for name, value in attributes.items() if value is not None}
+        self.nodes.append(self.onnx.helper.make_node(op, names, [value.name for value in values], **present))
         return values
 
     def cast(self, value: Value, dtype: str) -> Value:
@@ -216,7 +216,7 @@ class Graph:
         """Adds Reduce{kind} over axes."""
         chosen = set(axes)
         shapes = tuple(
-            tuple(1 if at in chosen else size for at, size in enumerate(shape) if keepdims or at not in chosen)
+            tuple(1 if axis in chosen else size for axis, size in enumerate(shape) if keepdims or axis not in chosen)
             for shape in value.shapes
         )
         # The axes of all but ReduceSum became an input with opset 18.
@@ -252,7 +252,7 @@ class Graph:
 
 
 def _storage(tensor: Any) -> tuple[Any, ...]:
-    """Returns a key that a tensor and its aliases of the same shape have in common."""
+    """Returns a key shared by a tensor and its aliases of the same shape."""
     return (tensor.storage_id, tensor.shape, tensor.dtype)
 
 

@@ -46,12 +46,12 @@ def _conv_transpose(node: Node, x: Any, weight: Any, bias: Any = None) -> Any:
     strides, dilations = list(node.get("strides", [1] * rank)), list(node.get("dilations", [1] * rank))
     extra = list(node.get("output_padding", [0] * rank))
     full = [(n - 1) * s + d * (k - 1) + 1 + e for n, s, d, k, e in zip(x.shape[2:], strides, dilations, kernel, extra)]
-    wanted, auto = node.get("output_shape"), node.get("auto_pad", "NOTSET")
-    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [n * s for n, s in zip(x.shape[2:], strides)]
+    out_shape, auto = node.get("output_shape"), node.get("auto_pad", "NOTSET")
+    if out_shape is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        out_shape = [n * s for n, s in zip(x.shape[2:], strides)]
     pads = list(node.get("pads", [0] * (2 * rank)))
-    if wanted is not None:
-        totals = [size - out for size, out in zip(full, list(wanted)[-rank:])]
+    if out_shape is not None:
+        totals = [size - out for size, out in zip(full, list(out_shape)[-rank:])]
         less, more = [total // 2 for total in totals], [total - total // 2 for total in totals]
         pads = [*less, *more] if auto == "SAME_UPPER" else [*more, *less]
     # Computed in full, then cropped: pads may differ on the two sides and exceed the kernel.
@@ -139,7 +139,7 @@ def _global(function: Callable[..., Any]) -> Operator:
 
 
 def _batch_norm(node: Node, x: Any, weight: Any, bias: Any, mean: Any, var: Any) -> Any:
-    """Uses the statistics of the file, or, while the module trains, those of the batch, which update them."""
+    """Uses the statistics of the file or, while the module trains, the statistics of the batch, which update them."""
     if node.get("training_mode", 0) or len(node.outputs) > 1:
         raise node.refuse("training_mode")
     # ONNX's momentum is the weight of the old statistics.
@@ -179,8 +179,8 @@ def _local_response(node: Node, x: Any) -> Any:
     low = (size - 1) // 2
     squares = ag.pad(x * x, [(0, 0), (low, size - 1 - low), *[(0, 0)] * (x.ndim - 2)])
     total = ag.narrow(squares, 1, 0, x.shape[1])
-    for at in range(1, size):
-        total = total + ag.narrow(squares, 1, at, x.shape[1])
+    for offset in range(1, size):
+        total = total + ag.narrow(squares, 1, offset, x.shape[1])
     scale = total * (float(node.get("alpha", 1e-4)) / size) + float(node.get("bias", 1.0))
     return x / ag.pow(scale, float(node.get("beta", 0.75)))
 

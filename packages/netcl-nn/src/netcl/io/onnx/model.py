@@ -80,20 +80,20 @@ def _weights(onnx: Any, proto: Any, meter: Meter) -> tuple[list[list[Any]], list
     """Takes parameters and buffers out of the graph, as [name, dtype, shape, trainable]."""
     used: dict[str, list[tuple[str, int]]] = {}
     for node in proto.graph.node:
-        for at, name in enumerate(node.input):
-            used.setdefault(name, []).append((node.op_type, at))
+        for position, name in enumerate(node.input):
+            used.setdefault(name, []).append((node.op_type, position))
     weights, values, rest = [], [], []
     for tensor in proto.graph.initializer:
         with meter.at(f"the initializer {tensor.name[:200]!r}"):
             meter.take(_SECONDS_PER_INITIALIZER, "reading its initializers")
             array, dtype = _array(onnx, tensor)
         places = used.get(tensor.name, [])
-        kept = any(at in _KEPT_INPUTS.get(op, ()) for op, at in places)
+        kept = any(position in _KEPT_INPUTS.get(op, ()) for op, position in places)
         floating = dtype in ("float16", "bfloat16", "float32", "float64")
         if not floating or not array.shape or kept or not np.isfinite(array).all():
             rest.append(tensor)
             continue
-        statistic = any(at in _STATISTICS.get(op, ()) for op, at in places)
+        statistic = any(position in _STATISTICS.get(op, ()) for op, position in places)
         weights.append([tensor.name, dtype, list(array.shape), not statistic])
         values.append(array)
     names = {tensor.name for tensor in rest}
@@ -106,11 +106,11 @@ def _weights(onnx: Any, proto: Any, meter: Meter) -> tuple[list[list[Any]], list
 def _array(onnx: Any, tensor: Any) -> tuple[Array, str]:
     """Returns the values of an initializer, bfloat16 as float32, and netcl's name of its dtype."""
     name = onnx.TensorProto.DataType.Name(tensor.data_type)
-    known = {element: dtype for dtype, element in ELEMENTS.items()}
+    dtype_of = {element: dtype for dtype, element in ELEMENTS.items()}
     array = onnx.numpy_helper.to_array(tensor)
     if name == "BFLOAT16":
         array = from_bfloat16(array.view(np.uint16))
-    return array, known.get(name, name)
+    return array, dtype_of.get(name, name)
 
 
 class ONNXModel(Module):
@@ -149,16 +149,16 @@ class ONNXModel(Module):
         self._evaluators: dict[int, Any] = {}
         self._opsets = list(proto.opset_import)
         self._fold(meter)
-        given = {name for name, *_ in self.weights} | set(self._constants)
-        self.input_names: list[Any] = [value.name for value in proto.graph.input if value.name not in given]
+        known_names = {name for name, *_ in self.weights} | set(self._constants)
+        self.input_names: list[Any] = [value.name for value in proto.graph.input if value.name not in known_names]
         self.output_names: list[Any] = [value.name for value in proto.graph.output]
         self._device_constants: dict[tuple[str, int], Tensor] = {}
 
     def tensor(self, name: str) -> Tensor:
         """Returns the parameter or buffer with this name in the file."""
         module, attribute = self._places[name]
-        found: Tensor = getattr(module, attribute)
-        return found
+        tensor: Tensor = getattr(module, attribute)
+        return tensor
 
     def _fold(self, meter: Meter) -> None:
         """Constant folding: computes once the nodes that depend on constants only, each charged before it begins."""
@@ -186,14 +186,14 @@ class ONNXModel(Module):
             outputs = [onnx.helper.make_tensor_value_info(name, kind, None) for name in node.outputs if name]
             graph = onnx.helper.make_graph([proto], "node", inputs, outputs)
             self._evaluators[id(proto)] = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=self._opsets))
-        given = {name: np.asarray(host(values[name])) for name in node.inputs if name}
-        if any(isinstance(value, Tensor) and value.dtype == "bfloat16" for value in map(values.get, given)):
+        feeds = {name: np.asarray(host(values[name])) for name in node.inputs if name}
+        if any(isinstance(value, Tensor) and value.dtype == "bfloat16" for value in map(values.get, feeds)):
             raise node.refuse("a size in bfloat16")
-        return [np.asarray(value) for value in self._evaluators[id(proto)].run(None, given)]
+        return [np.asarray(value) for value in self._evaluators[id(proto)].run(None, feeds)]
 
     def forward(self, *inputs: Any) -> Any:
         if len(inputs) != len(self.input_names):
-            raise TypeError(f"the model takes {', '.join(self.input_names)}, not {len(inputs)} inputs")
+            raise TypeError(f"expected the inputs {', '.join(self.input_names)}, got {len(inputs)} inputs")
         queue = self._queue(inputs)
         values: dict[str, Any] = dict(self._constants)
         for name, *_ in self.weights:
@@ -202,25 +202,25 @@ class ONNXModel(Module):
             values[name] = x if isinstance(x, Tensor) else _sent(name, np.asarray(x), queue)
         self._mode[0] = self.training
         for node, proto in self._nodes:
-            given = [values[name] if name else None for name in node.inputs]
-            if node.op in _ON_HOST or not any(isinstance(value, Tensor) for value in given):
+            operands = [values[name] if name else None for name in node.inputs]
+            if node.op in _ON_HOST or not any(isinstance(value, Tensor) for value in operands):
                 results: Iterable[Any] = self._on_host(node, proto, values)
             else:
-                result = _FUNCTIONS[node.op](node, *self._on_device(node, given, queue))
+                result = _FUNCTIONS[node.op](node, *self._on_device(node, operands, queue))
                 results = result if isinstance(result, tuple) else (result,)
             values.update(zip(node.outputs, results))
         outputs = tuple(self._placed(name, values[name], queue) for name in self.output_names)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _queue(self, inputs: Sequence[Any]) -> Any:
-        found = [x for x in (*inputs, *self.parameters(), *self.buffers()) if isinstance(x, Tensor)]
-        return found[0].queue if found else queue_of(None)
+        tensors = [x for x in (*inputs, *self.parameters(), *self.buffers()) if isinstance(x, Tensor)]
+        return tensors[0].queue if tensors else queue_of(None)
 
-    def _on_device(self, node: Node, given: Sequence[Any], queue: Any) -> list[Any]:
+    def _on_device(self, node: Node, operands: Sequence[Any], queue: Any) -> list[Any]:
         kept = _KEPT_INPUTS.get(node.op, frozenset())
         return [
-            value if value is None or at in kept else self._placed(name, value, queue)
-            for at, (name, value) in enumerate(zip(node.inputs, given))
+            value if value is None or position in kept else self._placed(name, value, queue)
+            for position, (name, value) in enumerate(zip(node.inputs, operands))
         ]
 
     def _placed(self, name: str, value: Any, queue: Any) -> Tensor:
@@ -236,7 +236,7 @@ class ONNXModel(Module):
         return tensor
 
     def extra_repr(self) -> str:
-        """Inputs, outputs and the number of nodes."""
+        """Returns the inputs, the outputs and the number of nodes."""
         return f"{', '.join(self.input_names)} -> {', '.join(self.output_names)}, {len(self._nodes)} nodes"
 
 
@@ -260,10 +260,10 @@ def _node(onnx: Any, node: Any, opset: int, mode: list[bool]) -> Node:
 def _attribute(onnx: Any, entry: Any) -> Any:
     value = onnx.helper.get_attribute_value(entry)
     if entry.name == "to":  # the target dtype of a Cast
-        known = {getattr(onnx.TensorProto, element): dtype for dtype, element in ELEMENTS.items()}
-        if value not in known:
+        dtype_of = {getattr(onnx.TensorProto, element): dtype for dtype, element in ELEMENTS.items()}
+        if value not in dtype_of:
             raise UnsupportedError(f"the graph casts to {onnx.TensorProto.DataType.Name(value)}, which netcl lacks")
-        return known[value]
+        return dtype_of[value]
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return value

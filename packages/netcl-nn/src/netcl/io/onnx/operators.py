@@ -94,8 +94,8 @@ def _gelu(node: Node, x: Any) -> Any:
 
 def _isinf(node: Node, x: Any) -> Any:
     signs = [sign for sign, name in ((1.0, "detect_positive"), (-1.0, "detect_negative")) if node.get(name, 1)]
-    found = [ag.eq(x, sign * math.inf) for sign in signs]
-    return found[0] if len(found) == 1 else ag.logical_or(*found) if found else ag.ne(x, x) & ag.eq(x, x)
+    matches = [ag.eq(x, sign * math.inf) for sign in signs]
+    return matches[0] if len(matches) == 1 else ag.logical_or(*matches) if matches else ag.ne(x, x) & ag.eq(x, x)
 
 
 def _shrink(x: Any, bias: float, lambd: float) -> Any:
@@ -137,7 +137,7 @@ def _extreme(function: Callable[..., Any], nothing: float) -> Operator:
             return some(node, x, axes)
         chosen = {axis % x.ndim for axis in axes_of(node, axes) or range(x.ndim)}
         kept = bool(node.get("keepdims", 1))
-        shape = [1 if at in chosen else size for at, size in enumerate(x.shape) if kept or at not in chosen]
+        shape = [1 if dim in chosen else size for dim, size in enumerate(x.shape) if kept or dim not in chosen]
         return Tensor.full(shape, nothing > 0 if x.dtype == "bool" else nothing, x.dtype, queue=x.queue)
 
     return run
@@ -170,8 +170,8 @@ def _argument(function: Callable[..., Any]) -> Operator:
 
 
 def _cumsum(node: Node, x: Any, axis: Any) -> Any:
-    (at,) = numbers(axis)
-    y = ag.cumsum(x, at, reverse=bool(node.get("reverse", 0)))
+    (dim,) = numbers(axis)
+    y = ag.cumsum(x, dim, reverse=bool(node.get("reverse", 0)))
     y = y if y.dtype == x.dtype else y.astype(x.dtype)
     return y - x if node.get("exclusive", 0) else y
 

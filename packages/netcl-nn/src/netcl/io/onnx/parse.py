@@ -1,5 +1,5 @@
-"""Parses ONNX files of strangers: the number of messages is bounded before protobuf makes objects of them, and a model
-that keeps data in other files is refused, wherever in the model a tensor says so.
+"""Parses untrusted ONNX files: the number of messages is bounded before protobuf makes objects of them, and a model is
+refused if any tensor keeps its data in another file.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def _fields_of(onnx: Any) -> tuple[str, Mapping[str, Mapping[int, str]]]:
     """Returns the name of the outermost message, and per message the numbers and types of the fields that are messages
     themselves.
     """
-    found: dict[str, dict[int, str]] = {}
+    fields: dict[str, dict[int, str]] = {}
     rest = [onnx.ModelProto.DESCRIPTOR]
     while rest:
         message = rest.pop()
-        if message.full_name not in found:
+        if message.full_name not in fields:
             inner = {field.number: field.message_type for field in message.fields if field.message_type is not None}
-            found[message.full_name] = {number: kind.full_name for number, kind in inner.items()}
+            fields[message.full_name] = {number: kind.full_name for number, kind in inner.items()}
             rest += inner.values()
-    return onnx.ModelProto.DESCRIPTOR.full_name, found
+    return onnx.ModelProto.DESCRIPTOR.full_name, fields
 
 
 def _count_fields(data: bytes, fields: tuple[str, Mapping[str, Mapping[int, str]]], meter: Meter) -> None:
@@ -53,30 +53,30 @@ def _count_fields(data: bytes, fields: tuple[str, Mapping[str, Mapping[int, str]
     rest = [(0, len(data), outermost, 1)]
     count = messages = 0
     while rest:
-        at, end, kind, depth = rest.pop()
+        offset, end, kind, depth = rest.pop()
         meter.check_depth(depth, "the model")
         inner = inner_of[kind]
-        while at < end:
+        while offset < end:
             count += 1
             if count == _AT_ONCE:
                 _charge(count, messages, meter)
                 count = messages = 0
-            tag, at = _varint(data, at, end)
+            tag, offset = _varint(data, offset, end)
             wire = tag & 7
             if wire == _BYTES:
-                length, at = _varint(data, at, end)
-                if length > end - at:
+                length, offset = _varint(data, offset, end)
+                if length > end - offset:
                     raise ValueError("a field is longer than its message")
                 if tag >> 3 in inner:
                     messages += 1
-                    rest.append((at, at + length, inner[tag >> 3], depth + 1))
-                at += length
+                    rest.append((offset, offset + length, inner[tag >> 3], depth + 1))
+                offset += length
             elif wire == _VARINT:
-                _, at = _varint(data, at, end)
+                _, offset = _varint(data, offset, end)
             elif wire == _FIXED_32:
-                at += 4
+                offset += 4
             elif wire == _FIXED_64:
-                at += 8
+                offset += 8
             else:
                 raise ValueError(f"a field has the wire type {wire}, which ONNX does not use")
     _charge(count, messages, meter)
@@ -88,13 +88,13 @@ def _charge(fields: int, messages: int, meter: Meter) -> None:
     meter.take(fields * _FIELD_SECONDS + messages * _MESSAGE_SECONDS, "reading its messages")
 
 
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
     """Returns a number of 7 bits in each byte, lowest first, and the offset after it."""
-    byte = data[at]
+    byte = data[offset]
     if byte < 0x80:
-        return byte, at + 1
+        return byte, offset + 1
     value, shift = byte & 0x7F, 7
-    for place in range(at + 1, min(at + 10, end)):
+    for place in range(offset + 1, min(offset + 10, end)):
         byte = data[place]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -107,10 +107,10 @@ def _tensors(message: Any, kind: Any) -> Iterator[Any]:
     """Yields all tensors in a message: initializers, attributes of nodes, of subgraphs, of functions."""
     rest = [message]
     while rest:
-        one = rest.pop()
-        if isinstance(one, kind):
-            yield one
+        current = rest.pop()
+        if isinstance(current, kind):
+            yield current
             continue
-        for field, value in one.ListFields():
+        for field, value in current.ListFields():
             if field.message_type is not None:
                 rest += [value] if hasattr(value, "ListFields") else list(value)

@@ -21,10 +21,10 @@ def _size(node: Node, x: Any) -> Any:
 
 
 def _reshape(node: Node, x: Any, shape: Given = None) -> Any:
-    wanted = list(node.get("shape", ())) if shape is None else numbers(shape)
+    target = list(node.get("shape", ())) if shape is None else numbers(shape)
     if not node.get("allowzero", 0):
-        wanted = [x.shape[at] if size == 0 else size for at, size in enumerate(wanted)]
-    return ag.reshape(x, wanted)
+        target = [x.shape[axis] if size == 0 else size for axis, size in enumerate(target)]
+    return ag.reshape(x, target)
 
 
 def _transpose(node: Node, x: Any) -> Any:
@@ -47,7 +47,7 @@ def _unsqueeze(node: Node, x: Any, axes: Given = None) -> Any:
     rank = x.ndim + len(chosen)
     places = {axis % rank for axis in chosen}
     sizes = iter(x.shape)
-    return ag.reshape(x, [1 if at in places else next(sizes) for at in range(rank)])
+    return ag.reshape(x, [1 if dim in places else next(sizes) for dim in range(rank)])
 
 
 def _concat(node: Node, *tensors: Any) -> Any:
@@ -60,7 +60,7 @@ def _split(node: Node, x: Any, split: Given = None) -> Any:
     if sizes is None:
         count, length = node.get("num_outputs", len(node.outputs)), x.shape[axis]
         each = -(-length // count)
-        sizes = [min(each, length - at * each) for at in range(count)]
+        sizes = [min(each, length - number * each) for number in range(count)]
     return tuple(ag.split(x, sizes, axis))
 
 
@@ -116,7 +116,7 @@ def _gather_nd(node: Node, x: Any, indices: Any) -> Any:
     if node.get("batch_dims", 0):
         raise node.refuse("batch_dims")
     depth = indices.shape[-1]
-    strides = [math.prod(x.shape[at + 1 : depth]) for at in range(depth)]
+    strides = [math.prod(x.shape[axis + 1 : depth]) for axis in range(depth)]
     sizes = x.shape[:depth]
     places = np.asarray(host(indices), np.int64)
     places = np.where(places < 0, places + np.array(sizes), places)
@@ -148,11 +148,11 @@ def _pad(node: Node, x: Any, pads: Given = None, value: Given = None, axes: Give
     mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}[
         node.get("mode", "constant")
     ]
-    given = axes_of(node, pads, "pads") or []
+    amounts = axes_of(node, pads, "pads") or []
     chosen = axes_of(node, axes) or list(range(x.ndim))
     pairs = [(0, 0)] * x.ndim
-    for at, axis in enumerate(chosen):
-        pairs[axis % x.ndim] = (given[at], given[at + len(chosen)])
+    for number, axis in enumerate(chosen):
+        pairs[axis % x.ndim] = (amounts[number], amounts[number + len(chosen)])
     filling = node.get("value", 0.0) if value is None else np.asarray(host(value)).item()
     return ag.pad(x, pairs, mode=mode, value=filling)
 
@@ -188,7 +188,7 @@ def _one_hot(node: Node, indices: Any, depth: Any, values: Any) -> Any:
     places = Tensor.from_host(indices.queue, np.arange(count))
     rank = indices.ndim + 1
     axis = axis % rank
-    hot = ag.eq(ag.unsqueeze(index, axis), places.reshape([count if at == axis else 1 for at in range(rank)]))
+    hot = ag.eq(ag.unsqueeze(index, axis), places.reshape([count if dim == axis else 1 for dim in range(rank)]))
     dtype = values.dtype if isinstance(values, Tensor) else np.asarray(values).dtype.name
     return (hot.astype(dtype) * (on - off) + off).astype(dtype)
 
@@ -207,22 +207,22 @@ def _resize(node: Node, x: Any, roi: Given = None, scales: Given = None, sizes: 
         "linear": {1: "linear", 2: "bilinear", 3: "trilinear"}.get(rank),
         "cubic": "bicubic" if rank == 2 and node.get("cubic_coeff_a", -0.75) == -0.75 else None,
     }
-    known = (how, rounding) == ("asymmetric", "floor") if mode == "nearest" else how in _LINEAR_MODES
-    if not known or names.get(mode) is None:
+    supported = (how, rounding) == ("asymmetric", "floor") if mode == "nearest" else how in _LINEAR_MODES
+    if not supported or names.get(mode) is None:
         raise node.refuse(f"{mode} with {how} and {rounding} over {x.ndim} axes")
     if sizes is not None and np.size(host(sizes)):
-        wanted = numbers(sizes)
-        given: dict[str, Any] = {"size": wanted[2:]}
-        exact, same = True, wanted[:2] == list(x.shape[:2])
+        target = numbers(sizes)
+        options: dict[str, Any] = {"size": target[2:]}
+        exact, same = True, target[:2] == list(x.shape[:2])
     else:
         factors = [float(f) for f in np.ravel(host(scales))] if scales is not None else list(node.get("scales", ()))
         lengths = [size * factor for size, factor in zip(x.shape, factors)]
-        wanted, given = [math.floor(length) for length in lengths], {"scale_factor": factors[2:]}
+        target, options = [math.floor(length) for length in lengths], {"scale_factor": factors[2:]}
         exact, same = all(length == int(length) for length in lengths), factors[:2] == [1.0, 1.0]
-    odd = (how == "align_corners" and not exact) or (how == "pytorch_half_pixel" and 1 in wanted[2:])
+    odd = (how == "align_corners" and not exact) or (how == "pytorch_half_pixel" and 1 in target[2:])
     if not same or odd or node.get("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise node.refuse(f"{mode} with {how} from {x.shape} to {tuple(wanted)}")
-    return ag.interpolate(x, mode=names[mode], align_corners=how == "align_corners" and mode != "nearest", **given)
+        raise node.refuse(f"{mode} with {how} from {x.shape} to {tuple(target)}")
+    return ag.interpolate(x, mode=names[mode], align_corners=how == "align_corners" and mode != "nearest", **options)
 
 
 _LINEAR_MODES = ("half_pixel", "pytorch_half_pixel", "align_corners")

@@ -18,7 +18,7 @@ from netcl.core.errors import UnsupportedError
 
 
 def _write(target: Tensor, value: Tensor) -> None:
-    """The signature of a write in place in a trace; ``value`` broadcasts and is converted."""
+    """Stands for a write in place in a trace; ``value`` broadcasts and is converted."""
 
 
 # Not in the op table: writes in place are no ops, a trace has them between its ops.
@@ -36,7 +36,7 @@ class TracedCall:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Returns the arguments by parameter, defaults included."""
+        """The arguments by parameter, defaults included."""
         bound = self.row.signature.bind(*self.args, **self.kwargs)
         bound.apply_defaults()
         return bound.arguments
@@ -52,8 +52,8 @@ class _Recorder:
             return next(row, args, kwargs)
         # ONNX's own recurrent ops return no cell states but the last; the steps are traced as ops
         if row.name == "recurrence":
-            given = TracedCall(row, args, kwargs, ()).arguments
-            out, cells = recurrence.unrolled(call, **given)
+            arguments = TracedCall(row, args, kwargs, ()).arguments
+            out, cells = recurrence.unrolled(call, **arguments)
             return out, cells, None
         if row.name == "tiled_attention":
             return attention.unrolled(call, **TracedCall(row, args, kwargs, ()).arguments), None
@@ -101,7 +101,7 @@ def _tensors(value: Any) -> list[Tensor]:
         return [tensor for item in value for tensor in _tensors(item)]
     if value is None:
         return []
-    raise UnsupportedError(f"a model that is exported gives tensors, not a {type(value).__name__}")
+    raise UnsupportedError(f"expected tensors from the model to export, got a {type(value).__name__}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ class TracedOp:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Returns the shape of the first result in both traces."""
+        """The shape of the first result in both traces."""
         return self.first.results[0].shape, self.second.results[0].shape
 
 
