@@ -79,7 +79,7 @@ def test_divergences() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(ValueError, match="scale is above 0, not -1"):
+    with pytest.raises(ValueError, match="scale must be above 0, got -1"):
         d.Normal(0.0, -1.0)
     with pytest.raises(ValueError, match="probs or logits"):
         d.Bernoulli()
@@ -87,7 +87,7 @@ def test_what_is_refused() -> None:
         d.Exponential(Tensor.zeros((2,)), validate_args=True)
     with pytest.raises(TypeError, match="log_prob"):
         d.Bernoulli(0.5).rsample()
-    with pytest.raises(ValueError, match="concentration is above 0, not -1"):
+    with pytest.raises(ValueError, match="concentration must be above 0, got -1"):
         d.Gamma(-1.0, 1.0)
     with pytest.raises(ValueError, match="values of Beta are in"):
         d.Beta(1.0, 2.0, validate_args=True).log_prob(Tensor.from_host([2.0]))

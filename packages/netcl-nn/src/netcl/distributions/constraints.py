@@ -45,7 +45,7 @@ _TOLERANCE = 1e-6
 class Constraint:
     """A region. ``check(value)`` is a bool for each event of ``event_dim`` axes; ``is_discrete`` regions are countable.
 
-    ``described`` completes the sentence "the parameter is ...".
+    ``described`` completes the sentence "the parameter must be ...".
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class _Dependent(Constraint):
         super().__init__("in a region that depends on other parameters", self._unknown, is_discrete, event_dim)
 
     def _unknown(self, value: Tensor) -> Tensor:
-        raise ValueError("a dependent constraint is known for an object, not for its class: read it from the object")
+        raise ValueError("a dependent constraint has no region for the class: read it from an object")
 
     def __call__(self, *, is_discrete: bool = False, event_dim: int = 0) -> _Dependent:
-        """Another dependent constraint, with these properties."""
+        """Returns another dependent constraint, with these properties."""
         return _Dependent(is_discrete, event_dim)
 
 
@@ -91,7 +91,7 @@ class dependent_property(property):
         self.event_dim: int = event_dim
 
     def __call__(self, fn: Callable[[Any], Any]) -> dependent_property:
-        """The property of ``fn``, with the properties given before."""
+        """Returns the property of ``fn``, with the properties of this object."""
         return dependent_property(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
 
 
@@ -116,36 +116,36 @@ def _and(*conditions: Tensor) -> Tensor:
 
 
 def greater_than(lower_bound: Any) -> Constraint:
-    """Numbers above a bound."""
+    """Returns the region of numbers above a bound."""
     return Constraint(f"above {lower_bound}", lambda x: ag.gt(x, lower_bound))
 
 
 def greater_than_eq(lower_bound: Any) -> Constraint:
-    """Numbers from a bound on."""
+    """Returns the region of numbers from a bound on."""
     return Constraint(f"at least {lower_bound}", lambda x: ag.ge(x, lower_bound))
 
 
 def less_than(upper_bound: Any) -> Constraint:
-    """Numbers below a bound."""
+    """Returns the region of numbers below a bound."""
     return Constraint(f"below {upper_bound}", lambda x: ag.lt(x, upper_bound))
 
 
 def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Numbers between two bounds, which belong to it."""
+    """Returns the region of numbers between two bounds, which belong to it."""
     return Constraint(
         f"in [{lower_bound}, {upper_bound}]", lambda x: _and(ag.ge(x, lower_bound), ag.le(x, upper_bound))
     )
 
 
 def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Numbers from a bound to below another."""
+    """Returns the region of numbers from a bound to below another."""
     return Constraint(
         f"in [{lower_bound}, {upper_bound})", lambda x: _and(ag.ge(x, lower_bound), ag.lt(x, upper_bound))
     )
 
 
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
-    """Whole numbers between two bounds, which belong to it."""
+    """Returns the region of whole numbers between two bounds, which belong to it."""
     return Constraint(
         f"a whole number in [{lower_bound}, {upper_bound}]",
         lambda x: _and(_whole(x), ag.ge(x, lower_bound), ag.le(x, upper_bound)),
@@ -154,7 +154,9 @@ def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
 
 
 def multinomial(upper_bound: Any) -> Constraint:
-    """Vectors of numbers at least 0 with the sum ``upper_bound``: counts, and shares of counts as in PyTorch."""
+    """Returns the region of vectors of numbers at least 0 with the sum ``upper_bound``: counts, and shares of counts as
+    in PyTorch.
+    """
     return Constraint(
         f"counts with the sum {upper_bound}",
         lambda x: _and(_all_last(ag.ge(x, 0)), ag.eq(ag.sum(x, axis=-1), upper_bound)),
@@ -164,7 +166,7 @@ def multinomial(upper_bound: Any) -> Constraint:
 
 
 def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> Constraint:
-    """``base_constraint`` for all elements of the last axes."""
+    """Returns ``base_constraint`` for all elements of the last axes."""
     count = reinterpreted_batch_ndims
     return Constraint(
         base_constraint.described,

@@ -106,8 +106,8 @@ class Cauchy(_LocationScale):
     moments: ClassVar[tuple[float, float, float]] = (math.nan, math.inf, math.log(4 * math.pi))
 
     def standard(self, shape: Shape) -> Tensor:
-        made: Any = Tensor.empty(tuple(shape), self.loc.dtype, queue=self.loc.queue)
-        drawn: Tensor = made.cauchy_()
+        empty: Any = Tensor.empty(tuple(shape), self.loc.dtype, queue=self.loc.queue)
+        drawn: Tensor = empty.cauchy_()
         return drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -216,10 +216,10 @@ class Uniform(Distribution):
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         if not isinstance(low, Tensor) and not isinstance(high, Tensor) and not low < high:
-            raise ValueError(f"low is below high, not {low} and {high}")
+            raise ValueError(f"low must be below high, got {low} and {high}")
         self.low, self.high = broadcast(low, high)
         if validate_args and not bool((self.low.to_host() < self.high.to_host()).all()):
-            raise ValueError("low is below high; the tensors have other values")
+            raise ValueError("low must be below high; the tensors have other values")
         super().__init__(self.low.shape, (), validate_args)
 
     @property

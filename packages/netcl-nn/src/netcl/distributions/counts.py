@@ -23,7 +23,7 @@ def _logits_of(probs: Tensor) -> Tensor:
 
 
 def _count(value: Any, like: Any) -> Any:
-    """A count as what ``broadcast`` makes floating."""
+    """Returns a count in a form that ``broadcast`` converts to floating."""
     if isinstance(value, Tensor) and isinstance(like, Tensor):
         return ag.cast(value, dtype=like.dtype)
     return ag.cast(value, dtype="float32") if isinstance(value, Tensor) and "int" in value.dtype else value
@@ -41,15 +41,15 @@ class _Trials(Distribution):
     ) -> None:
         one_of(type(self).__name__, probs, logits)
         check_all(type(self), validate_args, total_count=total_count, probs=probs, logits=logits)
-        given = probs if logits is None else logits
-        self.total_count, found = broadcast(_count(total_count, given), given)
+        argument = probs if logits is None else logits
+        self.total_count, parameter = broadcast(_count(total_count, argument), argument)
         if logits is None:
-            self.probs = found
-            self.logits = _logits_of(found)
+            self.probs = parameter
+            self.logits = _logits_of(parameter)
         else:
-            self.logits = found
-            self.probs = ag.sigmoid(found)
-        super().__init__(found.shape, (), validate_args)
+            self.logits = parameter
+            self.probs = ag.sigmoid(parameter)
+        super().__init__(parameter.shape, (), validate_args)
 
 
 class Binomial(_Trials):
@@ -101,7 +101,7 @@ class Binomial(_Trials):
     def _most(self) -> int:
         counts = self.total_count.to_host()
         if counts.size and counts.min() != counts.max():
-            raise UnsupportedError("Binomial: the support has one size for all of the batch; total_count has several")
+            raise UnsupportedError("Binomial: total_count must be the same for all of the batch to have a support")
         return int(counts.max(initial=0))
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -131,7 +131,7 @@ class Multinomial(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         if not isinstance(total_count, int):
-            raise UnsupportedError("Multinomial: total_count is a Python int, the same for all of the batch")
+            raise UnsupportedError("Multinomial: total_count must be a Python int, the same for all of the batch")
         self.total_count: int = total_count
         self._categorical: Categorical = Categorical(probs, logits, validate_args)
         super().__init__(self._categorical.batch_shape, self._categorical.probs.shape[-1:], validate_args)
@@ -173,7 +173,7 @@ class Multinomial(Distribution):
         return ag.mul(self.mean, ag.sub(1.0, self.probs))
 
     def entropy(self) -> Tensor:
-        # Of n draws one after the other, less what their order says: each count is binomial.
+        # Each count is binomial, given the earlier counts.
         n = self.total_count
         draws = ag.mul(self._categorical.entropy(), float(n))
         counts = Binomial(n, self.probs)

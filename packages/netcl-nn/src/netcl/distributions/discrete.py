@@ -19,7 +19,7 @@ from netcl.distributions.distribution import Distribution, Shape, broadcast, che
 def one_of(name: str, probs: Any, logits: Any) -> None:
     """Raises ValueError unless one of both is given."""
     if (probs is None) == (logits is None):
-        raise ValueError(f"{name} takes probs or logits, one of them")
+        raise ValueError(f"{name}: expected either probs or logits")
 
 
 def _probability(value: Any) -> Any:
@@ -130,19 +130,19 @@ class Categorical(Distribution):
         self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
     ) -> None:
         one_of(type(self).__name__, probs, logits)
-        given: Any = probs if logits is None else logits
-        if not isinstance(given, Tensor) or not given.ndim:
-            raise ValueError(f"{type(self).__name__} takes a tensor with at least one axis")
+        parameter: Any = probs if logits is None else logits
+        if not isinstance(parameter, Tensor) or not parameter.ndim:
+            raise ValueError(f"{type(self).__name__}: expected a tensor with at least one axis")
         if logits is None:
-            check("probs", given, "at least 0", lambda value: value >= 0, validate_args)
-            self.probs = ag.div(given, ag.sum(given, axis=-1, keepdims=True))
+            check("probs", parameter, "at least 0", lambda value: value >= 0, validate_args)
+            self.probs = ag.div(parameter, ag.sum(parameter, axis=-1, keepdims=True))
             # Probabilities of 0 and 1 give finite logits.
             self.logits = ag.log(ag.minimum(ag.maximum(self.probs, 2.0**-23), 1.0 - 2.0**-23))
         else:
-            self.logits = ag.sub(given, ag.logsumexp(given, axis=-1, keepdims=True))
+            self.logits = ag.sub(parameter, ag.logsumexp(parameter, axis=-1, keepdims=True))
             self.probs = ag.softmax(self.logits, axis=-1)
-        self._num_events: int = given.shape[-1]
-        super().__init__(given.shape[:-1], (), validate_args)
+        self._num_events: int = parameter.shape[-1]
+        super().__init__(parameter.shape[:-1], (), validate_args)
 
     @property
     def support(self) -> Constraint:

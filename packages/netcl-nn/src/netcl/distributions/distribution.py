@@ -57,11 +57,11 @@ class Distribution:
         return self.region
 
     def expand(self, batch_shape: Shape) -> Self:
-        """Returns this distribution with parameters broadcast to ``batch_shape``; their values are the same ones."""
+        """Returns this distribution with parameters broadcast to ``batch_shape``; their values stay the same."""
         old, new = self._batch_shape, tuple(batch_shape)
         if tuple(broadcast_shapes([old, new])) != new:
             raise ValueError(f"expand: batch shape {old} does not broadcast to {new}")
-        made = type(self).__new__(type(self))
+        result = type(self).__new__(type(self))
         for name, value in self.__dict__.items():
             shape = value.shape if isinstance(value, Tensor) else getattr(value, "batch_shape", None)
             follows = isinstance(value, (Tensor, Distribution)) and shape is not None and shape[: len(old)] == old
@@ -70,15 +70,15 @@ class Distribution:
                 value = ag.expand(value, wide)
             elif follows:
                 value = value.expand(wide)
-            made.__dict__[name] = value
-        made._batch_shape = new
-        return made
+            result.__dict__[name] = value
+        result._batch_shape = new
+        return result
 
     def _check_value(self, value: Tensor) -> None:
         """Raises ValueError for a value outside of the support, with ``validate_args=True``."""
         if self._validate_args and not bool(self.support.check(value).to_host().all()):
             raise ValueError(
-                f"values of {type(self).__name__} are {self.support.described}; the tensor has other values"
+                f"values of {type(self).__name__} must be {self.support.described}; the tensor has other values"
             )
 
     def _extended(self, sample_shape: Shape) -> tuple[int, ...]:
@@ -134,17 +134,17 @@ class Distribution:
         return ag.sqrt(self.variance)
 
     def perplexity(self) -> Tensor:
-        """The exponential of the entropy."""
+        """Returns the exponential of the entropy."""
         return ag.exp(self.entropy())
 
     def __repr__(self) -> str:
-        own = {name: vars(self).get(name) for name in getattr(self, "arg_constraints", {})}
-        given = {name: value for name, value in own.items() if isinstance(value, Tensor)}
-        if not given:
+        parameters = {name: vars(self).get(name) for name in getattr(self, "arg_constraints", {})}
+        tensors = {name: value for name, value in parameters.items() if isinstance(value, Tensor)}
+        if not tensors:
             return f"{type(self).__name__}(batch_shape={self._batch_shape}, event_shape={self._event_shape})"
         shown = (
             f"{name}: {value.shape if value.size != 1 else value if value.ndim else value.item()}"
-            for name, value in given.items()
+            for name, value in tensors.items()
         )
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -154,9 +154,9 @@ def broadcast(*values: Any) -> list[Tensor]:
     tensors = [value for value in values if isinstance(value, Tensor)]
     queue = tensors[0].queue if tensors else None
     dtype = tensors[0].dtype if tensors else "float32"
-    made = [v if isinstance(v, Tensor) else Tensor.full((), float(v), dtype, queue=queue) for v in values]
-    shape = broadcast_shapes([t.shape for t in made])
-    return [t if t.shape == shape else ag.expand(t, shape) for t in made]
+    operands = [v if isinstance(v, Tensor) else Tensor.full((), float(v), dtype, queue=queue) for v in values]
+    shape = broadcast_shapes([t.shape for t in operands])
+    return [t if t.shape == shape else ag.expand(t, shape) for t in operands]
 
 
 def check(name: str, value: Any, what: str, holds: Any, validate_args: bool | None) -> None:
@@ -165,9 +165,9 @@ def check(name: str, value: Any, what: str, holds: Any, validate_args: bool | No
         if not validate_args:
             return
         if not bool(holds(value.to_host()).all()):
-            raise ValueError(f"{name} is {what}; the tensor of shape {value.shape} has other values")
+            raise ValueError(f"{name} must be {what}; the tensor of shape {value.shape} has other values")
     elif not holds(value):
-        raise ValueError(f"{name} is {what}, not {value}")
+        raise ValueError(f"{name} must be {what}, got {value}")
 
 
 def check_all(distribution: type[Distribution], validate_args: bool | None, **given: Any) -> None:
@@ -180,8 +180,8 @@ def check_all(distribution: type[Distribution], validate_args: bool | None, **gi
             continue
         tested = value if isinstance(value, Tensor) else Tensor.from_host([float(value)], backend="cpu")
         if not bool(constraint.check(tested).to_host().all()):
-            said = "; the tensor has other values" if isinstance(value, Tensor) else f", not {value}"
-            raise ValueError(f"{name} is {constraint.described}{said}")
+            said = "; the tensor has other values" if isinstance(value, Tensor) else f", got {value}"
+            raise ValueError(f"{name} must be {constraint.described}{said}")
 
 
 def positive(value: Any) -> Any:
@@ -191,8 +191,8 @@ def positive(value: Any) -> Any:
 
 def exponential(shape: Shape, like: Tensor) -> Tensor:
     """Returns exponential numbers with the mean 1, above 0."""
-    made: Any = Tensor.empty(tuple(shape), like.dtype, queue=like.queue)
-    drawn: Tensor = made.exponential_()
+    empty: Any = Tensor.empty(tuple(shape), like.dtype, queue=like.queue)
+    drawn: Tensor = empty.exponential_()
     return drawn
 
 

@@ -20,7 +20,7 @@ from netcl.distributions.distribution import Distribution, Shape, broadcast, che
 
 __all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
 
-_ROUNDS = 8  # each accepts at least 95 %: all refuse one number of 2.6e10
+_ROUNDS = 8  # each accepts at least 95 %: all reject one number of 2.6e10
 _NODES = 64
 _TINY = 1.1754944e-38
 
@@ -30,7 +30,7 @@ def _normal_numbers(shape: Shape, like: Tensor) -> Tensor:
 
 
 def _draw_log(alpha: Tensor) -> Tensor:
-    """Logarithms of gamma numbers of concentration ``alpha``, which do not underflow for a small one."""
+    """Returns logarithms of gamma numbers of concentration ``alpha``, which do not underflow for a small ``alpha``."""
     small = ag.lt(alpha, 1.0)
     d = ag.sub(ag.where(small, ag.add(alpha, 1.0), alpha), 1.0 / 3.0)
     shape = (_ROUNDS, *alpha.shape)
@@ -40,20 +40,20 @@ def _draw_log(alpha: Tensor) -> Tensor:
     limit = ag.add(ag.mul(ag.square(x), 0.5), ag.mul(d, ag.sub(ag.add(ag.mul(log_root, 3.0), 1.0), ag.pow(root, 3.0))))
     accepted = ag.logical_and(ag.gt(root, 0.0), ag.lt(ag.log(open_uniform(shape, alpha)), limit))
     first = ag.argmax(ag.cast(accepted, dtype="int32"), axis=0)
-    found = ag.squeeze(ag.gather(log_root, 0, ag.unsqueeze(first, 0)), 0)
-    log = ag.add(ag.log(d), ag.mul(found, 3.0))
+    accepted_root = ag.squeeze(ag.gather(log_root, 0, ag.unsqueeze(first, 0)), 0)
+    log = ag.add(ag.log(d), ag.mul(accepted_root, 3.0))
     return ag.where(small, ag.add(log, ag.div(ag.log(open_uniform(alpha.shape, alpha)), alpha)), log)
 
 
 def _nodes() -> tuple[Any, Any]:
-    """Nodes and weights of the double exponential rule for functions that decay on (0, inf)."""
+    """Returns the nodes and weights of the double exponential rule for functions that decay on (0, inf)."""
     t = np.linspace(-3.3, 3.6, _NODES)
     points = np.exp(t - np.exp(-t))
     return points, (t[1] - t[0]) * points * (1 + np.exp(-t))
 
 
 def _log_slope(alpha: Tensor, log_x: Tensor) -> Tensor:
-    """d log(x) / d alpha of a gamma number x, -(dP / d alpha) / (x p(x)) for its distribution function P.
+    """Returns d log(x) / d alpha of a gamma number x, -(dP / d alpha) / (x p(x)) for its distribution function P.
 
     With t = x e^v the integral of p over (0, x), or for x >= alpha over (x, inf), is that of exp(alpha v - x (e^v - 1))
     over v on that side of 0. Inside it, d / d alpha is the factor log(x) + v - digamma(alpha).
@@ -228,7 +228,7 @@ class Dirichlet(Distribution):
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if not isinstance(concentration, Tensor) or not concentration.ndim:
-            raise ValueError("concentration is a tensor with at least one axis")
+            raise ValueError("concentration must be a tensor with at least one axis")
         check_all(Dirichlet, validate_args, concentration=concentration)
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args)

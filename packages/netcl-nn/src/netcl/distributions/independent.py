@@ -17,7 +17,7 @@ class Independent(Distribution):
     ) -> None:
         count, batch = reinterpreted_batch_ndims, base_distribution.batch_shape
         if not 0 <= count <= len(batch):
-            raise ValueError(f"reinterpreted_batch_ndims is from 0 to {len(batch)}, not {count}")
+            raise ValueError(f"reinterpreted_batch_ndims must be from 0 to {len(batch)}, got {count}")
         self.base_dist: Distribution = base_distribution
         self.reinterpreted_batch_ndims: int = count
         cut = len(batch) - count

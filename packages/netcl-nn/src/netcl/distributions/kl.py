@@ -105,16 +105,20 @@ def _poisson(p: Poisson, q: Poisson) -> Tensor:
 @register_kl(Independent, Independent)
 def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise UnsupportedError("the divergence of Independent needs as many event axes in both")
+        raise UnsupportedError("the divergence of Independent needs the same number of event axes in both")
     return p._summed(kl_divergence(p.base_dist, q.base_dist))
 
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
     if bool((p.total_count.to_host() < q.total_count.to_host()).any()):
-        raise UnsupportedError("the divergence of Binomial has a closed form for a total_count of q up to that of p")
-    one = ag.sub(ag.mul(p.probs, ag.sub(p.logits, q.logits)), ag.sub(ag.softplus(p.logits), ag.softplus(q.logits)))
-    return ag.where(ag.gt(p.total_count, q.total_count), math.inf, ag.mul(p.total_count, one))
+        raise UnsupportedError(
+            "the divergence of Binomial needs a total_count of q of at most p's: it has no closed form otherwise"
+        )
+    per_trial = ag.sub(
+        ag.mul(p.probs, ag.sub(p.logits, q.logits)), ag.sub(ag.softplus(p.logits), ag.softplus(q.logits))
+    )
+    return ag.where(ag.gt(p.total_count, q.total_count), math.inf, ag.mul(p.total_count, per_trial))
 
 
 @register_kl(Cauchy, Cauchy)
@@ -163,9 +167,9 @@ def _pareto(p: Pareto, q: Pareto) -> Tensor:
 def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise UnsupportedError("the divergence of transformed distributions needs the same transforms and event shape")
-    found = kl_divergence(p.base_dist, q.base_dist)
+    divergence = kl_divergence(p.base_dist, q.base_dist)
     more = len(p.event_shape) - len(p.base_dist.event_shape)
-    return ag.sum(found, axis=tuple(range(-more, 0))) if more > 0 else found
+    return ag.sum(divergence, axis=tuple(range(-more, 0))) if more > 0 else divergence
 
 
 # -- cross entropies: what q needs of p -----------------------------------------------------------------------------
@@ -174,7 +178,7 @@ _EULER = 0.5772156649015329
 
 
 def _mean_log(p: Distribution) -> Tensor:
-    """E[log x]."""
+    """Returns E[log x]."""
     if isinstance(p, Beta):
         return ag.sub(ag.digamma(p.concentration1), ag.digamma(ag.add(p.concentration1, p.concentration0)))
     if isinstance(p, Gamma):
@@ -185,16 +189,16 @@ def _mean_log(p: Distribution) -> Tensor:
         return ag.add(ag.log(p.scale), ag.div(1.0, p.alpha))
     if isinstance(p, Uniform):
         return _mean_log_between(p.low, p.high)
-    raise UnsupportedError(f"the mean of the logarithm of {type(p).__name__} is not known")
+    raise UnsupportedError(f"the mean of the logarithm of {type(p).__name__} has no closed form here")
 
 
 def _mean_log_between(low: Tensor, high: Tensor) -> Tensor:
-    """The mean of log over an interval of numbers at least 0."""
+    """Returns the mean of log over an interval of numbers at least 0."""
     return ag.sub(ag.div(ag.sub(ag.xlogy(high, high), ag.xlogy(low, low)), ag.sub(high, low)), 1.0)
 
 
 def _mean_exponential(p: Distribution, scale: Tensor) -> Tensor:
-    """E[exp(-x / scale)]."""
+    """Returns E[exp(-x / scale)]."""
     rate = ag.div(1.0, scale)
     if isinstance(p, Gumbel):
         return ag.exp(ag.sub(ag.lgamma(ag.add(ag.mul(p.scale, rate), 1.0)), ag.mul(p.loc, rate)))
@@ -207,7 +211,7 @@ def _mean_exponential(p: Distribution, scale: Tensor) -> Tensor:
     if isinstance(p, Uniform):
         ends = ag.sub(ag.exp(ag.neg(ag.mul(p.low, rate))), ag.exp(ag.neg(ag.mul(p.high, rate))))
         return ag.div(ag.mul(scale, ends), ag.sub(p.high, p.low))
-    raise UnsupportedError(f"the mean of the exponential of {type(p).__name__} is not known")
+    raise UnsupportedError(f"the mean of the exponential of {type(p).__name__} has no closed form here")
 
 
 def _to_normal(p: Distribution, q: Normal) -> Tensor:
@@ -274,8 +278,8 @@ def _uniform_gamma(p: Uniform, q: Gamma) -> Tensor:
 def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
     part = _within(p, 0.0, math.inf)
     cross = ag.sub(ag.mul(ag.add(q.alpha, 1.0), _mean_log(part)), ag.mul(q.alpha, ag.log(q.scale)))
-    found = ag.sub(ag.sub(cross, ag.log(q.alpha)), p.entropy())
-    return ag.where(ag.ge(p.low, q.scale), found, math.inf)
+    divergence = ag.sub(ag.sub(cross, ag.log(q.alpha)), p.entropy())
+    return ag.where(ag.ge(p.low, q.scale), divergence, math.inf)
 
 
 @register_kl(Uniform, Beta)
@@ -283,18 +287,18 @@ def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
     part = _within(p, 0.0, 1.0)
     up = ag.mul(ag.sub(q.concentration1, 1.0), _mean_log(part))
     down = ag.mul(ag.sub(q.concentration0, 1.0), _mean_log_between(ag.sub(1.0, part.high), ag.sub(1.0, part.low)))
-    found = ag.sub(ag.sub(q._pair._log_norm(), ag.add(up, down)), p.entropy())
-    return ag.where(ag.logical_and(ag.ge(p.low, 0.0), ag.le(p.high, 1.0)), found, math.inf)
+    divergence = ag.sub(ag.sub(q._pair._log_norm(), ag.add(up, down)), p.entropy())
+    return ag.where(ag.logical_and(ag.ge(p.low, 0.0), ag.le(p.high, 1.0)), divergence, math.inf)
 
 
 def _within(p: Uniform, low: float, high: float) -> Uniform:
-    """``p`` if it is inside of an interval, else another one there, the result of which is not used."""
+    """Returns ``p`` if it is inside of an interval, else another distribution there with an unused result."""
     inside = ag.logical_and(ag.ge(p.low, low), ag.le(p.high, high))
     return Uniform(ag.where(inside, p.low, ag.add(ag.mul(p.low.detach(), 0.0), 0.25)), ag.where(inside, p.high, 0.75))
 
 
 def _infinite(p: Distribution, q: Distribution) -> Tensor:
-    """The divergence of a distribution with values where q has none."""
+    """Returns the divergence of a distribution with values outside of q's support."""
     shape = broadcast_shapes((p.batch_shape, q.batch_shape), "kl_divergence")
     like = p.entropy() if p.has_rsample else p.mean
     return Tensor.full(shape, math.inf, like.dtype, queue=like.queue)

@@ -20,14 +20,14 @@ class MixtureSameFamily(Distribution):
         self, mixture_distribution: Categorical, component_distribution: Distribution, validate_args: bool | None = None
     ) -> None:
         if not isinstance(mixture_distribution, Categorical):
-            raise ValueError("mixture_distribution is a Categorical")
+            raise ValueError("mixture_distribution must be a Categorical")
         batch = component_distribution.batch_shape
         if not batch or mixture_distribution.logits.shape[-1] != batch[-1]:
             raise ValueError(
-                f"the last batch axis of {batch} is not that of {mixture_distribution.logits.shape[-1]} parts"
+                f"expected {mixture_distribution.logits.shape[-1]} parts in the last batch axis, got shape {batch}"
             )
         if mixture_distribution.batch_shape not in ((), batch[:-1]):
-            raise ValueError(f"batch shapes {mixture_distribution.batch_shape} and {batch[:-1]} are not the same")
+            raise ValueError(f"expected equal batch shapes, got {mixture_distribution.batch_shape} and {batch[:-1]}")
         self.mixture_distribution: Categorical = mixture_distribution
         self.component_distribution: Distribution = component_distribution
         super().__init__(batch[:-1], component_distribution.event_shape, validate_args)
@@ -38,7 +38,7 @@ class MixtureSameFamily(Distribution):
         return self.component_distribution.support
 
     def _weights(self) -> Tensor:
-        """The probabilities of the components, over the axes of an event."""
+        """Returns the probabilities of the components, over the axes of an event."""
         probs = self.mixture_distribution.probs
         return ag.reshape(probs, (*probs.shape, *(1,) * len(self._event_shape)))
 
@@ -46,7 +46,7 @@ class MixtureSameFamily(Distribution):
         return ag.sum(ag.mul(values, self._weights()), axis=-1 - len(self._event_shape))
 
     def _apart(self, value: Tensor) -> Tensor:
-        """The value with an axis for the components."""
+        """Returns the value with an axis for the components."""
         return ag.unsqueeze(value, -1 - len(self._event_shape))
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
@@ -58,8 +58,8 @@ class MixtureSameFamily(Distribution):
                 else (*tuple(sample_shape), *self._batch_shape)
             )  # fmt: skip
             index = ag.reshape(chosen, (*chosen.shape, 1, *(1,) * len(self._event_shape)))
-            wanted = (*drawn.shape[: drawn.ndim + axis], 1, *self._event_shape)
-            return ag.squeeze(ag.gather(drawn, axis, ag.clone(ag.expand(index, wanted))), axis)
+            index_shape = (*drawn.shape[: drawn.ndim + axis], 1, *self._event_shape)
+            return ag.squeeze(ag.gather(drawn, axis, ag.clone(ag.expand(index, index_shape))), axis)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)

@@ -31,15 +31,15 @@ def solved(tril: Tensor, right: Tensor) -> Tensor:
 
 
 def _of_precision(precision: Tensor) -> Tensor:
-    """The Cholesky factor of the inverse: that of the matrix read backwards, inverted and turned."""
+    """Returns the Cholesky factor of the inverse, from the factor of the matrix with reversed axes."""
     flipped = ag.linalg_cholesky(ag.flip(precision, axis=(-2, -1)))
     factor = transposed(ag.flip(flipped, axis=(-2, -1)))
-    one = Tensor.eye(precision.shape[-1], dtype=precision.dtype, queue=precision.queue)
-    return solved(factor, ag.expand(one, precision.shape))
+    identity = Tensor.eye(precision.shape[-1], dtype=precision.dtype, queue=precision.queue)
+    return solved(factor, ag.expand(identity, precision.shape))
 
 
 class MultivariateNormal(Distribution):
-    """The normal distribution of vectors with mean ``loc`` (..., n) and one of a covariance, its inverse, or its lower
+    """The normal distribution of vectors with mean ``loc`` (..., n) and either a covariance, its inverse, or its lower
     Cholesky factor (..., n, n). The factor is computed on the host.
     """
 
@@ -62,18 +62,22 @@ class MultivariateNormal(Distribution):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = [m for m in (covariance_matrix, precision_matrix, scale_tril) if m is not None]
-        if len(given) != 1:
-            raise ValueError("MultivariateNormal takes one of covariance_matrix, precision_matrix and scale_tril")
-        if not isinstance(loc, Tensor) or not loc.ndim or not isinstance(given[0], Tensor) or given[0].ndim < 2:
-            raise ValueError("MultivariateNormal takes a tensor loc with an axis, and a matrix as a tensor")
+        matrices = [m for m in (covariance_matrix, precision_matrix, scale_tril) if m is not None]
+        if len(matrices) != 1:
+            raise ValueError(
+                "MultivariateNormal: expected exactly one of covariance_matrix, precision_matrix and scale_tril"
+            )
+        if not isinstance(loc, Tensor) or not loc.ndim or not isinstance(matrices[0], Tensor) or matrices[0].ndim < 2:
+            raise ValueError(
+                "MultivariateNormal: expected a tensor loc with at least one axis, and a matrix as a tensor"
+            )
         check_all(
             MultivariateNormal, validate_args, loc=loc, covariance_matrix=covariance_matrix,
             precision_matrix=precision_matrix, scale_tril=scale_tril,
         )  # fmt: skip
-        batch = broadcast_shapes((loc.shape[:-1], given[0].shape[:-2]), "MultivariateNormal")
+        batch = broadcast_shapes((loc.shape[:-1], matrices[0].shape[:-2]), "MultivariateNormal")
         size = loc.shape[-1]
-        matrix = ag.expand(given[0], (*batch, size, size))
+        matrix = ag.expand(matrices[0], (*batch, size, size))
         self.loc = ag.expand(loc, (*batch, size))
         if covariance_matrix is not None:
             matrix = ag.linalg_cholesky(matrix)
@@ -90,8 +94,8 @@ class MultivariateNormal(Distribution):
     @property
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance (..., n, n)."""
-        one = Tensor.eye(self._event_shape[0], dtype=self.loc.dtype, queue=self.loc.queue)
-        inverse = solved(self.scale_tril, ag.expand(one, self.scale_tril.shape))
+        identity = Tensor.eye(self._event_shape[0], dtype=self.loc.dtype, queue=self.loc.queue)
+        inverse = solved(self.scale_tril, ag.expand(identity, self.scale_tril.shape))
         return ag.matmul(transposed(inverse), inverse)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
@@ -107,12 +111,12 @@ class MultivariateNormal(Distribution):
         return ag.sub(ag.mul(distance, -0.5), ag.add(log_diagonal(self.scale_tril), constant))
 
     def _distance(self, difference: Tensor) -> Tensor:
-        """The squared Mahalanobis distance of a difference from the mean."""
+        """Returns the squared Mahalanobis distance of a difference from the mean."""
         count = self._event_shape[0]
         batch = broadcast_shapes((difference.shape[:-1], self._batch_shape), "log_prob")
         column = ag.unsqueeze(ag.expand(difference, (*batch, count)), -1)
-        found = solved(ag.expand(self.scale_tril, (*batch, count, count)), column)
-        return ag.sum(ag.square(ag.squeeze(found, -1)), axis=-1)
+        whitened = solved(ag.expand(self.scale_tril, (*batch, count, count)), column)
+        return ag.sum(ag.square(ag.squeeze(whitened, -1)), axis=-1)
 
     @property
     def mode(self) -> Tensor:
@@ -135,7 +139,7 @@ def divergence(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     """Returns the divergence of q from p."""
     size = p.event_shape[0]
     batch = broadcast_shapes((p.batch_shape, q.batch_shape), "kl_divergence")
-    left, right = (ag.expand(one.scale_tril, (*batch, size, size)) for one in (p, q))
+    left, right = (ag.expand(distribution.scale_tril, (*batch, size, size)) for distribution in (p, q))
     trace = ag.sum(ag.square(solved(right, left)), axis=(-2, -1))
     halves = ag.sub(log_diagonal(right), log_diagonal(left))
     distance = q._distance(ag.sub(p.loc, q.loc))

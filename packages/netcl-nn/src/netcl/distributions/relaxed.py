@@ -121,7 +121,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """``OneHotCategorical`` of which samples have the gradient of ``probs`` (Y. Bengio et al. 2013)."""
+    """``OneHotCategorical`` with samples that have the gradient of ``probs`` (Y. Bengio et al. 2013)."""
 
     has_rsample = True
 

@@ -31,7 +31,7 @@ class TransformedDistribution(Distribution):
     ) -> None:
         parts = [transforms] if isinstance(transforms, Transform) else list(transforms)
         if not all(isinstance(part, Transform) for part in parts):
-            raise ValueError("transforms is a Transform or a sequence of them")
+            raise ValueError("transforms must be a Transform or a sequence of Transforms")
         self.transforms: list[Transform] = parts
         self._chain: ComposeTransform = ComposeTransform(parts)
         needed = self._chain.domain.event_dim
@@ -57,10 +57,10 @@ class TransformedDistribution(Distribution):
         return constraints.independent(last, more) if more > 0 else last
 
     def _base_shape(self, sample_shape: Shape) -> tuple[int, ...]:
-        """The sample shape of the base with the axes by which parameters of transforms are longer than it."""
-        own = len(self.base_dist.batch_shape) + len(self.base_dist.event_shape)
+        """Returns the sample shape of the base, extended by the additional batch axes of the transforms' parameters."""
+        rank = len(self.base_dist.batch_shape) + len(self.base_dist.event_shape)
         whole = self._chain.inverse_shape((*self._batch_shape, *self._event_shape))
-        return (*tuple(sample_shape), *whole[: len(whole) - own])
+        return (*tuple(sample_shape), *whole[: len(whole) - rank])
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with ag.no_grad():
@@ -87,7 +87,7 @@ class TransformedDistribution(Distribution):
         return density if total is None else ag.sub(density, total)
 
     def _falls(self) -> bool:
-        """True if the transforms together fall; signs of tensors are read on the host, and are all the same."""
+        """True if the composed transform falls; signs of tensors are read on the host and must all be the same."""
         sign = self._chain.sign
         if isinstance(sign, Tensor):
             values = sign.to_host()
@@ -99,8 +99,8 @@ class TransformedDistribution(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         for part in self.transforms[::-1]:
             value = part._inv_call(value)
-        found = self.base_dist.cdf(value)
-        return ag.sub(1.0, found) if self._falls() else found
+        probability = self.base_dist.cdf(value)
+        return ag.sub(1.0, probability) if self._falls() else probability
 
     def icdf(self, value: Tensor) -> Tensor:
         return self._chain(self.base_dist.icdf(ag.sub(1.0, value) if self._falls() else value))

@@ -49,13 +49,13 @@ class Transform:
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
-            raise ValueError(f"cache_size is 0 or 1, not {cache_size}")
+            raise ValueError(f"cache_size must be 0 or 1, got {cache_size}")
         self._cache_size: int = cache_size
         self._last: tuple[Tensor, Tensor] | None = None
 
     @property
     def sign(self) -> Any:
-        """1 for a rising function, -1 for a falling one; UnsupportedError if it is neither."""
+        """1 for a rising function, -1 for a falling one; raises UnsupportedError if it is neither."""
         raise UnsupportedError(f"{type(self).__name__} has no sign: it neither rises nor falls everywhere")
 
     @property
@@ -64,12 +64,12 @@ class Transform:
         return _InverseTransform(self)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """This transform with another ``cache_size``."""
+        """Returns this transform with another ``cache_size``."""
         if self._cache_size == cache_size:
             return self
-        made: Transform = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__, _cache_size=cache_size, _last=None)
-        return made
+        copy: Transform = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__, _cache_size=cache_size, _last=None)
+        return copy
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -105,11 +105,11 @@ class Transform:
         raise UnsupportedError(f"{type(self).__name__} has no log_abs_det_jacobian: it has no inverse")
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the result for an argument of ``shape``."""
+        """Returns the shape of the result for an argument of ``shape``."""
         return tuple(shape)
 
     def inverse_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the argument for a result of ``shape``."""
+        """Returns the shape of the argument for a result of ``shape``."""
         return tuple(shape)
 
     def __repr__(self) -> str:
@@ -361,22 +361,24 @@ class SoftmaxTransform(_Parameterless):
 
 
 class StickBreakingTransform(_Parameterless):
-    """From n numbers to n + 1 with the sum 1: each one is a share, by a sigmoid, of what the others have left."""
+    """Maps n numbers to n + 1 with the sum 1: each result is a share, by a sigmoid, of the remainder after the earlier
+    ones.
+    """
 
     domain: Constraint = constraints.real_vector
     codomain: Constraint = constraints.simplex
 
     def _offsets(self, count: int, like: Tensor) -> Tensor:
-        """log(n), ..., log(1): with them x = 0 gives equal shares."""
+        """Returns log(n), ..., log(1), with which x = 0 gives equal shares."""
         values = [math.log(count - i) for i in range(count)]
-        made: Tensor = Tensor.from_host(like.queue, values, like.dtype)
-        return made
+        offsets: Tensor = Tensor.from_host(like.queue, values, like.dtype)
+        return offsets
 
     def _call(self, x: Tensor) -> Tensor:
         z = ag.sigmoid(ag.sub(x, self._offsets(x.shape[-1], x)))
         left = ag.cumprod(ag.sub(1.0, z), -1)
-        one = Tensor.full((*x.shape[:-1], 1), 1.0, x.dtype, queue=x.queue)
-        return ag.mul(ag.cat([z, one], -1), ag.cat([one, left], -1))
+        ones = Tensor.full((*x.shape[:-1], 1), 1.0, x.dtype, queue=x.queue)
+        return ag.mul(ag.cat([z, ones], -1), ag.cat([ones, left], -1))
 
     def _inverse(self, y: Tensor) -> Tensor:
         shares = ag.narrow(y, -1, 0, y.shape[-1] - 1)
@@ -470,8 +472,8 @@ class ComposeTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         event = self.domain.event_dim
         total: Tensor | None = None
-        for at, part in enumerate(self.parts):
-            after = y if at + 1 == len(self.parts) else part(x)
+        for number, part in enumerate(self.parts):
+            after = y if number + 1 == len(self.parts) else part(x)
             term = _summed(part.log_abs_det_jacobian(x, after), event - part.domain.event_dim)
             total = term if total is None else ag.add(total, term)
             event += part.codomain.event_dim - part.domain.event_dim
@@ -493,7 +495,7 @@ class ComposeTransform(Transform):
 
 
 def _end(sides: Sequence[tuple[Constraint, Constraint]]) -> Constraint:
-    """The region at one end of a chain of (near, far) regions, with as many event axes as any of its parts needs."""
+    """Returns the region at one end of a chain of (near, far) regions, with the most event axes that any part needs."""
     if not sides:
         return constraints.real
     needed = 0
