@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _standard(operator: F) -> F:
-    """The operator of tensors on operands that are converted first to the dtype that they promote to."""
+    """Returns an operator of tensors that first converts the operands to their promoted dtype."""
 
     @wraps(operator)
     def method(self: Tensor, *other: Any) -> Any:
@@ -28,27 +28,27 @@ def _standard(operator: F) -> F:
 
 
 def floor_quotient(left: Any, right: Any) -> Any:
-    """floor(left / right) with the standard's special cases: the quotient of an infinity and a number is an infinity,
-    that of a number and an infinity is a zero. The op has NumPy's, NaN and -1.
+    """Returns floor(left / right) with the standard's special cases: infinity divided by a number is infinity, a number
+    divided by infinity is zero. The op has NumPy's results, NaN and -1.
     """
     left, right = together(left, right)
     floored = row("floor_divide")(left, right)
     if not is_floating(floored.dtype):
         return floored
-    # Outside of the graph: elements that are not taken would give NaN, as the gradient of a division by zero.
-    left, right = (one.detach() if isinstance(one, Tensor) else one for one in (left, right))
+    # Outside of the graph: unselected elements would give NaN, as the gradient of a division by zero.
+    left, right = (operand.detach() if isinstance(operand, Tensor) else operand for operand in (left, right))
     quotient = row("div")(left, right)
-    for one in (left, right):
-        if not isinstance(one, (int, float)):
-            floored = row("where")(row("isinf")(one), quotient, floored)
-        elif math.isinf(one):
+    for operand in (left, right):
+        if not isinstance(operand, (int, float)):
+            floored = row("where")(row("isinf")(operand), quotient, floored)
+        elif math.isinf(operand):
             return quotient
     return floored
 
 
 class Array(Tensor):
     """A tensor of the array API standard: its operators promote 0-d tensors like others, as the functions of the
-    namespace do, and divide infinities as the standard says. Methods are those of tensors, and return plain ones.
+    namespace do, and divide infinities by the standard's rules. Its methods are Tensor's and return plain tensors.
     """
 
     if not TYPE_CHECKING:  # types are those of Tensor
@@ -130,34 +130,34 @@ class Array(Tensor):
 
 
 def as_array(result: Any) -> Any:
-    """Makes a tensor that an op has just returned an Array, and each one of a list or tuple; returns it."""
+    """Turns a tensor that an op has just returned into an Array, also inside a list or tuple; returns it."""
     if type(result) is Tensor:
         result.__class__ = Array
     elif isinstance(result, (list, tuple)):
-        for one in result:
-            as_array(one)
+        for item in result:
+            as_array(item)
     return result
 
 
 def returns_arrays(function: F) -> F:
-    """Decorates a function of the namespace: the tensors that it returns are Arrays.
+    """Decorates a function of the namespace to return Arrays.
 
-    An argument that is returned itself stays the tensor that it is; the result is then a view of it.
+    An argument that it would return keeps its class; the result is then a view of it.
     """
 
     @wraps(function)
     def standard(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        given = [*args, *(one for many in args if isinstance(many, (list, tuple)) for one in many)]
+        tensors = [*args, *(item for many in args if isinstance(many, (list, tuple)) for item in many)]
         if isinstance(result, list):
-            return as_array([_or_view(one, given) for one in result])
-        return as_array(_or_view(result, given))
+            return as_array([_or_view(item, tensors) for item in result])
+        return as_array(_or_view(result, tensors))
 
     return standard  # type: ignore[return-value]
 
 
-def _or_view(result: Any, given: list[Any]) -> Any:
-    """Returns the result, or a view of it if it is one of the tensors ``given``."""
-    if type(result) is Tensor and any(result is one for one in given):
+def _or_view(result: Any, arguments: list[Any]) -> Any:
+    """Returns the result, or a view of it if it is one of the tensors ``arguments``."""
+    if type(result) is Tensor and any(result is argument for argument in arguments):
         return row("getitem")(result, ...)
     return result

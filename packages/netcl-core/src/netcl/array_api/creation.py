@@ -95,32 +95,32 @@ def arange(
 
 @returns_arrays
 def full(shape: Shape, fill_value: float, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Returns a tensor of ``shape`` whose elements are ``fill_value``; the dtype is the number's if none is given."""
+    """Returns a tensor of ``shape`` filled with ``fill_value``; the dtype is the number's if ``dtype`` is None."""
     name = _default_dtype(fill_value) if dtype is None else canonical(dtype)
     return Tensor.from_shape(place(device), shape, name, fill=fill_value)
 
 
 @returns_arrays
 def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Returns a tensor of ``shape`` with undefined content, float32 if no dtype is given."""
+    """Returns a tensor of ``shape`` with undefined content, float32 if ``dtype`` is None."""
     return Tensor.from_shape(place(device), shape, dtype or "float32", fill=None)
 
 
 @returns_arrays
 def zeros(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Returns zeros of ``shape``, float32 if no dtype is given."""
+    """Returns zeros of ``shape``, float32 if ``dtype`` is None."""
     return full(shape, 0, dtype=dtype or "float32", device=device)
 
 
 @returns_arrays
 def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Returns ones of ``shape``, float32 if no dtype is given."""
+    """Returns ones of ``shape``, float32 if ``dtype`` is None."""
     return full(shape, 1, dtype=dtype or "float32", device=device)
 
 
 @returns_arrays
 def full_like(x: Tensor, /, fill_value: float, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Returns a tensor of x's shape, and of its dtype and on its device if none is given, filled with one number."""
+    """Returns a tensor of x's shape, filled with one number; dtype and device are x's unless passed."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=x.device if device is None else device)
 
 
@@ -144,7 +144,7 @@ def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 @returns_arrays
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
-    """Returns the (n_rows, n_cols) matrix with ones on diagonal ``k``; n_cols is n_rows if not given."""
+    """Returns the (n_rows, n_cols) matrix with ones on diagonal ``k``; n_cols None is n_rows."""
     return asarray(np.eye(n_rows, n_cols, k, dtype=np.int8), dtype=dtype or "float32", device=device)
 
 
@@ -164,7 +164,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> list[Tens
     Raises ValueError for vectors of different dtypes or another ``indexing``.
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f'meshgrid: indexing is "xy" or "ij", not {indexing!r}')
+        raise ValueError(f'meshgrid: expected indexing "xy" or "ij", got {indexing!r}')
     if len({array.dtype for array in arrays}) > 1:
         raise ValueError(f"meshgrid: the vectors have dtypes {', '.join(array.dtype for array in arrays)}, not one")
     order = list(range(len(arrays)))

@@ -39,7 +39,7 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 
 class DataType:
-    """A dtype of the namespace: equal to netcl's name of it, which is the ``dtype`` of a tensor, and hashes as that."""
+    """A dtype of the namespace: it equals netcl's name of the dtype, a tensor's ``dtype``, and has the same hash."""
 
     __slots__ = ("name",)
 
@@ -48,7 +48,7 @@ class DataType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's dtype, as which ``np.dtype`` reads this."""
+        """NumPy's dtype, which ``np.dtype`` reads."""
         return numpy_dtype(self.name)
 
     def __eq__(self, other: object) -> bool:
@@ -113,7 +113,7 @@ def finfo(type: Any, /) -> FloatLimits:
     """Returns the limits of a floating dtype, or of a tensor's."""
     name = dtype_of(type)
     if not is_floating(name):
-        raise DTypeError(f"finfo describes floating dtypes, not {name}; iinfo is for integers", op="finfo")
+        raise DTypeError(f"finfo: expected a floating dtype, got {name}; iinfo is for integers", op="finfo")
     if name == "bfloat16":
         return FloatLimits(16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, -(2 - 2.0**-7) * 2.0**127, 2.0**-126, type_of(name))
     limits: Any = np.finfo(name)
@@ -134,7 +134,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     Raises ValueError for an unknown kind.
     """
     if isinstance(kind, tuple):
-        return any(isdtype(dtype, one) for one in kind)
+        return any(isdtype(dtype, member) for member in kind)
     name = canonical(dtype)
     if kind in KINDS and kind != "bool":
         floating = kind in ("real floating", "numeric") and is_floating(name)
@@ -150,10 +150,10 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 
     Raises ValueError without a tensor or dtype.
     """
-    given = [type(value) if isinstance(value, (bool, int, float)) else dtype_of(value) for value in arrays_and_dtypes]
-    if not any(isinstance(one, str) for one in given):
+    dtypes = [type(value) if isinstance(value, (bool, int, float)) else dtype_of(value) for value in arrays_and_dtypes]
+    if not any(isinstance(item, str) for item in dtypes):
         raise ValueError("result_type needs a tensor or a dtype")
-    return type_of(promote(*given))
+    return type_of(promote(*dtypes))
 
 
 def type_of(name: str) -> DataType:

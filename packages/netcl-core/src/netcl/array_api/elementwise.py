@@ -27,7 +27,7 @@ def _unary(name: str, of: str) -> Unary:
 
 
 def _rounding(name: str) -> Unary:
-    """A function that returns integers as they are."""
+    """Returns a function that returns integers unchanged."""
     op = row(name)
 
     def function(x: Tensor, /) -> Tensor:
@@ -116,8 +116,8 @@ trunc: Unary = _rounding("trunc")
 
 @returns_arrays
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
-    """floor(x1 / x2), with the standard's special cases: infinity divided by a finite number is infinity, and -1 by
-    infinity -0. The op, and the operator of tensors from elsewhere, have Python's and NumPy's.
+    """Returns floor(x1 / x2), with the standard's special cases: infinity divided by a finite number is infinity, and
+    -1 by infinity -0. The op, and the operator of plain tensors, follow Python and NumPy.
     """
     return floor_quotient(x1, x2)  # type: ignore[no-any-return]
 
@@ -142,13 +142,15 @@ def real(x: Tensor, /) -> Tensor:
 
 @returns_arrays
 def imag(x: Tensor, /) -> Tensor:
-    """Zeros: x is real."""
+    """Returns zeros: all dtypes are real."""
     return zeros_like(x)
 
 
 @returns_arrays
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """min(max(x, min), max) in x's dtype; None is no limit. Bounds are numbers or tensors that broadcast with ``x``."""
+    """Returns min(max(x, min), max) in x's dtype; None is no limit. Bounds are numbers or tensors that broadcast with
+    ``x``.
+    """
     result = x if min is not None or max is not None else x.clone()
     for bound, of in ((min, maximum), (max, minimum)):
         if bound is None:
@@ -157,7 +159,9 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
             bound = converted(bound, x.dtype)
         elif is_integer(x.dtype):
             if isinstance(bound, float) and not bound.is_integer():
-                raise DTypeError(f"clip: the bound {bound} is no {x.dtype}; convert x with astype", op="clip")
+                raise DTypeError(
+                    f"clip: expected a bound in the range of {x.dtype}, got {bound}; convert x with astype", op="clip"
+                )
             low, high = integer_range(x.dtype)
             bound = _limited(int(bound), low, high)
         result = of(result, bound)

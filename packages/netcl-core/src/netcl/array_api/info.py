@@ -1,4 +1,4 @@
-"""The inspection functions of the array API standard: which dtypes and devices there are."""
+"""The inspection functions of the array API standard: the available dtypes and devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Info:
     """The inspection API: ``capabilities``, ``default_device``, ``default_dtypes``, ``devices`` and ``dtypes``."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Returns what of the standard's optional behaviour there is; tensors have any number of axes."""
+        """Returns the supported optional behaviour of the standard; tensors have any number of axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> DeviceHandle:
@@ -39,9 +39,9 @@ class Info:
         float64 is missing on devices that lack it. Raises ValueError for an unknown kind.
         """
         kinds = tuple(KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
-        if unknown := [one for one in kinds if one not in KINDS]:
-            raise ValueError(f"dtypes: unknown kind {unknown[0]!r}; there are {', '.join(KINDS)}")
-        names = dict.fromkeys(name for one in kinds for name in KINDS[one])
+        if unknown := [item for item in kinds if item not in KINDS]:
+            raise ValueError(f"dtypes: unknown kind {unknown[0]!r}; expected one of {', '.join(KINDS)}")
+        names = dict.fromkeys(name for item in kinds for name in KINDS[item])
         handle = place(device)
         queue = (get_active_device() if handle is None else handle).queue if not hasattr(handle, "finish") else handle
         if not profile_of(queue).has_fp64:

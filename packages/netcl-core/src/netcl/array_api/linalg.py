@@ -73,7 +73,7 @@ class SVD(NamedTuple):
 
 @returns_arrays
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """Returns x1 @ x2 of vectors, matrices, or stacks of matrices whose leading axes broadcast."""
+    """Returns x1 @ x2 of vectors, matrices, or stacks of matrices; leading axes broadcast."""
     return row("matmul")(*together(x1, x2))  # type: ignore[no-any-return]
 
 
@@ -81,7 +81,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """Returns ``x`` with its last two axes swapped."""
     if x.ndim < 2:
-        raise ValueError(f"matrix_transpose: needs two axes, not shape {x.shape}")
+        raise ValueError(f"matrix_transpose: expected at least two axes, got shape {x.shape}")
     return permute_dims(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
@@ -222,9 +222,9 @@ def svdvals(x: Tensor, /) -> Tensor:
 @returns_arrays
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """Returns the sums of the diagonals ``offset`` of matrices; integers are summed in int64 or uint64."""
-    wanted = accumulated(x.dtype) if dtype is None else canonical(dtype)
-    values = converted(x, wanted) if is_floating(wanted) else x
-    return converted(row("sum")(diagonal(values, offset=offset), axis=-1), wanted)
+    result_dtype = accumulated(x.dtype) if dtype is None else canonical(dtype)
+    values = converted(x, result_dtype) if is_floating(result_dtype) else x
+    return converted(row("sum")(diagonal(values, offset=offset), axis=-1), result_dtype)
 
 
 @returns_arrays

@@ -52,7 +52,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     """Returns the tensors joined along ``axis``, or flattened and joined if it is None; their dtypes are promoted."""
     joined = together(*arrays)
     if axis is None:
-        joined, axis = [reshape(one, (-1,)) for one in joined], 0
+        joined, axis = [reshape(array, (-1,)) for array in joined], 0
     return row("cat")(joined, axis)  # type: ignore[no-any-return]
 
 
@@ -84,8 +84,8 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
 
 
 def _each(axes: int | tuple[int, ...], rank: int) -> list[int]:
-    given = (axes,) if isinstance(axes, int) else axes
-    return [normalize_axes(axis, rank, "moveaxis")[0] for axis in given]
+    listed = (axes,) if isinstance(axes, int) else axes
+    return [normalize_axes(axis, rank, "moveaxis")[0] for axis in listed]
 
 
 @returns_arrays
@@ -96,8 +96,8 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 
 @returns_arrays
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Returns ``x`` with each element along ``axis`` (None: of the flattened tensor) ``repeats`` times; a tensor says
-    how often for each of them, and is read on the host.
+    """Returns ``x`` with each element along ``axis`` (None: of the flattened tensor) ``repeats`` times; a tensor has
+    one number for each of them, and is read on the host.
     """
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
@@ -125,9 +125,9 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Te
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """Returns ``x`` without axes of length 1; raises ValueError if one is longer."""
     axes = normalize_axes(axis, x.ndim, "squeeze")
-    if longer := [at for at in axes if x.shape[at] != 1]:
+    if longer := [dim for dim in axes if x.shape[dim] != 1]:
         raise ValueError(f"squeeze: axis {longer[0]} of shape {x.shape} has length {x.shape[longer[0]]}, not 1")
-    return reshape(x, tuple(size for at, size in enumerate(x.shape) if at not in axes))
+    return reshape(x, tuple(size for dim, size in enumerate(x.shape) if dim not in axes))
 
 
 @returns_arrays
@@ -145,9 +145,9 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 @returns_arrays
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Returns the slices of ``x`` along ``axis``, without that axis."""
-    (at,) = normalize_axes(axis, x.ndim, "unstack")
-    lead = (slice(None),) * at
-    return tuple(row("getitem")(x, lead + (place,)) for place in range(x.shape[at]))
+    (dim,) = normalize_axes(axis, x.ndim, "unstack")
+    lead = (slice(None),) * dim
+    return tuple(row("getitem")(x, lead + (place,)) for place in range(x.shape[dim]))
 
 
 @returns_arrays
@@ -163,9 +163,9 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 @returns_arrays
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """Returns the elements of ``x`` at ``indices`` along ``axis``; the other axes broadcast."""
-    (at,) = normalize_axes(axis, x.ndim, "take_along_axis")
-    of, places = ((*array.shape[:at], 1, *array.shape[at + 1 :]) for array in (x, indices))
+    (dim,) = normalize_axes(axis, x.ndim, "take_along_axis")
+    of, places = ((*array.shape[:dim], 1, *array.shape[dim + 1 :]) for array in (x, indices))
     shape = broadcast_shapes([of, places], "take_along_axis")
-    wide = broadcast_to(x, (*shape[:at], x.shape[at], *shape[at + 1 :]))
-    where = broadcast_to(indices, (*shape[:at], indices.shape[at], *shape[at + 1 :]))
-    return row("take_along_axis")(wide, where, at)  # type: ignore[no-any-return]
+    wide = broadcast_to(x, (*shape[:dim], x.shape[dim], *shape[dim + 1 :]))
+    where = broadcast_to(indices, (*shape[:dim], indices.shape[dim], *shape[dim + 1 :]))
+    return row("take_along_axis")(wide, where, dim)  # type: ignore[no-any-return]

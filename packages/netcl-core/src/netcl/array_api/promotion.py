@@ -19,12 +19,12 @@ def accumulated(dtype: str) -> str:
 
 
 def together(*values: Any) -> list[Any]:
-    """Returns the operands with all tensors in the dtype that they promote to, 0-d ones as the others; numbers stay."""
+    """Returns the operands with all tensors, 0-d ones too, in their promoted dtype; numbers stay."""
     dtypes = {value.dtype for value in values if isinstance(value, Tensor)}
     if len(dtypes) < 2:
         return list(values)
-    wanted = promote(*dtypes)
-    return [converted(value, wanted) if isinstance(value, Tensor) else value for value in values]
+    promoted = promote(*dtypes)
+    return [converted(value, promoted) if isinstance(value, Tensor) else value for value in values]
 
 
 def converted(x: Tensor, dtype: str) -> Tensor:

@@ -59,7 +59,7 @@ def searchsorted(
 
 @returns_arrays
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """Returns x1 where the condition holds, else x2; tensors or numbers, whose dtypes are promoted."""
+    """Returns x1 where the condition holds, else x2; tensors or numbers, with promoted dtypes."""
     return row("where")(condition, *together(x1, x2))  # type: ignore[no-any-return]
 
 
@@ -103,9 +103,9 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     """Returns the distinct elements, sorted, the position of the first of each, the place of each element of ``x``
     among them, and their counts, int64. Each NaN is distinct. Computed on the host.
     """
-    wanted = ("first", "inverse", "counts")
-    values, *positions = unique(x.engine.read(x).reshape(-1), partial(x.engine.read, x), x.dtype, wanted)
-    first, inverse, counts = (x.engine.tensor(one, "int64") for one in positions)
+    results = ("first", "inverse", "counts")
+    values, *positions = unique(x.engine.read(x).reshape(-1), partial(x.engine.read, x), x.dtype, results)
+    first, inverse, counts = (x.engine.tensor(position, "int64") for position in positions)
     return UniqueAll(x.engine.tensor(values, x.dtype), first, reshape(inverse, x.shape), counts)
 
 

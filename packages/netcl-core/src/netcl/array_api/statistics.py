@@ -45,11 +45,11 @@ def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool =
 
 
 def _total(name: str, x: Tensor, dtype: Any, **more: Any) -> Tensor:
-    wanted = accumulated(x.dtype) if dtype is None else canonical(dtype)
-    if is_floating(wanted):
-        x = converted(x, wanted)
-    # Totals of integers are int64, whose low bits are those of every other integer dtype.
-    return converted(row(name)(x, **more), wanted)
+    result_dtype = accumulated(x.dtype) if dtype is None else canonical(dtype)
+    if is_floating(result_dtype):
+        x = converted(x, result_dtype)
+    # Totals of integers are int64; their low bits are right for every other integer dtype.
+    return converted(row(name)(x, **more), result_dtype)
 
 
 @returns_arrays
@@ -62,7 +62,7 @@ def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Returns the variance over ``axis`` with divisor n - correction."""
     deviation = row("sub")(x, mean(x, axis=axis, keepdims=True))
-    count = math.prod(x.shape[at] for at in normalize_axes(axis, x.ndim, "var")) - correction
+    count = math.prod(x.shape[dim] for dim in normalize_axes(axis, x.ndim, "var")) - correction
     total = sum(row("square")(deviation), axis=axis, keepdims=keepdims)
     return row("div")(total, float(builtins.max(count, 0)))  # type: ignore[no-any-return]
 
@@ -124,14 +124,14 @@ def _running(name: str, x: Tensor, axis: int | None, dtype: Any, include_initial
         if x.ndim > 1:
             raise ValueError(f"{name}: axis is needed for shape {x.shape}")
         axis = 0
-    (at,) = normalize_axes(axis, x.ndim or 1, name)
-    wanted = accumulated(x.dtype) if dtype is None else canonical(dtype)
-    values = converted(x, wanted) if is_floating(wanted) else x
-    result = converted(row(name)(values, at), wanted)
+    (dim,) = normalize_axes(axis, x.ndim or 1, name)
+    result_dtype = accumulated(x.dtype) if dtype is None else canonical(dtype)
+    values = converted(x, result_dtype) if is_floating(result_dtype) else x
+    result = converted(row(name)(values, dim), result_dtype)
     if not include_initial:
         return result
-    first = full((*result.shape[:at], 1, *result.shape[at + 1 :]), initial, dtype=wanted, device=x.device)
-    return concat([first, result], axis=at)
+    first = full((*result.shape[:dim], 1, *result.shape[dim + 1 :]), initial, dtype=result_dtype, device=x.device)
+    return concat([first, result], axis=dim)
 
 
 @returns_arrays
@@ -139,10 +139,10 @@ def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
     """Returns the ``n``-th differences of neighbours along ``axis``, of ``x`` between ``prepend`` and ``append``."""
-    (at,) = normalize_axes(axis, x.ndim, "diff")
+    (dim,) = normalize_axes(axis, x.ndim, "diff")
     parts = [part for part in (prepend, x, append) if part is not None]
-    value = concat(parts, axis=at) if len(parts) > 1 else x
-    lead = (slice(None),) * at
+    value = concat(parts, axis=dim) if len(parts) > 1 else x
+    lead = (slice(None),) * dim
     for _ in range(n):
         later = row("getitem")(value, lead + (slice(1, None),))
         earlier = row("getitem")(value, lead + (slice(None, -1),))
