@@ -53,10 +53,10 @@ def autotune_matmul(
 ) -> KernelConfig:
     """Returns the fastest kernel for (M, K) @ (K, N) on a queue or handle (None: the active device), as a KernelConfig.
 
-    Every kernel that the device's family has for the shape is checked against the plain one and timed: the median of
-    ``runs`` after ``warmup``, by events if the queue has them, cross-checked by the wall clock. ``extra`` contains
-    ``kernel`` (its name), ``time_ms``, ``gflops``, and ``candidates``, the milliseconds of each. ``save`` stores the
-    choice on disk for this device and driver, and for the selector and the ops of this process.
+    Every kernel of the device's family for the shape is checked against the plain one and timed: the median of ``runs``
+    after ``warmup``, by events if the queue has them, cross-checked by the wall clock. ``extra`` contains ``kernel``
+    (its name), ``time_ms``, ``gflops``, and ``candidates``, the milliseconds of each. ``save`` stores the choice on
+    disk for this device and driver, and for the selector and the ops of this process.
 
     Raises ShapeError for a size that is not positive, DTypeError for a dtype without products.
     """
@@ -97,10 +97,10 @@ def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
 def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int, runs: int, save: bool) -> KernelConfig:
     name = canonical(dtype)
     if name not in _TOLERANCE:
-        raise DTypeError(f"autotune_{op}: {name} has no {op}; there are {', '.join(_TOLERANCE)}", parameter="dtype")
+        raise DTypeError(f"autotune_{op}: expected a dtype of {', '.join(_TOLERANCE)}, got {name}", parameter="dtype")
     sizes = [size for part in shape[:-1] for size in (part if isinstance(part, tuple) else (part,))]
     if min(sizes) < 1:
-        raise ShapeError(f"autotune_{op}: sizes {shape} have to be positive", op=op)
+        raise ShapeError(f"autotune_{op}: expected positive sizes, got {shape}", op=op)
     problem = PROBLEMS[op](engine, shape, name)
     seconds: dict[str, float] = {}
     kernels = safe_kernels(engine, op, shape, name, problem.kernels)
@@ -128,13 +128,13 @@ def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int,
 def is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) -> bool:
     """True if a kernel's result equals that of the plain one; warns once if not."""
     try:
-        found = problem.run(kernel).numpy().astype(np.float64)[problem.picked]
+        result = problem.run(kernel).numpy().astype(np.float64)[problem.picked]
     except KernelBuildError as failure:
         reason = f"does not build ({failure.log.strip()[:200]})"
     else:
-        wanted = problem.wanted()
-        largest = max(float(np.max(np.abs(wanted), initial=0.0)), 1e-30)
-        error = float(np.max(np.abs(found - wanted), initial=0.0)) / largest
+        expected = problem.wanted()
+        largest = max(float(np.max(np.abs(expected), initial=0.0)), 1e-30)
+        error = float(np.max(np.abs(result - expected), initial=0.0)) / largest
         if error <= _TOLERANCE[dtype]:  # False for NaN
             return True
         reason = f"differs from the plain kernel by {error:.2g} of the largest result"
@@ -157,7 +157,7 @@ def _seconds(engine: Any, run: Callable[[], Any], warmup: int, runs: int) -> flo
             run()
         if not seen.event_times:
             return wall
-        by_events.append(sum(one.end - one.start for one in seen.launches))
+        by_events.append(sum(launch.end - launch.start for launch in seen.launches))
     return min(wall, statistics.median(by_events) or wall)
 
 
@@ -182,7 +182,9 @@ class WorkGroupTuner:
     def __init__(self, kernel: Any, global_size: int | Sequence[int]) -> None:
         size = (global_size,) if isinstance(global_size, int) else tuple(int(side) for side in global_size)
         if not 1 <= len(size) <= 3 or min(size) < 1:
-            raise ShapeError(f"WorkGroupTuner: a global size is one to three positive numbers, not {global_size}")
+            raise ShapeError(
+                f"WorkGroupTuner: expected one to three positive numbers as global size, got {global_size}"
+            )
         self.kernel: Any = kernel
         self.global_size: tuple[int] | tuple[int, ...] = size
         self.best_local_size: tuple[int, ...] | None = None
@@ -195,19 +197,19 @@ class WorkGroupTuner:
         A candidate that does not divide the global size, or is too large for the kernel, is skipped. Raises
         UnsupportedError if none is left.
         """
-        found = opencl_queue(queue)
+        opencl = opencl_queue(queue)
         if candidates is None:
-            wanted = work_group_tuner.local_sizes(self.kernel, found.device, self.global_size)
+            tried = work_group_tuner.local_sizes(self.kernel, opencl.device, self.global_size)
         else:
-            wanted = [(one,) if isinstance(one, int) else tuple(one) for one in candidates]
+            tried = [(sizes,) if isinstance(sizes, int) else tuple(sizes) for sizes in candidates]
         self.measured = {}
-        for local in wanted:
-            seconds = work_group_tuner.seconds(self.kernel, found, self.global_size, local)
+        for local in tried:
+            seconds = work_group_tuner.seconds(self.kernel, opencl, self.global_size, local)
             if seconds is not None:
                 self.measured[local] = seconds * 1e6
         if not self.measured:
             raise UnsupportedError(
-                f"WorkGroupTuner: none of the local sizes {wanted} fits kernel {self.kernel.function_name} "
+                f"WorkGroupTuner: none of the local sizes {tried} fits kernel {self.kernel.function_name} "
                 f"with global size {self.global_size}"
             )
         self.best_local_size = min(self.measured, key=lambda local: self.measured[local])

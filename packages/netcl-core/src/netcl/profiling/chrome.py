@@ -19,7 +19,7 @@ _TRACKS = {"kernel": 1, "copy": 2}
 
 
 class Profile(Protocol):
-    """The parts of a finished ``profile`` that a trace is written from."""
+    """The parts of a finished ``profile`` that a trace needs."""
 
     device: str
     spans: list[Span]
@@ -28,12 +28,12 @@ class Profile(Protocol):
     memory: bool
 
     def memory_timeline(self) -> list[tuple[float, int]]:
-        """(seconds since the beginning, bytes in use)."""
+        """Returns (seconds since the beginning, bytes in use)."""
         ...
 
 
 def trace_json(seen: Profile) -> str:
-    """The text of the file."""
+    """Returns the text of the file."""
     events = [*_names(seen), *_spans(seen), *_launches(seen), *_memory(seen)]
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"device": seen.device}})
 
@@ -42,7 +42,7 @@ def _names(seen: Profile) -> Iterator[dict[str, Any]]:
     for pid, name in ((_PYTHON, "Python"), (_DEVICE, seen.device)):
         yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
         yield {"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": {"sort_index": pid}}
-    for thread in sorted({span.thread for span in seen.spans} | {one.thread for one in seen.launches}):
+    for thread in sorted({span.thread for span in seen.spans} | {launch.thread for launch in seen.launches}):
         yield {"ph": "M", "name": "thread_name", "pid": _PYTHON, "tid": thread.number, "args": {"name": thread.name}}
     for kind, number in _TRACKS.items():
         name = {"kernel": "kernels", "copy": "copies"}[kind]
@@ -63,21 +63,36 @@ def _spans(seen: Profile) -> Iterator[dict[str, Any]]:
 
 
 def _launches(seen: Profile) -> Iterator[dict[str, Any]]:
-    for number, one in enumerate(seen.launches):
-        start = (one.start - seen.began) * 1e6
-        details: dict[str, Any] = {"op": one.op, "bytes": one.nbytes}
-        if one.kind == "kernel":
-            details["shapes"] = [size.shape for size in one.sizes]
-            details["flops"] = "unknown" if one.flops is None else one.flops
-        track = {"pid": _DEVICE, "tid": _TRACKS[one.kind]}
-        duration = (one.end - one.start) * 1e6
-        yield {"ph": "X", "name": one.name, "cat": one.kind, **track, "ts": start, "dur": duration, "args": details}
-        asked = (one.asked - seen.began) * 1e6
+    for number, launch in enumerate(seen.launches):
+        start = (launch.start - seen.began) * 1e6
+        details: dict[str, Any] = {"op": launch.op, "bytes": launch.nbytes}
+        if launch.kind == "kernel":
+            details["shapes"] = [size.shape for size in launch.sizes]
+            details["flops"] = "unknown" if launch.flops is None else launch.flops
+        track = {"pid": _DEVICE, "tid": _TRACKS[launch.kind]}
+        duration = (launch.end - launch.start) * 1e6
+        yield {
+            "ph": "X",
+            "name": launch.name,
+            "cat": launch.kind,
+            **track,
+            "ts": start,
+            "dur": duration,
+            "args": details,
+        }
+        asked = (launch.asked - seen.began) * 1e6
         arrow = {"name": "launch", "cat": "launch", "id": number}
-        yield {"ph": "s", **arrow, "pid": _PYTHON, "tid": one.thread.number, "ts": asked}
+        yield {"ph": "s", **arrow, "pid": _PYTHON, "tid": launch.thread.number, "ts": asked}
         yield {"ph": "f", "bp": "e", **arrow, **track, "ts": start}
 
 
 def _memory(seen: Profile) -> Iterator[dict[str, Any]]:
-    for at, in_use in seen.memory_timeline() if seen.memory else ():
-        yield {"ph": "C", "name": "memory", "pid": _DEVICE, "tid": 0, "ts": at * 1e6, "args": {"bytes in use": in_use}}
+    for seconds, in_use in seen.memory_timeline() if seen.memory else ():
+        yield {
+            "ph": "C",
+            "name": "memory",
+            "pid": _DEVICE,
+            "tid": 0,
+            "ts": seconds * 1e6,
+            "args": {"bytes in use": in_use},
+        }

@@ -26,7 +26,7 @@ except ImportError:
 
 __all__ = ["LaunchRecorder", "thread_state", "start", "stop"]
 
-_PENDING = 1024  # events, and bytes of host arrays that copies hold, before they are waited for
+_PENDING = 1024  # pending events, and bytes of host arrays held by copies, that lead to a wait
 _PENDING_BYTES = 64 << 20
 _CALIBRATIONS = 5
 
@@ -72,12 +72,12 @@ class LaunchRecorder(ProfilerSink):
         self, began: float, event: Any, name: str, args: Iterable[Any], flop_count: FlopCount | None = None
     ) -> None:
         """Called when a kernel has been enqueued, or has run."""
-        given = tuple(args)
-        record = self._record("kernel", name.lstrip("_"), began, tuple(sizes(given)))
+        operands = tuple(args)
+        record = self._record("kernel", name.lstrip("_"), began, tuple(sizes(operands)))
         record.flop_count = flop_count or thread_state.flop_count
-        if given and isinstance(given[0], Evaluator):
+        if operands and isinstance(operands[0], Evaluator):
             # Called by NumPy's evaluator: plan, arrays, scalars, space, stores.
-            record.flops = expression_flops(given[0].outputs, [array.shape for array in given[1]], given[3])
+            record.flops = expression_flops(operands[0].outputs, [array.shape for array in operands[1]], operands[3])
         self._seen(event, record)
 
     def copy(self, began: float, event: Any, name: str, nbytes: int) -> None:
@@ -160,11 +160,11 @@ def stop(engine: Any, reader: Callable[[LaunchRecord | Span], None]) -> None:
 
 def _offset(queue: Any) -> float:
     """Returns the offset from the device's clock to the host's: the smallest one seen, as waiting only adds to it."""
-    found = []
+    offsets = []
     for _ in range(_CALIBRATIONS):
         event = cl.enqueue_marker(queue)
         event.wait()
         now, times = perf_counter(), event_times(event)
         if times is not None:
-            found.append(now - times[1])
-    return min(found, default=0.0)
+            offsets.append(now - times[1])
+    return min(offsets, default=0.0)

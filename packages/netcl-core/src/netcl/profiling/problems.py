@@ -20,7 +20,7 @@ _PLAIN_FLOPS = 2e8  # the most that the plain kernel computes: a few rows or ima
 class Problem(NamedTuple):
     """A problem to tune.
 
-    ``run(kernel)`` gives the result (None: by the kernels' own rule); its entries ``picked`` on axis 0 must equal
+    ``run(kernel)`` returns the result (None: by the rule's kernel); its entries ``picked`` on axis 0 must equal
     ``wanted()``.
     """
 
@@ -39,16 +39,16 @@ def _matmul_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
     picked = _picked(m, 2 * n * k)
     some = Tensor.from_host(engine.queue, rows[picked], dtype)
     if engine.name != "cl":
-        wanted = _once(partial(gemm.matmul, engine, some, b))
-        return Problem(lambda _: gemm.matmul(engine, a, b), ("numpy",), 2 * m * n * k, picked, wanted)
-    wanted = _once(partial(gemm.matmul, engine, some, b, variant=PLAIN))
+        expected = _once(partial(gemm.matmul, engine, some, b))
+        return Problem(lambda _: gemm.matmul(engine, a, b), ("numpy",), 2 * m * n * k, picked, expected)
+    expected = _once(partial(gemm.matmul, engine, some, b, variant=PLAIN))
     kernels = gemm.kernels(engine, a.shape, b.shape, a.dtype)
 
     def product(kernel: str | None) -> Tensor:  # the rule's kernel by the engine, which has a fallback
         result: Tensor = engine.matmul(a, b) if kernel is None else gemm.matmul(engine, a, b, variant=kernel)
         return result
 
-    return Problem(product, kernels, 2 * m * n * k, picked, wanted)
+    return Problem(product, kernels, 2 * m * n * k, picked, expected)
 
 
 def _conv2d_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
@@ -70,16 +70,16 @@ def _conv2d_problem(engine: Any, shape: tuple[Any, ...], dtype: str) -> Problem:
     some = Tensor.from_host(engine.queue, images[picked], dtype)
     run = partial(conv.conv, engine, "forward", x, weight, **options)
     if engine.name != "cl":
-        wanted = _once(partial(conv.conv, engine, "forward", some, weight, **options))
-        return Problem(lambda _: run(), ("numpy",), batch * each_image, picked, wanted)
-    wanted = _once(partial(conv.conv, engine, "forward", some, weight, variant=PLAIN, **options))
+        expected = _once(partial(conv.conv, engine, "forward", some, weight, **options))
+        return Problem(lambda _: run(), ("numpy",), batch * each_image, picked, expected)
+    expected = _once(partial(conv.conv, engine, "forward", some, weight, variant=PLAIN, **options))
     kernels = conv.kernels(engine, x.shape, weight.shape, **options)
 
     def convolved(kernel: str | None) -> Tensor:
         result: Tensor = engine.conv("forward", x, weight, **options) if kernel is None else run(variant=kernel)
         return result
 
-    return Problem(convolved, kernels, batch * each_image, picked, wanted)
+    return Problem(convolved, kernels, batch * each_image, picked, expected)
 
 
 def _once(compute: Callable[[], Tensor]) -> Callable[[], Any]:
@@ -88,8 +88,8 @@ def _once(compute: Callable[[], Tensor]) -> Callable[[], Any]:
 
 
 def _picked(count: int, flops: int) -> Any:
-    """Returns which of ``count`` independent parts of so many operations the plain kernel computes: the first, the
-    last, and as many between as fit into a fraction of a second.
+    """Returns the indices of the parts, of ``count`` independent ones of so many operations each, that the plain kernel
+    computes: the first, the last, and as many between as fit into a fraction of a second.
     """
     affordable = int(max(2, min(count, _PLAIN_FLOPS // flops)))
     return np.unique(np.linspace(0, count - 1, affordable).astype(int))

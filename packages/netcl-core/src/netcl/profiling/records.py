@@ -109,21 +109,21 @@ class OpStats:
 
 def kernel_stats(launches: Iterable[LaunchRecord]) -> list[KernelStats]:
     """Returns the sums by kernel and op, the longest first."""
-    found: dict[tuple[str, str, str], KernelStats] = {}
-    for one in launches:
-        key = (one.kind, one.name, one.op)
-        if key not in found:
-            found[key] = KernelStats(one.name, one.op, one.kind)
-        found[key].add(one)
-    return sorted(found.values(), key=lambda stats: -stats.seconds)
+    by_name: dict[tuple[str, str, str], KernelStats] = {}
+    for launch in launches:
+        key = (launch.kind, launch.name, launch.op)
+        if key not in by_name:
+            by_name[key] = KernelStats(launch.name, launch.op, launch.kind)
+        by_name[key].add(launch)
+    return sorted(by_name.values(), key=lambda stats: -stats.seconds)
 
 
 def op_stats(spans: Sequence[Span]) -> list[OpStats]:
     """Returns the sums by op, the longest own time first. Spans of a thread are nested or disjoint."""
-    found: dict[tuple[str, str], OpStats] = {}
+    by_name: dict[tuple[str, str], OpStats] = {}
     open_spans: dict[Thread, list[tuple[Span, OpStats]]] = {}
     for span in sorted(spans, key=lambda span: (span.began, -span.ended)):
-        stats = found.setdefault((span.kind, span.name), OpStats(span.name, span.kind))
+        stats = by_name.setdefault((span.kind, span.name), OpStats(span.name, span.kind))
         outer = open_spans.setdefault(span.thread, [])
         while outer and outer[-1][0].ended < span.ended:
             outer.pop()
@@ -135,7 +135,7 @@ def op_stats(spans: Sequence[Span]) -> list[OpStats]:
         if all(above is not stats for _, above in outer):  # an op nested in itself is counted once
             stats.seconds += taken
         outer.append((span, stats))
-    return sorted(found.values(), key=lambda stats: -stats.own)
+    return sorted(by_name.values(), key=lambda stats: -stats.own)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class _Column:
 def render(title: str, rows: Sequence[Any], columns: Sequence[_Column]) -> str:
     """Returns a table of fixed-width text."""
     cells = [[column.title for column in columns], *([column.text(row) for column in columns] for row in rows)]
-    widths = [max(len(line[at]) for line in cells) for at in range(len(columns))]
+    widths = [max(len(line[column_number]) for line in cells) for column_number in range(len(columns))]
     lines = [
         "  ".join(
             text.ljust(width) if column.left else text.rjust(width)

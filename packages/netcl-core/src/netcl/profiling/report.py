@@ -48,7 +48,7 @@ def roofline(profile: profile, path: str | os.PathLike[str], *, peaks: Peaks | N
     """Writes an HTML page to ``path`` and returns it; it needs nothing from the network. If ``path`` ends in .png, .svg
     or .pdf it is a picture, which needs matplotlib: ``pip install "netcl-core[plot]"``.
 
-    The roof is the most the device can do: its measured copy bandwidth times the operations per byte, up to its
+    The roof is the peak rate of the device: its measured copy bandwidth times the operations per byte, up to its
     measured multiply-adds (``peaks``; None: measured now). A kernel is a point at its operations per byte moved,
     counting each operand once; if its operations are unknown it appears in the table only, and the page says so. Raises
     ValueError for another suffix than these and .html or .htm.
@@ -65,12 +65,14 @@ def roofline(profile: profile, path: str | os.PathLike[str], *, peaks: Peaks | N
 
 
 def _check_format(path: str | os.PathLike[str]) -> None:
-    """Raises ValueError if ``path`` has no suffix that ``roofline`` writes, ImportError if it is that of a picture and
-    there is no matplotlib.
+    """Raises ValueError if ``path`` has no suffix that ``roofline`` writes, ImportError for a picture without
+    matplotlib.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in (*_PAGES, *_PICTURES):
-        raise ValueError(f"a roofline is written as {', '.join((*_PAGES, *_PICTURES))}, not as {Path(path).name}")
+        raise ValueError(
+            f"expected a file name with a suffix of {', '.join((*_PAGES, *_PICTURES))}, got {Path(path).name}"
+        )
     if suffix in _PICTURES:
         need_matplotlib()
 
@@ -118,7 +120,7 @@ class _Scale:
 
     @property
     def ticks(self) -> list[float]:
-        """Returns the powers of ten."""
+        """The powers of ten."""
         return [10.0**power for power in range(self.low, self.high + 1)]
 
 
@@ -131,13 +133,18 @@ def _figure(rows: Sequence[KernelStats], peaks: Peaks) -> str:
     ridge = peaks.flops_per_second / peaks.bytes_per_second
     places = [(_intensity(row), row.flops_per_second or 1.0) for row in rows if row.seconds]
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
-    x = _Scale(min([ridge / 30, *(at for at, _ in places)]), max([ridge * 30, *(at for at, _ in places)]), _LEFT, right)
+    x = _Scale(
+        min([ridge / 30, *(intensity for intensity, _ in places)]),
+        max([ridge * 30, *(intensity for intensity, _ in places)]),
+        _LEFT,
+        right,
+    )
     slowest = min([peaks.flops_per_second / 1e3, *(rate for _, rate in places)])
     y = _Scale(slowest, max([peaks.flops_per_second * 1.5, *(rate for _, rate in places)]), bottom, _TOP)
     roof = [10.0**x.low, ridge, 10.0**x.high]
     line = " ".join(
-        f"{x(at):.1f},{y(max(10.0**y.low, min(peaks.flops_per_second, at * peaks.bytes_per_second))):.1f}"
-        for at in roof
+        f"{x(intensity):.1f},{y(max(10.0**y.low, min(peaks.flops_per_second, intensity * peaks.bytes_per_second))):.1f}"
+        for intensity in roof
     )
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="GFLOP/s over operations per byte">',

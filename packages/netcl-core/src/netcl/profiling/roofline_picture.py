@@ -21,7 +21,7 @@ _POINT, _LINE = "#2563eb", "#667080"
 
 
 def need_matplotlib() -> None:
-    """Raises ImportError, which says how to install it, without matplotlib."""
+    """Raises ImportError with advice to install it if matplotlib is missing."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
@@ -31,9 +31,9 @@ def need_matplotlib() -> None:
 def draw_roofline(
     title: str, rows: Sequence[KernelStats], peaks: Peaks, path: str | os.PathLike[str] | None = None
 ) -> Figure:
-    """Returns a matplotlib Figure of kernels whose operations are known, saved to ``path`` if given; its suffix is the
-    format. The area of a point grows with the kernel's time; kernels below 0.3 % of the time or 0.01 % of the peak
-    rate are counted, not drawn. Raises ImportError without matplotlib.
+    """Returns a matplotlib Figure of kernels with known operations, saved to ``path`` if not None; its suffix is the
+    format. The area of a point grows with the kernel's time; kernels below 0.3 % of the time or 0.01 % of the peak rate
+    are counted, not drawn. Raises ImportError without matplotlib.
     """
     need_matplotlib()
     from matplotlib.figure import Figure
@@ -78,7 +78,7 @@ def _draw_limits(axes: Any, places: Sequence[tuple[float, float]], peaks: Peaks)
     left, right = min([ridge / 100, *(x for x, _ in places)]) / 2, max([ridge * 10, *(x for x, _ in places)]) * 2
     low, high = min([top / 1000, *(y for _, y in places)]) / 4, max([top, *(y for _, y in places)])
     corners = [left, ridge, right]
-    axes.loglog(corners, [min(top, at * peaks.bytes_per_second / 1e9) for at in corners], color=_LINE)
+    axes.loglog(corners, [min(top, intensity * peaks.bytes_per_second / 1e9) for intensity in corners], color=_LINE)
     axes.set(xlim=(left, right), ylim=(low, high * (high / low) ** 0.4))
     flat = f"multiply-adds: {top:.3g} GFLOP/s"
     axes.text(right / 1.1, top * 1.1, flat, color=_LINE, fontsize=8, ha="right", va="bottom")

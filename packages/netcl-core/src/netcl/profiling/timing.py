@@ -68,8 +68,8 @@ class Timing:
 def timing(fn: Callable[[], Any], warmup: int = 5, runs: int = 20, *, q: Any = None) -> Timing:
     """Times ``fn()`` until the device has finished: ``warmup`` calls that do not count, then ``runs`` that do.
 
-    ``q``: the queue or handle that is waited for before and after each run; None: the active device. Raises ValueError
-    for less than one run.
+    ``q``: the queue or handle to wait for before and after each run; None: the active device. Raises ValueError for
+    less than one run.
 
     >>> from netcl.core import Tensor
     >>> x = Tensor.ones((1000,))
@@ -77,7 +77,7 @@ def timing(fn: Callable[[], Any], warmup: int = 5, runs: int = 20, *, q: Any = N
     3
     """
     if runs < 1 or warmup < 0:
-        raise ValueError(f"timing: runs {runs} >= 1 and warmup {warmup} >= 0 are needed")
+        raise ValueError(f"timing: expected runs >= 1 and warmup >= 0, got runs {runs} and warmup {warmup}")
     finish = engine_for(q).queue.finish
     for _ in range(warmup):
         fn()
@@ -130,8 +130,8 @@ def has_event_times(queue: Any) -> bool:
 
 
 def event_times(event: Any) -> tuple[float, float] | None:
-    """Returns (start, end) of a complete cl.Event in seconds of the device's clock, or None if the driver does not have
-    them, as for a failed command.
+    """Returns (start, end) of a complete cl.Event in seconds of the device's clock, or None if the driver has none, as
+    for a failed command.
     """
     try:
         start, end = event.profile.start, event.profile.end

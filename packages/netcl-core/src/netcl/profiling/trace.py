@@ -155,9 +155,9 @@ class profile:
         if pool is not None:
             in_use = pool.get_stats()["bytes_in_use"]
         else:
-            for one in result if isinstance(result, (list, tuple)) else (result,):
-                if isinstance(one, TensorData) and one.array is not None:
-                    self._count_until_freed(one.array)
+            for tensor in result if isinstance(result, (list, tuple)) else (result,):
+                if isinstance(tensor, TensorData) and tensor.array is not None:
+                    self._count_until_freed(tensor.array)
             in_use = sum(nbytes for _, nbytes in list(self._alive.values()))
         self._samples.append((perf_counter(), in_use))
 
@@ -170,36 +170,36 @@ class profile:
             alive[key] = weakref.ref(array, lambda _: alive.pop(key, None)), array.nbytes
 
     def _count_operations(self) -> None:
-        """Determines the floating-point operations of the kernels: of an expression from its plan; of a contraction
-        they are charged to its longest kernel, since others only copy or pad data.
+        """Determines the floating-point operations of the kernels: for an expression from its plan; the operations of a
+        contraction are charged to its longest kernel, since others only copy or pad data.
         """
-        known = _planned(self._engine)
+        planned = _planned(self._engine)
         longest: dict[int, LaunchRecord] = {}
-        for one in self.launches:
-            if one.kind != "kernel":
+        for launch in self.launches:
+            if launch.kind != "kernel":
                 continue
-            if one.flops is None:
-                one.flops = known.get((one.name, tuple(size.shape for size in one.sizes)))
-            if one.flop_count is not None:
-                one.flops = one.flops or 0
-                other = longest.setdefault(id(one.flop_count), one)
-                if _weight(one) > _weight(other):
-                    longest[id(one.flop_count)] = one
-        for one in longest.values():
-            assert one.flop_count is not None
-            one.flops = one.flop_count.flops
+            if launch.flops is None:
+                launch.flops = planned.get((launch.name, tuple(size.shape for size in launch.sizes)))
+            if launch.flop_count is not None:
+                launch.flops = launch.flops or 0
+                other = longest.setdefault(id(launch.flop_count), launch)
+                if _weight(launch) > _weight(other):
+                    longest[id(launch.flop_count)] = launch
+        for launch in longest.values():
+            assert launch.flop_count is not None
+            launch.flops = launch.flop_count.flops
 
     # -- results -------------------------------------------------------------------------------------------------------
 
     @property
     def kernels(self) -> list[KernelStats]:
         """The sums by kernel and op, the longest first."""
-        return kernel_stats(one for one in self.launches if one.kind == "kernel")
+        return kernel_stats(launch for launch in self.launches if launch.kind == "kernel")
 
     @property
     def copies(self) -> list[KernelStats]:
         """The sums by the direction of copies between host and device."""
-        return kernel_stats(one for one in self.launches if one.kind == "copy")
+        return kernel_stats(launch for launch in self.launches if launch.kind == "copy")
 
     @property
     def ops(self) -> list[OpStats]:
@@ -213,7 +213,7 @@ class profile:
         ``moved`` counts each operand of a kernel once, even if the kernel reads it twice; a ``?`` is unknown.
         """
         if sort_by not in _SORTS:
-            raise ValueError(f"table: sort_by is one of {', '.join(_SORTS)}, not {sort_by!r}")
+            raise ValueError(f"table: expected sort_by of {', '.join(_SORTS)}, got {sort_by!r}")
         rows = sorted([*self.kernels, *self.copies], key=_SORTS[sort_by])
         total = sum(row.seconds for row in rows)
         if self._engine is not None and self._engine.name == "cpu":
@@ -245,7 +245,7 @@ class profile:
         """
         if not self.memory:
             raise RuntimeError("memory_timeline: the memory was not watched; use profile(memory=True)")
-        return [(at - self.began, in_use) for at, in_use in sorted(self._samples)]
+        return [(seconds - self.began, in_use) for seconds, in_use in sorted(self._samples)]
 
     @property
     def queue(self) -> Any:
@@ -260,23 +260,23 @@ class profile:
 _MOVING = ("pad", "pack", "add_parts")
 
 
-def _weight(one: LaunchRecord) -> tuple[bool, float]:
+def _weight(launch: LaunchRecord) -> tuple[bool, float]:
     """Returns a weight by which the kernel that multiplies ranks above the other kernels of a contraction."""
-    return not one.name.startswith(_MOVING) and not one.flops, one.end - one.start
+    return not launch.name.startswith(_MOVING) and not launch.flops, launch.end - launch.start
 
 
 def _planned(engine: Any) -> dict[tuple[str, tuple[Any, ...]], int]:
     """Returns operations by (name, shapes of operands) of the expression kernels that have their own plan."""
-    known: dict[tuple[str, tuple[Any, ...]], int] = {}
+    operations: dict[tuple[str, tuple[Any, ...]], int] = {}
     for key, ready in list(getattr(engine, "plans", {}).items()):
         if len(getattr(ready, "launches", ())) != 1:  # of a call of kernels, of several sets of tensors, or of stages
             continue
-        outputs, inputs, wanted, *_ = key
+        outputs, inputs, result_shapes, *_ = key
         (launch,) = ready.launches
         shapes = [*inputs, *ready.shapes]
         if launch.flag or any(slot >= len(shapes) for slot in (*launch.inputs, *launch.outputs)):
             continue
-        space = broadcast_shapes([*inputs, *(wanted or ())], "profile")
+        space = broadcast_shapes([*inputs, *(result_shapes or ())], "profile")
         operands = tuple(shapes[slot] for slot in (*launch.inputs, *launch.outputs))
-        known[launch.name, operands] = expression_flops(outputs, inputs, space)
-    return known
+        operations[launch.name, operands] = expression_flops(outputs, inputs, space)
+    return operations

@@ -1,7 +1,7 @@
 """Runs kernels that are new on a driver in a child process first: a kernel may crash or hang the process.
 
 A kernel that passed in the child, or was measured before, runs in this process from then on; one that did not pass is
-excluded for good: per driver and version of netcl, for all shapes.
+excluded, per driver and version of netcl, for all shapes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["safe_kernels"]
 
 _LIMIT_S = 30.0  # of one child
 _BOUND_S = 60.0  # no further child is started after this many seconds
-# os._exit skips the driver's shutdown: PoCL may abort there, which says nothing about the kernel.
+# os._exit skips the driver's shutdown: PoCL may abort there, which is not tested.
 _SCRIPT = """
 import os, traceback
 from netcl.profiling.trials import run_trial
@@ -82,11 +82,11 @@ def _try_in_child(
         config.get_logger().debug("kernels of %s are not tried in a child process: %s", op, reason)
         return dict.fromkeys(kernels, (None, reason))
     *ended, last = begun
-    found: dict[str, tuple[bool | None, str]] = dict.fromkeys(ended, (True, "right"))
+    verdicts: dict[str, tuple[bool | None, str]] = dict.fromkeys(ended, (True, "right"))
     # The kernels before it may have used up the time: it then gets its own child.
     if not ended or reason != child_probe.timeout_reason(_LIMIT_S):
-        found[last] = False, reason
-    return found
+        verdicts[last] = False, reason
+    return verdicts
 
 
 def run_trial(key: str, op: str, shape: str, dtype: str, kernels: str, path: str) -> int:
