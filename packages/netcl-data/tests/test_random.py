@@ -111,7 +111,7 @@ def test_a_generator_decides_orders():
         assert make(generator=generator.manual_seed(3)).seed == make(generator=generator.manual_seed(3)).seed
         with pytest.raises(ValueError, match="not both"):
             make(generator=generator, seed=1)
-        with pytest.raises(TypeError, match=r"takes a netcl\.Generator, not numpy.*or seed=seed"):
+        with pytest.raises(TypeError, match=r"a netcl\.Generator, got numpy.*or seed=seed"):
             make(generator=np.random.default_rng(0))
 
 

@@ -255,7 +255,7 @@ def test_csv_texts_and_other_forms(tmp_path):
     [
         ("", None, "no rows"),
         ("a,b\n", None, "no rows"),
-        ("a,b\n1\n", None, "line 2: 1 cells where 2"),
+        ("a,b\n1\n", None, "line 2: expected 2 cells, got 1"),
         ("a,b\n1,2\n3,x\n", None, "line 3, column 'b': 'x'"),
         ("a,b\n1,2\n", "c", r"no column 'c'.*\['a', 'b'\]"),
         ("a,b\n1,2\n", 2, "no column 2"),

@@ -1,4 +1,4 @@
-"""Reads pickles of plain containers and NumPy arrays, as those of CIFAR, and runs nothing that they name."""
+"""Reads pickles of plain containers and NumPy arrays, such as CIFAR's, and runs nothing that they name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from netcl.data.reading import opened
 __all__ = ["read_array_pickle"]
 
 
-# The one in Python, of which the types say little.
+# The pure Python version, which has no types.
 _UNPICKLER: Any = pickle._Unpickler
 # An instruction of one byte may make an empty list.
 _INSTRUCTION_MEMORY, _INSTRUCTION_SECONDS = 80, 1.2e-6
@@ -30,12 +30,12 @@ class _Shape:
 
 
 class _DType:
-    """A dtype as a pickle makes it: by a call with its name and a state, of which the first byte order counts."""
+    """A dtype as a pickle makes it: by a call with its name and a state; the first byte order counts."""
 
     def __init__(self, name: Any, *rest: Any) -> None:
         # NumPy would evaluate other texts as lists of fields.
         if not isinstance(name, str) or _NUMBERS.fullmatch(name) is None:
-            raise pickle.UnpicklingError(f"arrays of numbers are read, not of dtype {name!r}")
+            raise pickle.UnpicklingError(f"expected an array of numbers, got dtype {name!r}")
         self.dtype: np.dtype[Any] = np.dtype(name)
 
     def __setstate__(self, state: Any) -> None:
@@ -43,7 +43,7 @@ class _DType:
 
 
 class _Array:
-    """An array as a pickle makes it: by a call, whose arguments are not used, and a state."""
+    """An array as a pickle makes it: by a call, with unused arguments, and a state."""
 
     def __init__(self, *arguments: Any) -> None:
         self.array: np.ndarray[Any, Any] = np.empty(0)
@@ -52,10 +52,10 @@ class _Array:
         _, shape, kind, by_columns, data = state
         if not isinstance(kind, _DType):
             raise pickle.UnpicklingError("an array needs a dtype")
-        # Python 2 wrote bytes as text. Of a number, bytes() makes as many zeros.
+        # Python 2 wrote bytes as text. bytes(n) would make n zeros.
         values = data.encode("latin1") if isinstance(data, str) else data
         if not isinstance(values, (bytes, bytearray)):
-            raise pickle.UnpicklingError(f"an array is made of bytes, not of {type(values).__name__}")
+            raise pickle.UnpicklingError(f"expected an array of bytes, got {type(values).__name__}")
         # A view: many arrays of one text take no more memory than the text.
         self.array = np.frombuffer(values, kind.dtype).reshape(shape, order="F" if by_columns else "C")
 
@@ -68,7 +68,7 @@ _NAMES: dict[str, Any] = {
 
 
 class _Program(io.BytesIO):
-    """The bytes of a pickle; its instructions, which are read byte by byte, are charged to a meter."""
+    """The bytes of a pickle; its instructions are read byte by byte and charged to a meter."""
 
     def __init__(self, data: bytes, meter: Meter) -> None:
         super().__init__(data)
@@ -87,7 +87,7 @@ class _Program(io.BytesIO):
 class _Reader(_UNPICKLER):  # type: ignore[misc]
     """An unpickler that finds the names of NumPy's arrays only, as classes of this module.
 
-    The one in Python: that in C allocates as much memory as the largest number in a damaged file says.
+    It is pure Python: the C version allocates as much memory as the largest number in a damaged file says.
     """
 
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_UNPICKLER.dispatch)
@@ -99,10 +99,10 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("_codecs", "encode"):
             return self._encoded
-        found = _NAMES.get(f"{module}.{name}")
-        if found is None:
+        replacement = _NAMES.get(f"{module}.{name}")
+        if replacement is None:
             raise pickle.UnpicklingError(f"it names {module}.{name}, which is not run")
-        return found
+        return replacement
 
     def _encoded(self, text: str, encoding: str = "latin1") -> bytes:
         self.meter.spend(len(text), "a text")

@@ -62,7 +62,7 @@ def _stack(arrays: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 
 def _common(dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
-    """The dtype of a batch: that of its floating samples alone if there are any, as in PyTorch."""
+    """Returns the dtype of a batch: of its floating samples alone if there are any, as in PyTorch."""
     floating = {dtype for dtype in dtypes if dtype.kind in "fc"}
     common = np.result_type(*(floating or dtypes))
     if not floating and common.kind == "f":

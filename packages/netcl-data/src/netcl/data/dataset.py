@@ -174,7 +174,7 @@ def batch_reader(dataset: Any) -> Callable[[Indices], Any] | None:
         if owner is Subset:
             return _subset_reader(dataset)
         if "__getitem__" in names:
-            # The subclass overrides __getitem__: the get_batch that it inherits would return other samples.
+            # The subclass overrides __getitem__: the inherited get_batch would return other samples.
             return None
     return None
 

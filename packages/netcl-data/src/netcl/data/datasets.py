@@ -65,7 +65,7 @@ def _has_pillow() -> bool:
 
 
 def _picture(rows: Array) -> Any:
-    """Returns uint8 pixels (H, W) or (H, W, 3) as a PIL image; as they are if Pillow is not installed."""
+    """Returns uint8 pixels (H, W) or (H, W, 3) as a PIL image; unchanged if Pillow is not installed."""
     return pillow("datasets").fromarray(rows) if _has_pillow() else rows
 
 
@@ -291,8 +291,8 @@ class KMNIST(MNIST):
 class CIFAR10(VisionDataset):
     """CIFAR-10: (PIL image of mode RGB, 32 x 32, label) from ``root/cifar-10-batches-py``.
 
-    The batches are pickles, of which the arrays, lists and texts are read and nothing is run. ``data`` is uint8 (n, 32,
-    32, 3), ``targets`` a list. ``download=True`` is accepted if the files are there.
+    The batches are pickles; their arrays, lists and texts are read, and nothing is run. ``data`` is uint8 (n, 32, 32,
+    3), ``targets`` a list. ``download=True`` is accepted if the files are there.
 
     Raises:
         RuntimeError: a file is missing. ValueError: a file is damaged.
@@ -322,10 +322,12 @@ class CIFAR10(VisionDataset):
             if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != 3072:
                 raise ValueError(f"{self._path(name)} has no images: 'data' must be uint8 (n, 3072)")
             parts.append(data)
-            found = entry.get(labels, ())
-            if not isinstance(found, list) or not all(isinstance(target, (int, np.integer)) for target in found):
+            classes_of_file = entry.get(labels, ())
+            if not isinstance(classes_of_file, list) or not all(
+                isinstance(target, (int, np.integer)) for target in classes_of_file
+            ):
                 raise ValueError(f"{self._path(name)} has no list of classes under {labels!r}")
-            targets += [int(target) for target in found]
+            targets += [int(target) for target in classes_of_file]
         images = np.concatenate(parts).reshape(-1, 3, 32, 32)
         if len(images) != len(targets):
             raise ValueError(f"{self._path('')} holds {len(images)} images and {len(targets)} labels")
@@ -401,15 +403,15 @@ def make_dataset(
     if (extensions is None) == (is_valid_file is None):
         raise ValueError("give extensions or is_valid_file, and not both")
     ids = find_classes(directory)[1] if class_to_idx is None else class_to_idx
-    samples, found = [], set()
+    samples, present = [], set()
     for name in sorted(ids):
         for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True)):
             for file in sorted(files):
                 path = os.path.join(folder, file)
                 if has_file_allowed_extension(path, extensions) if extensions is not None else is_valid_file(path):  # type: ignore[misc]
                     samples.append((path, ids[name]))
-                    found.add(name)
-    empty = sorted(set(ids) - found)
+                    present.add(name)
+    empty = sorted(set(ids) - present)
     if empty and not allow_empty:
         endings = (
             ""
@@ -488,7 +490,7 @@ class DatasetFolder(VisionDataset):
 class ImageFolder(DatasetFolder):
     """Image files in one folder per class: (PIL image of mode RGB, class id); needs Pillow.
 
-    ``imgs`` is another name of ``samples``. ``budget`` is that of ``default_loader``; another loader does without.
+    ``imgs`` is another name of ``samples``. ``budget`` limits ``default_loader``; other loaders ignore it.
     """
 
     def __init__(

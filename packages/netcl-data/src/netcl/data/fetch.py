@@ -36,7 +36,7 @@ def _add_sample_note(error: BaseException, index: Any) -> None:
 
 
 class StreamEnd(Exception):  # a signal, as StopIteration is
-    """Raised by the ``build`` of a builder that reads a stream of its own: it has no more batches of this epoch."""
+    """Raised by the ``build`` of a builder with its own stream: it has no more batches of this epoch."""
 
 
 class BatchBuilder:

@@ -1,4 +1,4 @@
-"""Opens image files of strangers by Pillow: only formats that no other program decodes, and pixels within a budget."""
+"""Opens untrusted image files by Pillow: only formats that Pillow decodes itself, and pixels within a budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STRIPS, _TILES = 273, 324
 
 @contextmanager
 def opened_image(source: str | os.PathLike[str] | bytes, user: str, budget: Budget | None = None) -> Iterator[Any]:
-    """Yields the PIL image of a file, or of the bytes of one; its pixels are not decoded yet.
+    """Yields the PIL image of a file, or of its bytes; the pixels are not decoded yet.
 
     Raises ImportError without Pillow (``user`` needs it), OSError if the file cannot be opened, and ValueError if it is
     no whole image, or has more pixels than ``budget`` allows for its size.

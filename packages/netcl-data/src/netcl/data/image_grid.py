@@ -70,9 +70,9 @@ def make_grid(
     down = math.ceil(count / across)
     height, width = rows + padding, columns + padding
     grid = np.full((channels, height * down + padding, width * across + padding), pad_value, images.dtype)
-    for at in range(count):
-        top, left = at // across * height + padding, at % across * width + padding
-        grid[:, top : top + rows, left : left + columns] = images[at]
+    for number in range(count):
+        top, left = number // across * height + padding, number % across * width + padding
+        grid[:, top : top + rows, left : left + columns] = images[number]
     return as_planes(grid)
 
 
@@ -88,10 +88,10 @@ def save_image(
     scale_each: bool = False,
     pad_value: float = 0.0,
 ) -> None:
-    """Writes images, of which floating values are in [0, 1], as ``make_grid`` arranges them, to a file.
+    """Writes images, arranged by ``make_grid``, to a file; floating values must be in [0, 1].
 
-    ``format`` is the one of the file's name by default. Pillow writes all formats that it knows; PNG is also written
-    without it.
+    ``format`` is by default given by the suffix of the file. Pillow writes all formats that it knows; PNG is also
+    written without it.
 
     Raises:
         ImportError: the format needs Pillow. ValueError: the file has no name and no format is given.

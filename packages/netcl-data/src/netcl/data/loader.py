@@ -125,7 +125,7 @@ class DataLoader:
             if batch_size != 32 or shuffle or sampler is not None or drop_last:
                 raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last")
             if self._streams:
-                raise ValueError("an IterableDataset has an order of its own: batch_sampler cannot be given")
+                raise ValueError("an IterableDataset has an order of its own: leave batch_sampler out")
             self.batch_sampler = batch_sampler
             self.batch_size = None
             self.drop_last: bool = False
@@ -143,7 +143,7 @@ class DataLoader:
         assert self.batch_size is not None
         if self._streams:
             if shuffle or sampler is not None:
-                raise ValueError("an IterableDataset has an order of its own: shuffle and sampler cannot be given")
+                raise ValueError("an IterableDataset has an order of its own: leave shuffle and sampler out")
             return None
         if sampler is None:
             sampler = RandomSampler(self.dataset, seed=self.seed) if shuffle else SequentialSampler(self.dataset)
@@ -164,8 +164,8 @@ class DataLoader:
     @property
     def epoch(self) -> int:
         """The epoch of the next ``iter``."""
-        own = self._own_sampler
-        return self._next[0] if own is None else own.epoch
+        sampler = self._own_sampler
+        return self._next[0] if sampler is None else sampler.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next ``iter`` run epoch ``epoch``: from its start, or from a loaded position inside that epoch."""
@@ -220,14 +220,14 @@ class DataLoader:
 
         Plain ints and dicts: ``version seed epoch batch batch_size sampler``.
         """
-        own = self._own_sampler
+        sampler = self._own_sampler
         epoch, batch = self._current
-        if own is None:
+        if sampler is None:
             sampler_state = self._sampler_state
             if sampler_state is None:
                 sampler_state = _call(self._custom_sampler, "state_dict")
         else:
-            sampler_state = own.state_dict()
+            sampler_state = sampler.state_dict()
             epoch, batch = sampler_state["epoch"], self._batches_before(sampler_state["position"])
         return {
             "version": _STATE_VERSION,
@@ -260,16 +260,16 @@ class DataLoader:
                 f"the state was saved with batch_size={state['batch_size']}, this DataLoader has {self.batch_size}: "
                 "its position would fall inside a batch"
             )
-        own = self._own_sampler
-        if own is not None:
+        sampler = self._own_sampler
+        if sampler is not None:
             if state["sampler"] is None:
                 raise ValueError("the state was saved with another kind of sampler: it has no sampler position")
-            own.load_state_dict(state["sampler"])
+            sampler.load_state_dict(state["sampler"])
         elif state["sampler"] is not None:
             _call(self._custom_sampler, "load_state_dict", state["sampler"])
         self.seed = check_seed(state["seed"])
         self._next = self._current = (int(state["epoch"]), int(state["batch"]))
-        self._sampler_state = state["sampler"] if own is None else None
+        self._sampler_state = state["sampler"] if sampler is None else None
 
     @property
     def _custom_sampler(self) -> Any:
@@ -277,11 +277,11 @@ class DataLoader:
         return self.sampler if isinstance(self.batch_sampler, BatchSampler) else self.batch_sampler
 
     def _begin(self) -> _EpochPlan:
-        own, batch_sampler = self._own_sampler, self.batch_sampler
-        if own is not None:
+        sampler, batch_sampler = self._own_sampler, self.batch_sampler
+        if sampler is not None:
             assert isinstance(batch_sampler, BatchSampler)  # otherwise there is no Sampler
-            epoch, order = own.begin()
-            position = len(own) - len(order)
+            epoch, order = sampler.begin()
+            position = len(sampler) - len(order)
             plan = _EpochPlan(epoch, self._batches_before(position), position, batch_sampler.split(order))
         else:
             epoch, first = self._next
@@ -301,10 +301,10 @@ class DataLoader:
     def _record(self, plan: _EpochPlan, batches: int) -> None:
         """Records that ``batches`` batches of this iteration have been yielded."""
         self._current = (plan.epoch, plan.first_batch + batches)
-        own = self._own_sampler
-        if own is not None:
+        sampler = self._own_sampler
+        if sampler is not None:
             assert self.batch_size is not None
-            own.record(plan.epoch, min(plan.first_position + batches * self.batch_size, len(own)))
+            sampler.record(plan.epoch, min(plan.first_position + batches * self.batch_size, len(sampler)))
 
     def _finish(self, plan: _EpochPlan) -> None:
         if self._next == (plan.epoch + 1, 0):

@@ -308,7 +308,7 @@ class CSVDataset(ArrayDataset):
             raise ValueError(f"{path} holds no rows of data")
         for line, row in rows:
             if len(row) != len(names):
-                raise ValueError(f"{path}, line {line}: {len(row)} cells where {len(names)} are expected")
+                raise ValueError(f"{path}, line {line}: expected {len(names)} cells, got {len(row)}")
         self.columns: list[str] = [name.strip() for name in names]
         self.classes: list[str] | None = None
         chosen = None if target is None else self._column(target, path)
@@ -349,9 +349,9 @@ class CSVDataset(ArrayDataset):
             return np.array([int(cell) for _, cell in cells], np.int64)
         if all(_is_number(cell) for _, cell in cells):
             numbers = np.empty(len(cells), np.float32)
-            for at, (line, cell) in enumerate(cells):
+            for place, (line, cell) in enumerate(cells):
                 try:
-                    numbers[at] = _float32(cell)
+                    numbers[place] = _float32(cell)
                 except ValueError as error:
                     raise ValueError(f"{path}, line {line}, column {column!r}: {error}") from None
             return numbers

@@ -41,7 +41,7 @@ class SeedSource(Protocol):
     """The interface that ``generator=`` needs: ``netcl.Generator`` has it."""
 
     def draw_seed(self) -> int:
-        """Returns a seed, another one at each call."""
+        """Returns a new seed at each call."""
         ...
 
 
@@ -56,8 +56,8 @@ def check_seed(seed: int | None, generator: SeedSource | None = None) -> int:
             raise ValueError("give seed or generator, not both")
         if not hasattr(generator, "draw_seed"):
             raise TypeError(
-                f"generator= takes a netcl.Generator, not {type(generator).__module__}.{type(generator).__name__}; "
-                "write generator=nc.Generator().manual_seed(seed), or seed=seed"
+                f"expected generator= to be a netcl.Generator, got {type(generator).__module__}."
+                f"{type(generator).__name__}; write generator=nc.Generator().manual_seed(seed), or seed=seed"
             )
         return generator.draw_seed()
     if seed is None:
@@ -71,12 +71,14 @@ def check_seed(seed: int | None, generator: SeedSource | None = None) -> int:
 
 
 def _generator_of_process() -> Any:
-    """The generator that ``netcl.manual_seed`` seeds; None if nothing has loaded it."""
+    """Returns the generator that ``netcl.manual_seed`` seeds; None if it is not loaded."""
     return getattr(sys.modules.get("netcl.core.tensor.generator"), "default_generator", None)
 
 
 def _mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014), elementwise; ``z`` has at least one dimension."""
+    """Returns the finalizer of SplitMix64 (Steele, Lea, Flood 2014) of ``z``, elementwise; ``z`` has at least one
+    dimension.
+    """
     z = (z ^ (z >> np.uint64(30))) * _MULTIPLY_1
     z = (z ^ (z >> np.uint64(27))) * _MULTIPLY_2
     mixed: npt.NDArray[np.uint64] = z ^ (z >> np.uint64(31))

@@ -48,7 +48,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """The number of samples of an epoch."""
+        """Returns the number of samples of an epoch."""
 
     @property
     def epoch(self) -> int:
@@ -261,7 +261,7 @@ class SubsetRandomSampler(Sampler):
 
 
 class DistributedSampler(Sampler):
-    """The shard of rank ``rank``: every ``num_replicas``-th sample of an order that all ranks have in common.
+    """The shard of rank ``rank``: every ``num_replicas``-th sample of an order that all ranks share.
 
     All shards have the same length: the order is padded from its beginning, or truncated with ``drop_last``. ``seed``
     must be the same on all ranks. ``num_replicas`` and ``rank`` default to the launcher's variables (NETCL_WORLD_SIZE,

@@ -126,8 +126,8 @@ class SharedBatchRingBuffer:
 class _Segment:
     """A new segment with all pages allocated: writing to a sparse one kills the process if memory runs out.
 
-    On Linux it is locked (flock) while its creator, or a child that was forked, is alive, so that the next process
-    that makes a segment removes those of killed ones: unlike the number of a process, a lock is right among containers
+    On Linux it is locked (flock) while its creator, or a forked child, is alive, so that the next process that makes a
+    segment removes the segments of killed processes. Unlike the number of a process, a lock is right among containers
     that share /dev/shm, and after a restart.
     """
 

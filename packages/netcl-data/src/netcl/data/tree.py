@@ -11,7 +11,7 @@ __all__ = ["first_field", "map_type", "rebuild", "rebuild_mapping", "replace_fir
 
 def rebuild(like: Any, values: list[Any]) -> Any:
     """Returns a tuple, named tuple or list of the same type as ``like`` with ``values``; attributes of a subclass of
-    list are kept. A list or tuple if the type cannot be made so.
+    list are kept. Returns a list or tuple if the type cannot be made so.
     """
     if hasattr(like, "_fields"):
         return type(like)(*values)
@@ -20,9 +20,9 @@ def rebuild(like: Any, values: list[Any]) -> Any:
         return plain
     try:
         if isinstance(like, list):
-            made = copy.copy(like)
-            made[:] = values
-            return made
+            copied = copy.copy(like)
+            copied[:] = values
+            return copied
         other = type(like)(values)
         # A constructor may take the items one by one.
         return other if len(other) == len(values) else plain
@@ -39,9 +39,9 @@ def rebuild_mapping(like: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
     try:
         if not isinstance(like, MutableMapping):
             return type(like)(values)  # type: ignore[call-arg]
-        made = copy.copy(like)
-        made.update(values)
-        return made
+        copied = copy.copy(like)
+        copied.update(values)
+        return copied
     except TypeError:
         return values
 

@@ -41,7 +41,7 @@ class WorkerHandle:
 
 
 class Resources:
-    """Resources that must be released, separate from the pool so that its finalizer can hold them."""
+    """Resources to release, separate from the pool so that its finalizer can hold them."""
 
     def __init__(self) -> None:
         self.pid: int = os.getpid()

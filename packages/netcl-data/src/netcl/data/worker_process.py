@@ -25,7 +25,7 @@ __all__ = ["ArrayPlaceholder", "Reply", "Task", "WorkerInfo", "get_worker_info",
 
 
 class WorkerInfo(NamedTuple):
-    """The worker that this process is: ``id`` from 0 of ``num_workers``, and its own copy of the dataset."""
+    """Describes this worker process: ``id`` from 0 of ``num_workers``, and its own copy of the dataset."""
 
     id: int
     num_workers: int
@@ -191,7 +191,7 @@ class _Worker:
 
 
 def ring_arrays(batch: Any) -> tuple[Any, list[npt.NDArray[Any]]]:
-    """Returns the batch with ArrayPlaceholders, and the replaced arrays: those with rows and without objects."""
+    """Returns the batch with ArrayPlaceholders, and the replaced arrays: arrays with rows and without objects."""
     arrays: list[npt.NDArray[Any]] = []
 
     def take_out(array: npt.NDArray[Any]) -> Any:

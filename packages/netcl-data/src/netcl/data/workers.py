@@ -36,7 +36,7 @@ TaskSource = Iterator["tuple[int, int, Any, tuple[int, int, int] | None]"]
 
 
 def choose_start_method(start_method: str | None) -> str:
-    """Returns ``start_method`` if it is given, else "forkserver" if it is safe, else "spawn".
+    """Returns ``start_method`` if it is not None, else "forkserver" if it is safe, else "spawn".
 
     Raises:
         ValueError: the method is unknown on this system, or is "fork" and pyopencl is loaded.
@@ -62,7 +62,7 @@ class WorkerPool:
     does not fit its slot comes through the pipe.
 
     A task goes to the worker with the fewest unfinished ones. With ``in_turn`` the workers get tasks in turn, and the
-    end of a stream is that of one worker: the others continue. Without ``in_order`` batches come as they arrive.
+    end of a stream ends one worker only. Without ``in_order`` batches come as they arrive.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class WorkerPool:
         return self._arrived.pop(next(iter(self._arrived)) if number is None else number)
 
     def _now(self) -> float:
-        """Seconds on a clock that does not advance while this process is stopped."""
+        """Returns the seconds on a clock that does not advance while this process is stopped."""
         return time.monotonic() - self._stopped
 
     def _receive_heartbeat(self, worker: WorkerHandle) -> None:
@@ -381,8 +381,8 @@ class WorkerPool:
 
 @contextlib.contextmanager
 def _main_hidden(payload: Any) -> Iterator[None]:
-    """A block in which a new process does not find the main script, so that it does not run it, unless the pickled
-    payload refers to it.
+    """Hides the main script from new processes within the block, so that they do not run it, unless the pickled payload
+    refers to it.
     """
     if not isinstance(payload, bytes) or b"__main__" in payload:
         yield
