@@ -115,7 +115,7 @@ def test_early_stopping_names_what_there_is(make_network: Make, make_loader: Mak
     trainer = Trainer(model, SGD(model.parameters()), callbacks=[EarlyStopping()])
     with pytest.raises(KeyError, match="monitors 'val_loss', but an epoch has epoch, .*loss.*give fit a val_loader"):
         trainer.fit(make_loader(), log_every=0)
-    with pytest.raises(ValueError, match="patience is at least 1"):
+    with pytest.raises(ValueError, match="patience must be at least 1"):
         EarlyStopping(patience=0)
 
 
@@ -185,7 +185,7 @@ def test_a_checkpoint_that_cannot_be_written(make_network: Make, make_loader: Ma
         else:
             with pytest.raises((OSError, RuntimeError), match=r"last\.netcl"):
                 trainer.fit(make_loader(), epochs=1, log_every=0)
-    with pytest.raises(ValueError, match="on_save_error is 'raise' or 'warn'"):
+    with pytest.raises(ValueError, match="on_save_error must be 'raise' or 'warn'"):
         ModelCheckpoint(tmp_path, "loss", on_save_error="ignore")
 
 

@@ -162,7 +162,7 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
         ("patience = 3", "patients = 3", r":25:1: unknown key 'patients' in \[callbacks.EarlyStopping\]; did you mean"),
         ("epochs = 2", 'epochs = "two"', r":20:1: epochs in \[trainer\] is a whole number, not the text 'two'"),
         ("epochs = 2", "epochs = true", r":20:1: epochs in \[trainer\] is a whole number, not true"),
-        ("epochs = 2", "epochs = 0", r":20:1: epochs is at least 1, not 0"),
+        ("epochs = 2", "epochs = 0", r":20:1: epochs must be at least 1, got 0"),
         ("lr = 0.01", "lr = -1", r":10:1: \[optimizer\] cannot be made: lr is at least 0"),
         ("n = 300", "n = 300\nroot = 3", r":7:1: unknown key 'root' in \[data\]"),
         ('"AdamW"', '"AdanW"', r":11:1: unknown optimizer 'AdanW'; did you mean 'AdamW'\?"),
@@ -235,7 +235,7 @@ def test_a_value_of_the_wrong_kind_is_a_config_error(config: Path, line: str, re
 def test_settings_are_told_with_their_own_place(config: Path, capsys: Any) -> None:
     code, _, error = told(capsys, "train", config, "--set", "optimizer.lr=fast")
     assert code == 2
-    assert "--set optimizer.lr: lr in [optimizer] is a number, not the text 'fast'" in error
+    assert "--set optimizer.lr: lr in [optimizer] must be a number, got the text 'fast'" in error
     assert told(capsys, "train", config, "--set", "optimizer")[0] == 2
     code, _, error = told(capsys, "train", config.parent / "none.toml")
     assert code == 2

@@ -60,7 +60,7 @@ def test_groups_are_captured_to_the_bit(handle: DeviceHandle) -> None:
 def test_callbacks_hear_of_updates(numpy_device: object) -> None:
     trainer = trained(8, 2)
     assert trainer.steps_per_epoch == 3
-    with pytest.raises(ValueError, match="accumulation_steps too, not 10 and 0"):
+    with pytest.raises(ValueError, match="accumulation_steps must be at least 1, got 10 and 0"):
         trained(8, 0)
 
 
@@ -99,5 +99,5 @@ def test_an_overflow_is_skipped_and_the_scale_falls(numpy_device: object, recwar
 
 def test_other_precisions_are_refused(numpy_device: object) -> None:
     model = nn.Linear(4, 2)
-    with pytest.raises(DTypeError, match="mixed_precision is False, True, 'float16' or 'bfloat16', not 'float32'"):
+    with pytest.raises(DTypeError, match="mixed_precision must be False, True, 'float16' or 'bfloat16', got 'float32'"):
         Trainer(model, mixed_precision="float32")

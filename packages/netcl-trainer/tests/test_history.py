@@ -48,7 +48,7 @@ def test_the_best_epoch_goes_by_the_kind_of_metric(history: History) -> None:
     assert history.best("lr")["epoch"] == 3
     with pytest.raises(KeyError, match="no 'f1'; it has epoch, loss, accuracy"):
         history.best("f1")
-    with pytest.raises(ValueError, match="mode is 'min', 'max' or None"):
+    with pytest.raises(ValueError, match="mode must be 'min', 'max' or None"):
         history.best("loss", mode="least")
     with pytest.raises(ValueError, match="is NaN"):
         History([{"loss": math.nan}]).best("loss")

@@ -59,5 +59,5 @@ def test_a_profile_of_a_few_steps(numpy_device: object, make_network: Make, make
         trainer.fit(batches(), log_every=0)
     assert profiler.profile is not None
     assert profiler.profile.ended > 0
-    with pytest.raises(ValueError, match="wait and steps are at least 1"):
+    with pytest.raises(ValueError, match="wait and steps must be at least 1"):
         Profiler(tmp_path, wait=0)

@@ -26,10 +26,10 @@ X, Y = np.ones((8, 3), np.float32), np.zeros(8, np.int64)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ((X, Y), r"train_loader .* is a tuple of 2 arrays; write DataLoader\(\(x, y\), batch_size=...\)"),
-        (X, r"train_loader .* is an array of shape \(8, 3\); write DataLoader"),
-        (None, r"train_loader is an iterable of batches"),
-        (7, r"train_loader is an iterable of batches"),
+        ((X, Y), r"train_loader .* a tuple of 2 arrays; write DataLoader\(\(x, y\), batch_size=...\)"),
+        (X, r"train_loader .* an array of shape \(8, 3\); write DataLoader"),
+        (None, r"train_loader must be an iterable of batches"),
+        (7, r"train_loader must be an iterable of batches"),
     ],
 )
 def test_data_that_are_no_loader(data, message) -> None:
@@ -38,7 +38,7 @@ def test_data_that_are_no_loader(data, message) -> None:
 
 
 def test_validation_data_that_are_no_loader() -> None:
-    with pytest.raises(TypeError, match="val_loader .* is a tuple of 2 arrays"):
+    with pytest.raises(TypeError, match="val_loader .* a tuple of 2 arrays"):
         _trainer().fit([(X, Y)], (X, Y))
 
 
@@ -62,9 +62,9 @@ def test_callbacks_of_another_kind() -> None:
         def on_step_end(self, trainer, logs) -> None:
             self.steps += 1
 
-    with pytest.raises(TypeError, match=r"callbacks are instances of netcl.trainer.Callback, .* write Counts\(\)"):
+    with pytest.raises(TypeError, match=r"callbacks must be instances of netcl.trainer.Callback, .* write Counts\(\)"):
         _trainer(callbacks=[Counts])
-    with pytest.raises(TypeError, match="callbacks are instances"):
+    with pytest.raises(TypeError, match="callbacks must be instances"):
         _trainer(callbacks=[print])
     counts = Counts()
     _trainer(callbacks=counts).fit([(X, Y)], epochs=2, log_every=0)  # one alone
@@ -74,13 +74,13 @@ def test_callbacks_of_another_kind() -> None:
 def test_arguments_of_another_kind() -> None:
     model = nn.Linear(3, 2)
     optimizer = SGD(model.parameters(), lr=0.1)
-    with pytest.raises(TypeError, match="optimizer is an Optimizer, not 'sgd'"):
+    with pytest.raises(TypeError, match="optimizer must be an Optimizer, got 'sgd'"):
         Trainer(model, "sgd")
-    with pytest.raises(TypeError, match=r"device_queue is a queue or DeviceHandle, .* a loss is loss_fn="):
+    with pytest.raises(TypeError, match=r"device_queue must be a queue or DeviceHandle, .* a loss is loss_fn="):
         Trainer(model, optimizer, nn.functional.cross_entropy)
-    with pytest.raises(TypeError, match="loss_fn is a function of output and target, not 'mse'"):
+    with pytest.raises(TypeError, match="loss_fn must be a function of output and target, got 'mse'"):
         Trainer(model, optimizer, loss_fn="mse")
-    with pytest.raises(TypeError, match="model is an nn.Module, not function"):
+    with pytest.raises(TypeError, match="model must be an nn.Module, got function"):
         Trainer(lambda x: x, optimizer)
 
 

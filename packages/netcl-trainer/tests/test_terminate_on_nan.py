@@ -147,7 +147,7 @@ def test_a_skipped_group_and_its_average(numpy_device: object, make_network: Mak
 
 
 def test_arguments_and_optimizers_that_do_not_fit(numpy_device: object, make_network: Make) -> None:
-    with pytest.raises(ValueError, match="policy is 'raise', 'skip' or 'rollback'"):
+    with pytest.raises(ValueError, match="policy must be 'raise', 'skip' or 'rollback'"):
         TerminateOnNaN("ignore")
 
     class Own:

@@ -205,11 +205,11 @@ def test_batches_that_are_none_are_named(numpy_device: object, make_network: Mak
     loader: Any
     for loader, error in [
         ([x], "inputs alone"),
-        ([{"x": x, "y": x}], "not a dict of x, y"),
+        ([{"x": x, "y": x}], "got a dict of x, y"),
         ([(x, np.array(["a"] * 4))], "arrays of numbers"),
         ([(x, 3)], "0-d"),
-        (x, "train_loader gives batches"),
-        (Tensor.from_host(x), "train_loader gives batches"),
+        (x, "train_loader must give batches"),
+        (Tensor.from_host(x), "train_loader must give batches"),
     ]:
         with pytest.raises(TypeError, match=error):
             trainer.fit(loader, log_every=0)
@@ -227,9 +227,9 @@ def test_arguments_that_do_not_fit(numpy_device: object, make_network: Make, mak
     optimizer = SGD(model.parameters())
     with pytest.raises(ValueError, match="steps no parameter of this model"):
         Trainer(make_network(), optimizer)
-    with pytest.raises(ValueError, match="grad_clip is a positive number"):
+    with pytest.raises(ValueError, match="grad_clip must be a positive number"):
         Trainer(model, optimizer, grad_clip=0.0)
-    with pytest.raises(ValueError, match="metrics_stride is at least 1"):
+    with pytest.raises(ValueError, match="metrics_stride and accumulation_steps must be at least 1"):
         Trainer(model, optimizer, metrics_stride=0)
     with pytest.raises(ValueError, match="fit needs an optimizer"):
         Trainer(model).fit(make_loader())

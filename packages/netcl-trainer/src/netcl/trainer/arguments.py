@@ -18,12 +18,12 @@ __all__ = ["evaluating", "half_dtype", "queue_of", "updates_per_epoch"]
 def queue_of(given: Any, parameters: Sequence[Tensor]) -> Any:
     """Returns the queue of the model; raises BackendMismatchError if ``given`` is another one."""
     if callable(given) or isinstance(given, str):
-        raise TypeError(f"device_queue is a queue or DeviceHandle, not {given!r}; a loss is loss_fn=...")
-    wanted = given.queue if isinstance(given, DeviceHandle) else given
+        raise TypeError(f"device_queue must be a queue or DeviceHandle, got {given!r}; a loss is loss_fn=...")
+    queue = given.queue if isinstance(given, DeviceHandle) else given
     if not parameters:
-        return wanted if wanted is not None else get_active_device().queue
+        return queue if queue is not None else get_active_device().queue
     first = parameters[0]
-    if wanted is not None and wanted is not first.queue:
+    if queue is not None and queue is not first.queue:
         raise BackendMismatchError(
             f"the model's parameters are on {first.device.device_name}, device_queue is another: make the model inside "
             "`with device(...)`, or move it with model.to(device) before making the optimizer"
@@ -45,7 +45,7 @@ def half_dtype(mixed_precision: bool | str) -> str | None:
         return None
     dtype = "float16" if mixed_precision is True else canonical(mixed_precision)
     if dtype not in ("float16", "bfloat16"):
-        raise DTypeError(f"mixed_precision is False, True, 'float16' or 'bfloat16', not {mixed_precision!r}")
+        raise DTypeError(f"mixed_precision must be False, True, 'float16' or 'bfloat16', got {mixed_precision!r}")
     return dtype
 
 

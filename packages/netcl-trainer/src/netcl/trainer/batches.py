@@ -28,7 +28,7 @@ class Batch:
         return self.inputs if self.target is None else (*self.inputs, self.target)
 
     def __len__(self) -> int:
-        """The number of samples."""
+        """Returns the number of samples."""
         return int(self.fields[-1].shape[0])
 
 
@@ -60,36 +60,36 @@ def split(batch: Any, *, targets: bool) -> Batch:
     """
     if isinstance(batch, dict):
         raise TypeError(
-            f"a batch is (inputs..., target), not a dict of {', '.join(map(str, batch))}; give a collate_fn"
+            f"expected a batch (inputs..., target), got a dict of {', '.join(map(str, batch))}; give a collate_fn"
         )
     fields: Sequence[Any] = batch if isinstance(batch, (tuple, list)) else (batch,)
-    found = tuple(_field(value) for value in fields)
-    if not found:
+    arrays = tuple(_field(value) for value in fields)
+    if not arrays:
         raise TypeError("the loader gave an empty batch; a batch is (inputs..., target)")
-    if len(found) == 1:
+    if len(arrays) == 1:
         if targets:
             raise TypeError(
                 "a batch is (inputs..., target); the loader gave inputs alone, so there is nothing to compare with"
             )
-        return Batch(found, None)
-    return Batch(found[:-1], found[-1])
+        return Batch(arrays, None)
+    return Batch(arrays[:-1], arrays[-1])
 
 
 def check_loader(loader: Any, name: str) -> None:
-    """Raises TypeError if ``loader`` is an array, or a tuple of arrays, in place of what gives batches."""
+    """Raises TypeError if ``loader`` is an array, or a tuple of arrays, in place of an iterable of batches."""
     arrays = np.ndarray, Tensor
     if isinstance(loader, arrays):
         raise TypeError(
-            f"{name} gives batches (inputs, target), and is an array of shape {tuple(loader.shape)}; write "
+            f"{name} must give batches (inputs, target), got an array of shape {tuple(loader.shape)}; write "
             "DataLoader((x, y), batch_size=...)"
         )
     if isinstance(loader, tuple) and loader and all(isinstance(part, (*arrays, list)) for part in loader):
         raise TypeError(
-            f"{name} gives batches (inputs, target), and is a tuple of {len(loader)} arrays; write "
+            f"{name} must give batches (inputs, target), got a tuple of {len(loader)} arrays; write "
             "DataLoader((x, y), batch_size=...), or [(x, y)] for one batch"
         )
     if not isinstance(loader, Iterable):
-        raise TypeError(f"{name} is an iterable of batches (inputs, target), such as a DataLoader, not {loader!r}")
+        raise TypeError(f"{name} must be an iterable of batches (inputs, target), such as a DataLoader, got {loader!r}")
 
 
 def batches(loader: Iterable[Any], *, targets: bool = True) -> Iterator[Batch]:

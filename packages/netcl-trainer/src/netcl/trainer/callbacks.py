@@ -39,7 +39,7 @@ class Callback:
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Raises TypeError for a method ``on_...`` that no Trainer calls, and says which hook it is here."""
+        """Raises TypeError for a method ``on_...`` that no Trainer calls, with the name of the hook here."""
         super().__init_subclass__(**kwargs)
         for name in vars(cls):
             if name.startswith("on_") and not hasattr(Callback, name):
@@ -105,7 +105,7 @@ class EarlyStopping(Callback):
     ) -> None:
         if patience < 1 or min_delta < 0 or mode not in (None, "min", "max"):
             raise ValueError(
-                f"patience is at least 1, min_delta at least 0, mode 'min' or 'max', not "
+                f"patience must be at least 1, min_delta at least 0, mode 'min' or 'max', got "
                 f"{patience}, {min_delta} and {mode!r}"
             )
         self.monitor: str = monitor
@@ -168,7 +168,7 @@ class LearningRateMonitor(Callback):
         if len(self._lrs) == 1:
             logs["lr"] = self._lrs[0]
         else:
-            logs.update({f"lr_{at}": lr for at, lr in enumerate(self._lrs)})
+            logs.update({f"lr_{group}": lr for group, lr in enumerate(self._lrs)})
 
     def state_dict(self) -> dict[str, Any]:
         return {"lrs": self._lrs}

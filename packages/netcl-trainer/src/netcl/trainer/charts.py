@@ -85,10 +85,12 @@ def line_chart(title: str, epochs: Sequence[float], curves: Sequence[Curve], per
     for tick in (tick for tick in _ticks(first, last, 7) if tick == int(tick) and tick <= epochs[-1]):
         parts.append(f'<text class="tick" x="{x(tick):.1f}" y="{_HEIGHT - 12}" text-anchor="middle">{int(tick)}</text>')
     parts.append(f'<text class="tick" x="{_LEFT - 8}" y="{_HEIGHT - 12}" text-anchor="end">epoch</text>')
-    at = _WIDTH - _RIGHT
+    legend_x = _WIDTH - _RIGHT
     for curve in reversed(curves) if len(curves) > 1 else ():
-        parts.append(f'<text class="legend {curve.kind}" x="{at}" y="18" text-anchor="end">{escape(curve.name)}</text>')
-        at -= 9 * len(curve.name) + 16
+        parts.append(
+            f'<text class="legend {curve.kind}" x="{legend_x}" y="18" text-anchor="end">{escape(curve.name)}</text>'
+        )
+        legend_x -= 9 * len(curve.name) + 16
     for curve in curves:
         points = [(x(e), y(v), e, v) for e, v in zip(epochs, curve.values) if math.isfinite(v)]
         path = " ".join(f"{px:.1f},{py:.1f}" for px, py, _, _ in points)

@@ -42,11 +42,11 @@ class ModelCheckpoint(Callback):
     ) -> None:
         if on_save_error not in ("raise", "warn") or mode not in (None, "min", "max"):
             raise ValueError(
-                f"on_save_error is 'raise' or 'warn', mode 'min' or 'max', not {on_save_error!r} and {mode!r}"
+                f"on_save_error must be 'raise' or 'warn', mode 'min' or 'max', got {on_save_error!r} and {mode!r}"
             )
         if save_top_k < -1 or (every_n_steps is not None and every_n_steps < 1):
             raise ValueError(
-                f"save_top_k is at least -1, every_n_steps at least 1, not {save_top_k} and {every_n_steps}"
+                f"save_top_k must be at least -1, every_n_steps at least 1, got {save_top_k} and {every_n_steps}"
             )
         self.folder: Path = Path(folder)
         self.monitor: str = monitor
@@ -93,15 +93,15 @@ class ModelCheckpoint(Callback):
         return {"kept": [[value, path.name] for value, path in self.kept]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        found = [(float(value), self.folder / str(name)) for value, name in state["kept"]]
-        self.kept = [(value, path) for value, path in found if path.is_file()]
+        saved = [(float(value), self.folder / str(name)) for value, name in state["kept"]]
+        self.kept = [(value, path) for value, path in saved if path.is_file()]
 
     def _keep_if_good(self, trainer: RunView, logs: dict[str, Any]) -> None:
         value = monitored(logs, self.monitor, "ModelCheckpoint")
-        at = next(
-            (at for at, (other, _) in enumerate(self.kept) if is_better(value, other, self.largest)), len(self.kept)
+        rank = next(
+            (rank for rank, (other, _) in enumerate(self.kept) if is_better(value, other, self.largest)), len(self.kept)
         )
-        if self.save_top_k != -1 and at >= self.save_top_k:
+        if self.save_top_k != -1 and rank >= self.save_top_k:
             return
         path = self.folder / f"epoch_{trainer.epoch:03d}.netcl"
 
@@ -110,7 +110,7 @@ class ModelCheckpoint(Callback):
                 save_model(trainer.model, path)
 
         if self._save(path, save):
-            self.kept.insert(at, (value, path))
+            self.kept.insert(rank, (value, path))
             for _, old in self.kept[self.save_top_k :] if self.save_top_k != -1 else ():
                 old.unlink(missing_ok=True)
             if self.save_top_k != -1:

@@ -15,15 +15,15 @@ __all__ = ["data_fingerprint"]
 
 # Arrays up to this size are hashed whole, larger ones by as many bytes of rows at equal distances.
 _WHOLE = 16 << 20
-# Batches of a list, and samples of a list of paths, that are looked at.
+# Batches of a list, and samples of a list of paths, that are hashed.
 _ITEMS = 10_000
 # Attributes that hold the data, by the conventions of netcl, PyTorch and torchvision.
 _HOLDERS = ("arrays", "tensors", "data", "targets", "labels", "samples", "indices", "dataset", "datasets", "_data")
 
 
 def data_fingerprint(loader: Any) -> str | None:
-    """Returns class, number of samples and a hash of the data behind a loader, or of a list of batches; None if nothing
-    is known of them, as of a generator.
+    """Returns class, number of samples and a hash of the data behind a loader, or of a list of batches; None if they
+    are unknown, as for a generator.
 
     The data are ``fingerprint()`` of the data set if it has that method, else the arrays and lists that it keeps. No
     sample is read, since reading one may draw random numbers.
@@ -31,9 +31,9 @@ def data_fingerprint(loader: Any) -> str | None:
     data = getattr(loader, "dataset", loader if isinstance(loader, (list, tuple)) else None)
     if data is None:
         return None
-    own = getattr(data, "fingerprint", None)
-    if callable(own):
-        return str(own())
+    fingerprint = getattr(data, "fingerprint", None)
+    if callable(fingerprint):
+        return str(fingerprint())
     digest = _Digest()
     digest.add(data, 0)
     size = f" of {len(data)}" if isinstance(data, Sized) else ""
@@ -49,7 +49,7 @@ class _Digest:
         return self._hash.hexdigest()[:16]
 
     def add(self, value: Any, depth: int) -> None:
-        """Adds an array, a plain value, a list of them, or what a data set keeps under the usual names."""
+        """Adds an array, a plain value, a list of them, or the attributes with usual names of a data set."""
         if isinstance(value, Tensor):
             self._note(f"{value.dtype}{value.shape}")
             if value.size * 8 <= _WHOLE:

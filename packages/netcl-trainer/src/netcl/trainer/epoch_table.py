@@ -27,8 +27,8 @@ class EpochTable(list[dict[str, Any]]):
         lack it.
         """
         if not any(name in row for row in self):
-            known = ", ".join(self.names) or "nothing yet"
-            raise KeyError(f"the history has no {name!r}; it has {known}")
+            names = ", ".join(self.names) or "nothing yet"
+            raise KeyError(f"the history has no {name!r}; it has {names}")
         return [row.get(name) for row in self]
 
     @property
@@ -44,7 +44,7 @@ class EpochTable(list[dict[str, Any]]):
         unknown name.
         """
         if mode not in (None, "min", "max"):
-            raise ValueError(f"mode is 'min', 'max' or None, not {mode!r}")
+            raise ValueError(f"mode must be 'min', 'max' or None, got {mode!r}")
         largest = larger_is_better(name) if mode is None else mode == "max"
         rows = [row for row, value in zip(self, self.column(name)) if value is not None and not math.isnan(value)]
         if not rows:

@@ -25,7 +25,7 @@ def _mean(total: str) -> tuple[Expr, ...]:
 
 class GradientSums:
     """Sums of n times the gradient of a mean over n samples, and of n: their quotient is the gradient of the mean over
-    the whole group, for any sizes of its batches.
+    the whole group, for any batch sizes.
 
     All sums are on the device in the same tensors for all steps, so that captured steps may refer to them.
     """
@@ -40,8 +40,12 @@ class GradientSums:
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns the sums by the index of their parameter in the optimizer; zero between two groups."""
-        at = {id(p): index for index, p in enumerate(self._parameters())}
-        sums = {f"the gradient sum of parameter {at[key]}": total for key, total in self._sums.items() if key in at}
+        index_of = {id(p): index for index, p in enumerate(self._parameters())}
+        sums = {
+            f"the gradient sum of parameter {index_of[key]}": total
+            for key, total in self._sums.items()
+            if key in index_of
+        }
         return {**sums, "the samples of the group": self._samples}
 
     def add(self, n: int) -> None:

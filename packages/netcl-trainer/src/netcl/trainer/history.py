@@ -26,11 +26,11 @@ class History(EpochTable):
     source: tuple[Any, Any] | None = None
 
     def _repr_html_(self) -> str:
-        """The curves and the table of epochs that a notebook shows."""
+        """Returns the curves and the table of epochs that a notebook shows."""
         return notebook_view(self)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """Plots loss and metrics over the epochs, as a matplotlib Figure; saved to ``path`` if given.
+        """Plots loss and metrics over the epochs, as a matplotlib Figure; saved to ``path`` if it is not None.
 
         Training is solid, validation dashed. Needs matplotlib: ``pip install "netcl-trainer[plot]"``.
         """
@@ -64,13 +64,15 @@ class History(EpochTable):
 
 def draw_curves(axes: Any, history: History, names: list[str]) -> None:
     """Draws the training and validation curves of ``names`` into matplotlib axes."""
-    epochs = [row.get("epoch", at) for at, row in enumerate(history, 1)]
-    for at, name in enumerate(names):
+    epochs = [row.get("epoch", number) for number, row in enumerate(history, 1)]
+    for number, name in enumerate(names):
         for key, style, label in ((name, "-", "training"), (f"val_{name}", "--", "validation")):
             if key in history.names:
                 values = [math.nan if value is None else value for value in history.column(key)]
                 text = label if len(names) == 1 else f"{name}, {label}"
-                axes.plot(epochs, values, style, color=f"C{at}" if label == "training" else f"C{at + 1}", label=text)
+                axes.plot(
+                    epochs, values, style, color=f"C{number}" if label == "training" else f"C{number + 1}", label=text
+                )
     axes.set_xlabel("epoch")
     axes.set_title(", ".join(names))
     axes.grid(alpha=0.3)

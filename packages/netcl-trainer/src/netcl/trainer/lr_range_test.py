@@ -75,7 +75,7 @@ def find_learning_rate(
 ) -> LearningRates:
     """See ``Trainer.lr_find``."""
     if not 0 < min_lr < max_lr or steps < 2:
-        raise ValueError(f"0 < min_lr < max_lr and at least 2 steps are needed, not {min_lr}, {max_lr} and {steps}")
+        raise ValueError(f"expected 0 < min_lr < max_lr and at least 2 steps, got {min_lr}, {max_lr} and {steps}")
     state, randomness = TrainingState(step), ops.get_rng_state()
     before = state.read()
     position = loader.state_dict() if hasattr(loader, "load_state_dict") else None

@@ -20,31 +20,31 @@ Metric = Callable[[Tensor, Tensor], Any]
 
 
 def accuracy(output: Tensor, target: Tensor) -> Tensor:
-    """The fraction of samples whose maximum of ``output`` (N, C, ...) is at the class of ``target``: ids (N, ...) or
-    probabilities (N, C, ...).
+    """Returns the fraction of samples with the maximum of ``output`` (N, C, ...) at the class of ``target``: ids (N,
+    ...) or probabilities (N, C, ...).
     """
     ids = ops.argmax(target, axis=1) if target.shape == output.shape else target
     if output.ndim < 2 or ids.shape != (output.shape[0], *output.shape[2:]):
         raise ShapeError(
-            f"accuracy: output has shape {output.shape}, target {target.shape}; wanted are (N, C, ...) and (N, ...)"
+            f"accuracy: output has shape {output.shape}, target {target.shape}; expected (N, C, ...) and (N, ...)"
         )
-    found = ops.argmax(output, axis=1)
-    return ops.mean(ops.eq(found, ops.cast(ids, dtype=found.dtype)))
+    predicted = ops.argmax(output, axis=1)
+    return ops.mean(ops.eq(predicted, ops.cast(ids, dtype=predicted.dtype)))
 
 
 @lru_cache(maxsize=64)
 def _update(dtypes: tuple[str, ...], skipping: bool) -> tuple[Expr, ...]:
-    """total + n * value for each of ``dtypes``, as one kernel; inputs are all totals, then all values.
+    """Returns total + n * value for each of ``dtypes``, as one kernel; inputs are all totals, then all values.
 
     With ``skipping`` the last total counts the skipped samples, and the last input is a flag: if it is not 0, only that
     count changes.
     """
     n, count = Scalar("n", "float32"), len(dtypes) + skipping
-    added: list[Expr] = [n * cast(Load(count + at, dtype), "float32") for at, dtype in enumerate(dtypes)]
+    added: list[Expr] = [n * cast(Load(count + number, dtype), "float32") for number, dtype in enumerate(dtypes)]
     if skipping:
         skipped = Load(count + len(dtypes), "float32") > 0
         added = [apply("where", skipped, 0.0, value) for value in added] + [apply("where", skipped, n, 0.0)]
-    return tuple(Load(at, "float32") + value for at, value in enumerate(added))
+    return tuple(Load(number, "float32") + value for number, value in enumerate(added))
 
 
 class DeviceMeans:
@@ -65,7 +65,7 @@ class DeviceMeans:
 
     def add(self, values: Sequence[Tensor], n: int, skip: Tensor | None = None, rank: int | None = None) -> None:
         """Adds one value per name, each a mean over ``n`` samples; if the flag ``skip`` is not 0, they are skipped.
-        ``rank``: that of the device, if several compute a step.
+        ``rank``: the device's, if several compute a step.
 
         The host counts the samples by ``count``.
         """
@@ -84,10 +84,10 @@ class DeviceMeans:
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns the sums on all devices, by names for messages."""
-        found = {f"the sum of {name}": total for name, total in zip(self.names, self.totals)}
+        sums = {f"the sum of {name}": total for name, total in zip(self.names, self.totals)}
         for rank, totals in sorted(self._parts.items()):
-            found.update({f"the sum of {name} on device {rank}": total for name, total in zip(self.names, totals)})
-        return found
+            sums.update({f"the sum of {name} on device {rank}": total for name, total in zip(self.names, totals)})
+        return sums
 
     def count(self, n: int) -> None:
         """Counts ``n`` more samples; separate from ``add``, which a replay repeats without Python."""
@@ -121,12 +121,15 @@ class DeviceMeans:
         interruption.
         """
         devices = (self.totals, *self._parts.values())
-        totals = {name: sum(float(one[at].item()) for one in devices) for at, name in enumerate(self.names)}
+        totals = {
+            name: sum(float(totals_of_device[number].item()) for totals_of_device in devices)
+            for number, name in enumerate(self.names)
+        }
         left_out = self._left_out + int(self.skipped.item())
         return {"sums": dict(self._sums), "totals": totals, "samples": self._samples, "left_out": left_out}
 
     def check_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Raises as ``load_state_dict`` would, and writes nothing."""
+        """Raises the errors of ``load_state_dict``, and writes nothing."""
         if set(state["sums"]) != set(self.names):
             raise ValueError(f"the state has the metrics {sorted(state['sums'])}, the Trainer {sorted(self.names)}")
         for name in self.names:
@@ -158,7 +161,7 @@ class Measures:
         """Returns the loss of a batch; raises ShapeError if it is not one number."""
         loss = self.loss_fn(output, target)
         if not isinstance(loss, Tensor):
-            raise TypeError(f"the loss function gave {type(loss).__name__}, not a Tensor")
+            raise TypeError(f"expected a Tensor from the loss function, got {type(loss).__name__}")
         if loss.size != 1:
             raise ShapeError(f"the loss has shape {loss.shape}; a step needs one number: use reduction='mean'")
         return loss
@@ -166,7 +169,9 @@ class Measures:
     def add(
         self, output: Any, target: Tensor, loss: Tensor, skip: Tensor | None = None, rank: int | None = None
     ) -> None:
-        """Adds the batch to the means, unless the flag ``skip`` is set; ``rank`` is that of one device of several."""
+        """Adds the batch to the means, unless the flag ``skip`` is set; ``rank`` is the device's, if there are
+        several.
+        """
         with ag.no_grad():
             plain = _detached(output)
             values = [loss, *(_value(name, fn(plain, target)) for name, fn in self.metrics.items())]

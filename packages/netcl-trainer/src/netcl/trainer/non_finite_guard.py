@@ -17,7 +17,7 @@ __all__ = ["NonFiniteGuard"]
 
 @lru_cache(maxsize=16)
 def _flag_non_finite(dtype: str) -> tuple[Expr, ...]:
-    """1 if the flag is 1 or the value is not finite."""
+    """Returns 1 if the flag is 1 or the value is not finite."""
     broken = cast(apply("logical_not", apply("isfinite", Load(1, dtype))), "float32")
     return (apply("maximum", Load(0, "float32"), broken),)
 
@@ -29,15 +29,15 @@ def _restore_if_flagged(dtype: str) -> tuple[Expr, ...]:
 
 @lru_cache(maxsize=4)
 def _count_step(sticky: bool) -> tuple[Expr, ...]:
-    found = Load(0, "float32")
-    return (found if sticky else Const(0.0, "float32"), Load(1, "float32") + found)
+    flag = Load(0, "float32")
+    return (flag if sticky else Const(0.0, "float32"), Load(1, "float32") + flag)
 
 
 class NonFiniteGuard:
     """A flag on the device that the optimizer reads as ``found_inf``, and copies of the model's buffers for restoring
     them.
 
-    ``sticky``: after a non-finite step all later ones change nothing either, until ``reset``; the weights stay those
+    ``sticky``: after a non-finite step all later steps change nothing either, until ``reset``; the weights stay as
     before the first bad step. Otherwise each step is judged separately. No step reads anything on the host.
     """
 

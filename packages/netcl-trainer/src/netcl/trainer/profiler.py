@@ -42,7 +42,7 @@ class Profiler(Callback):
 
     def __init__(self, folder: str | PathLike[str], wait: int = 5, steps: int = 10) -> None:
         if wait < 1 or steps < 1:
-            raise ValueError(f"wait and steps are at least 1, not {wait} and {steps}")
+            raise ValueError(f"wait and steps must be at least 1, got {wait} and {steps}")
         self.folder: Path = Path(folder)
         self.wait: int = wait
         self.steps: int = steps

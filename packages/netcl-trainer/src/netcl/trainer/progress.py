@@ -22,7 +22,7 @@ _UNLISTED = ("epoch", "step", "seconds", "samples_per_second")
 
 
 def describe_logs(logs: dict[str, Any]) -> str:
-    """Metrics as text: ``loss 0.1234  accuracy 96.52 %  val_loss 0.1500``."""
+    """Returns metrics as text: ``loss 0.1234 accuracy 96.52 % val_loss 0.1500``."""
     return "  ".join(f"{name} {_value(name, value)}" for name, value in logs.items() if name not in _UNLISTED)
 
 
@@ -39,7 +39,7 @@ def _title(trainer: RunView) -> str:
 
 
 def _bar_kind() -> Any:
-    """The class of bars for a terminal or a notebook; None if there is neither."""
+    """Returns the class of bars for a terminal or a notebook; None if there is neither."""
     if sys.stderr.isatty():
         return tqdm
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
@@ -58,7 +58,7 @@ class ProgressBar(Callback):
 
     def __init__(self, log_every: int = 1, file: TextIO | None = None) -> None:
         if log_every < 1:
-            raise ValueError(f"log_every is at least 1, not {log_every}")
+            raise ValueError(f"log_every must be at least 1, got {log_every}")
         self.log_every: int = log_every
         self.file: TextIO | None = file
         self._bar: Any = None

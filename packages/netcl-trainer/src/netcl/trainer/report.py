@@ -110,7 +110,7 @@ def _lead(history: EpochTable, source: Source | None) -> str:
 
 
 def _best(history: EpochTable) -> dict[str, Any] | None:
-    """The epoch with the lowest validation loss, else the lowest loss."""
+    """Returns the epoch with the lowest validation loss, else the lowest loss."""
     for name in ("val_loss", "loss"):
         if any(map(math.isfinite, _column(history, name) or ())):
             return history.best(name)
@@ -138,7 +138,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _charts(history: EpochTable) -> Iterator[str]:
-    epochs = [float(row.get("epoch", at)) for at, row in enumerate(history, 1)]
+    epochs = [float(row.get("epoch", number)) for number, row in enumerate(history, 1)]
     names = [name for name in history.names if name not in ("epoch", "step", "seconds") and not name.startswith("val_")]
     # Loss first, then metrics, then values that do not measure the model.
     names.sort(
@@ -191,14 +191,14 @@ def _misclassified(source: Source | None) -> str:
     trainer, loader = source
     position = loader.state_dict() if hasattr(loader, "load_state_dict") else None
     try:
-        found, seen, wrong = _most_confident_errors(trainer, loader)
+        errors, seen, wrong = _most_confident_errors(trainer, loader)
     finally:
         if position is not None:
             loader.load_state_dict(position)
     if not seen:
         return ""
     names = getattr(getattr(loader, "dataset", None), "classes", None)
-    figures = [_figure(confidence, x, label, guess, names) for confidence, _, x, label, guess in found]
+    figures = [_figure(confidence, x, label, guess, names) for confidence, _, x, label, guess in errors]
     lead = f"<p class='lead'>{wrong} of {seen} validation samples; the first have the highest confidence.</p>"
     return f'{lead}<div class="samples">{"".join(figures)}</div>'
 
@@ -220,15 +220,18 @@ def _most_confident_errors(trainer: Any, loader: Any) -> tuple[list[tuple[float,
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         guesses = shares.argmax(axis=1)
-        for at in np.flatnonzero(guesses != y):
-            entry = (float(shares[at, guesses[at]]), -(seen + int(at)), x[at], int(y[at]), int(guesses[at]))
+        for row in np.flatnonzero(guesses != y):
+            entry = (float(shares[row, guesses[row]]), -(seen + int(row)), x[row], int(y[row]), int(guesses[row]))
             (heapq.heappush if len(heap) < _SHOWN_ERRORS else heapq.heappushpop)(heap, entry)
         seen, wrong = seen + len(x), wrong + int((guesses != y).sum())
     return sorted(heap, key=lambda entry: entry[:2], reverse=True), seen, wrong
 
 
 def _figure(confidence: float, x: npt.NDArray[Any], label: int, guess: int, names: Sequence[str] | None) -> str:
-    said, meant = (escape(str(names[at])) if names and 0 <= at < len(names) else str(at) for at in (guess, label))
+    said, meant = (
+        escape(str(names[class_id])) if names and 0 <= class_id < len(names) else str(class_id)
+        for class_id in (guess, label)
+    )
     if x.ndim == 2 or (x.ndim == 3 and x.shape[0] in (1, 3)):
         shown = f'<img src="{png_uri(x)}" alt="a sample of class {meant}">'
     else:
@@ -269,14 +272,14 @@ def _setting(source: Source) -> dict[str, str]:
     if callbacks:
         facts["callbacks"] = ", ".join(callbacks)
     facts["captured"] = "yes" if trainer.captured else "no, op by op"
-    for name, given in (("training data", loader), ("validation data", val_loader)):
-        if given is not None:
-            facts[name] = _describe_loader(given)
+    for name, part in (("training data", loader), ("validation data", val_loader)):
+        if part is not None:
+            facts[name] = _describe_loader(part)
     return facts
 
 
 def _kinds(dataset: Any) -> Iterator[str]:
-    """Yields the name of its class, and of the datasets that it wraps: Subset of ArrayDataset."""
+    """Yields the class names of a dataset and of the datasets that it wraps: Subset of ArrayDataset."""
     while dataset is not None:
         yield type(dataset).__name__
         dataset = getattr(dataset, "dataset", None)
@@ -284,10 +287,10 @@ def _kinds(dataset: Any) -> Iterator[str]:
 
 def _describe_loader(loader: Any) -> str:
     dataset: Any = getattr(loader, "dataset", None)
-    found = [
+    parts = [
         " of ".join(_kinds(loader if dataset is None else dataset)),
         *(f"{name} {getattr(loader, name)}" for name in ("batch_size", "num_workers", "seed") if hasattr(loader, name)),
     ]
     if dataset is not None and hasattr(dataset, "__len__"):
-        found.insert(1, f"{len(dataset)} samples")
-    return ", ".join(found)
+        parts.insert(1, f"{len(dataset)} samples")
+    return ", ".join(parts)

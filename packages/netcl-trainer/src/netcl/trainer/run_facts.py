@@ -1,6 +1,6 @@
-"""The facts of a run that its checkpoints record, and their comparison when the run is resumed.
+"""The facts (metadata) of a run that its checkpoints record, and their comparison when the run is resumed.
 
-``FACTS`` is the table: a row per fact says how it is read from a Trainer, and if a resumed run in which it differs is
+``FACTS`` is the table: a row per fact says how it is read from a Trainer, and if a difference in a resumed run is
 refused or only reported. The page docs/how-to/long-runs.md shows the same table.
 """
 
@@ -31,7 +31,7 @@ _LISTED = 6
 # Arguments that are not options: what an object is for, and counts that change during a run.
 _NO_OPTIONS = ("self", "optimizer", "model", "params", "last_epoch", "verbose", "device", "queue")
 
-# The names of the arguments of classes, which a model has many instances of.
+# The names of the arguments of classes, since a model has many instances of a class.
 _arguments: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
 
 
@@ -59,9 +59,9 @@ class Change:
     now: Any
 
     def __str__(self) -> str:
-        found = list(_differences(self.before, self.now, ""))
-        listed = [f"{place}{before} in the checkpoint, {now} now" for place, before, now in found[:_LISTED]]
-        more = [f"and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
+        differences = list(_differences(self.before, self.now, ""))
+        listed = [f"{place}{before} in the checkpoint, {now} now" for place, before, now in differences[:_LISTED]]
+        more = [f"and {len(differences) - _LISTED} more"] if len(differences) > _LISTED else []
         return f"{self.fact.name}: " + "; ".join(listed + more)
 
 
@@ -105,7 +105,9 @@ def _argument_names(cls: type) -> tuple[str, ...]:
         except (TypeError, ValueError):
             parameters = []
         kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        _arguments[cls] = tuple(one.name for one in parameters if one.kind in kinds and one.name not in _NO_OPTIONS)
+        _arguments[cls] = tuple(
+            parameter.name for parameter in parameters if parameter.kind in kinds and parameter.name not in _NO_OPTIONS
+        )
     return _arguments[cls]
 
 
@@ -121,15 +123,15 @@ def _options(thing: Any, depth: int = 0) -> dict[str, Any]:
 
 def _module(module: nn.Module) -> dict[str, Any]:
     """Returns the class and the options of one module; those within it are described under their own names."""
-    found: dict[str, Any] = {"class": type(module).__qualname__}
+    facts: dict[str, Any] = {"class": type(module).__qualname__}
     for name in option_names(module):
         value = vars(module)[name]
         if name == "dtype" or isinstance(value, (Tensor, np.ndarray)):
             continue
         if isinstance(value, nn.Module):
             value = type(value)
-        found[name] = described(value, 1)
-    return found
+        facts[name] = described(value, 1)
+    return facts
 
 
 def _model(trainer: RunView, loader: Any) -> dict[str, Any]:
@@ -141,11 +143,11 @@ def _loss(trainer: RunView, loader: Any) -> Any:
 
 
 def _loader(trainer: RunView, loader: Any) -> dict[str, Any]:
-    found = {"class": type(loader).__qualname__}
+    facts = {"class": type(loader).__qualname__}
     sampler = getattr(loader, "sampler", None)
     if sampler is not None:
-        found["sampler"] = type(sampler).__qualname__
-    return found
+        facts["sampler"] = type(sampler).__qualname__
+    return facts
 
 
 def _lr(trainer: RunView, loader: Any) -> list[float]:
@@ -254,10 +256,10 @@ def check_resume_changes(given: Any) -> None:
     if given in ("refuse", "allow"):
         return
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ValueError(f'resume_changes is "refuse", "allow" or a list of names, not {given!r}')
+        raise ValueError(f'resume_changes must be "refuse", "allow" or a list of names, got {given!r}')
     unknown = [name for name in given if name not in _BY_NAME]
     if unknown:
-        raise ValueError(f"resume_changes: {unknown[0]!r} is no recorded fact; the facts are {', '.join(_BY_NAME)}")
+        raise ValueError(f"resume_changes: {unknown[0]!r} is no recorded fact; expected one of {', '.join(_BY_NAME)}")
 
 
 def is_allowed(change: Change, given: str | Iterable[str]) -> bool:

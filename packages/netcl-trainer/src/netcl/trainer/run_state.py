@@ -69,8 +69,8 @@ def save_run(trainer: RunView, run: RunState, path: str | PathLike[str]) -> None
 def load_run(trainer: RunView, run: RunState, path: Path, resume_changes: str | Iterable[str] = "refuse") -> None:
     """Restores the run that was saved in ``path``; ``resume_changes`` names the facts that may differ.
 
-    Raises CheckpointError if the file is damaged, is not of a Trainer, does not fit, or is of a run with other facts;
-    model, optimizer, schedule, averages, loaders and callbacks are unchanged then.
+    Raises CheckpointError if the file is damaged, is not a Trainer's, does not fit, or has other facts; model,
+    optimizer, schedule, averages, loaders and callbacks are unchanged then.
     """
     stored = _stored_facts(read_states(path, "extra"), path)
     changes = [] if stored is None else changed(stored, run.facts)
@@ -135,9 +135,9 @@ class _Loading:
         self.trainer.means.check_state_dict(extra["means"])
         schedule = self.trainer.scheduler
         if "scheduler" in self.accepted and schedule is not None and self._is_same_schedule():
-            own = {name: getattr(schedule, name) for name in option_names(schedule)}
+            new_options = {name: getattr(schedule, name) for name in option_names(schedule)}
             kept = dict(rest["scheduler"])
-            self._schedule = {**kept, **{name: value for name, value in own.items() if name in kept}}
+            self._schedule = {**kept, **{name: value for name, value in new_options.items() if name in kept}}
             self._try(schedule, self._schedule)
         if _keeps_state(self.run.val_loader) and extra["val_loader"] is not None and not self.begins_again:
             self._try(self.run.val_loader, extra["val_loader"])
@@ -150,22 +150,22 @@ class _Loading:
 
     def _callback_states(self, extra: Mapping[str, Any]) -> list[tuple[Any, Any]]:
         saved = [(str(name), state) for name, state in extra["callbacks"]]
-        found = []
+        matched = []
         for callback in self.run.callbacks:
-            at = next((at for at, (name, _) in enumerate(saved) if name == type(callback).__name__), None)
-            if at is not None:
-                found.append((callback, saved.pop(at)[1]))
-        return found
+            number = next((number for number, (name, _) in enumerate(saved) if name == type(callback).__name__), None)
+            if number is not None:
+                matched.append((callback, saved.pop(number)[1]))
+        return matched
 
     def _is_same_schedule(self) -> bool:
         before, now = self.accepted["scheduler"].before, self.accepted["scheduler"].now
         return isinstance(before, dict) and isinstance(now, dict) and before.get("class") == now.get("class")
 
     def _set_groups(self, values: Iterable[Mapping[str, Any]], *names: str) -> None:
-        """Sets the options of the optimizer's groups, or those among them that are named."""
-        for group, given in zip(self.trainer.optimizer.param_groups, values):
-            chosen = names or [name for name in given if name != "params"]
-            new = {name: given[name] for name in chosen if name in given and group.get(name) is not given[name]}
+        """Sets the options of the optimizer's groups, or only the named ones."""
+        for group, options in zip(self.trainer.optimizer.param_groups, values):
+            chosen = names or [name for name in options if name != "params"]
+            new = {name: options[name] for name in chosen if name in options and group.get(name) is not options[name]}
             if new:
                 group.update(new)
 
@@ -226,19 +226,21 @@ def _stored_facts(rest: Mapping[str, Any], path: Path) -> dict[str, Any] | None:
 def _position(rest: Mapping[str, Any]) -> tuple[int, int, int]:
     """Returns epoch, step and samples; raises ValueError or TypeError if the position of a run is malformed."""
     extra = rest["extra"]
-    found = (rest["epoch"], rest["step"], extra["samples"])
-    for name, value in (*zip(("epoch", "step", "samples"), found), ("batches", extra["batches"])):
+    position = (rest["epoch"], rest["step"], extra["samples"])
+    for name, value in (*zip(("epoch", "step", "samples"), position), ("batches", extra["batches"])):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ValueError(f"{name} is a whole number from 0 on, not {value!r:.50}")
+            raise ValueError(f"{name} must be a whole number from 0 on, got {value!r:.50}")
     if extra["stage"] not in ("start", "train", "trained", "validate"):
-        raise ValueError(f"the stage of a run is 'start', 'train', 'trained' or 'validate', not {extra['stage']!r:.50}")
+        raise ValueError(
+            f"the stage of a run must be 'start', 'train', 'trained' or 'validate', got {extra['stage']!r:.50}"
+        )
     rows = [*extra["history"], extra["row"]]
     if not isinstance(extra["history"], list) or not all(isinstance(row, dict) for row in rows):
-        raise TypeError("the history of a run is a list of dicts")
+        raise TypeError("the history of a run must be a list of dicts")
     if extra["stage"] == "validate" and not {"seconds", "samples_per_second"} <= set(extra["row"]):
         raise ValueError(f"the row of an epoch lacks its timing: {sorted(extra['row'])}")
     float(extra["seconds"])
-    return found
+    return position
 
 
 def _report(path: Path, changes: Iterable[Change], accepted: Mapping[str, Change], unknown: bool) -> None:
@@ -261,8 +263,8 @@ def find_checkpoint(resume: str | PathLike[str], folders: Iterable[Path]) -> Pat
         places = list(folders)
         if not places:
             raise ValueError('resume="auto" looks into the folder of a ModelCheckpoint, and the Trainer has none')
-        found = (latest_checkpoint(place) for place in places if place.is_dir())
-        return next((path for path in found if path is not None), None)
+        latest_of = (latest_checkpoint(place) for place in places if place.is_dir())
+        return next((path for path in latest_of if path is not None), None)
     path = Path(resume)
     if not path.is_dir():
         return path

@@ -31,7 +31,7 @@ class TerminateOnNaN(Callback):
     def __init__(self, policy: str = "raise", keep_every: int = 100, max_rollbacks: int = 3) -> None:
         if policy not in ("raise", "skip", "rollback") or keep_every < 1 or max_rollbacks < 1:
             raise ValueError(
-                "policy is 'raise', 'skip' or 'rollback', keep_every and max_rollbacks at least 1, not "
+                "policy must be 'raise', 'skip' or 'rollback', keep_every and max_rollbacks at least 1, got "
                 f"{policy!r}, {keep_every} and {max_rollbacks}"
             )
         self.policy = policy
@@ -105,19 +105,19 @@ class TerminateOnNaN(Callback):
         """Runs the first of the last ``bad`` steps again to name its first non-finite values."""
         step = trainer.training_step
         op = parameter = None
-        found = []
+        causes = []
         for batch in trainer.recent[-bad].batches if bad <= len(trainer.recent) else ():
             fields = [on_device(value, trainer.queue) for value in batch.fields]
-            broken = [at for at, field in enumerate(fields) if not is_finite(field)]
+            broken = [number for number, field in enumerate(fields) if not is_finite(field)]
             if broken:
-                found.append(f"the batch itself holds NaN or infinity in field {broken[0]}")
+                causes.append(f"the batch itself holds NaN or infinity in field {broken[0]}")
             op, parameter = first_non_finite(step, fields, trainer.recent[-bad].randomness)
             if op is not None:
-                found.append(f"the first op is {op}")
+                causes.append(f"the first op is {op}")
                 break
         if parameter is not None:
-            found.append(f"the first parameter with such a gradient is {parameter}")
-        where = "; ".join(found) or "run again op by op, that step is finite"
+            causes.append(f"the first parameter with such a gradient is {parameter}")
+        where = "; ".join(causes) or "run again op by op, that step is finite"
         after = f" after {self._in_a_row - 1} rollbacks in a row" if self.rollbacks else ""
         return NonFiniteError(
             f"loss or gradients are NaN or infinite in epoch {trainer.epoch}, step {trainer.step - bad + 1}{after}: "

@@ -48,27 +48,22 @@ class Trainer:
     A batch is (inputs..., target), in NumPy arrays or tensors: the model is called with the inputs, the loss with
     output and target.
 
-    Args:
-        device_queue: the queue or DeviceHandle of the model; None: that of its parameters.
-        mixed_precision: True or "float16": autocast with a GradScaler; "bfloat16": autocast alone. Weights, optimizer
-            and checkpoints stay float32.
-        grad_clip: the maximum norm of all gradients as one vector; None: no limit.
-        loss_fn: ``loss_fn(output, target)`` -> 0-d Tensor, the mean over the batch; None: ``ag.cross_entropy``.
-        metrics: ``{name: fn(output, target)}``, each returns a Tensor of one element, the mean over the batch; None:
-            accuracy if the loss is cross entropy, else nothing.
-        metrics_stride: steps between two reads of loss and metrics; in between they stay on the device.
-        accumulation_steps: batches per optimizer step (gradient accumulation). Gradients are weighted by samples, so
-            that short batches and a short group at the end of an epoch are weighted correctly.
-        ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in ``fit`` and the
-            best files of ModelCheckpoint use the averages; the model itself keeps its own weights
-            (``with ema.averaged():`` swaps them).
-        scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets ``val_loss`` or
-            ``loss``, for mode "max" the accuracy.
-        callbacks: see ``Callback``. ``fit`` adds a ProgressBar if none is given.
-        compile: capture the step after two steps of a batch shape and replay it without Python; see ``CompiledStep``.
-            Python values that the model computes are constant then; values that change from step to step must be
-            tensors.
-        seed: seeds netcl's generators (dropout) when the Trainer is created. Model and loaders have seeds of their own.
+    Args: device_queue: the queue or DeviceHandle of the model; None: the queue of its parameters. mixed_precision: True
+        or "float16": autocast with a GradScaler; "bfloat16": autocast alone. Weights, optimizer and checkpoints stay
+        float32. grad_clip: the maximum norm of all gradients as one vector; None: no limit. loss_fn: ``loss_fn(output,
+        target)`` -> 0-d Tensor, the mean over the batch; None: ``ag.cross_entropy``. metrics: ``{name: fn(output,
+        target)}``, each returns a Tensor of one element, the mean over the batch; None: accuracy if the loss is cross
+        entropy, else nothing. metrics_stride: steps between two reads of loss and metrics; in between they stay on the
+        device. accumulation_steps: batches per optimizer step (gradient accumulation). Gradients are weighted by
+        samples, so that short batches and a short group at the end of an epoch are weighted correctly. ema: a
+        ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in ``fit`` and the best
+        files of ModelCheckpoint use the averages; the model itself keeps its own weights (``with ema.averaged():``
+        swaps them). scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets
+        ``val_loss`` or ``loss``, for mode "max" the accuracy. callbacks: see ``Callback``. ``fit`` adds a ProgressBar
+        if none is given. compile: capture the step after two steps of a batch shape and replay it without Python; see
+        ``CompiledStep``. Python values that the model computes are constant then; values that change from step to step
+        must be tensors. seed: seeds netcl's generators (dropout) when the Trainer is created. Model and loaders have
+        seeds of their own.
 
     Raises ValueError if the optimizer and the model share no parameter, BackendMismatchError if ``device_queue`` is not
     that of the model.
@@ -92,35 +87,35 @@ class Trainer:
         seed: int | None = None,
     ) -> None:
         if not hasattr(model, "parameters"):  # as nn.Module and DataParallel have
-            raise TypeError(f"model is an nn.Module, not {type(model).__name__}")
-        own = list(model.parameters())
+            raise TypeError(f"model must be an nn.Module, got {type(model).__name__}")
+        parameters = list(model.parameters())
         if optimizer is not None:
             if not hasattr(optimizer, "param_groups"):
                 raise TypeError(
-                    f"optimizer is an Optimizer, not {optimizer!r}; write netcl.optim.Adam(model.parameters())"
+                    f"optimizer must be an Optimizer, got {optimizer!r}; write netcl.optim.Adam(model.parameters())"
                 )
             stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
-            if not any(id(p) in stepped for p in own):
+            if not any(id(p) in stepped for p in parameters):
                 raise ValueError("the optimizer steps no parameter of this model: make it from model.parameters()")
         if grad_clip is not None and not grad_clip > 0:
-            raise ValueError(f"grad_clip is a positive number or None, not {grad_clip!r}")
+            raise ValueError(f"grad_clip must be a positive number or None, got {grad_clip!r}")
         if loss_fn is not None and not callable(loss_fn):
-            raise TypeError(f"loss_fn is a function of output and target, not {loss_fn!r}; write nn.functional's")
-        given: list[Any] = [callbacks] if isinstance(callbacks, Callback) else list(callbacks)
-        for callback in given:
+            raise TypeError(f"loss_fn must be a function of output and target, got {loss_fn!r}; write nn.functional's")
+        callback_list: list[Any] = [callbacks] if isinstance(callbacks, Callback) else list(callbacks)
+        for callback in callback_list:
             if not isinstance(callback, Callback):
-                made = f"; write {callback.__name__}()" if isinstance(callback, type) else ""
-                raise TypeError(f"callbacks are instances of netcl.trainer.Callback, not {callback!r}{made}")
+                hint = f"; write {callback.__name__}()" if isinstance(callback, type) else ""
+                raise TypeError(f"callbacks must be instances of netcl.trainer.Callback, got {callback!r}{hint}")
         if metrics_stride < 1 or accumulation_steps < 1:
             raise ValueError(
-                f"metrics_stride is at least 1, accumulation_steps too, not {metrics_stride!r} and "
+                f"metrics_stride and accumulation_steps must be at least 1, got {metrics_stride!r} and "
                 f"{accumulation_steps!r}"
             )
         self.model: nn.Module = model
         self.optimizer: Any | None = optimizer
         self.scheduler: Any = scheduler
         self.ema: Any = ema
-        self.queue: Any = queue_of(device_queue, own)
+        self.queue: Any = queue_of(device_queue, parameters)
         self.autocast_dtype: str | None = half_dtype(mixed_precision)
         self.scaler: GradScaler | None = GradScaler() if self.autocast_dtype == "float16" else None
         self.grad_clip: float | None = grad_clip
@@ -129,7 +124,7 @@ class Trainer:
         self.compile: bool = compile
         self.accumulation_steps = accumulation_steps
         self.metrics: dict[str, Metric] | None = None if metrics is None else dict(metrics)
-        self.callbacks: list[Callback] = given
+        self.callbacks: list[Callback] = callback_list
         self.history: History = History()
         self.epochs: int
         self.epoch: int
@@ -181,7 +176,7 @@ class Trainer:
             resume_changes = list(resume_changes)
         check_resume_changes(resume_changes)
         if epochs < 0 or log_every < 0:
-            raise ValueError(f"epochs and log_every are at least 0, not {epochs} and {log_every}")
+            raise ValueError(f"epochs and log_every must be at least 0, got {epochs} and {log_every}")
         if self.optimizer is None:
             raise ValueError("fit needs an optimizer: Trainer(model, optimizer)")
         check_loader(train_loader, "train_loader")
@@ -356,12 +351,12 @@ class Trainer:
         return self._step is not None and self._step.replays > 0
 
     def _compiled(self, loss_fn: LossFn | None, callbacks: Sequence[Callback] = ()) -> CompiledStep:
-        """Returns the step for this loss; that of the last fit, with its captures, if the loss is the same."""
+        """Returns the step for this loss; if the loss is the same, the step of the last fit with its captures."""
         chosen = ag.cross_entropy if loss_fn is None else loss_fn
         policy = next((callback.policy for callback in callbacks if isinstance(callback, TerminateOnNaN)), None)
-        known = self._step
-        if known is not None and known.step.measures.loss_fn is chosen and self._policy == policy:
-            return known
+        last_step = self._step
+        if last_step is not None and last_step.step.measures.loss_fn is chosen and self._policy == policy:
+            return last_step
         if policy is not None and not isinstance(self.optimizer, Optimizer):
             raise TypeError(
                 f"TerminateOnNaN holds back the optimizer on the device, which {type(self.optimizer).__name__} does "
@@ -403,15 +398,15 @@ class Trainer:
             self.scheduler.step()
 
     def averaged(self) -> AbstractContextManager[None]:
-        """The model holds its averaged weights inside the block, if ``ema`` was given."""
+        """Gives the model its averaged weights inside the block, if ``ema`` is set."""
         context: AbstractContextManager[None] = nullcontext() if self.ema is None else self.ema.averaged()
         return context
 
     def lr_find(
         self, loader: Iterable[Any], min_lr: float = 1e-7, max_lr: float = 1.0, steps: int = 100
     ) -> LearningRates:
-        """The learning-rate range test (Smith 2017): increases the learning rate from ``min_lr`` to ``max_lr`` over
-        ``steps`` steps and records the loss of each; ``.suggestion`` is the rate at which it falls fastest.
+        """Runs the learning-rate range test (Smith 2017): increases the learning rate from ``min_lr`` to ``max_lr``
+        over ``steps`` steps and records the loss of each; ``.suggestion`` is the rate at which it falls fastest.
 
         Model, optimizer, random numbers and the loader's position are restored at the end. ``loader`` is repeated if it
         has fewer batches.
@@ -453,15 +448,16 @@ class Trainer:
         A batch is an array, or a tuple as in ``fit``, whose target is ignored. Raises ValueError if there is no batch,
         TypeError if the model returns anything but one tensor.
         """
-        found: list[npt.NDArray[Any]] = []
+        outputs: list[npt.NDArray[Any]] = []
         with evaluating(self.model), ag.no_grad(), precision(self.autocast_dtype):
             for batch in batches(loader, targets=False):
                 output = self.model(*(on_device(value, self.queue) for value in batch.inputs))
                 if not isinstance(output, Tensor):
                     raise TypeError(
-                        f"predict: the model gave {type(output).__name__}, not one Tensor; call the model itself"
+                        f"predict: expected one Tensor from the model, got {type(output).__name__}; "
+                        "call the model itself"
                     )
-                found.append(output.to_host())
-        if not found:
+                outputs.append(output.to_host())
+        if not outputs:
             raise ValueError("predict: the loader gave no batch")
-        return np.concatenate(found)
+        return np.concatenate(outputs)

@@ -58,18 +58,18 @@ class TrainingState:
     """
 
     def __init__(self, step: TrainingStep) -> None:
-        # Of an optimizer whose state is divided among ranks, the part that this rank's step changes.
+        # If the optimizer's state is divided among ranks, the part that this rank's step changes.
         divided = isinstance(step.optimizer, ZeroRedundancyOptimizer)
         optimizer = step.optimizer.optim if divided else step.optimizer
-        given = {"optimizer": optimizer, "ema": step.ema, "scaler": step.scaler}
-        self._objects = {name: thing for name, thing in given.items() if thing is not None}
+        objects = {"optimizer": optimizer, "ema": step.ema, "scaler": step.scaler}
+        self._objects = {name: thing for name, thing in objects.items() if thing is not None}
         self._tensors: dict[str, Tensor] = dict(step.model.named_parameters())
         self._tensors.update(step.model.named_buffers())
         for part in (step.measures.means, step.sums, step.guard):
             self._tensors.update({} if part is None else part.tensors())
-        known = {id(p): name for name, p in step.model.named_parameters()}
+        name_of = {id(p): name for name, p in step.model.named_parameters()}
         stepped = [p for group in optimizer.param_groups for p in group["params"]]
-        self._names = {index: known[id(p)] for index, p in enumerate(stepped) if id(p) in known}
+        self._names = {index: name_of[id(p)] for index, p in enumerate(stepped) if id(p) in name_of}
 
     def read(self) -> Snapshot:
         """Returns a copy of all values on the host."""

@@ -20,12 +20,12 @@ _DISTRIBUTIONS = (
 
 def versions() -> list[str]:
     """Returns ``name version`` of each installed distribution, Python with its system first."""
-    found = [f"Python {platform.python_version()} on {platform.platform()}"]
+    lines = [f"Python {platform.python_version()} on {platform.platform()}"]
     for name in dict.fromkeys((*_DISTRIBUTIONS, *distributions())):
         version = _version(name)
         if version is not None:
-            found.append(f"{name} {version}")
-    return found
+            lines.append(f"{name} {version}")
+    return lines
 
 
 @cache
@@ -35,11 +35,11 @@ def _version(name: str) -> str | None:
     except importlib.metadata.PackageNotFoundError:
         # Distributions that are only on the path are not installed, but know their version.
         about = f"netcl.{name.removeprefix('netcl-')}.__about__"
-        found = sys.modules.get(about) if name.startswith("netcl-") else None
-        return getattr(found, "__version__", None)
+        module = sys.modules.get(about) if name.startswith("netcl-") else None
+        return getattr(module, "__version__", None)
 
 
 def netcl_versions() -> dict[str, str]:
     """Returns the versions of the installed distributions of netcl by name."""
-    found = {name: _version(name) for name in _DISTRIBUTIONS if name.startswith("netcl-")}
-    return {name: version for name, version in found.items() if version is not None}
+    by_name = {name: _version(name) for name in _DISTRIBUTIONS if name.startswith("netcl-")}
+    return {name: version for name, version in by_name.items() if version is not None}

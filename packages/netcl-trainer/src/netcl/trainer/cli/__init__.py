@@ -145,14 +145,14 @@ def _device_argument(parser: argparse.ArgumentParser) -> None:
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"a whole number from 1 on, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, got {text}")
     return value
 
 
 def _positive_or_zero(text: str) -> int:
     value = int(text)
     if value < 0:
-        raise argparse.ArgumentTypeError(f"a whole number from 0 on, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 on, got {text}")
     return value
 
 
@@ -163,7 +163,7 @@ def _changes(text: str) -> str | list[str]:
 def _roofline_file(text: str) -> str:
     suffix = os.path.splitext(text)[1].lower()
     if suffix not in (".html", ".png", ".svg", ".pdf"):
-        raise argparse.ArgumentTypeError(f"a file that ends in .html, .png, .svg or .pdf, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a file that ends in .html, .png, .svg or .pdf, got {text}")
     if suffix != ".html" and not _has_matplotlib():
         raise argparse.ArgumentTypeError(
             f'{suffix} needs matplotlib (pip install "netcl-trainer[plot]"), .html does not'
@@ -172,7 +172,7 @@ def _roofline_file(text: str) -> str:
 
 
 def _has_matplotlib() -> bool:
-    """Returns True if matplotlib can be imported; a profile that ends without its picture was for nothing."""
+    """Returns True if matplotlib can be imported, so that a profile does not end without its picture."""
     try:
         importlib.import_module("matplotlib")
     except ImportError:

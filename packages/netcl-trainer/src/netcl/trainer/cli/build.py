@@ -25,7 +25,7 @@ __all__ = ["Run", "build", "open_device"]
 
 
 def _token_cross_entropy(logits: Any, target: Any) -> Any:
-    """The cross-entropy of logits (..., classes) and class ids (...), as models of text give them."""
+    """Returns the cross-entropy of logits (..., classes) and class ids (...), as models of text give them."""
     return ag.cross_entropy(ag.reshape(logits, (-1, logits.shape[-1])), ag.reshape(target, (-1,)))
 
 
@@ -66,15 +66,15 @@ class Run:
 def open_device(selector: str, config: Config | None = None) -> DeviceHandle:
     """Returns the device of a selector; raises ConfigFileError if a configuration names one that does not exist."""
     try:
-        found = manager.default(selector)
+        handle = manager.default(selector)
     except (DeviceNotFoundError, ImportError) as error:  # without pyopencl OpenCL devices have no names
         if config is None:
             raise
         raise config.error(str(error), "trainer", "device") from error
-    if found is None:
+    if handle is None:
         message = f"there is no device {selector!r} here; `netcl devices` lists those that are"
         raise DeviceNotFoundError(message) if config is None else config.error(message, "trainer", "device")
-    return found
+    return handle
 
 
 def build(config: Config) -> Run:
@@ -87,14 +87,14 @@ def build(config: Config) -> Run:
     loss = _named_loss(table)
     average = table.take("ema", "float")
     if epochs < 1:
-        raise table.error(f"epochs is at least 1, not {epochs}", "epochs")
+        raise table.error(f"epochs must be at least 1, got {epochs}", "epochs")
     if seed < 0:
-        raise table.error(f"seed in [trainer] is at least 0, not {seed}", "seed")
+        raise table.error(f"seed in [trainer] must be at least 0, got {seed}", "seed")
     ops.manual_seed(seed)
     model = _model(config.table("model", required=True))
     train_loader, val_loader = _loaders(config.table("data", required=True), seed)
     optimizer = _optimizer(config.table("optimizer"), model)
-    made = table.call(
+    new_trainer = table.call(
         trainer.Trainer,
         model,
         optimizer,
@@ -107,7 +107,7 @@ def build(config: Config) -> Run:
         scheduler=_scheduler(config.table("scheduler"), optimizer),
         callbacks=_callbacks(config, output, val_loader is not None),
     )
-    return Run(made, train_loader, val_loader, epochs, output)
+    return Run(new_trainer, train_loader, val_loader, epochs, output)
 
 
 def _average(table: Table, model: nn.Module, decay: float) -> optim.ModelEMA:
@@ -142,20 +142,20 @@ def _from_file(table: Table) -> Callable[..., Any] | None:
     # Workers of a loader import its classes by this name.
     sys.modules[module_name] = module
     spec.loader.exec_module(module)
-    found = getattr(module, name, None)
-    if not callable(found):
+    named = getattr(module, name, None)
+    if not callable(named):
         names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise table.error(f"{path.name} has no {name!r}{nearest(name, names)}", "name")
-    return found  # type: ignore[no-any-return]
+    return named  # type: ignore[no-any-return]
 
 
 # -- model ---------------------------------------------------------------------------------------------------------
 
 
 def _model(table: Table) -> nn.Module:
-    own = _from_file(table)
-    if own is not None:
-        model = table.call(own)
+    custom = _from_file(table)
+    if custom is not None:
+        model = table.call(custom)
     elif "load" in table:
         path = table.config.path.parent / table.take("load", "str")
         table.done()
@@ -166,27 +166,27 @@ def _model(table: Table) -> nn.Module:
     elif "layers" in table:
         layers = table.take("layers", "list")
         table.done()
-        model = nn.Sequential(*(_layer(table, at, layer) for at, layer in enumerate(layers)))
+        model = nn.Sequential(*(_layer(table, number, layer) for number, layer in enumerate(layers)))
     else:
         name = table.take("name", "str", required=True)
-        known = _models()
-        if name not in known:
-            raise table.error(f"unknown model {name!r}{nearest(name, sorted(known))}", "name")
-        model = table.call(known[name])
+        models = _models()
+        if name not in models:
+            raise table.error(f"unknown model {name!r}{nearest(name, sorted(models))}", "name")
+        model = table.call(models[name])
     if not isinstance(model, nn.Module):
-        raise table.error(f"[model] makes {type(model).__name__}, not a Module")
+        raise table.error(f"[model] must make a Module, got {type(model).__name__}")
     return model
 
 
 def _models() -> dict[str, Callable[..., Any]]:
     """Returns whole models of netcl.nn: the ResNets, MLP, and other models that are built from plain numbers."""
-    found: dict[str, Callable[..., Any]] = {"MLP": nn.simple.MLP}
-    found.update({name: getattr(nn.resnet, name) for name in dir(nn.resnet) if name.startswith("resnet")})
-    found.update({name: getattr(nn, name) for name in ("SmallVGG", "VisionTransformer", "GPT") if hasattr(nn, name)})
-    return found
+    models: dict[str, Callable[..., Any]] = {"MLP": nn.simple.MLP}
+    models.update({name: getattr(nn.resnet, name) for name in dir(nn.resnet) if name.startswith("resnet")})
+    models.update({name: getattr(nn, name) for name in ("SmallVGG", "VisionTransformer", "GPT") if hasattr(nn, name)})
+    return models
 
 
-def _layer(table: Table, at: int, given: Any) -> nn.Module:
+def _layer(table: Table, number: int, given: Any) -> nn.Module:
     """Builds a layer from ``"ReLU"``, or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
     name, *args = given if isinstance(given, list) and given else [given]
     keywords: dict[str, Any] = {}
@@ -194,17 +194,21 @@ def _layer(table: Table, at: int, given: Any) -> nn.Module:
         keywords.update(args.pop())
     kinds = {key: value for key in nn.__all__ if _is_layer(value := getattr(nn, key))}
     if not isinstance(name, str) or name not in kinds:
-        raise table.error(f"layer {at} of [model]: unknown layer {name!r}{nearest(str(name), sorted(kinds))}", "layers")
+        raise table.error(
+            f"layer {number} of [model]: unknown layer {name!r}{nearest(str(name), sorted(kinds))}", "layers"
+        )
     layer = kinds[name]
-    known = inspect.signature(layer).parameters
+    parameters = inspect.signature(layer).parameters
     for key in keywords:
-        if key not in known:
-            raise table.error(f"layer {at} of [model], {name}: unknown argument {key!r}{nearest(key, known)}", "layers")
+        if key not in parameters:
+            raise table.error(
+                f"layer {number} of [model], {name}: unknown argument {key!r}{nearest(key, parameters)}", "layers"
+            )
     try:
-        made: nn.Module = layer(*args, **keywords)
-        return made
+        module: nn.Module = layer(*args, **keywords)
+        return module
     except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, MemoryError) as error:
-        raise table.error(f"layer {at} of [model], {name}: {error or type(error).__name__}", "layers") from error
+        raise table.error(f"layer {number} of [model], {name}: {error or type(error).__name__}", "layers") from error
 
 
 def _is_layer(value: Any) -> bool:
@@ -243,14 +247,14 @@ class Scaled(Dataset[Any]):
 def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
     share = table.take("validation", "float", 0.0)
     if not 0 <= share < 1:
-        raise table.error(f"validation in [data] is a share from 0 up to 1, not {share}", "validation")
+        raise table.error(f"validation in [data] must be a share from 0 up to 1, got {share}", "validation")
     options = {
         "batch_size": table.take("batch_size", "int", 32),
         "num_workers": table.take("num_workers", "int", 0),
         "seed": table.take("seed", "int", seed),
     }
     if options["seed"] < 0:
-        raise table.error(f"seed in [data] is at least 0, not {options['seed']}", "seed")
+        raise table.error(f"seed in [data] must be at least 0, got {options['seed']}", "seed")
     shuffle, drop_last = table.take("shuffle", "bool", True), table.take("drop_last", "bool", False)
     augment = _augmentations(table)
     mean, std = table.take("mean", "list"), table.take("std", "list")
@@ -258,9 +262,11 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
         raise table.error("[data] needs mean and std together", "mean" if std is None else "std")
     for key, values in (("mean", mean), ("std", std)):
         if values is not None and not all(isinstance(value, (int, float)) for value in values):
-            raise table.error(f"{key} in [data] is a list of numbers, one for each channel, not {values}", key)
+            raise table.error(f"{key} in [data] must be a list of numbers, one for each channel, got {values}", key)
     if std is not None and (len(mean) != len(std) or not all(value > 0 for value in std)):
-        raise table.error(f"std in [data] has a positive number for each of {len(mean)} channels, not {std}", "std")
+        raise table.error(
+            f"std in [data] must have a positive number for each of {len(mean)} channels, got {std}", "std"
+        )
     train, val = _datasets(table)
     if type(train) is data.CSVDataset and len(train.arrays) == 1:
         columns = ", ".join(train.columns)
@@ -278,21 +284,25 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
 
 
 def _augmentations(table: Table) -> list[Any]:
-    found = []
+    chosen = []
     for name in table.take("augment", "list", []):
         kinds = {key: getattr(filters, key, None) or getattr(data.augment, key, None) for key in _AUGMENTATIONS}
         if not isinstance(name, str) or name not in kinds:
             raise table.error(f"unknown augmentation {name!r}{nearest(str(name), _AUGMENTATIONS)}", "augment")
-        found.append(kinds[name])
-    return found
+        chosen.append(kinds[name])
+    return chosen
 
 
 def _datasets(table: Table) -> tuple[Any, Any]:
     """Returns training and validation data; the latter is None if the dataset has no validation part."""
-    own = _from_file(table)
-    if own is not None:
-        made = table.call(own)
-        return made if isinstance(made, tuple) and len(made) == 2 and not _is_array(made[0]) else (_dataset(made), None)
+    custom = _from_file(table)
+    if custom is not None:
+        loaded = table.call(custom)
+        return (
+            loaded
+            if isinstance(loaded, tuple) and len(loaded) == 2 and not _is_array(loaded[0])
+            else (_dataset(loaded), None)
+        )
     name = table.take("name", "str", required=True)
     if name not in _DATASETS:
         raise table.error(f"unknown data set {name!r}{nearest(name, _DATASETS)}", "name")
@@ -314,8 +324,8 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray)
 
 
-def _dataset(made: Any) -> Any:
-    return data.ArrayDataset(*made) if isinstance(made, tuple) and all(map(_is_array, made)) else made
+def _dataset(loaded: Any) -> Any:
+    return data.ArrayDataset(*loaded) if isinstance(loaded, tuple) and all(map(_is_array, loaded)) else loaded
 
 
 def _held_back(dataset: Any, share: float, seed: int) -> tuple[Any, Any]:
@@ -329,41 +339,41 @@ def _held_back(dataset: Any, share: float, seed: int) -> tuple[Any, Any]:
 
 
 def _classes(module: Any, base: type) -> dict[str, type]:
-    found = {name: getattr(module, name) for name in module.__all__}
+    members = {name: getattr(module, name) for name in module.__all__}
     return {
         name: kind
-        for name, kind in found.items()
+        for name, kind in members.items()
         if isinstance(kind, type) and issubclass(kind, base) and kind is not base
     }
 
 
 def _optimizer(table: Table, model: nn.Module) -> Optimizer:
     name = table.take("name", "str", "AdamW")
-    known = _classes(optim, Optimizer)
-    if name not in known:
-        raise table.error(f"unknown optimizer {name!r}{nearest(name, sorted(known))}", "name")
+    optimizers = _classes(optim, Optimizer)
+    if name not in optimizers:
+        raise table.error(f"unknown optimizer {name!r}{nearest(name, sorted(optimizers))}", "name")
     parameters = [p for p in model.parameters() if p.requires_grad]
-    made: Optimizer = table.call(known[name], parameters, given=("params",))
-    return made
+    optimizer: Optimizer = table.call(optimizers[name], parameters, given=("params",))
+    return optimizer
 
 
 def _scheduler(table: Table, optimizer: Optimizer) -> Any:
     if not table.values:
         return None
     name = table.take("name", "str", required=True)
-    known = {**_classes(optim, Scheduler), "ReduceLROnPlateau": optim.ReduceLROnPlateau}
-    known.pop("SequentialLR", None)
-    if name not in known:
-        raise table.error(f"unknown schedule {name!r}{nearest(name, sorted(known))}", "name")
-    return table.call(known[name], optimizer, given=("optimizer",))
+    schedules = {**_classes(optim, Scheduler), "ReduceLROnPlateau": optim.ReduceLROnPlateau}
+    schedules.pop("SequentialLR", None)
+    if name not in schedules:
+        raise table.error(f"unknown schedule {name!r}{nearest(name, sorted(schedules))}", "name")
+    return table.call(schedules[name], optimizer, given=("optimizer",))
 
 
 def _callbacks(config: Config, output: Path, validated: bool) -> list[Any]:
-    given: Mapping[str, Any] = config.table("callbacks").values
-    for name in given:
+    named: Mapping[str, Any] = config.table("callbacks").values
+    for name in named:
         if name not in _CALLBACKS:
             raise config.error(f"unknown callback {name!r}{nearest(name, sorted(_CALLBACKS))}", "callbacks", name)
-    tables = {name: config.table("callbacks", name) for name in given}
+    tables = {name: config.table("callbacks", name) for name in named}
     defaults = {name: Table(config, ("callbacks", name), {}) for name in ("LearningRateMonitor", "CSVLogger")}
     saver = tables.pop("ModelCheckpoint", Table(config, ("callbacks", "ModelCheckpoint"), {}))
     saver.values.setdefault("monitor", "val_loss" if validated else "loss")
@@ -375,6 +385,6 @@ def _callbacks(config: Config, output: Path, validated: bool) -> list[Any]:
             table.values[key] = str(output / str(table.values.get(key, fallback)))
     saver.check("folder", saver.values.get("folder", "."), "str")
     saver.values["folder"] = str(output / str(saver.values.get("folder", ".")))
-    made = [table.call(_CALLBACKS[name]) for name, table in {**defaults, **tables}.items() if name != "CSVLogger"]
-    made.append({**defaults, **tables}["CSVLogger"].call(_CALLBACKS["CSVLogger"]))
-    return [*made, saver.call(_CALLBACKS["ModelCheckpoint"])]
+    callbacks = [table.call(_CALLBACKS[name]) for name, table in {**defaults, **tables}.items() if name != "CSVLogger"]
+    callbacks.append({**defaults, **tables}["CSVLogger"].call(_CALLBACKS["CSVLogger"]))
+    return [*callbacks, saver.call(_CALLBACKS["ModelCheckpoint"])]

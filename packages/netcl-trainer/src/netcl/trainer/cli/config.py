@@ -44,8 +44,8 @@ class Config:
         try:
             self.values: dict[str, Any] = tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:  # numbers of thousands of digits, lists thousands deep
-            found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-            place = ":".join(found.groups()) if found else f"{self.text.count(chr(10)) + 1}:1"
+            match = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+            place = ":".join(match.groups()) if match else f"{self.text.count(chr(10)) + 1}:1"
             reason = str(error).partition(" (at ")[0]
             raise ConfigFileError(f"{path}:{place}: this is not TOML: {reason}") from error
         self._places = _places(self.text)
@@ -92,7 +92,7 @@ class Config:
     def table(self, *keys: str, required: bool = False) -> Table:
         """Returns the table under ``keys``; an empty one if it is missing and not ``required``."""
         value: Any = self.values
-        for at, key in enumerate(keys):
+        for depth, key in enumerate(keys):
             if key not in value:
                 if required:
                     raise self.error(f"the table [{'.'.join(keys)}] is missing")
@@ -100,7 +100,7 @@ class Config:
                 break
             value = value[key]
             if not isinstance(value, dict):
-                raise self.error(f"{key} is a table [{'.'.join(keys[: at + 1])}], not a value", *keys[: at + 1])
+                raise self.error(f"{key} is a table [{'.'.join(keys[: depth + 1])}], not a value", *keys[: depth + 1])
         return Table(self, keys, dict(value))
 
     def check_tables(self, known: Sequence[str]) -> None:
@@ -147,12 +147,12 @@ class Table:
         """
         strange = _strange(value)
         if strange:
-            raise self.error(f"{key} in [{self.name}] is {strange}", key)
-        wanted = {**_KINDS, "list": (list,)}.get(kind)
-        if wanted is None or (isinstance(value, wanted) and not (isinstance(value, bool) and kind != "bool")):
+            raise self.error(f"{key} in [{self.name}] must be {strange}", key)
+        types = {**_KINDS, "list": (list,)}.get(kind)
+        if types is None or (isinstance(value, types) and not (isinstance(value, bool) and kind != "bool")):
             return
         what = {**_WORDS, "list": "a list [..]"}[kind]
-        raise self.error(f"{key} in [{self.name}] is {what}, not {_shown(value)}", key)
+        raise self.error(f"{key} in [{self.name}] must be {what}, got {_shown(value)}", key)
 
     def done(self) -> None:
         """Raises ConfigFileError for an unused key."""
@@ -192,19 +192,19 @@ class Table:
                 raise  # code of the user's: its traceback says more
             raise self.error(f"[{self.name}] cannot be made: {type(error).__name__}: {error}") from error
 
-    def _unknown(self, key: str, known: Iterable[str]) -> ConfigFileError:
-        names = sorted(set(known))
+    def _unknown(self, key: str, expected: Iterable[str]) -> ConfigFileError:
+        names = sorted(set(expected))
         return self.error(f"unknown key {key!r} in [{self.name}]{nearest(key, names)}", key)
 
 
 def _strange(value: Any) -> str:
-    """Returns what is wrong with a value of any kind, "" if nothing is."""
+    """Returns the requirement that a value of any kind breaks, "" if none."""
     if isinstance(value, float) and not math.isfinite(value):
-        return f"a finite number, not {value}"
+        return f"a finite number, got {value}"
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return "an integer of at most 64 bits"
     if isinstance(value, str) and "\0" in value:
-        return f"a text without NUL, not {value!r}"
+        return f"a text without NUL, got {value!r}"
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return next(filter(None, map(_strange, parts)), "")
 
@@ -254,7 +254,7 @@ def _places(text: str) -> dict[tuple[str, ...], tuple[int, int]]:
     """Returns the line and column of each table and key, from 1. A line within a multi-line string or list may be read
     as a key; no lookup uses such keys.
     """
-    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    places: dict[tuple[str, ...], tuple[int, int]] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
         header, key = _HEADER.match(line), _KEY.match(line)
@@ -262,10 +262,10 @@ def _places(text: str) -> dict[tuple[str, ...], tuple[int, int]]:
         if header:
             table = tuple(part.strip().strip("\"'") for part in header.group(1).split("."))
             for count in range(1, len(table) + 1):
-                found.setdefault(table[:count], place)
+                places.setdefault(table[:count], place)
         elif key:
             rest = [part.strip() for part in key.group(2).split(".") if part.strip()]
             path = (*table, key.group(1).strip("\"'"), *rest)
             for count in range(len(table) + 1, len(path) + 1):
-                found.setdefault(path[:count], place)
-    return found
+                places.setdefault(path[:count], place)
+    return places

@@ -42,10 +42,10 @@ def convert(chosen: argparse.Namespace) -> int:
 
 
 def _format(path: Path) -> str:
-    found = _FORMATS.get(path.suffix)
-    if found is None:
+    kind = _FORMATS.get(path.suffix)
+    if kind is None:
         raise ConfigFileError(f"{path}: the format goes by the suffix, which is one of {', '.join(_FORMATS)}")
-    return found
+    return kind
 
 
 def _read(path: Path, kind: str) -> tuple[nn.Module | None, dict[str, Any]]:

@@ -56,14 +56,14 @@ class _Found:
 def devices(chosen: argparse.Namespace) -> int:
     """Prints a line per device: selector, type, name, memory, and the speed of a matrix product relative to NumPy."""
     first = manager.default("auto")
-    found = [_look(handle, first) for handle in manager.select()]
+    measured = [_look(handle, first) for handle in manager.select()]
     if chosen.json:
-        for item in found:
+        for item in measured:
             print(json.dumps(dataclasses.asdict(item)))
         return 0
-    host = next((item.gflops for item in found if item.selector == "cpu"), None)
-    width = max(len(item.selector) for item in found)
-    for item in found:
+    host = next((item.gflops for item in measured if item.selector == "cpu"), None)
+    width = max(len(item.selector) for item in measured)
+    for item in measured:
         mark = "*" if item.default else " "
         features = ", ".join(name for name, there in (("fp16", item.fp16), ("fp64", item.fp64)) if there)
         print(f"{mark} {item.selector:<{width}}  {item.type:<5}  {item.name} ({item.platform})")
@@ -74,7 +74,7 @@ def devices(chosen: argparse.Namespace) -> int:
     print(
         f"\n* the default. Choose another with NETCL_DEVICE or --device. Speed: float32 matrices of {_SIDE} x {_SIDE}."
     )
-    fastest = max(found, key=lambda item: item.gflops or 0.0)
+    fastest = max(measured, key=lambda item: item.gflops or 0.0)
     if first is not None and fastest.gflops and not fastest.default:
         print(f"{fastest.selector} is the fastest here: NETCL_DEVICE={fastest.selector}")
     return 0

@@ -39,15 +39,15 @@ def tune(chosen: argparse.Namespace) -> int:
     need("profiling", "netcl tune")
     (least, most), names = _SIZES[chosen.what]
     if not least <= len(chosen.sizes) <= most:
-        raise ConfigFileError(f"tune {chosen.what} takes {names}, not {len(chosen.sizes)} sizes")
+        raise ConfigFileError(f"tune {chosen.what} expects {names}, got {len(chosen.sizes)} sizes")
     measure: Callable[..., Any] = getattr(autotuner, f"autotune_{chosen.what}")
     handle = open_device(chosen.device)
     with device(handle):
-        found = measure(*chosen.sizes, dtype=chosen.dtype)
-    extra = dict(found.extra)
+        fastest = measure(*chosen.sizes, dtype=chosen.dtype)
+    extra = dict(fastest.extra)
     print(f"{chosen.what} {' '.join(map(str, chosen.sizes))} {chosen.dtype} on {handle.device_name}")
     print(f"  {extra.get('time_ms', float('nan')):.4g} ms, {extra.get('gflops', float('nan')):.4g} GFLOP/s")
-    print(f"  {found}")
+    print(f"  {fastest}")
     return 0
 
 
@@ -59,10 +59,10 @@ def profile(chosen: argparse.Namespace) -> int:
         folder = Path(chosen.folder) if chosen.folder else run.output / "profile"
         watcher = Profiler(folder, steps=chosen.steps)
         run.trainer.callbacks[:] = [watcher]
-        wanted = watcher.wait + watcher.steps
+        needed = watcher.wait + watcher.steps
         try:
-            batches = list(itertools.islice(run.train_loader, wanted * run.trainer.accumulation_steps))
-            run.trainer.fit(batches, epochs=-(-wanted // max(1, len(batches))), log_every=0)
+            batches = list(itertools.islice(run.train_loader, needed * run.trainer.accumulation_steps))
+            run.trainer.fit(batches, epochs=-(-needed // max(1, len(batches))), log_every=0)
         finally:
             run.close()
     print((folder / "kernels.txt").read_text(encoding="utf-8"))
@@ -108,8 +108,8 @@ def _times(handle: DeviceHandle, runs: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
 
     def tensor(*shape: int) -> Tensor:
-        made: Tensor = Tensor.from_host(rng.standard_normal(shape, dtype=np.float32))
-        return made
+        drawn: Tensor = Tensor.from_host(rng.standard_normal(shape, dtype=np.float32))
+        return drawn
 
     with device(handle):
         a, b, m, n = tensor(1 << 22), tensor(1 << 22), tensor(512, 512), tensor(512, 512)

@@ -25,11 +25,11 @@ def predict(chosen: argparse.Namespace) -> int:
         np.save(Path(chosen.output), outputs)
         print(f"{outputs.shape} {outputs.dtype} {chosen.output}")
         return 0
-    for at, row in enumerate(outputs.reshape(len(outputs), -1)):
+    for number, row in enumerate(outputs.reshape(len(outputs), -1)):
         if outputs.ndim == 2 and outputs.shape[1] > 1:
             shares = np.exp(row - row.max())
             best = int(row.argmax())
-            print(f"{at} class {best} {100 * shares[best] / shares.sum():.1f} %")
+            print(f"{number} class {best} {100 * shares[best] / shares.sum():.1f} %")
         else:
-            print(at, *(f"{value:.6g}" for value in row))
+            print(number, *(f"{value:.6g}" for value in row))
     return 0

@@ -91,7 +91,7 @@ def configured(chosen: argparse.Namespace) -> tuple[Config, DeviceHandle]:
     table = config.values.get("trainer", {})
     selector = table.pop("device", "auto") if isinstance(table, dict) else "auto"
     if not isinstance(selector, str):
-        raise config.error(f"device in [trainer] is a text, not {selector!r}", "trainer", "device")
+        raise config.error(f"device in [trainer] must be a text, got {selector!r}", "trainer", "device")
     return config, open_device(selector, config)
 
 
