@@ -136,7 +136,7 @@ def put(site: Path, name: str, *entries: str, module: str = "") -> None:
         ("raise ValueError('no such driver')", "ValueError: no such driver"),
         ("", "AttributeError: module 'faulty' has no attribute 'Mine'"),
         ("class Mine:\n    devices = staticmethod(lambda: 1 / 0)", "ZeroDivisionError: division by zero"),
-        ("class Mine:\n    devices = staticmethod(lambda: ['one'])", "TypeError: devices() has 'one'"),
+        ("class Mine:\n    devices = staticmethod(lambda: ['one'])", "TypeError: devices() returned 'one'"),
     ],
 )
 def test_a_faulty_backend_is_a_warning_and_others_work(tmp_path: Path, module: str, reason: str) -> None:

@@ -170,5 +170,5 @@ def test_supports_and_constraints() -> None:
     assert d.Binomial(1, 0.5).support.check(values).tolist() == [False, True, False, False]
     assert d.constraints.is_dependent(d.Uniform.arg_constraints["low"])
     assert d.Independent(d.Normal(Tensor.zeros((4,)), 1.0), 1).support.check(values).tolist() is True
-    with pytest.raises(ValueError, match="from the object"):
+    with pytest.raises(ValueError, match="from an object"):
         d.constraints.dependent.check(values)

@@ -466,7 +466,7 @@ def test_an_error_of_the_disk_in_the_second_reading_says_what_was_written(tmp_pa
         return real(self, key)
 
     monkeypatch.setattr(Archive, "read", read)
-    with pytest.raises(CheckpointError, match="1 of 2 arrays of the model are those of the file, from 'bias' on"):
+    with pytest.raises(CheckpointError, match="1 of 2 arrays of the model are from the file, from 'bias' on"):
         load_checkpoint(path, model, rng=False)
     assert [key for key in reads if key.startswith("model/")] == ["model/weight", "model/bias"]
     assert model.weight.to_host()[0, 0] == 2.0

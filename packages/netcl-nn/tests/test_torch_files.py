@@ -100,7 +100,7 @@ def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
         nested = [nested]
     for value, message in (
         ({"a": {"b": object()}}, r"state\.a\.b: a object cannot be saved"),
-        ({(1, 2): 3}, "texts and whole numbers, not tuple"),
+        ({(1, 2): 3}, "texts and whole numbers as keys of a state, got tuple"),
         ({"a": np.zeros(2, np.uint64)}, "no storage of uint64"),
         (nested, "levels deep"),
     ):

@@ -160,8 +160,8 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
             r":12:1: unknown key 'learning_rate' in \[optimizer\]; did you mean 'lr'\?",
         ),
         ("patience = 3", "patients = 3", r":25:1: unknown key 'patients' in \[callbacks.EarlyStopping\]; did you mean"),
-        ("epochs = 2", 'epochs = "two"', r":20:1: epochs in \[trainer\] is a whole number, not the text 'two'"),
-        ("epochs = 2", "epochs = true", r":20:1: epochs in \[trainer\] is a whole number, not true"),
+        ("epochs = 2", 'epochs = "two"', r":20:1: epochs in \[trainer\] must be a whole number, got the text 'two'"),
+        ("epochs = 2", "epochs = true", r":20:1: epochs in \[trainer\] must be a whole number, got true"),
         ("epochs = 2", "epochs = 0", r":20:1: epochs must be at least 1, got 0"),
         ("lr = 0.01", "lr = -1", r":10:1: \[optimizer\] cannot be made: lr is at least 0"),
         ("n = 300", "n = 300\nroot = 3", r":7:1: unknown key 'root' in \[data\]"),
@@ -321,7 +321,7 @@ def test_a_roofline_that_cannot_be_written_is_refused_before_the_profile(
 ) -> None:
     with pytest.raises(SystemExit):
         main(["profile", str(config), "--roofline", "roofline.docx"])
-    assert "ends in .html, .png, .svg or .pdf, not roofline.docx" in capsys.readouterr().err
+    assert "ends in .html, .png, .svg or .pdf, got roofline.docx" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(SystemExit):
         main(["profile", str(config), "--roofline", "roofline.png"])

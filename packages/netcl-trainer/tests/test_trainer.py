@@ -239,7 +239,7 @@ def test_arguments_that_do_not_fit(numpy_device: object, make_network: Make, mak
         Trainer(model, optimizer, metrics={"none": lambda output, target: None}).fit(make_loader(), log_every=0)
     with pytest.raises(ShapeError, match="one number.*reduction='mean'"):
         Trainer(model, optimizer).fit(make_loader(), loss_fn=lambda output, target: output, log_every=0)
-    with pytest.raises(TypeError, match="predict: the model gave tuple"):
+    with pytest.raises(TypeError, match="predict: expected one Tensor from the model, got tuple"):
 
         class Pair(nn.Module):
             def forward(self, x: Tensor) -> Any:
