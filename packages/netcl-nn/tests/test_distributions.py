@@ -89,7 +89,7 @@ def test_what_is_refused() -> None:
         d.Bernoulli(0.5).rsample()
     with pytest.raises(ValueError, match="concentration must be above 0, got -1"):
         d.Gamma(-1.0, 1.0)
-    with pytest.raises(ValueError, match="values of Beta are in"):
+    with pytest.raises(ValueError, match="values of Beta must be in"):
         d.Beta(1.0, 2.0, validate_args=True).log_prob(Tensor.from_host([2.0]))
     with pytest.raises(ValueError, match="the sum 1"):
         d.Dirichlet(Tensor.ones((2,)), validate_args=True).log_prob(Tensor.from_host([0.2, 0.2]))

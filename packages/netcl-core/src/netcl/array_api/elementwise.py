@@ -124,19 +124,19 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
 
 @returns_arrays
 def positive(x: Tensor, /) -> Tensor:
-    """A copy of x."""
+    """Returns a copy of x."""
     return x.clone()
 
 
 @returns_arrays
 def conj(x: Tensor, /) -> Tensor:
-    """A copy of x, which is real."""
+    """Returns a copy: all dtypes are real."""
     return x.clone()
 
 
 @returns_arrays
 def real(x: Tensor, /) -> Tensor:
-    """A copy of x, which is real."""
+    """Returns a copy: all dtypes are real."""
     return x.clone()
 
 

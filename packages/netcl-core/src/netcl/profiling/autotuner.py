@@ -126,7 +126,7 @@ def _tune(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, warmup: int,
 
 
 def is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) -> bool:
-    """True if a kernel's result equals that of the plain one; warns once if not."""
+    """True if a kernel's result equals the plain kernel's; warns once if not."""
     try:
         result = problem.run(kernel).numpy().astype(np.float64)[problem.picked]
     except KernelBuildError as failure:

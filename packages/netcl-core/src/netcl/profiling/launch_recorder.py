@@ -1,6 +1,6 @@
 """Receives an engine's launches and copies: one LaunchRecorder for each engine that is being profiled.
 
-Times are those of events if the queue has them, converted to the host's clock; otherwise each kernel is waited for, and
+Times come from events if the queue has them, converted to the host's clock; otherwise each kernel is waited for, and
 its time is the wall clock from the call to its end.
 """
 

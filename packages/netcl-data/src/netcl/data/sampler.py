@@ -306,7 +306,7 @@ class DistributedSampler(Sampler):
 class BatchSampler:
     """Groups the samples of a sampler into lists of ``batch_size``; the last one may be short or dropped.
 
-    ``sampler`` is a Sampler, whose epoch and position this object uses, or any iterable of dataset keys.
+    ``sampler`` is a Sampler, which keeps the epoch and position, or any iterable of dataset keys.
     """
 
     def __init__(self, sampler: Sampler | Iterable[Any], batch_size: int, drop_last: bool = False) -> None:
@@ -358,7 +358,7 @@ def _keeps_position(sampler: Any) -> TypeGuard[Sampler]:
 
 
 def positioned_sampler(batch_sampler: Any) -> Sampler | None:
-    """Returns the Sampler whose order a BatchSampler splits into batches; None if either has another type."""
+    """Returns the Sampler that gives a BatchSampler its order; None if either has another type."""
     if type(batch_sampler).__iter__ is BatchSampler.__iter__ and _keeps_position(batch_sampler.sampler):
         return batch_sampler.sampler
     return None

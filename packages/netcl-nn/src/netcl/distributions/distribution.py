@@ -197,6 +197,6 @@ def exponential(shape: Shape, like: Tensor) -> Tensor:
 
 
 def open_uniform(shape: Shape, like: Tensor) -> Tensor:
-    """Returns uniform numbers in (0, 1), without the ends, whose logarithms are not finite."""
+    """Returns uniform numbers in (0, 1), without the ends, so that their logarithms are finite."""
     drawn = ag.cast(ag.rand(tuple(shape), queue=like.queue), dtype=like.dtype)
     return ag.maximum(ag.minimum(drawn, 1.0 - 2.0**-24), 2.0**-25)

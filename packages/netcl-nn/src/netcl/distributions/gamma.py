@@ -55,8 +55,8 @@ def _nodes() -> tuple[Any, Any]:
 def _log_slope(alpha: Tensor, log_x: Tensor) -> Tensor:
     """Returns d log(x) / d alpha of a gamma number x, -(dP / d alpha) / (x p(x)) for its distribution function P.
 
-    With t = x e^v the integral of p over (0, x), or for x >= alpha over (x, inf), is that of exp(alpha v - x (e^v - 1))
-    over v on that side of 0. Inside it, d / d alpha is the factor log(x) + v - digamma(alpha).
+    With t = x e^v the integral of p over (0, x), or for x >= alpha over (x, inf), is the integral of exp(alpha v - x
+    (e^v - 1)) over v on that side of 0. Inside it, d / d alpha is the factor log(x) + v - digamma(alpha).
     """
     a, logarithm = ag.unsqueeze(alpha, -1), ag.unsqueeze(log_x, -1)
     x = ag.exp(logarithm)

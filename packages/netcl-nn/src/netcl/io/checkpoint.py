@@ -97,8 +97,8 @@ def load_checkpoint(
     """Restores the state of a checkpoint into the given objects, and returns the rest: epoch, step, metrics, extra,
     config, and states that were not requested.
 
-    The file and the states, that of the random generators too, are checked before anything is written; states that were
-    not requested are returned as arrays. ``model`` is a Module, a dict of tensors, or parameters with ``names``.
+    The file and all states, also of the random generators, are checked before anything is written; states that were not
+    requested are returned as arrays. ``model`` is a Module, a dict of tensors, or parameters with ``names``.
     ``validate`` is called with the dict to return before anything is written, and may raise. Raises CheckpointError for
     a damaged file, or a state that is missing or does not fit.
     """

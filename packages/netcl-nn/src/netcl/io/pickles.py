@@ -1,6 +1,6 @@
 """A pickle reader that executes nothing: it knows plain containers, and names that the caller defines.
 
-A pickle is a program for a stack machine whose instructions may name any function and call it. This machine supports
+A pickle is a program for a stack machine; its instructions may name any function and call it. This machine supports
 about forty of the instructions, looks names up in a table of the caller's functions, and limits the length of a
 program, the number of instructions and the memory of the result. Nothing is imported, and no attribute is set.
 """

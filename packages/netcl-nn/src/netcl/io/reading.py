@@ -89,8 +89,8 @@ def reading(
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Opens a regular file for reading. Raises CheckpointError for a missing one, and for a folder, pipe, socket or
-    device, of which nothing is read.
+    """Opens a regular file for reading. Raises CheckpointError for a missing one, and, without reading it, for a
+    folder, pipe, socket or device.
     """
     try:
         # O_NONBLOCK: opening a pipe would wait for its writer.

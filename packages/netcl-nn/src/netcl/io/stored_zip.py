@@ -93,7 +93,7 @@ _ENTRY_SECONDS = 2.5e-5
 
 
 class _Charged:
-    """A binary file whose reads are charged to a meter as entries of a directory, which zipfile reads at once."""
+    """A binary file that charges reads to a meter as entries of a directory: zipfile reads it at once."""
 
     def __init__(self, file: BinaryIO, meter: Meter) -> None:
         self._file, self._meter = file, meter
@@ -111,7 +111,7 @@ class _Charged:
 
 
 def members_of(file: BinaryIO, meter: Meter) -> list[zipfile.ZipInfo]:
-    """Returns the directory of an archive, whose memory and time are charged to ``meter``. Raises BadZipFile."""
+    """Returns the directory of an archive, and charges its memory and time to ``meter``. Raises BadZipFile."""
     charged: Any = _Charged(file, meter)
     return zipfile.ZipFile(charged).infolist()
 

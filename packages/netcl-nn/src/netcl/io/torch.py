@@ -96,12 +96,12 @@ def load_torch(
     """Returns the object that ``torch.save`` wrote to ``path``: dicts, lists and tuples of plain values and tensors.
 
     Tensors are created on ``queue`` (None: the active device), as plain Tensors, also for parameters; equal views of
-    one storage are one Tensor. dtypes are returned as DType. With ``model`` the file must be its state, which is
-    read into it tensor by tensor, and the result is that of ``model.load_state_dict``: ``missing_keys`` and
-    ``unexpected_keys``, which ``strict=False`` allows. Raises CheckpointError for a file that is
-    damaged or truncated, that contains anything but tensors and plain values (nothing in it is ever executed), that has
-    a dtype which netcl does not support, that exceeds ``budget`` (None: ``Budget()``), or that does not fit the model;
-    nothing is written to the model then.
+    one storage are one Tensor. dtypes are returned as DType. With ``model`` the file must be its state, which is read
+    into it tensor by tensor, with the result of ``model.load_state_dict``: ``missing_keys`` and ``unexpected_keys``,
+    which ``strict=False`` allows. Raises CheckpointError for a file that is damaged or truncated, that contains
+    anything but tensors and plain values (nothing in it is ever executed), that has a dtype which netcl does not
+    support, that exceeds ``budget`` (None: ``Budget()``), or that does not fit the model; nothing is written to the
+    model then.
     """
     with open_regular(path) as file:
         return read_torch(file, os.fstat(file.fileno()).st_size, path, model, queue, strict, budget)

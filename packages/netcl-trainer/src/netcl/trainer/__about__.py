@@ -1,4 +1,6 @@
-"""The version of netcl-trainer, and those of other layers that it works with; read by the build and at import."""
+"""The version of netcl-trainer, and the versions of other layers that it works with; read by the build and at
+import.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the first op and the first parameter of a training step whose values are NaN or infinite."""
+"""Finds the first op and the first parameter with NaN or infinite values in a training step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def first_non_finite(
     step: TrainingStep, fields: Sequence[Tensor], randomness: Mapping[str, int]
 ) -> tuple[str | None, str | None]:
     """Returns the first op of the step on ``fields`` that gives NaN or infinity, forward or backward, and the first
-    parameter whose gradient does; None if there is none. The state of the model is restored.
+    parameter with such a gradient; None if there is none. The state of the model is restored.
     """
     model = step.model
     buffers = [(buffer, buffer.to_host()) for buffer in model.buffers()]
@@ -50,7 +50,7 @@ def first_non_finite(
 
 @contextmanager
 def _raising_at_non_finite() -> Iterator[None]:
-    """Raises NonFiniteError at the first op of this thread whose result is not finite."""
+    """Raises NonFiniteError at the first op of this thread with a result that is not finite."""
 
     def hook(next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = next(row, args, kwargs)

@@ -92,7 +92,7 @@ def load_run(trainer: RunView, run: RunState, path: Path, resume_changes: str | 
 class _Loading:
     """Restores a run in two phases: everything is checked, then everything is written.
 
-    Of a fact whose change is accepted, the new value is used: the state of another optimizer or schedule, and the
+    If the change of a fact is accepted, the new value is used: the state of another optimizer or schedule, and the
     position in other data, are not loaded, and an interrupted epoch begins again.
     """
 
@@ -170,7 +170,7 @@ class _Loading:
                 group.update(new)
 
     def _set_optimizer(self) -> None:
-        """Sets the options whose new values are accepted, after the states have been loaded."""
+        """Sets the options with accepted new values, after the states have been loaded."""
         groups = self.trainer.optimizer.param_groups
         if self._schedule is not None:
             self.trainer.scheduler.load_state_dict(self._schedule)

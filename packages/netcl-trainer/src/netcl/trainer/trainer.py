@@ -66,7 +66,7 @@ class Trainer:
         seeds of their own.
 
     Raises ValueError if the optimizer and the model share no parameter, BackendMismatchError if ``device_queue`` is not
-    that of the model.
+    the model's queue.
     """
 
     def __init__(
@@ -162,10 +162,10 @@ class Trainer:
         uninterrupted run; a loader without ``state_dict`` is read again up to the saved position.
 
         A checkpoint records the facts of its run: optimizer, scheduler, loss, accumulation, model, loader, batch_size,
-        drop_last and data, whose change refuses the resume with CheckpointError, and lr, device, driver, versions and
-        others, whose change is reported by a warning. ``resume_changes="allow"``, or a list of these names, accepts
-        changes: the new value is used, the state of a changed optimizer or schedule is not loaded, and an interrupted
-        epoch begins again if one of the first kind changed. A refused resume changes nothing.
+        drop_last and data, and lr, device, driver, versions and others. A change of the former refuses the resume with
+        CheckpointError, a change of the latter is reported by a warning. ``resume_changes="allow"``, or a list of these
+        names, accepts changes: the new value is used, the state of a changed optimizer or schedule is not loaded, and
+        an interrupted epoch begins again if one of the first kind changed. A refused resume changes nothing.
 
         After the first SIGINT, SIGTERM or SIGHUP the current step is finished, each ModelCheckpoint saves
         ``last.netcl``, and KeyboardInterrupt, SystemExit(143) or SystemExit(129) is raised; a second signal ends the
@@ -445,7 +445,7 @@ class Trainer:
     def predict(self, loader: Iterable[Any]) -> npt.NDArray[Any]:
         """Returns the model's outputs for all samples, (N, ...), in eval mode and without gradients.
 
-        A batch is an array, or a tuple as in ``fit``, whose target is ignored. Raises ValueError if there is no batch,
+        A batch is an array, or a tuple as in ``fit`` with an ignored target. Raises ValueError if there is no batch,
         TypeError if the model returns anything but one tensor.
         """
         outputs: list[npt.NDArray[Any]] = []

@@ -40,7 +40,7 @@ class Snapshot:
             yield f"the scaler's {name.strip('_')}", np.asarray(value)
 
     def first_difference(self, other: Snapshot) -> str | None:
-        """Returns the name of the first value whose bits differ from those of ``other``; None if all agree."""
+        """Returns the name of the first value with other bits than in ``other``; None if all agree."""
         mine, theirs = dict(self.items()), dict(other.items())
         for name, value in mine.items():
             if name not in theirs or not _same_bits(value, theirs[name]):

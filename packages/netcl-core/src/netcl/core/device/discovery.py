@@ -89,8 +89,8 @@ class Queue(Protocol):
 class DeviceHandle:
     """A device with its context and queue; ``context, queue = handle`` unpacks both.
 
-    ``backend`` is "cl", "cpu" (NumPy, whose context is None and whose queue is a CPUQueue), or the name of another
-    distribution's backend (entry point ``netcl.backends``); ``device_type`` is "gpu", "cpu", "accel" or "other".
+    ``backend`` is "cl", "cpu" (NumPy, with None as context and a CPUQueue), or the name of another distribution's
+    backend (entry point ``netcl.backends``); ``device_type`` is "gpu", "cpu", "accel" or "other".
     """
 
     platform_name: str

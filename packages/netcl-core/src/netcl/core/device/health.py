@@ -72,7 +72,7 @@ closed: bool = False
 
 
 def mark_forked() -> None:
-    """Marks this process as a child whose queues belong to its parent."""
+    """Marks this process as a child; its queues belong to the parent."""
     global forked, closed
     forked = closed = True
 

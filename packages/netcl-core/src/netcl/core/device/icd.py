@@ -257,7 +257,7 @@ def _entries() -> list[_Entry]:
 def find_drivers() -> list[Driver]:
     """Returns the drivers that this process's OpenCL loader finds, including ones that cannot load, with the reason.
 
-    Reads files only and loads nothing. Empty on macOS and Windows, whose loaders keep their own registries.
+    Reads files only and loads nothing. Empty on macOS and Windows: their loaders keep their own registries.
     """
     return [entry.driver for entry in _entries()]
 

@@ -53,7 +53,7 @@ def usable(dev: Any) -> bool:
 
 
 def matching(ranked: list[tuple[Any, Any]], words: str) -> list[tuple[Any, Any]]:
-    """Returns the (platform, device) pairs whose names contain the words; matching platforms take precedence over
+    """Returns the (platform, device) pairs with the words in their names; matching platforms take precedence over
     devices.
     """
     by_platform = [pair for pair in ranked if in_platform(words, pair[0].name)]

@@ -183,12 +183,12 @@ class _Writer(LoopWriter):
         (condition, vector), (value, wide), (code, _), (size, _) = parts
         first = next((load for load in walk((node.args[1],)) if isinstance(load, Load)), None)
         axes = () if first is None else self.layout.loads[first.slot]
-        at, step = self.offset(axes) if first is not None else "-1", int(self.last in axes)
+        position, step = self.offset(axes) if first is not None else "-1", int(self.last in axes)
         lines = []
         for lane in range(self.width if vector else 1):
             holds = f"({condition}).s{lane:x}" if vector else condition
             failing = f"({value}).s{lane:x}" if wide else value
-            place = f"{at} + {lane}" if step and lane else at
+            place = f"{position} + {lane}" if step and lane else position
             failed = c.report(code, failing, place, size, is_floating(node.dtype))
             lines.append(f"  if (!({holds})) {failed}" if vector else f"  {failed}")
         scope.add(f"if (any(({condition}) == 0)) {{" if vector else f"if (!({condition})) {{", *lines, "}")

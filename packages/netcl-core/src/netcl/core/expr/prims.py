@@ -294,7 +294,7 @@ def _polynomial(x: str, *coefficients: str) -> str:
 
 def _erf() -> dict[str, str]:
     """Returns the texts of erf: for floats the minimax polynomials of N. Juffa (2014), within 1.3 units: one up to
-    0.9277, and one whose exponential is the distance from 1. PoCL's erf takes 2.3 times as long.
+    0.9277, and one with the distance from 1 as its exponential. PoCL's erf takes 2.3 times as long.
     """
     near = _polynomial(
         "({0} * {0})", "-5.96761703e-4", "4.99119423e-3", "-2.67681349e-2", "1.12819925e-1", "-3.76125336e-1",

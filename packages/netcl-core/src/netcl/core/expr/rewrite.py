@@ -157,8 +157,8 @@ def vjp(
 
     def gathered(node: Expr) -> Expr:
         """Returns the adjoint of ``node``, summed over axes that the node does not have."""
-        own = axes_of(node, present, memo)
-        sums = [reduce("sum", part, sorted(along - own)) for along, part in adjoint[node].items()]
+        node_axes = axes_of(node, present, memo)
+        sums = [reduce("sum", part, sorted(along - node_axes)) for along, part in adjoint[node].items()]
         total = sums[0]
         for part in sums[1:]:
             total = total + part

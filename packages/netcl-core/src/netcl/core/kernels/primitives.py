@@ -66,9 +66,9 @@ class KernelSpec:
     """Declares a kernel: ``KernelSpec(name, params, body, preamble)`` or ``KernelSpec(name=, src=)``.
 
     ``params`` are declarations such as ``"__global float* c"``, ``body`` the statements, ``preamble`` text before the
-    kernel; ``src`` is a whole source with a kernel ``name`` instead. ``options`` are build options, ``attributes``
-    those of the kernel, such as ``__attribute__((vec_type_hint(float16)))``. ``workgroup_size`` (int or tuple) is used
-    if a run gives no local size, until ``tune`` has measured a better one.
+    kernel; ``src`` is a whole source with a kernel ``name`` instead. ``options`` are build options, ``attributes`` the
+    attributes of the kernel, such as ``__attribute__((vec_type_hint(float16)))``. ``workgroup_size`` (int or tuple) is
+    used if a run gives no local size, until ``tune`` has measured a better one.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Allocates large buffers of a CPU device in regions of this process's memory, which are split and merged.
 
-A CPU driver's own buffers each take and keep pages, so a training step whose tensors have many sizes holds more than it
+A CPU driver's own buffers each take and keep pages, so a training step with tensors of many sizes holds more than it
 uses, and dropping buffers for others makes the system clear their pages in each step. Here buffers of all sizes share
 chunks of memory: a request takes the smallest free region that fits and leaves the rest free, and a region that is
 given back is merged with its free neighbours. A chunk is a range of addresses whose pages exist from their first use;
@@ -49,7 +49,7 @@ _MOST_KEPT = 1024  # buffers of free regions
 
 
 def has_regions(queue: Any) -> bool:
-    """True if the device of a queue is a CPU whose driver works in place on memory of this process."""
+    """True if the device of a queue is a CPU, and its driver works in place on memory of this process."""
     if not hasattr(mmap, "MADV_HUGEPAGE"):  # Linux: elsewhere mapped memory may count as used at once
         return False
     device = queue.device
@@ -102,7 +102,7 @@ class Regions:
 
     @property
     def unused(self) -> int:
-        """Bytes of free regions whose pages exist."""
+        """Bytes of free regions with allocated pages."""
         with self._alone() as alone:
             if alone:
                 self._take_back_gone()

@@ -171,7 +171,7 @@ def _try_attention_meanwhile(device: Any, row: MatrixUnit) -> None:
 
 def attention_unit_of(profile: DeviceProfile, parts: int = 0) -> str | None:
     """Returns the matrix unit on which a device computes attention of operands of so many ``parts``, or None: a unit of
-    fragments in registers, whose kernels are tried in a child process at the first call for a driver version.
+    fragments in registers. Its kernels are tried in a child process at the first call for a driver version.
     """
     name = _attention_unit(parts)
     if config.get("KERNEL_STRATEGY") == "portable" or profile._device is None or not UNITS[name].possible_on(profile):

@@ -206,7 +206,7 @@ def _tiles(
     dtype: str,
     vector_width: int = 0,
 ) -> KernelConfig:
-    """Returns a tiled config whose A and B tiles fit local memory and whose work-group fits the device's limit."""
+    """Returns a tiled config with A and B tiles that fit local memory and a work-group within the device's limit."""
     columns, rows = _fit_group(profile, n // work, m // work)
     m, n = rows * work, columns * work
     element = max(4, itemsize(dtype))  # 16-bit tiles are kept as floats

@@ -21,10 +21,10 @@ __all__ = ["DTYPES", "Problem", "chosen", "kernels", "name_of", "problem_of"]
 class _Costs(NamedTuple):
     """The costs of a form of the kernels, in products: measured on two drivers of CPUs, and on one GPU (H200).
 
-    element: a transformed element. weights: elements of a weight's gradient, relative to those of a weight. launches:
-    of the kernels. whole: tiles of products are computed in whole, multiples of (outs, tiles of images, ins), for the
-    weights of (outs, ins, tiles of images). rows: a direct convolution with fewer ``outs`` takes as long as with whole
-    tiles. gain: the part of a direct convolution's products above which it is not worth another rounding.
+    element: a transformed element. weights: elements of a weight's gradient, relative to elements of a weight.
+    launches: of the kernels. whole: tiles of products are computed in whole, multiples of (outs, tiles of images, ins),
+    for the weights of (outs, ins, tiles of images). rows: a direct convolution with fewer ``outs`` takes as long as
+    with whole tiles. gain: the part of a direct convolution's products above which it is not worth another rounding.
     """
 
     element: int

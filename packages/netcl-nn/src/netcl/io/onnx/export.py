@@ -33,9 +33,10 @@ def export_onnx(
     ``path``, atomically.
 
     The model is traced in evaluation mode; parameters keep their names. Conditions in Python are decided at export.
-    With ``dynamic_batch`` the first axis of every input as long as that of the first one may have any length; the model
-    is traced a second time with one more sample to find the sizes that depend on it. Raises UnsupportedError for an op
-    that ONNX does not have, CheckpointError if the file cannot be written, ImportError if a package is missing.
+    With ``dynamic_batch`` the first axis of the first input, and of every input of the same length, may have any
+    length; the model is traced a second time with one more sample to find the sizes that depend on it. Raises
+    UnsupportedError for an op that ONNX does not have, CheckpointError if the file cannot be written, ImportError if a
+    package is missing.
     """
     onnx = onnx_library()
     if opset not in _OPSETS:

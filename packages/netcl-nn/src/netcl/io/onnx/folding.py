@@ -1,7 +1,7 @@
 """Bounds the work of a node of constants on the host, from the shapes and sizes of its inputs.
 
 A file of 200 bytes can tile one element to a terabyte, so a node is charged before it is evaluated. The bounds may be
-too high, never too low; the seconds are those of ONNX's reference implementation on a slow processor of today.
+too high, never too low; the seconds were measured with ONNX's reference implementation on a slow processor of today.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ __all__ = ["main", "parser"]
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors end with the command or option that was probably meant."""
+    """A parser with errors that end with the command or option that was probably meant."""
 
     def error(self, message: str) -> NoReturn:
         choice = re.match(r"argument .*: invalid choice: '(\S+)' \(choose from (.*)\)", message)

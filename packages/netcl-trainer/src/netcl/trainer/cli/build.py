@@ -78,7 +78,7 @@ def open_device(selector: str, config: Config | None = None) -> DeviceHandle:
 
 
 def build(config: Config) -> Run:
-    """Builds everything; the active device must be that of the configuration. Every key is read."""
+    """Builds everything; the active device must be the configuration's. Every key is read."""
     config.check_tables(_TABLES)
     table = config.table("trainer")
     epochs = table.take("epochs", "int", 1)

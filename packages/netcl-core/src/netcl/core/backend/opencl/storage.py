@@ -1,8 +1,8 @@
 """Writes the macros by which templates access elements of one dtype.
 
 A contraction in a half type may read operands, and write a result, that are stored in float32: each element is then
-rounded to the half type when it is loaded or stored, in place of casts in launches of their own. Such an operand is an
-``InFloat32``, whose dtype is ``bfloat16_in_float32``.
+rounded to the half type when it is loaded or stored, in place of casts in separate launches. Such an operand is an
+``InFloat32``, with a dtype such as ``bfloat16_in_float32``.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _text(name: str, defines: Mapping[str, object]) -> str:
 @lru_cache(maxsize=256)
 def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> str:
     """Returns the ``.cl`` files ``names`` after their definitions; only contractions may round a*b+c once. LOOPS is the
-    attribute of kernels whose work-items loop over vectors themselves. A driver compiles all kernels of a program, so
+    attribute of kernels with explicit vector loops in each work-item. A driver compiles all kernels of a program, so
     kernels that are launched separately are in files of their own.
     """
     head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"

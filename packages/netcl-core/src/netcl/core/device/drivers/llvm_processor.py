@@ -1,7 +1,7 @@
 """Names the processor for which PoCL 3 compiles, if its LLVM does not know this machine's (docs/adr/0103).
 
 LLVM 14 knows AMD's families up to 25 (Zen 4) and calls later ones "generic", a name that its front end then refuses: no
-kernel builds. ``name_processor`` gives such a device the highest level of x86-64 whose instructions the processor has.
+kernel builds. ``name_processor`` gives such a device the highest level of x86-64 that the processor supports.
 """
 
 from __future__ import annotations

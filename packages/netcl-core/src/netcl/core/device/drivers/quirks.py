@@ -188,7 +188,7 @@ def _sixteen(device: Any) -> bool:
 
 
 def _ordered(device: Any) -> bool:
-    """True if a chain of kernels, each of which reads all of its predecessor's output, is right without a flush."""
+    """True if a chain of kernels is right without a flush; each reads all of its predecessor's output."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
     kernel = _kernel(context, device, _SHIFTED)

@@ -98,9 +98,9 @@ class BuildProcesses:
         with self._changed:
             self._start(_PREPARED)
 
-    def _start(self, wanted: int) -> None:
-        """Starts children until there are as many as ``wanted``; the lock is held."""
-        for _ in range(0 if self._closed else min(wanted, most_processes(self._device)) - self._children):
+    def _start(self, children: int) -> None:
+        """Starts children until there are as many as ``children``; the lock is held."""
+        for _ in range(0 if self._closed else min(children, most_processes(self._device)) - self._children):
             self._children += 1
             threading.Thread(target=self._feed, name="netcl-build", daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""Launches whose programs are not built yet, in the order of their calls.
+"""Defers launches until their programs are built, in the order of their calls.
 
 The first launches of a process need one program after another, and each build takes as long as thousands of launches.
 So a launch without a built program is noted with its arguments, and the host goes on; later launches wait behind it. At

@@ -82,9 +82,9 @@ def conv(
     positions. ``algo`` is a hint: ``naive`` sums each output in its own work-item, ``tiled_local`` selects the kernel
     that is tiled in local memory, ``implicit_gemm`` the device's. Tests force the ``variant``: ``rows`` (A in place),
     ``packed``, ``windows``, ``tiled``, ``direct``, ``plain``, ``channels``, ``winograd2`` and ``winograd4``, with
-    ``_gpu`` for the form of GPUs, or a matrix unit by its name. ``half`` is the half type of a convolution of which
-    operands, or with ``wide`` the result, are float32, as ``float32_roles`` allows: they are rounded to it when they
-    are loaded or stored.
+    ``_gpu`` for the form of GPUs, or a matrix unit by its name. ``half`` is the half type of a convolution with float32
+    operands, or with ``wide`` a float32 result, as ``float32_roles`` allows: they are rounded to it when they are
+    loaded or stored.
     """
     dtype = half or a.dtype
     if epilogue is not None:

@@ -11,7 +11,7 @@ from netcl.core.tuning.problems import Contraction
 
 
 class ProductLaunch(NamedTuple):
-    """The arguments of ``engine.launch`` for a kernel of products on CPUs, whose work-groups have one work-item."""
+    """The arguments of ``engine.launch`` for a kernel of products on CPUs, with one work-item per work-group."""
 
     text: str
     name: str

@@ -35,11 +35,13 @@ def copied(
     if recording is None:
         return make()
     storage, recent = x._ready_storage(), _recent.setdefault(recording, {}).setdefault(kind, [])
-    for found in recent:
-        if found.storage() is storage and (found.version, found.form) == (storage.version, form):
-            return found.copy
-    made = make()
+    for earlier in recent:
+        if earlier.storage() is storage and (earlier.version, earlier.form) == (storage.version, form):
+            return earlier.copy
+    new_copy = make()
     # Copies of a tensor that no longer exists, or was written, give their memory back.
-    kept = [each for each in recent if (own := each.storage()) is not None and own.version == each.version]
-    recent[:] = [*kept[1 - most :], _Copy(ref(storage), storage.version, form, made)]
-    return made
+    kept = [
+        each for each in recent if (storage_of := each.storage()) is not None and storage_of.version == each.version
+    ]
+    recent[:] = [*kept[1 - most :], _Copy(ref(storage), storage.version, form, new_copy)]
+    return new_copy

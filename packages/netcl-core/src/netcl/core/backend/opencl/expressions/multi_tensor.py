@@ -3,8 +3,8 @@ arguments allow.
 
 OpenCL has no tables of buffers, so the buffers of all sets are arguments of one kernel, as many as
 CL_DEVICE_MAX_PARAMETER_SIZE holds. A work-group finds in a table its set, its part of it and the set's length, takes
-the set's buffers in a ``switch``, and runs the text that the code generator writes for one flat set. So the bits are
-those of the sets one by one, and a driver compiles the rule once.
+the set's buffers in a ``switch``, and runs the text that the code generator writes for one flat set. So the sets have
+the same bits as one by one, and a driver compiles the rule once.
 
 Missing buffers of a shorter list are filled up with the last ones to the next power of two, so that few texts are
 built. If the expressions are neither elementwise nor flat, or there is a single set, the engine runs the sets one by
@@ -264,8 +264,8 @@ def _ready(
     scalars: Mapping[str, float | int] | None = None,
 ) -> _Ready | None:
     """Returns the launches over sets of these spaces, with ``each`` elements per work-group; None if the kernel
-    arguments cannot hold two sets. ``widths``: the tensors of a set that are read, and all of them; ``shared``: those
-    of all sets.
+    arguments cannot hold two sets. ``widths``: the tensors of a set that are read, and all of them; ``shared``: the
+    tensors that all sets share.
     """
     members = [number for number, space in enumerate(spaces) if prod(space)]
     if not members or not text.columns:

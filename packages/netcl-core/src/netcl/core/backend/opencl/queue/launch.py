@@ -164,8 +164,8 @@ class Launcher(OpenRecordings):
         options: str = "",
         kernel: KernelSource | None = None,
     ) -> PreparedLaunch:
-        """Returns a launch whose sizes and scalars are fixed; ``args`` has None for each buffer that is given at the
-        call. With ``kernel``, the parts of a generated text, a recording may merge the launch with others.
+        """Returns a launch with fixed sizes and scalars; ``args`` has None for each buffer that the call passes. With
+        ``kernel``, the parts of a generated text, a recording may merge the launch with others.
         """
         return PreparedLaunch(self, source, kernel_name, global_size, local_size, args, options, kernel)
 
@@ -532,7 +532,7 @@ def _name(kernel: Any) -> str:
 
 
 def released(name: str, index: int) -> UnsupportedError:
-    """Returns the error for a tensor whose allocation has ended: its buffer may be another tensor's by now."""
+    """Returns the error for a tensor without its allocation: the buffer may be another tensor's by now."""
     return UnsupportedError(
         f"argument {index} of kernel {name} is a tensor whose buffer was released; "
         "drop a tensor (del t) instead of releasing its pool_handle",

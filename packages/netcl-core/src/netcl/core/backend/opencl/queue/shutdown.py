@@ -231,7 +231,7 @@ def _soon_complete(event: Any) -> bool:
 
 
 def wait_for(event: Any, queue: Any = None) -> None:
-    """Wait for a cl.Event (None: nothing to wait for) whose queue has been flushed; SIGINT is served meanwhile.
+    """Waits for a cl.Event of a flushed queue (None: returns at once); SIGINT is served meanwhile.
 
     With ``queue``, the queue of the event, a long wait is for all work of that queue. Raises DeviceError if a launch
     failed, DeviceLostError if the device is lost; a wait beyond NETCL_WATCHDOG_S names the kernels in a warning.

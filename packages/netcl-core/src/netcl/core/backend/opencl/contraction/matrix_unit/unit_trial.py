@@ -83,6 +83,6 @@ def _multiplies(engine: Any, dtype: str, tile: UnitTile, along: tuple[bool, bool
     a = rng.integers(-most, most, (m, k) if along[0] else (k, m)).astype(np.float32)
     b = rng.integers(-most, most, (n, k) if along[1] else (k, n)).astype(np.float32)
     exact = (a if along[0] else a.T).astype(np.float64) @ (b.T if along[1] else b)
-    left, right, out, wanted = (engine.tensor(x, dtype) for x in (a, b, np.full((m, n), np.nan), exact))
+    left, right, out, expected = (engine.tensor(x, dtype) for x in (a, b, np.full((m, n), np.nan), exact))
     contract(engine, _product(sizes, along), tile, left, right, out, 0)
-    return bool(np.array_equal(engine.read(out), engine.read(wanted)))
+    return bool(np.array_equal(engine.read(out), engine.read(expected)))

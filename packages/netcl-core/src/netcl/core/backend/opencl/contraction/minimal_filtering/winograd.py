@@ -252,8 +252,8 @@ def _in_one_launch(p: Problem, device: Traits) -> bool:
 
 @lru_cache(maxsize=512)
 def _filtering(p: Problem, device: Traits, lengths: tuple[int, int]) -> tuple[int, int, tuple[int, ...]]:
-    """Returns the work-items, the elements of scratch of all, and the members of ``filtering`` before those of an
-    epilogue.
+    """Returns the work-items, the elements of scratch of all, and the members of ``filtering`` before the
+    epilogue's.
     """
     tiles, rows = _tiles(p, p.batch, device), cpu_tile(device, "float32").rows
     columns = _COLUMNS * device.vector
@@ -261,10 +261,10 @@ def _filtering(p: Problem, device: Traits, lengths: tuple[int, int]) -> tuple[in
     blocks = -(-count // (_OF_A_UNIT * device.units))
     data, sums = p.ins * columns + _GAP, _BLOCK_ROWS * rows * columns + _GAP
     scratch = p.products * (data + sums)
-    _, given = _tiling(p, tiles, _Images(p.ins, p.ins, p.size, p.low, 0, lengths[0]), device.vector)
-    _, made = _tiling(p, tiles, _Images(p.outs, p.outs, p.out, (0, 0), 0, lengths[1]), device.vector)
+    _, of_inputs = _tiling(p, tiles, _Images(p.ins, p.ins, p.size, p.low, 0, lengths[0]), device.vector)
+    _, of_outputs = _tiling(p, tiles, _Images(p.outs, p.outs, p.out, (0, 0), 0, lengths[1]), device.vector)
     items = -(-count // blocks)
-    return items, items * scratch, (*given, *made, blocks, scratch, *_panels(p, device), data, sums)
+    return items, items * scratch, (*of_inputs, *of_outputs, blocks, scratch, *_panels(p, device), data, sums)
 
 
 def _run_in_one_launch(

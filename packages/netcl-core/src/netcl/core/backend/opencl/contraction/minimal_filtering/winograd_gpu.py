@@ -47,8 +47,8 @@ def program(kernel: str, dtype: str, tile: int) -> str:
     """Returns the text of a kernel without epilogue, for images or weights of a dtype and tiles of ``tile`` x
     ``tile``.
     """
-    template, own = _TEMPLATES[kernel]
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("TILE", tile), ("REALV", "REAL"), *own)
+    template, definitions = _TEMPLATES[kernel]
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("TILE", tile), ("REALV", "REAL"), *definitions)
     return source(("storage", "winograd_matrices", template), defines)
 
 

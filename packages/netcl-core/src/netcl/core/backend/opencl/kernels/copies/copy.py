@@ -37,7 +37,7 @@ Dim = tuple[int, int, int]  # extent, stride in the source, stride in the result
 
 
 def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Sequence[int]) -> list[Dim]:
-    """Returns the dimensions without those of extent one, neighbours joined where both strides allow it."""
+    """Returns the dimensions of more than one element, with neighbours joined if both strides allow it."""
     dims: list[Dim] = []
     for extent, s, o in zip(shape, source_strides, out_strides):
         if extent == 1:

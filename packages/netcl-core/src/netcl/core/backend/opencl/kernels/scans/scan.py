@@ -28,7 +28,7 @@ _MOST_CHUNKS = 1 << 11  # of a row; each work-group combines the totals before i
 
 
 class _RowScan(NamedTuple):
-    """The scan of rows by work-groups of ``group`` work-items, each of which scans a chunk."""
+    """The scan of rows by work-groups of ``group`` work-items; each work-group scans a chunk."""
 
     group: int
     rows: int

@@ -31,7 +31,7 @@ class _State:
 
 
 def _extremum(comparison: str) -> _State:
-    """Returns the last of equal values; a NaN stays, and its index is that of the last NaN."""
+    """Returns the last of equal values; a NaN stays, with the index of the last NaN."""
     append = f"""\
 {{
     const REAL later_value = c;

@@ -123,7 +123,7 @@ class _Form(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _form(dtype: str, s: AttentionShape, positive: bool) -> _Form:
-    """Returns the form of a problem whose scale is ``positive`` or not."""
+    """Returns the form of a problem with a ``positive`` scale or another."""
     scaled = dtype != "float32" and (s.masked == 2 or not positive)
     return _Form(
         dtype, _columns(s.width), _columns(s.values), s.causal, s.masked, scaled,
@@ -241,18 +241,18 @@ _TRIALS_OF_PARTS = (("float32", 140, 150, 64, False), ("float32", 200, 200, 40, 
 
 
 def _results_of(
-    engine: Any, unit: str, s: AttentionShape, given: Sequence[TensorData], rows: Sequence[TensorData], scale: float
+    engine: Any, unit: str, s: AttentionShape, operands: Sequence[TensorData], rows: Sequence[TensorData], scale: float
 ) -> tuple[TensorData, ...]:
     """Returns the result and the logarithms of its divisors, for the operands (gradient, queries, keys, values)."""
-    _, q, k, v = given
+    _, q, k, v = operands
     return attend(engine, unit, s, q, k, v, q, scale)
 
 
 def _gradients_of(
-    engine: Any, unit: str, s: AttentionShape, given: Sequence[TensorData], rows: Sequence[TensorData], scale: float
+    engine: Any, unit: str, s: AttentionShape, operands: Sequence[TensorData], rows: Sequence[TensorData], scale: float
 ) -> tuple[TensorData, ...]:
     """Returns the gradients by queries, keys and values, for the same operands and numbers of each row."""
-    return gradients(engine, unit, s, [*given, given[1], *rows], scale)
+    return gradients(engine, unit, s, [*operands, operands[1], *rows], scale)
 
 
 def _is_right(

@@ -142,7 +142,7 @@ def _row_group(extent: int, size: int, device: Traits) -> int:
 
 
 class _BlockSort(NamedTuple):
-    """The sort of long rows by work-groups of ``group`` work-items, each of which sorts a chunk block by block."""
+    """The sort of long rows by work-groups of ``group`` work-items; each work-group sorts a chunk block by block."""
 
     group: int
     rows: int

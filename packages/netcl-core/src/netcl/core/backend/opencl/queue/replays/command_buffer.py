@@ -1,12 +1,12 @@
 """Binds cl_khr_command_buffer through ctypes, as pyopencl has no binding: kernels are recorded once and enqueued by one
 call.
 
-``buffered(launches)`` leaves them as they are where the driver lacks the extension, allows a buffer to be enqueued
-only when its last run has ended (replays follow each other without a wait), or keeps memory for each command of each
-run. Intel's runtime for CPUs (2026.22) keeps 2 KB, also after the end of the run and the release of the buffer: a
-training run of 20 launches a step would lose about 4 GB in 100000 steps. A child process measures that once for each
-driver; on a system without /proc it cannot, and launches stay as they are. The names, constants and argument lists are
-those of the OpenCL extension specification, cl_khr_command_buffer.
+``buffered(launches)`` leaves them as they are where the driver lacks the extension, allows a buffer to be enqueued only
+when its last run has ended (replays follow each other without a wait), or keeps memory for each command of each run.
+Intel's runtime for CPUs (2026.22) keeps 2 KB, also after the end of the run and the release of the buffer: a training
+run of 20 launches a step would lose about 4 GB in 100000 steps. A child process measures that once for each driver; on
+a system without /proc it cannot, and launches stay as they are. The names, constants and argument lists are from the
+OpenCL extension specification, cl_khr_command_buffer.
 """
 
 from __future__ import annotations
