@@ -125,7 +125,7 @@ class profile:
     # -- recording -----------------------------------------------------------------------------------------------------
 
     def _op(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Hook of the dispatch."""
+        """Records an op call, as a hook of the dispatch."""
         ops = launch_recorder.thread_state.ops
         ops.append(row.name)
         began = perf_counter()

@@ -34,7 +34,7 @@ _PIECE = 1 << 20
 
 
 def example_digits(n: int = _DIGITS_COUNT, seed: int = 0) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """Scanned handwritten digits: images float32 (n, 1, 8, 8) from 0 (paper) to 1 (ink), labels int64 (n,).
+    """Returns scanned handwritten digits: images float32 (n, 1, 8, 8) from 0 (paper) to 1 (ink), labels int64 (n,).
 
     A value is the number of black pixels in a 4 x 4 block, divided by 16. All 1,797 come in scikit-learn's order; a
     smaller ``n`` is a random subset by ``seed``, in the same order.

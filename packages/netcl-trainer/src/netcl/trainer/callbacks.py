@@ -48,19 +48,19 @@ class Callback:
                 raise TypeError(f"{cls.__name__}.{name} is no hook and would never be called; {instead}")
 
     def on_fit_start(self, trainer: RunView) -> None:
-        """Before the first epoch."""
+        """Called before the first epoch."""
 
     def on_fit_end(self, trainer: RunView) -> None:
-        """After the last epoch; not after an error."""
+        """Called after the last epoch; not after an error."""
 
     def on_epoch_start(self, trainer: RunView) -> None:
-        """Before the first batch of an epoch."""
+        """Called before the first batch of an epoch."""
 
     def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
-        """After an epoch, its validation and the scheduler's step."""
+        """Called after an epoch, its validation and the scheduler's step."""
 
     def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
-        """After each step."""
+        """Called after each step."""
 
     def on_exception(self, trainer: RunView, error: BaseException) -> None:
         """Called if ``fit`` ends by an error or an interrupt, which is raised to the caller afterwards."""

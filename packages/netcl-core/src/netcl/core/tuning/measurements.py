@@ -190,7 +190,7 @@ def shipped_table(key: str, device: Any) -> Entries:
 
 
 def table(key: str) -> Entries:
-    """All measurements of a driver, read from disk at the first use."""
+    """Returns all measurements of a driver, read from disk at the first use."""
     entries = _tables.get(key)
     if entries is None:
         with _lock:

@@ -161,7 +161,7 @@ class ONNXModel(Module):
         return tensor
 
     def _fold(self, meter: Meter) -> None:
-        """Constant folding: computes once the nodes that depend on constants only, each charged before it begins."""
+        """Folds constants: computes once the nodes that depend on constants only, each charged before it begins."""
         rest = []
         for node, proto in self._nodes:
             if all(not name or name in self._constants for name in node.inputs):

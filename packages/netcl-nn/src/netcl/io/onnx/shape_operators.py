@@ -194,7 +194,7 @@ def _one_hot(node: Node, indices: Any, depth: Any, values: Any) -> Any:
 
 
 def _resize(node: Node, x: Any, roi: Given = None, scales: Given = None, sizes: Given = None) -> Any:
-    """Nearest, linear and cubic resizing of the spatial axes, in the modes that PyTorch has too."""
+    """Resizes the spatial axes by nearest, linear or cubic interpolation, in the modes that PyTorch has too."""
     if node.opset < 11:
         scales = roi if scales is None else scales
     mode, rank = node.get("mode", "nearest"), x.ndim - 2

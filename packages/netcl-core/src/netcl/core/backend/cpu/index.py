@@ -121,7 +121,8 @@ def index(
     op: str = "",
     wrap: bool = True,
 ) -> TensorData:
-    """``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes off the axis), and their inverses.
+    """Computes ``take`` as np.take and ``gather`` as np.take_along_axis (equal shapes off the axis), and their
+    inverses.
 
     ``take_grad`` and ``gather_grad`` add the rows or elements of ``x`` into zeros of ``shape``, or to what ``out``
     holds, in the order of the indices. ``put`` and ``scatter`` write them into ``out``, where the last of equal indices

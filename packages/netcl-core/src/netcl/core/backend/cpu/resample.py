@@ -59,7 +59,7 @@ def _gradient(grad: Array, out: Array, axis: int, taps: int, places: tuple[int, 
 def resample(
     engine: Any, kind: str, x: TensorData, *, sizes: Sequence[int], taps: int, places: Sequence[tuple[int, int, int]]
 ) -> TensorData:
-    """``forward`` resizes the last axes to ``sizes``, each output a sum of ``taps`` neighbors along each: 1, 2 or 4
+    """Resizes (``forward``) the last axes to ``sizes``, each output a sum of ``taps`` neighbors along each: 1, 2 or 4
     with the weights of nearest, linear or cubic interpolation.
 
     With places = (step, start, unit) of an axis, its output o is at (step * o + start) / unit; neighbors outside take

@@ -89,7 +89,7 @@ def _nearest_program(dtype: str, fixed: str) -> str:
 def resample(
     engine: Any, kind: str, x: TensorData, *, sizes: Sequence[int], taps: int, places: Sequence[Places]
 ) -> TensorData:
-    """``forward`` resizes the last axes to ``sizes``, each output a sum of ``taps`` neighbours along each: 1, 2 or 4
+    """Resizes (``forward``) the last axes to ``sizes``, each output a sum of ``taps`` neighbours along each: 1, 2 or 4
     with the weights of nearest, linear or cubic interpolation.
 
     With places = (step, start, unit) of an axis, its output o is at (step * o + start) / unit; neighbours outside are

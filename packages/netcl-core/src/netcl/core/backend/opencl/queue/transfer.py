@@ -135,7 +135,7 @@ class Transfer:
         async_copy: bool | None = None,
         use_pinned: bool | None = None,
     ) -> tuple[Any, Any, Array | None]:
-        """Copy ``array`` (any layout) to the start of ``buffer``; (event, pending_release, host_ref).
+        """Copies ``array`` (any layout) to the start of ``buffer``; returns (event, pending_release, host_ref).
 
         ``event`` (None: nothing is pending, or a small copy comes after launches that wait for their programs) is
         complete when the values are there, which kernels on this queue need not wait for. ``host_ref`` is the array

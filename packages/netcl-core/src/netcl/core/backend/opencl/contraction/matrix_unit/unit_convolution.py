@@ -220,8 +220,8 @@ def run(
     engine: Any, unit: str, g: Geometry, images: TensorData, weight: TensorData, out: TensorData, kind: str,
     fused: FusedEpilogue | None, matrices: Matrices,
 ) -> None:  # fmt: skip
-    """``forward``, or ``grad_input``, in which the images are the gradients of the results and the filters are turned
-    around; ``fused`` takes operands of ``matrices`` if sums are cut (split-K).
+    """Runs ``forward``, or ``grad_input`` on the gradients of the results as images and on filters turned around;
+    ``fused`` takes operands of ``matrices`` if sums are cut (split-K).
     """
     padding, rows, c, pixels = _product(g, kind)
     both, begin = _laid_out(engine, images, padding, weight, rows)

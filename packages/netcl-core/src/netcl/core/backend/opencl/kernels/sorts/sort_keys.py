@@ -39,8 +39,9 @@ static inline int differ(const REAL v, const REAL w) {{
 
 
 def keys_text(dtype: str, values_only: bool = False) -> str:
-    """key_of(value), value_of(key), KEY_MASK, the largest key, and TELLS(key): 1 if the key alone gives the value. With
-    ``values_only`` every key does, and the zeros have different keys. DIFFER(v, w): 1 if v is NaN or does not equal w.
+    """Returns the text of key_of(value), value_of(key), KEY_MASK (the largest key), and TELLS(key): 1 if the key alone
+    gives the value. With ``values_only`` every key does, and the zeros have different keys. DIFFER(v, w): 1 if v is NaN
+    or does not equal w.
     """
     tells, zero = "((key) != SIGN && (key) != KEY_MASK)", "bits << 1 == 0 ? SIGN : "
     floating = partial(_FLOATING.format, tells="1" if values_only else tells, zero="" if values_only else zero)
