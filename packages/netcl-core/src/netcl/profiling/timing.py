@@ -66,7 +66,7 @@ class Timing:
 
 
 def timing(fn: Callable[[], Any], warmup: int = 5, runs: int = 20, *, q: Any = None) -> Timing:
-    """Times ``fn()`` until the device has finished: ``warmup`` calls that do not count, then ``runs`` that do.
+    """Times ``fn()`` until the device has finished: ``warmup`` uncounted calls, then ``runs`` that do.
 
     ``q``: the queue or handle to wait for before and after each run; None: the active device. Raises ValueError for
     less than one run.

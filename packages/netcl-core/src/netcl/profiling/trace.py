@@ -50,9 +50,9 @@ class profile:
 
     ``q``: the queue or handle to profile; None: the active device. ``memory``: if True, records the bytes in use too.
 
-    Kernels and copies of the device are recorded from every thread. Ops are recorded from the thread that enters, from
-    threads that netcl starts for it, and from other threads that enter the same profile themselves. A kernel is charged
-    to the innermost op that launched it, including backward and optimizer ops; kernels of a replay to none.
+    Kernels and copies of the device are recorded from every thread. Ops are recorded from the entering thread, from
+    threads that netcl starts for it, and from other threads that enter the same profile. A kernel is charged to the
+    innermost op that launched it, including backward and optimizer ops; kernels of a replay to none.
 
     Times are the device's own if the queue has them: set NETCL_PROFILE_EVENTS=1 before the first queue is made.
     Without, each kernel is waited for as it is launched, so that its wall-clock time is its own: a kernel then takes at
@@ -261,7 +261,7 @@ _MOVING = ("pad", "pack", "add_parts")
 
 
 def _weight(launch: LaunchRecord) -> tuple[bool, float]:
-    """Returns a weight by which the kernel that multiplies ranks above the other kernels of a contraction."""
+    """Returns a weight that ranks the multiplying kernel above the other kernels of a contraction."""
     return not launch.name.startswith(_MOVING) and not launch.flops, launch.end - launch.start
 
 

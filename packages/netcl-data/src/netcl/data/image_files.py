@@ -46,7 +46,7 @@ def opened_image(source: str | os.PathLike[str] | bytes, user: str, budget: Budg
 
 
 def _identified(module: Any, file: BinaryIO) -> Any:
-    """Returns the image, in the first format that fits of all that Pillow decodes itself."""
+    """Returns the image, in the first fitting format among the formats decoded by Pillow itself."""
     module.preinit()
     try:
         return module.open(file, formats=_decoded_by_pillow(module))

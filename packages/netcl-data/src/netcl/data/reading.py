@@ -1,4 +1,4 @@
-"""Opens a data file, and turns every error that its contents cause into a ValueError that names the file.
+"""Opens a data file, and turns every error caused by its contents into a ValueError that names the file.
 
 This is the only place of netcl.data where errors of gzip, csv, NumPy, Pillow and pickles become ValueError.
 """

@@ -79,8 +79,8 @@ class _Dependent(Constraint):
 
 
 class dependent_property(property):
-    """A property that gives a constraint which depends on the parameters of the object; usable as a decorator with and
-    without arguments.
+    """A property with a constraint that depends on the parameters of the object; usable as a decorator with and without
+    arguments.
     """
 
     def __init__(

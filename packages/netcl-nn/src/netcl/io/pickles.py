@@ -33,7 +33,7 @@ class PickleError(ValueError):
 
 
 def _refusal(name: str) -> str:
-    """Returns the reason for which a file that refers to a name is not read, and the file to write instead."""
+    """Returns the reason to reject a file that refers to a name, and the file to write instead."""
     if name.startswith("__torch__."):
         return "it is a program of TorchScript, which is not run; save the model's state_dict() and load that"
     return (
@@ -113,13 +113,12 @@ def read_pickle(
     array: Callable[[Any, Any], None] | None = None,
     meter: Meter | None = None,
 ) -> Any:
-    """Returns the value of the pickle that begins at the current position of ``file``, which is moved to its end.
+    """Returns the value of the pickle at the current position of ``file``, and moves the position to its end.
 
-    ``names`` maps "module name" to a function, which is run by a call of the name, or to any other value, by which the
-    name is replaced; ``persistent(id)`` returns the value of a persistent id; ``array(value, state)`` fills
-    an array of NumPy that a function has made. ``meter`` is charged for the instructions. Raises PickleError for
-    anything else, and lets errors of these functions pass. Attributes that a pickle assigns to a dictionary are
-    dropped.
+    ``names`` maps "module name" to a function for calls of the name, or to any other value that replaces the name;
+    ``persistent(id)`` returns the value of a persistent id; ``array(value, state)`` fills an array of NumPy that a
+    function has made. ``meter`` is charged for the instructions. Raises PickleError for anything else, and lets errors
+    of these functions pass. Attributes that a pickle assigns to a dictionary are dropped.
     """
     start = file.tell()
     data = file.read(MAX_BYTES + 1)

@@ -197,9 +197,9 @@ def load_safetensors(
     """Returns the tensors of a file by name, on ``queue`` (None: the active device); with ``model`` they are read into
     it, and its own tensors are returned.
 
-    Raises CheckpointError for a file that cannot be read, has a dtype that netcl does not support, exceeds ``budget``
-    (None: ``Budget()``) or, with nothing written, does not fit the model; for an array that does not have the checksum
-    of its file, before it is written.
+    Raises CheckpointError for a file that cannot be read, has an unsupported dtype, exceeds ``budget`` (None:
+    ``Budget()``) or, with nothing written, does not fit the model; for an array that does not have the checksum of its
+    file, before it is written.
     """
     with opened(path, budget, "is damaged or no safetensors file") as (file, state):
         stored, checksums, sums = _described(file, state)

@@ -1,7 +1,7 @@
 """Uncompressed ZIP archives: written in one pass with checksums computed in the background, and read at member offsets.
 
-``zipfile`` computes the checksum of every byte in the thread that reads or writes it, which took as long as the file
-access itself. Format: PKWARE's APPNOTE 6.3, sections 4.3.7 to 4.3.16, with 64-bit sizes throughout.
+``zipfile`` computes the checksum of every byte in the reading or writing thread, which took as long as the file access
+itself. Format: PKWARE's APPNOTE 6.3, sections 4.3.7 to 4.3.16, with 64-bit sizes throughout.
 """
 
 from __future__ import annotations

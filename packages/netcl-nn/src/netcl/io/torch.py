@@ -98,10 +98,9 @@ def load_torch(
     Tensors are created on ``queue`` (None: the active device), as plain Tensors, also for parameters; equal views of
     one storage are one Tensor. dtypes are returned as DType. With ``model`` the file must be its state, which is read
     into it tensor by tensor, with the result of ``model.load_state_dict``: ``missing_keys`` and ``unexpected_keys``,
-    which ``strict=False`` allows. Raises CheckpointError for a file that is damaged or truncated, that contains
-    anything but tensors and plain values (nothing in it is ever executed), that has a dtype which netcl does not
-    support, that exceeds ``budget`` (None: ``Budget()``), or that does not fit the model; nothing is written to the
-    model then.
+    which ``strict=False`` allows. Raises CheckpointError for a file that is damaged or truncated, contains anything but
+    tensors and plain values (nothing in it is ever executed), has an unsupported dtype, exceeds ``budget`` (None:
+    ``Budget()``), or that does not fit the model; nothing is written to the model then.
     """
     with open_regular(path) as file:
         return read_torch(file, os.fstat(file.fileno()).st_size, path, model, queue, strict, budget)
@@ -325,7 +324,7 @@ class _Tensors:
         }
 
     def rebuild_typed(self, function: Any, kind: Any, arguments: Any, state: Any = None) -> Any:
-        """Creates a tensor that had attributes of its own, which are dropped."""
+        """Creates a tensor without its additional attributes."""
         meaning = self.names().get(getattr(function, "text", ""))
         if meaning is None or meaning not in (self.rebuild, _first) or kind not in ("Tensor", "Parameter"):
             raise PickleError("it holds a tensor of a class of its own")

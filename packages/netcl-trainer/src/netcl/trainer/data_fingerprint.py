@@ -25,8 +25,8 @@ def data_fingerprint(loader: Any) -> str | None:
     """Returns class, number of samples and a hash of the data behind a loader, or of a list of batches; None if they
     are unknown, as for a generator.
 
-    The data are ``fingerprint()`` of the data set if it has that method, else the arrays and lists that it keeps. No
-    sample is read, since reading one may draw random numbers.
+    The data are ``fingerprint()`` of the data set if it has that method, else its arrays and lists. No sample is read,
+    since reading one may draw random numbers.
     """
     data = getattr(loader, "dataset", loader if isinstance(loader, (list, tuple)) else None)
     if data is None:

@@ -52,7 +52,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Change:
-    """A fact that differs between a checkpoint and the run that resumes it."""
+    """A fact that differs between a checkpoint and the resuming run."""
 
     fact: Fact
     before: Any

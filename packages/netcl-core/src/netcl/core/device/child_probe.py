@@ -5,7 +5,7 @@ a feature is therefore tried in a child process first, and not used if the child
 
 A trial is a Python script. It exits with RIGHT, WRONG or SLOWER; if a signal ends it, or it exceeds the timeout, the
 verdict is False. Any other exit (for example a missing module) leaves the driver untested: the verdict is False for
-this process and is not stored. A trial that can do no harm may be a function instead, which runs in this process.
+this process and is not stored. A harmless trial may be a function instead, which runs in this process.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _outcome(
 def child_environment(name: str) -> Iterator[dict[str, str]]:
     """Yields the environment of a child process that works for this one: it finds the same modules, builds all programs
     itself, and has a folder for temporary files, with ``name`` in its name, that is removed after the block. A child
-    that a driver ends, or that ends by os._exit, does not remove its own folder.
+    ended by a driver or by os._exit does not remove its own folder.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     environment["NETCL_BUILD_PROCESSES"] = "0"

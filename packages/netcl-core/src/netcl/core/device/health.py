@@ -141,7 +141,7 @@ def is_lost(error: Any) -> bool:
 
 
 def is_fault(error: Any) -> bool:
-    """True if a cl.Error, of a call that allocates nothing, says that a launch failed or that the device is lost."""
+    """True if a cl.Error, of a call without allocation, says that a launch failed or the device is lost."""
     return error.code in _FAULTS
 
 

@@ -3,12 +3,11 @@
 The loader (measured with pyopencl's wheels for Linux, which carry their own ocl-icd) searches the folder that
 OCL_ICD_VENDORS names, else /etc/OpenCL/vendors, and in both cases its own folder, where pip's PoCL puts its ``.icd``.
 It ignores OCL_ICD_FILENAMES. Intel's pip runtime registers nowhere: its ``.icd`` names a placeholder folder. So netcl
-writes a folder that repeats the system's entries and adds drivers that the loader would miss, and OCL_ICD_VENDORS names
-that folder.
+writes a folder with the system's entries and the drivers that the loader would miss, and names it in OCL_ICD_VENDORS.
 
 The loader opens and reads each ``.icd`` file as it is: a file of zeros ends the process with SIGSEGV, a fifo blocks it.
-A file that names no library is therefore left out of that folder, and a folder of the user's with such a file is
-replaced by one without.
+A file without a library is therefore left out of that folder, and a folder of the user's with such a file is replaced
+by one without.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ _NAMES = (
 class Driver:
     """An OpenCL driver: ``name``, ``library`` as the loader opens it, ``origin``, and ``problem`` if there is one.
 
-    ``library`` is empty for a file that names none, which the loader does not get to see.
+    ``library`` is empty for a file without a library, which is hidden from the loader.
     """
 
     name: str
@@ -255,7 +254,7 @@ def _entries() -> list[_Entry]:
 
 
 def find_drivers() -> list[Driver]:
-    """Returns the drivers that this process's OpenCL loader finds, including ones that cannot load, with the reason.
+    """Returns the drivers that this process's OpenCL loader finds, including failing ones with the reason.
 
     Reads files only and loads nothing. Empty on macOS and Windows: their loaders keep their own registries.
     """

@@ -24,7 +24,7 @@ _problems: dict[str, str] = {}
 def find() -> dict[str, Found]:
     """Returns the backends of all installed distributions by name; the entry points are loaded at the first call.
 
-    One that raises, or that has no ``devices()``, is left out with a warning in the log, and is in ``problems()``.
+    One that raises, or has no ``devices()``, is left out with a warning in the log, and is in ``problems()``.
     """
     global _found
     with _lock:

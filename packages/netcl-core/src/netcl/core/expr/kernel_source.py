@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Role(Enum):
-    """Access of a kernel to an argument: a buffer that it only reads, one that it writes, or a scalar."""
+    """Access of a kernel to an argument: a read-only buffer, a written buffer, or a scalar."""
 
     READ = "read"
     WRITE = "write"

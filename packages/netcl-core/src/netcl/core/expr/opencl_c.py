@@ -36,7 +36,7 @@ class _Writer(LoopWriter):
     # -- values --------------------------------------------------------------------------------------------------------
 
     def home(self, node: Expr, scope: Scope) -> Scope:
-        """Returns the innermost scope around ``scope`` that binds an axis along which ``node`` varies."""
+        """Returns the innermost scope around ``scope`` that binds an axis of ``node``."""
         free = self.free(node)
         while scope.parent is not None and not scope.floor and not (scope.binds & free):
             scope = scope.parent

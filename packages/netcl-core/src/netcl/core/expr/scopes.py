@@ -113,7 +113,7 @@ _FOUR_BYTES = ("float", "int", "uint")
 
 
 def vectorizable(outputs: Sequence[Expr], layout: Layout) -> bool:
-    """True if all values that vary along the last axis have four-byte types and primitives that take vectors."""
+    """True if all values that vary along the last axis have four-byte types and primitives on vectors."""
     if not layout.rank:
         return False
     present = {slot: frozenset(axes) for slot, axes in layout.loads.items()}

@@ -2,14 +2,14 @@
 
 A CPU driver's own buffers each take and keep pages, so a training step with tensors of many sizes holds more than it
 uses, and dropping buffers for others makes the system clear their pages in each step. Here buffers of all sizes share
-chunks of memory: a request takes the smallest free region that fits and leaves the rest free, and a region that is
-given back is merged with its free neighbours. A chunk is a range of addresses whose pages exist from their first use;
-it is used from its start on, and grows only if no free region fits.
+chunks of memory: a request takes the smallest free region that fits and leaves the rest free, and a returned region is
+merged with its free neighbours. A chunk is a range of addresses whose pages exist from their first use; it is used from
+its start on, and grows only if no free region fits.
 
 A buffer is made on its region by CL_MEM_USE_HOST_PTR, which these drivers use in place. As with all buffers of an
-in-order queue, the next one on a region is used after the work that is still enqueued on the last. Buffers that are
-given back are kept for the next request that takes the same region; one that is dropped gives its region back when the
-driver's object is gone.
+in-order queue, the next one on a region is used after the work that is still enqueued on the last. Returned buffers are
+kept for the next request that takes the same region; one that is dropped gives its region back when the driver's object
+is gone.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Regions:
             return self._unused
 
     def reuse(self, nbytes: int) -> Any:
-        """Returns the buffer of ``nbytes`` bytes that was given back on the smallest free region that fits, or None."""
+        """Returns the buffer of ``nbytes`` bytes that was returned on the smallest fitting free region, or None."""
         if self._busy:
             return None
         self._busy = True

@@ -30,5 +30,5 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """Returns the name that was set, else NETCL_FLOAT32_MATMUL, which is "highest" if it is not set."""
+    """Returns the name that was set, else NETCL_FLOAT32_MATMUL ("highest" by default)."""
     return _precision or str(config.get("FLOAT32_MATMUL"))

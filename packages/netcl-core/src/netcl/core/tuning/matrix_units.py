@@ -1,8 +1,8 @@
 """Chooses a matrix unit: the verdict on each unit of the table for a device, the products for which a unit pays, and
 their tiles.
 
-``unit_of`` gives the first unit of the table that the device may have, that can run the product, and that computed
-right results in a child process, once for each driver version.
+``unit_of`` returns the first unit of the table for the device that can run the product and computed right results in a
+child process, once for each driver version.
 """
 
 from __future__ import annotations

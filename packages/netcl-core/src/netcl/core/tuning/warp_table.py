@@ -39,8 +39,8 @@ WARPS = {row.name: row for row in (WarpRow("nvidia", nvidia((7, 0))), WarpRow("t
 
 
 def warp_of(profile: DeviceProfile) -> str | None:
-    """Returns the first row of the table that the device may have and that sorted right in a child process, which is
-    tried at the first call for a driver version; None if there is none, or with NETCL_KERNEL_STRATEGY=portable.
+    """Returns the first row of the table for the device that sorted right in a child process, at the first call for a
+    driver version; None if there is none, or with NETCL_KERNEL_STRATEGY=portable.
     """
     if profile._device is None or config.get("KERNEL_STRATEGY") == "portable":
         return None

@@ -17,7 +17,7 @@ __all__ = ["main", "parser"]
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser with errors that end with the command or option that was probably meant."""
+    """A parser that ends its errors with the command or option probably meant."""
 
     def error(self, message: str) -> NoReturn:
         choice = re.match(r"argument .*: invalid choice: '(\S+)' \(choose from (.*)\)", message)

@@ -2,7 +2,7 @@
 
 PoCL shows no platform if it cannot make its folder (POCL_CACHE_DIR), and its compiler ends the process ("LLVM ERROR: IO
 failure on output stream") if a file cannot be written there. It reads the variable once, so another folder is chosen
-before its first call. A folder that fills up later is detected before each build, which then raises OSError.
+before its first call. Each build first checks for a folder that has filled up, and raises OSError.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _write(folder: Path) -> None:
 
 
 def _with_room() -> Iterator[str]:
-    """Yields the folders for temporary files from which code may be loaded and that have room."""
+    """Yields the folders for temporary files with room and with permission to load code."""
     for folder in (tempfile.gettempdir(), "/var/tmp", "/dev/shm"):
         try:
             _write(Path(folder))

@@ -15,8 +15,8 @@ is read before the next one never waits here.
 
 A program that does not build must not become a wrong number. A launch is deferred only within an engine's call that the
 interceptor ``NotedCalls`` sees: the call is computed again by a plainer kernel if there is one. If there is none, that
-launch and all after it are dropped, KernelBuildError is raised where the launches are waited for, and each tensor that
-a dropped call has made raises an error when it is used. Tensors that it would have written in place keep their values.
+launch and all after it are dropped, KernelBuildError is raised at the wait for the launches, and each result of a
+dropped call raises an error on use. Tensors that it would have written in place keep their values.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class NotedCalls(Interceptor):
 
 
 class _Entry(NamedTuple):
-    """A launch or copy that waits: the function that enqueues it, its program, and the call that made it."""
+    """A launch or copy that waits: the function that enqueues it, its program, and its call."""
 
     run: Callable[[], object]
     build: Build

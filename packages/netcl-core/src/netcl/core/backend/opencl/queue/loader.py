@@ -1,4 +1,4 @@
-"""The OpenCL loader that pyopencl has opened, for calls that pyopencl has no binding for."""
+"""The OpenCL loader opened by pyopencl, for calls without a binding in pyopencl."""
 
 from __future__ import annotations
 

@@ -138,8 +138,8 @@ class Transfer:
         """Copies ``array`` (any layout) to the start of ``buffer``; returns (event, pending_release, host_ref).
 
         ``event`` (None: nothing is pending, or a small copy comes after launches that wait for their programs) is
-        complete when the values are there, which kernels on this queue need not wait for. ``host_ref`` is the array
-        being read. ``pending_release`` is None: staging returns itself.
+        complete when the values are there; kernels on this queue need not wait for it. ``host_ref`` is the array being
+        read. ``pending_release`` is None: staging returns itself.
 
         ``async_copy`` None is NETCL_ASYNC_H2D. ``use_pinned`` None is NETCL_PINNED_H2D, but only for devices with
         memory of their own: where the host's memory is shared, staging is a second copy for nothing. It is also left

@@ -36,8 +36,8 @@ class Made(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A launch: the function that makes it, the numbers of its tensors, the temporary tensors that are made before it,
-    and the numbers of temporary tensors that end with it.
+    """A launch: the function that makes it, the numbers of its tensors, the temporary tensors made before it, and the
+    numbers of temporary tensors that end with it.
     """
 
     run: Callable[..., None]

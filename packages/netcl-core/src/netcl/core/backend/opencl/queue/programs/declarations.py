@@ -146,7 +146,7 @@ _CAST = re.compile(rf"as_{_TYPES}|{_TYPES}|__builtin_\w+|vec_type_hint|reqd_work
 
 
 def unknown(source: str) -> set[str]:
-    """Returns the functions that the text calls, but that neither it nor the table defines."""
+    """Returns the called functions of the text that neither it nor the table defines."""
     text = _COMMENT.sub("", source)
     macros = _MACRO.findall(text)
     defined = {name for name, _ in macros} | {*_FUNCTION.findall(text)}

@@ -30,7 +30,7 @@ class Span(NamedTuple):
 
 
 class Accesses(NamedTuple):
-    """The memory that launches read, and the memory that they write."""
+    """The memory that launches read, and the memory they write."""
 
     reads: frozenset[Span] = frozenset()
     writes: frozenset[Span] = frozenset()

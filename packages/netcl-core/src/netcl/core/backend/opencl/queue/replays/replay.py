@@ -65,7 +65,7 @@ class KernelRecording(Recording):
         super().replay()
 
     def merge(self) -> None:
-        """Merges small launches that are independent, or that one work-item can run in order."""
+        """Merges small launches that are independent, or can run in order in one work-item."""
         super().merge()
         if self.owner.flushes:  # after each launch
             return
