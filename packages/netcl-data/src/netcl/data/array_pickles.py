@@ -133,7 +133,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self._with_keys(_UNPICKLER.load_dict, self.stack[::2])
 
     def _frame(self) -> None:
-        self.read(8)  # its length: what is in a frame is read from the file itself
+        self.read(8)  # its length: the content of a frame is read from the file itself
 
     def _refused(self) -> None:
         raise pickle.UnpicklingError("it holds a set")

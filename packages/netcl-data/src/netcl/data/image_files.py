@@ -51,7 +51,7 @@ def _identified(module: Any, file: BinaryIO) -> Any:
     try:
         return module.open(file, formats=_decoded_by_pillow(module))
     except module.UnidentifiedImageError:
-        module.init()  # rare formats, of which the modules are not imported before they are needed
+        module.init()  # rare formats; their modules are imported when needed
         file.seek(0)
         return module.open(file, formats=_decoded_by_pillow(module))
 

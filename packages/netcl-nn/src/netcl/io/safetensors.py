@@ -50,8 +50,7 @@ _FROM_FILE = {
     "BOOL": "bool",
 }
 _TO_FILE = {dtype: name for name, dtype in _FROM_FILE.items()}
-# The names in the metadata under which files have checksums, and the function of the arrays' sums; first that of new
-# files.
+# The names of checksums in the metadata of files, and the function of the arrays' sums; new files use the first.
 _SUMS: dict[str, Callable[[Any], int]] = {"netcl.sums": array_sum, "netcl.crc32": crc32}
 _NEW = next(iter(_SUMS))
 _LISTED = re.compile("[0-9a-f]{8}( [0-9a-f]{8})*")

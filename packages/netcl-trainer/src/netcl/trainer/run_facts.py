@@ -28,7 +28,7 @@ __all__ = ["FACTS", "Change", "Fact", "changed", "check_resume_changes", "facts_
 _MISSING = "nothing"
 _DEPTH = 8
 _LISTED = 6
-# Arguments that are not options: what an object is for, and counts that change during a run.
+# Arguments that are not options: the objects it works on, and counts that change during a run.
 _NO_OPTIONS = ("self", "optimizer", "model", "params", "last_epoch", "verbose", "device", "queue")
 
 # The names of the arguments of classes, since a model has many instances of a class.

@@ -189,7 +189,7 @@ Selector: TypeAlias = "str | int | DeviceHandle | None"
 
 _drivers_loaded = False
 
-# True if "cuda" and "cpu" mean what a program written for PyTorch means by them: use_pytorch_names.
+# True if "cuda" and "cpu" have PyTorch's meanings: use_pytorch_names.
 _pytorch_names = False
 _GPU_NAMES = frozenset(("cuda", "hip", "mps", "xpu"))
 

@@ -44,7 +44,7 @@ def new_kernel(program: Any, name: str) -> Any:
     """Returns a new cl.Kernel of a built program; raises cl.Error if the program has no such kernel."""
     if not _replaced:
         _replace_cache()
-    with _naming:  # two threads that name generated code at once choose one name, of which pytools warns
+    with _naming:  # two threads may choose the same name for generated code, and pytools warns
         return cl.Kernel(program, name)
 
 

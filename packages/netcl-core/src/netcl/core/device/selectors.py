@@ -40,7 +40,7 @@ def rank(platform: Any, dev: Any) -> tuple[int, ...]:
     memory.
     """
     kind = type_of(dev)
-    # Oclgrind sets the bits of all types and Intel's FPGA emulator those of an accelerator: neither is hardware.
+    # Oclgrind sets the bits of all types and Intel's FPGA emulator the accelerator's: neither is hardware.
     simulated = bool(_SIMULATOR.search(f"{platform.name} {dev.name}"))
     shared_memory = kind == "gpu" and bool(dev.host_unified_memory)
     indirect = next((rank for part, rank in _PLATFORM_ORDER if part in platform.name.lower()), 0)

@@ -63,7 +63,7 @@ class LoopWriter(ABC):
         for node in self.nodes:
             inner = max((self.depth[child] for child in node.children), default=0)
             self.depth[node] = inner + isinstance(node, Reduce)
-        # Each reduction keeps some arrays of this length, and drivers bound what a work-item may keep.
+        # Each reduction keeps some arrays of this length, and drivers bound the private memory of a work-item.
         reductions = sum(isinstance(node, Reduce) for node in self.nodes)
         self.strip: int = max(STRIP >> (reductions.bit_length() - 1), 256) if reductions else 0
         self.place: str = "uint" if layout.narrow else "size_t"

@@ -109,10 +109,10 @@ def digamma(x: Expr) -> Expr:
     return apply("where", negative, apply("where", pole & (x < 0.0), float("nan"), at_zero), value)
 
 
-# Units in the last place by which a float32 result may be off, if it is not denormal: what OpenCL asks of a driver
-# (OpenCL C 3.0, table 65), erf, erfc, hypot and pow closer than that; erf, logaddexp, sigmoid and lgamma are statements
-# of netcl's own. Measured over a grid of all float32 numbers: below 3 on NumPy, PoCL 3.0 and Intel's runtime. The unit
-# of lgamma and logaddexp is that of 1 where the result is smaller: near their zeros digits cancel.
+# Units in the last place by which a float32 result may be off, if it is not denormal: OpenCL's bound for drivers
+# (OpenCL C 3.0, table 65), with closer bounds for erf, erfc, hypot and pow; erf, logaddexp, sigmoid and lgamma are
+# statements of netcl's own. Measured over a grid of all float32 numbers: below 3 on NumPy, PoCL 3.0 and Intel's
+# runtime. The unit of lgamma and logaddexp is that of 1 where the result is smaller: near their zeros digits cancel.
 ULP: dict[str, float] = {
     "div": 2.5, "sqrt": 3, "rsqrt": 2, "exp": 3, "exp2": 3, "expm1": 3, "log": 3, "log2": 3, "log10": 4, "log1p": 2,
     "sin": 4, "cos": 4, "tan": 5, "asin": 4, "acos": 4, "atan": 5, "atan2": 6, "sinh": 4, "cosh": 4, "tanh": 5,
@@ -121,7 +121,7 @@ ULP: dict[str, float] = {
 }  # fmt: skip
 
 # An integer by which one can divide, and 1 if C's quotient, truncated towards zero, is one above the floor. Division by
-# 0, and of the least number by -1, ends the process on CPUs; also in a lane whose result is discarded, so that both are
+# 0, and of the least number by -1, ends the process on CPUs; also in a lane with a discarded result, so that both are
 # excluded from the operands and not only from the results.
 _DIVISOR = "(({1} == 0 || {1} == -1) ? 1 : {1})"
 _BELOW = f"(({{0}} % {_DIVISOR}) != 0 && (({{0}} < 0) != ({{1}} < 0)))"
@@ -220,8 +220,8 @@ _row("log", 1, "log({0})", np.log, lambda g, out, a: (g / a,), "float")
 _row("log1p", 1, "log1p({0})", np.log1p, lambda g, out, a: (g / (a + 1.0),), "float")
 _row("log2", 1, "log2({0})", np.log2, lambda g, out, a: (g / (a * math.log(2.0)),), "float")
 _row("log10", 1, "log10({0})", np.log10, lambda g, out, a: (g / (a * math.log(10.0)),), "float")
-# PoCL's sin, cos and tan give numbers below 2^-7 the value at 2^-7 in a vector of floats of which another one is huge,
-# and are off in the second digit for doubles next to the denormal ones: these have the first terms of the series.
+# PoCL's sin, cos and tan give numbers below 2^-7 the value at 2^-7 in a vector of floats with another huge element, and
+# are off in the second digit for doubles next to the denormal ones: these have the first terms of the series.
 _SMALL, _TINY = "fabs({0}) < 0.0078125f", "fabs({0}) < 1e-30f"
 
 

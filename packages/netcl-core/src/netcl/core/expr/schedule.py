@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 NESTED = 1 << 15  # steps of a reduction inside a reduction that one work-item may take
 MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
 LONG_ITEM = 1 << 15  # elements of a CPU's work-item if there are many: balances the load of the cores
-STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with what they are made of
+STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with their inputs
 PIECE = 1 << 14  # least elements of a piece of a large reduction, on devices with many cores half as many
 MANY_PIECES = 64  # pieces that are reduced in two launches where each work-item of a GPU walks along them
 LONG_ROW = 1 << 16  # elements of a row that is worth a second launch if all rows are too few to fill a GPU
@@ -39,8 +39,8 @@ FLAT_GROUP = (
 )
 LEAST_GROUP = 32  # work-items that share a row at least
 TRIPS = 3  # vectors of a row that are worth a work-item of a larger group
-TURNS = (4, 16)  # work-items that may take turns along a short axis of which a row has several
-WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space whose positions need 64 bits; a step past the end fits
+TURNS = (4, 16)  # work-items that may take turns along a short axis
+WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space with 64-bit positions; a step past the end fits
 
 
 @dataclass(frozen=True)

@@ -92,13 +92,13 @@ class Regions:
         self._free: list[tuple[int, int]] = []  # (size, place), sorted
         self._size_at: dict[int, int] = {}  # by place
         self._place_to: dict[int, int] = {}  # by end
-        self._clean: set[int] = set()  # places of free regions whose pages were given to the system
+        self._clean: set[int] = set()  # places of free regions without pages
         self._kept: dict[tuple[int, int], Any] = {}  # buffers that are not given out, by place and size
         self._places: dict[int, tuple[_Place, weakref.ref[Any]]] = {}  # by the identity of the buffer
         self._gone: deque[tuple[int, _Place]] = deque()  # of buffers that were dropped
         self._busy = False
         self.resident = 0  # bytes of pages that exist, at most
-        self._unused = 0  # of these, those of free regions
+        self._unused = 0  # of these, bytes of free regions
 
     @property
     def unused(self) -> int:

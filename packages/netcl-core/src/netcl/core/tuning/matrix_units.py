@@ -57,7 +57,7 @@ _LEAST_SCORES = 1 << 23  # of attention of operands in parts: below, splitting t
 _TIMEOUT_S = 120.0
 _MOST_CHILDREN = 4  # of a trial: an H200's takes 10 to 17 s in one and 4 to 7 s in four
 _FOR_BOTH = 8  # cores on which attention is tried next to products
-# Of a large GPU (H100), for estimates: products of a compute unit in a microsecond, of which tiles have shares, the
+# Of a large GPU (H100), for estimates: products of a compute unit in a microsecond (a tile has a share of them), the
 # time of the launch that adds partial sums, and the floats of partial sums that are read or written in a microsecond.
 _PRODUCTS_PER_US = 2.65e6
 _LAUNCH_US = 5.0

@@ -48,7 +48,7 @@ GEMV_VARIANTS = ("dot", "stream")  # of CPUs, by the layout of B: contiguous alo
 _SKINNY_MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
 _SKINNY_LEAST_K = 64  # below, one work-item for each output is as good
 _TILED_ROWS = 8  # below, tiles are mostly empty
-_SPAN_GROUP, _SPAN_MEMORY = 256, 36 * 1024  # what tiles of 128 x 128 need of a device
+_SPAN_GROUP, _SPAN_MEMORY = 256, 36 * 1024  # requirements of tiles of 128 x 128
 
 
 # ------------------------------------------------------------------------------------------------------- contractions

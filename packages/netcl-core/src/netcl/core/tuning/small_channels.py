@@ -26,7 +26,7 @@ MOST_TAPS = 192
 MOST_TOGETHER = 8  # blocks of a few vectors that are summed at once
 _CHANNELS = 8  # up to which it was faster on two drivers
 _MORE_CHANNELS, _LARGE_PLANE = 16, 256  # the same for weights whose sums have so many elements of a plane
-_LEAST_PRODUCTS = 1 << 20  # below, what other layers have built is as good as another kernel
+_LEAST_PRODUCTS = 1 << 20  # below, kernels built for other layers are as good
 _POSITIONS = 1024  # of the output in a block: its strip stays in the second-level cache
 _FEW_UNITS, _MANY_UNITS, _LARGE = 16, 64, 1 << 26  # work-items, and from how many products on there are many
 _LEAST_VECTORS = 16  # of elements of a plane that a work-item computes or sums
@@ -83,7 +83,7 @@ class Share(NamedTuple):
     scratch: int
     strip: int
     run: int
-    together: int = 1  # blocks whose sums are added at once, each with a strip ``apart`` elements after the last
+    together: int = 1  # blocks with sums added at once; strips are ``apart`` elements from each other
     apart: int = 0
 
 

@@ -18,15 +18,13 @@ __all__ = [
 ]  # fmt: skip
 
 SPAN = 128  # edge of a tile of the GPU kernel for large matrices
-EDGE = (
-    16  # edge of a work-group of the tiled GPU kernel, whose tile has four times as many elements; 8 for small groups
-)
+EDGE = 16  # edge of a work-group of the tiled GPU kernel (a quarter of its tile's); 8 for small groups
 LEAST_GROUP = (EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes
 SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a work-item, work-items of a group
 SKINNY_GROUP = 256
 SKINNY_ROWS = 4  # of a work-group
 _DEPTH = 384  # rows of B that a work-item holds
-_CHUNK = 64  # row tiles whose sums can wait for the next rows of B
+_CHUNK = 64  # row tiles with sums that wait for the next rows of B
 _FEW = 4  # rows of the smaller tile of the CPU kernel
 _GROUPS = 264  # work-groups that keep a large GPU busy
 _LEAST_SPLIT = 128  # least products of a partial sum
@@ -108,7 +106,7 @@ def config_of(device: Traits, op: str, kernel: str, dtype: str) -> KernelConfig:
             tiled, rows, columns * group, 1, rows * columns, group, (group, 1), use_local_memory=False,
             use_vectorization=False, vector_width=1,
         )  # fmt: skip
-    if kernel == "slices":  # of B whose columns are contiguous
+    if kernel == "slices":  # of B with contiguous columns
         group = skinny_group(device)
         return KernelConfig(
             naive, SKINNY_ROWS, group // 4, 1, SKINNY_ROWS, group, (group, 1), use_vectorization=False, vector_width=1

@@ -11,7 +11,7 @@ from netcl.core.device.drivers.quirks import sixteen_lanes_work
 __all__ = ["Traits", "traits_of"]
 
 _SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
-# Processors of which PoCL 3.0's LLVM 14 knows the AVX-512, and the level that others get; of Zen 4 it does not.
+# Processors with AVX-512 known to PoCL 3.0's LLVM 14 (Zen 4's is not), and the level for others.
 _KNOWN_AVX512 = (
     "skylake-avx512", "cascadelake", "cooperlake", "icelake", "rocketlake", "tigerlake", "sapphirerapids", "x86-64-v4",
 )  # fmt: skip

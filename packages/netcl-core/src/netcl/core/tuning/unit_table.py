@@ -296,7 +296,7 @@ _MMA_TILES = _rated(
     (UnitTile("mma", 128, 64, 32, 2, 2, 4), 0.8),
     (UnitTile("mma", 64, 64, 64, 2, 2, 4), 0.7),
 )
-# Of operands in parts, whose totals take as many registers as the sums of the unit.
+# For operands in parts: their totals take as many registers as the sums of the unit.
 _WGMMA_PARTS = _rated(
     (UnitTile("wgmma", 128, 128, 64, 8, 1, 5), 1.0),
     (UnitTile("wgmma", 64, 128, 64, 4, 1, 4), 0.75),

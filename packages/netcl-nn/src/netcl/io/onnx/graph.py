@@ -67,7 +67,7 @@ class Graph:
         self._constants: dict[Any, Value] = {}
         self._taken: set[str] = set()
         self._kept: list[Tensor] = []
-        # The storages, by id, that are overwritten in place, and those of constants that are used.
+        # The storages, by id, that are overwritten in place, and the storages of used constants.
         self._overwritten: dict[int, Any] = {}
         self._used: dict[int, Any] = {}
         self._batch_value: Value | None = None

@@ -26,7 +26,7 @@ _SIDE = 512
 
 def doctor(chosen: argparse.Namespace) -> int:
     """Prints drivers, versions and advice, then checks every kernel family on every device against NumPy."""
-    # In a child process, as netcl-core's own command: the installed netcl-core defines what is checked.
+    # In a child process, as netcl-core's own command: the installed netcl-core defines the checks.
     command = [sys.executable, "-m", "netcl.core"]
     sys.stdout.flush()
     report = subprocess.call(command)
@@ -114,7 +114,7 @@ def _matmul_gflops(handle: DeviceHandle) -> float:
     with device(handle):
         a, b = (Tensor.from_host(rng.random((_SIDE, _SIDE), np.float32)) for _ in range(2))
         seconds = []
-        for _ in range(7):  # of which the first two build and choose kernels
+        for _ in range(7):  # the first two build and choose kernels
             begin = perf_counter()
             ops.matmul(a, b)
             handle.queue.finish()  # Tensor.wait waits for a copy into the tensor alone

@@ -14,7 +14,7 @@ from netcl.trainer.cli.config import ConfigFileError
 
 __all__ = ["completion", "init"]
 
-_SCRIPT_FIRST = ("finetune",)  # whose configuration reads a file that the script writes
+_SCRIPT_FIRST = ("finetune",)  # its configuration reads a file written by the script
 
 
 def init(chosen: argparse.Namespace) -> int:

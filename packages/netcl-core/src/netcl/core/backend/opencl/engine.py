@@ -104,7 +104,8 @@ class OpenCLBackend(ForwardedCalls):
         self.handle: DeviceHandle = DeviceHandle(
             *names, "cl", profile_of(self.queue).device_type, self.context, self.queue
         )
-        # The trial of a CPU's vectors runs in a child process, that of the order of kernels here: at the same time.
+        # The trial of a CPU's vectors runs in a child process, and the trial of the order of kernels here at the same
+        # time.
         if profile_of(self.queue).is_cpu:
             threading.Thread(target=traits, args=(self,), daemon=True).start()
         self.launcher: Launcher = launcher_for(self.queue)
@@ -334,7 +335,7 @@ class OpenCLBackend(ForwardedCalls):
     @recording.setter
     def recording(self, recording: Recording | None) -> None:
         if recording is not None:
-            late_launches.enqueue()  # what waits for its programs comes before, and is not recorded
+            late_launches.enqueue()  # waiting launches come before, and are not recorded
         self.launcher.recording = recording
 
     def new_recording(self) -> Recording:
@@ -373,7 +374,7 @@ class OpenCLBackend(ForwardedCalls):
 
     def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
         """Returns the kernels of ``program`` on inputs of ``shapes``, in the order of their launches."""
-        engine: Any = self.relaxed() if program.relaxed else self  # a QueueContext: Relaxed forwards what it lacks
+        engine: Any = self.relaxed() if program.relaxed else self  # a QueueContext: Relaxed forwards missing attributes
         return describe(engine, program, shapes)
 
     def relaxed(self) -> Relaxed:

@@ -75,7 +75,7 @@ class BuildProcesses:
     def __init__(self, device: Any) -> None:
         self._device: Any = device
         self._changed = threading.Condition()
-        self._open: list[Build] = []  # programs whose build has not begun, in the order of launches
+        self._open: list[Build] = []  # programs without a begun build, in the order of launches
         self._children = 0
         self._processes: list[Any] = []
         self._closed = False

@@ -50,7 +50,7 @@ _SMALL_GRID = 65535  # work-items of an axis up to which PoCL compiles a kernel 
 _NOTHING_TO_BUILD = Build("", "", None)  # of a copy
 _NOTHING_TO_BUILD.done = True
 
-# One for all queues: what is enqueued on one may wait for another.
+# One for all queues: work of one may wait for another.
 _lock = threading.RLock()
 
 
@@ -173,12 +173,12 @@ class DeferredLaunches:
         self._known: dict[tuple[str, str], Build] = {}  # of the entries, by text and options
         self._calls = threading.local()
         self._running: int | None = None  # the thread that enqueues an entry
-        self._replacing: int | None = None  # the thread that computes calls in another way, ahead of what waits
+        self._replacing: int | None = None  # the thread that computes calls again, ahead of waiting launches
         self._held = 0
         self._most_held = int(_MOST_HELD * launcher.device.global_mem_size)
         self.armed = False  # True from a missing program to the next wait, or to many launches with their programs
         self._built_in_a_row = 0  # launches outside of ``_enqueue`` that found their programs
-        self.engines: list[Any] = []  # whose calls are noted
+        self.engines: list[Any] = []  # engines with noted calls
 
     @property
     def waits(self) -> bool:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _WORKSPACE = CONV_WORKSPACE
 _winograd: dict[str, Any] = {"cpu": winograd, "gpu": winograd_gpu}
-_FILTERING_LANES = {"cpu": "rows", "gpu": "direct"}  # contractions whose epilogues have as many lanes
+_FILTERING_LANES = {"cpu": "rows", "gpu": "direct"}  # contractions with epilogues of as many lanes
 _TILE, _GROUPS = 64, 512  # edge of a GPU kernel's tile, and tiles that keep a GPU busy
 
 

@@ -316,7 +316,7 @@ class _Text:
     spec: KernelSource
     columns: Mapping[str, int]  # by the name of a parameter: the tensor of a set that it stands for
     shared: tuple[int, ...]  # slots of the tensors that all sets have in common
-    numbers: Mapping[str, str]  # what the kernel is given elsewhere, computed from the row and its ``each_`` elements
+    numbers: Mapping[str, str]  # arguments of other kernels, computed here from the row and its ``each_`` elements
     group: int
     parts: bool = False  # True if each work-group writes one element of a result that all sets share
 

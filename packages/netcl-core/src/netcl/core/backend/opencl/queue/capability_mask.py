@@ -44,7 +44,7 @@ _WITHOUT = {
 }
 # NVIDIA's headers write atomic_max as atom_max, so a macro of that name would take the 32-bit atomics away too.
 _WIDE_ATOMICS = re.compile(r"\batom_(?:add|sub|xchg|inc|dec|cmpxchg|min|max|and|or|xor)\b")
-_EXTENSIONS = {  # what the names of a feature's extensions have in common
+_EXTENSIONS = {  # common part of the names of a feature's extensions
     "has_fp64": "fp64",
     "has_fp16": "fp16",
     "has_subgroups": "subgroup",

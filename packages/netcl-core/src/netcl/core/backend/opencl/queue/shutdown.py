@@ -76,8 +76,8 @@ _POLL_S = 0.01
 _SPIN_S = 100e-6
 _EXIT_S = 60.0  # for the calls of daemon threads at exit, which may build kernels on a loaded machine
 _EXIT_SIGINT = 130
-# Packages whose functions core modules and pyopencl call on the way into the driver. Those in _WAITING may also wait
-# for something else; check_process then keeps the thread out of the driver after the wait.
+# Packages with functions that core modules and pyopencl call on the way into the driver. Packages in _WAITING may also
+# wait for something else; check_process then keeps the thread out of the driver after the wait.
 _HELPERS = sys.stdlib_module_names | {"numpy", "pytools", "platformdirs"}
 _WAITING = frozenset(
     ("asyncio", "concurrent", "multiprocessing", "queue", "select", "selectors", "socket", "subprocess", "threading")

@@ -86,7 +86,7 @@ class _SharedBuffers:
         self.context = queue.context
         self._queue = queue
         self._lock = threading.RLock()
-        self._returned: deque[tuple[Any, Any, Any]] = deque()  # what BufferHandle appends to, from the collector too
+        self._returned: deque[tuple[Any, Any, Any]] = deque()  # BufferHandle appends to it, from the collector too
         self._passing: deque[tuple[Any, list[Any]]] = deque()  # (marker, buffers)
 
     def drop_passed(self) -> None:
@@ -240,7 +240,7 @@ class Transfer:
         group = 1 if self._is_cpu else min(_FILL_GROUP, profile_of(self.queue).max_work_group_size)
         raw = np.asarray(value).tobytes()
         word = np.frombuffer(raw * (8 // len(raw)), np.uint64)[0]
-        # Work-items of a GPU write neighbouring vectors of 16 bytes together, those of a CPU whole lines.
+        # Work-items of a GPU write neighbouring vectors of 16 bytes together, work-items of a CPU whole lines.
         each = _CPU_RUN if self._is_cpu else _RUN
         source = f"#define RUN ulong{each // 8}\n{FILL_SOURCE}"
         runs = -(-nbytes // each) if capacity >= -(-nbytes // each) * each else nbytes // each

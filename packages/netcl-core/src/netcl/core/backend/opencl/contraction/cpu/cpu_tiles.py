@@ -43,7 +43,7 @@ _UNITS_OF_A_CORE = 16  # work-items for each compute unit above that number of p
 _GATHERED, _BETWEEN_IMAGES, _SMALL_IMAGE, _ENOUGH_TILES = 4, 2, 256, 64
 _LEAST_SPLIT = 1024  # least products of a partial sum
 _TOGETHER = 4  # tiles that a work-item packs at a time, see contract_cpu.cl
-_CONVERTED_IN_PLACE = 1 << 17  # most products of which A is converted at each use
+_CONVERTED_IN_PLACE = 1 << 17  # most products with A converted at each use
 _FEW_ROWS = 4  # rows up to which the CPU kernel has a smaller tile
 # The vector of values of an operand, for contract_cpu.cl.
 _LAYOUT = "g.operands[{i}]"

@@ -19,7 +19,7 @@ from netcl.core.tuning.tiles import SKINNY_ROWS, skinny_group
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-_ALONG_COLUMNS = 8  # of a work-group whose work-items are neighbours along k
+_ALONG_COLUMNS = 8  # of a work-group with neighbouring work-items along k
 _GROUPS = 1056  # work-groups that keep a large GPU's memory busy
 _LEAST_SPLIT = 256  # least products of a partial sum
 

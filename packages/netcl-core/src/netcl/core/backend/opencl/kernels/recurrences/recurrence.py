@@ -42,8 +42,8 @@ def _tiles(device: Traits, dtype: str, kind: str, n: int, hidden: int) -> tuple[
     most = 4 if wide_registers else 2
     pairs = next(count for count in (4, 2, 1) if count <= most and (count == 1 or hidden >= count * lanes))
     wide = GATES[kind] if GATES[kind] > 1 else pairs
-    # Twelve sums leave four of sixteen registers to the weights and to the row. Of 32 registers 16 sums are faster than
-    # 24, whose last rows are computed twice if a batch has a power of two.
+    # Twelve sums leave four of sixteen registers to the weights and to the row. With 32 registers 16 sums are faster
+    # than 24: with 24, the last rows of a batch of a power of two are computed twice.
     rows = _ROWS_OF_32 if wide_registers else _ROWS_OF_16
     few = n <= 2
     return _Tile(lanes, 1 if few else rows[wide], wide), _Tile(lanes, 1 if few else rows[pairs], pairs)

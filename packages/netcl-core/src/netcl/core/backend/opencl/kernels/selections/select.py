@@ -21,7 +21,7 @@ _GROUP = 256  # work-items that count a chunk together there
 _GROUPS = 1 << 10  # groups of them
 _SHORTEST = 256  # elements that are worth a chunk
 _DIGITS = 256  # and work-items that select from a row together elsewhere
-_LARGE_GROUP, _FOR_LARGE_GROUP = 1024, 1 << 14  # those of a row with so many elements
+_LARGE_GROUP, _FOR_LARGE_GROUP = 1024, 1 << 14  # work-items of a row with so many elements
 _LEAST_ROW = 257  # elements of a row from which on they do
 _LONGEST_ROW = 1 << 17  # elements of few rows up to which they do for one position
 _WORTH_CHUNKS = 1 << 14  # elements of a row that is worth several groups, if rows are few
@@ -183,7 +183,7 @@ def _select(
     selected = engine.empty((rows, 2), "int64")
     launch("begin", fewer, 0, positions, selected)
     counts = engine.empty((rows, fewer[0], _DIGITS), "int32")
-    # The keys of 16-bit floats are those of float32, and those of bytes as long.
+    # The keys of 16-bit floats are float32's, and the keys of bytes as long.
     for shift in range(56 if itemsize(x.dtype) == 8 else 24, -8, -8):
         launch("digits", fewer, shift, x, selected, counts)
         (totals,) = engine.run((reduce("sum", Load(0, "int32"), (1,)),), (counts,), shapes=((rows, 1, _DIGITS),))

@@ -18,7 +18,7 @@ __all__ = ["SweepSort", "sweep_blocks", "sweep_sort"]
 
 _GROUP = 256  # work-items of a group, one for each digit
 _EACH, _EACH_WIDE, _EACH_ALONE = 16, 12, 32  # elements of a work-item; with keys of 64 bits; without positions
-_CHUNKS_OF_UNIT = 8  # chunks whose digits a work-group counts, for each compute unit
+_CHUNKS_OF_UNIT = 8  # chunks per compute unit in the counting of digits
 _LEAST = 1 << 14  # elements of a long row
 _MOST = 1 << 30  # a published sum has thirty bits
 
@@ -31,7 +31,7 @@ class SweepSort(NamedTuple):
     extent: int
     each: int  # elements of a work-item
     tiles: int  # of a row
-    chunks: int  # of a row, whose digits are counted
+    chunks: int  # of a row, for the counting of digits
     length: int  # of a chunk
 
 

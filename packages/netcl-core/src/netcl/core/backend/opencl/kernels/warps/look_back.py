@@ -4,8 +4,8 @@ from __future__ import annotations
 
 __all__ = ["FAN", "TEMPLATE", "signal_words"]
 
-TEMPLATE = "look_back"  # after that of the warp's operations, before that of a kernel
-FAN = 64  # tiles whose states are published together, too
+TEMPLATE = "look_back"  # after the text of the warp's operations, before a kernel's
+FAN = 64  # tiles with a common published state
 
 
 def signal_words(rows: int, tiles: int, state_words: int) -> int:

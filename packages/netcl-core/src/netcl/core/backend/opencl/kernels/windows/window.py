@@ -22,7 +22,7 @@ class _Launch(NamedTuple):
     items: int
     argument: Any
     narrow: bool  # all positions fit in 32 bits
-    fixed: str  # statements that set what a program of a GPU knows, or none
+    fixed: str  # statements that set constants of a GPU's program, or none
     plain: bool  # on a CPU: all windows are inside, or for a gradient share no element
 
 
