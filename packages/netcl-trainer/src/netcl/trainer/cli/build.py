@@ -186,9 +186,9 @@ def _models() -> dict[str, Callable[..., Any]]:
     return models
 
 
-def _layer(table: Table, number: int, given: Any) -> nn.Module:
+def _layer(table: Table, number: int, entry: Any) -> nn.Module:
     """Builds a layer from ``"ReLU"``, or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
-    name, *args = given if isinstance(given, list) and given else [given]
+    name, *args = entry if isinstance(entry, list) and entry else [entry]
     keywords: dict[str, Any] = {}
     if args and isinstance(args[-1], dict):
         keywords.update(args.pop())
