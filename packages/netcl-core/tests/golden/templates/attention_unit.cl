@@ -30,9 +30,10 @@ ushort to_bfloat16(float x) {
 #define REAL float
 #define LOAD(p, i) as_float((uint)(p)[i] << 16)
 #define STORE(x, p, i) ((p)[i] = to_bfloat16(x))
-// The tiles of contract_attention_unit.cl in local memory, and what a kernel does with them on a matrix unit. A tile has rows of WIDTH
-// or VALUES columns, in panels of 64 columns, whose chunks of 8 are swizzled so that 8 adjacent rows are in different banks. With PARTS
-// the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), and a tile has so many planes.
+// The tiles of contract_attention_unit.cl in local memory, and their products on a matrix unit. A tile has rows of
+// WIDTH or VALUES columns, in panels of 64 columns; chunks of 8 are swizzled so that 8 adjacent rows are in different
+// banks. With PARTS the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), and a tile has so
+// many planes.
 
 #define ITEMS (32 * WARPS)
 #define FRAGMENTS (WARP_ROWS / 16)
@@ -120,19 +121,20 @@ static inline uint4 columns_of(__local const ushort* from) {
     asm("mma.sync.aligned." SHAPE ".row.col.f32." KIND "." KIND ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
         : "+f"((sums)[0]), "+f"((sums)[1]), "+f"((sums)[2]), "+f"((sums)[3]) \
         : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1))
-// Fragments of the tiles of contract_attention_unit.cl by ldmatrix, and what a warp exchanges of scores, in inline PTX.
+// Fragments of the tiles of contract_attention_unit.cl by ldmatrix, and the exchange of scores in a warp, in inline
+// PTX.
 
 // The fragment of A: 16 rows from `row` on, 16 columns from `column` on.
 static inline uint4 left_fragment(__local const ushort* tile, const uint rows, const uint row, const uint column, const uint lane) {
     return rows_of(tile + PANEL(rows, row + lane % 16, lane % 8, column / 8 + lane / 16));
 }
 
-// The fragment of B whose columns are 16 rows of the tile, summed along columns of the tile.
+// The fragment of B with 16 rows of the tile as columns, summed along columns of the tile.
 static inline uint4 along_fragment(__local const ushort* tile, const uint rows, const uint row, const uint column, const uint lane) {
     return rows_of(tile + PANEL(rows, row + lane % 8 + lane / 16 * 8, lane % 8, column / 8 + lane / 8 % 2));
 }
 
-// The fragment of B whose columns are 16 columns of the tile, summed along rows of the tile.
+// The fragment of B with 16 columns of the tile as columns, summed along rows of the tile.
 static inline uint4 across_fragment(__local const ushort* tile, const uint rows, const uint row, const uint column, const uint lane) {
     return columns_of(tile + PANEL(rows, row + lane % 16, lane % 8, column / 8 + lane / 16));
 }
@@ -175,12 +177,13 @@ static inline float quad_sum(float x) {
 // A warp of 32 work-items has WARP_ROWS rows of the tile; blocks of BLOCK rows of the other side go through two buffers in
 // local memory: the next one is copied while one is used. Weights stay in registers: the sums of the first product are, rounded to 16
 // bits, the left operand of the second. WIDTH and VALUES are the columns of q and of v, rounded up to a multiple of 16; with
-// IN_REGISTERS the fragments of a tile are loaded once. MASKED: 1 by what may be seen, 2 by what is added. With SCALED, scores
-// are multiplied by `scale` before masks and the largest one are looked for: for masks that are added, and a scale that is not positive.
+// IN_REGISTERS the fragments of a tile are loaded once. MASKED: 1 by a boolean mask, 2 by an additive mask. With SCALED, scores
+// are multiplied by `scale` before masks and the largest one are looked for: for masks that are added, and a scale that
+// is not positive.
 //
 // With PARTS operands are float32 in planes. A product of two is the sum of products of planes whose numbers sum to less than PARTS;
 // that of the first planes and the others have separate sums, so that small ones are not cut off, and weighted sums are added up outside
-// the unit. Beyond the first planes an Inf or NaN counts as 0, so that results are those of float32.
+// the unit. Beyond the first planes an Inf or NaN counts as 0, so that results are the same as in float32.
 
 typedef struct {
     long queries, keys, width, values;
@@ -196,7 +199,8 @@ typedef struct {
 #define LOG2_E 1.44269504f
 #define LN_2 0.693147181f
 
-// Starts the copies of `rows` rows of each plane, at a distance of `plane` elements; those past the last of `count` are zeros.
+// Starts the copies of `rows` rows of each plane, at a distance of `plane` elements; rows past the last of `count` are
+// zeros.
 static inline void copy_rows(__local ushort* tile, const int rows, __global const ushort* from, const long plane, const long count,
                              const int width, const int chunks, const int item) {
     for (int p = 0; p < PLANES; p++) {
@@ -250,8 +254,8 @@ static inline uint4 finite_parts(const uint4 part) {
     return (uint4)(finite_pair(part.x), finite_pair(part.y), finite_pair(part.z), finite_pair(part.w));
 }
 
-// sums += the product of the first planes, rest += those of the others.
-// BY_KEYS: scores have keys as rows; products are added in the order of the other kernels, so that scores have the same bits.
+// sums += the product of the first planes, rest += the products of the others. BY_KEYS: scores have keys as rows;
+// products are added in the order of the other kernels, so that scores have the same bits.
 #if BY_KEYS
 #define MULTIPLY_BOTH(rest, j, a_early, b_late, a_late, b_early) \
     MULTIPLY_PAIR(rest, j, a_late, b_early) \

@@ -57,8 +57,8 @@ typedef struct {
 // and _input.
 //
 // A strip holds the input of some rows of the output, one run for each channel, column of the kernel and row of the kernel
-// (rows whose distance is a multiple of the stride share theirs): the image's rows shifted by that column, zeros outside.
-// The input of a tap is then one run as long as the rows of the output, and vectors go along it past the ends of rows.
+// (rows at a multiple of the stride share one): the image's rows shifted by that column, zeros outside. The input of a
+// tap is then one run as long as the rows of the output, and vectors go along it past the ends of rows.
 //
 // A work-item takes `each` blocks of rows, one after the other, and has `scratch` elements of its own for panels of weights
 // or sums, and after `strip` of them for the strip or the gradients of the taps. Work-groups have one work-item.
@@ -76,7 +76,7 @@ typedef struct {
     long block, blocks, each, total;    // rows of a block, blocks of an image, of a work-item, of all images
     long scratch, strip;
     long run;                           // rows of a run, or gradient elements of a tap for a block
-    long together, apart;               // blocks whose gradients of the weights are summed at once, from a strip to the next
+    long together, apart;               // blocks with gradients of the weights summed at once, distance of strips
     long finished;
     operand operands[OPERANDS];
 } images;

@@ -29,12 +29,12 @@
 // The number of a work-group in the order in which they begin, which is that of their ids.
 #define TAKE_TICKET(ticket, counter) const uint ticket = get_group_id(0);
 
-// Bits of the lanes whose `flag` is not zero.
+// Bits of the lanes with a `flag` that is not zero.
 #define BALLOT(lanes, flag) \
     uint lanes; \
     asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(lanes) : "r"((uint)(flag)));
 
-// Bits of the lanes whose `digit` of eight bits is the same.
+// Bits of the lanes with the same `digit` of eight bits.
 #define SHARE_BIT(peers, digit, bit) \
     asm volatile("{ .reg .pred p; .reg .b32 m; and.b32 m, %1, " #bit "; setp.ne.u32 p, m, 0; vote.sync.ballot.b32 m, p, 0xffffffff; " \
                  "@!p not.b32 m, m; and.b32 %0, %0, m; }" : "+r"(peers) : "r"(digit))
@@ -51,7 +51,7 @@ static inline uint published(__global const uint* place) {
     return word;
 }
 
-// Words with a flag, two words of memory each, of which one access moves both.
+// Words with a flag, two words of memory each; one access moves both.
 #define PUBLISH_FLAGGED(place, word, flag) \
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(place), "l"((ulong)(word) << 32 | (flag)) : "memory")
 #define AWAIT_FLAGGED(places, read, count, flag) { \
@@ -68,13 +68,13 @@ static inline uint published(__global const uint* place) {
     }
 // The state before a tile in one pass over the data (decoupled look-back: Merrill and Garland, Single-pass parallel prefix scan with
 // decoupled look-back, 2016). Work-groups take the tiles of a row in the order in which they begin, and publish the states of their
-// tiles; the last tile of FAN publishes the state of all FAN. The state before a tile is combined of those of whole FANs and of the
-// tiles after them, in a fixed order, so that the bits of a result do not depend on how fast tiles are.
+// tiles; the last tile of FAN publishes the state of all FAN. The state before a tile combines the states of whole FANs
+// and of the tiles after them, in a fixed order, so that the bits of a result do not depend on how fast tiles are.
 //
 // `signals` are words that the engine keeps: the number of the last launch, how many work-groups of this one have ended, a counter of
-// tickets and an unused word, then for each tile and each FAN the words of a state. A state that is published has the number of the
-// launch as its flag, so what earlier launches have left need not be cleared. The text before this defines `state`, GROUP, FAN
-// and BEHIND(before, s), which puts the state `before` before the state `s`.
+// tickets and an unused word, then for each tile and each FAN the words of a state. A published state has the number of
+// the launch as its flag, so that states of earlier launches need not be cleared. The text before this defines `state`,
+// GROUP, FAN and BEHIND(before, s), which puts the state `before` before the state `s`.
 
 #define WORDS (sizeof(state) / 4)
 #define STATE_AT(index) (signals + 4 + (index) * 2 * WORDS)

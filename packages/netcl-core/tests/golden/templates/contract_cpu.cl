@@ -48,9 +48,9 @@ typedef struct {
     long along;  // of a row: 0 the same value, 1 one for each column, 2 as the result
 } operand;
 
-// The sums of a tile of ROWS rows x COLUMNS = VECTORS * VECTOR columns in registers, for the kernels of CPU devices: macros of a
-// row i, whose sums are c<i>_0 ..; a<i> points to its elements of A, bp to a vector of B. RUN products each are summed, then
-// added to the total at s: long sums have a smaller rounding error so.
+// The sums of a tile of ROWS rows x COLUMNS = VECTORS * VECTOR columns in registers, for the kernels of CPU devices:
+// macros of a row i with the sums c<i>_0 ..; a<i> points to its elements of A, bp to a vector of B. RUN products each
+// are summed, then added to the total at s: this reduces the rounding error of long sums.
 
 #define COLUMNS (VECTORS * VECTOR)
 #define RUN 64
@@ -108,7 +108,7 @@ typedef struct {
 // contract   one work-item: a strip of COLUMNS = VECTORS * VECTOR columns times a chunk of row tiles. It copies DEPTH
 //            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
 //            accumulators over them. Sums over more than DEPTH rows are kept in `sums`, where sums of RUN products each
-//            are added: long sums have a smaller rounding error so. Work-groups have one work-item.
+//            are added: this reduces the rounding error of long sums. Work-groups have one work-item.
 //            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
 //
 // Sums go through epilogue(sum, operands...) if requested (see contract_operands.cl).

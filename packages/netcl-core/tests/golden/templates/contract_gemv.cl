@@ -21,7 +21,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define VSTORE(x, p) GSTORE((x), (p))
 // GEMV and products with a few rows, on CPU devices: B is read once, nothing is packed.
 //
-// dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k; of a single row
+// dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k; for a single row
 //         four columns at a time, so that memory serves four streams.
 // stream  the columns of B are contiguous. One work-item: four rows times a strip of STRIP columns, all of k.
 //

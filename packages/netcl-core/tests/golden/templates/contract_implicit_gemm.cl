@@ -50,7 +50,7 @@ static inline void multiply_tiles(__local const REAL_4* a_tile, __local const RE
 //
 // windows  work-group of 16 x 16: a tile of SPAN_ROWS x SPAN outputs, k in steps of DEEP through local memory
 //          (DEEP * (SPAN_ROWS + SPAN + 8) elements) while the next step is prefetched to registers. The offsets of rows and
-//          columns are computed once; those of a step of k by DEEP work-items for all, a step ahead. Partial sum s of
+//          columns are computed once; DEEP work-items compute the offsets of a step of k a step ahead. Partial sum s of
 //          `splits` goes to `out` + s * out_part.
 //
 // Offsets within a matrix have 32 bits, divisions too. Without split-K, sums go through epilogue(sum, operands...) if

@@ -38,9 +38,9 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 // One work-item: `rows` rows of the batch and `units` units of each gate, for the steps first .. last in the order of the
 // walk. It runs ROWS x WIDE accumulators over the state, or BACK_ROWS x BACK_WIDE over the gradients of the next step.
 // Rows and units past the end are the last ones again: computed twice, with one result. On a CPU a work-item has all
-// units and walks all steps; elsewhere it has one unit, and a step is a launch. weight is (hidden, gates * hidden) in
-// forward and (gates * hidden, hidden) in backward, or where tiles of units are whole, one such matrix for each tile, so
-// that it is read in order. No local memory.
+// units and iterates over all steps; elsewhere it has one unit, and a step is a launch. weight is (hidden, gates *
+// hidden) in forward and (gates * hidden, hidden) in backward, or where tiles of units are whole, one such matrix for
+// each tile, so that it is read in order. No local memory.
 
 typedef struct {
     long steps, n, hidden, reverse, first, last, rows, units;

@@ -172,7 +172,7 @@ typedef JOIN(RAW, TAKEN) __attribute__((aligned(sizeof(RAW)))) WINDOW_ROW;
 typedef struct {
     int top[VECTOR], left[VECTOR], start[VECTOR];
     bool inside[WIDTH];  // of the windows of a vector: true if their rows are in the images
-    int lowest, highest;  // offsets between which those rows are that are in the images
+    int lowest, highest;  // range of offsets of rows in the images
 } windows;
 
 static inline void find_windows(const tiling* g, place p, windows* of) {
@@ -325,9 +325,9 @@ static inline void store_tiles(const REALV three[TILE][TILE], const targets* to,
     }
 }
 
-// The sums of a tile of ROWS rows x COLUMNS = VECTORS * VECTOR columns in registers, for the kernels of CPU devices: macros of a
-// row i, whose sums are c<i>_0 ..; a<i> points to its elements of A, bp to a vector of B. RUN products each are summed, then
-// added to the total at s: long sums have a smaller rounding error so.
+// The sums of a tile of ROWS rows x COLUMNS = VECTORS * VECTOR columns in registers, for the kernels of CPU devices:
+// macros of a row i with the sums c<i>_0 ..; a<i> points to its elements of A, bp to a vector of B. RUN products each
+// are summed, then added to the total at s: this reduces the rounding error of long sums.
 
 #define COLUMNS (VECTORS * VECTOR)
 #define RUN 64
@@ -377,7 +377,7 @@ static inline void store_tiles(const REALV three[TILE][TILE], const targets* to,
 // Minimal filtering on CPU devices in one launch, from images to images. A work-item takes `blocks` blocks of COLUMNS tiles, one
 // after the other, and keeps their tiles in scratch that stays in its cache: of all planes [SIDE^2][plane][COLUMNS], then for
 // BLOCK_ROWS tiles of rows at a time the sums [SIDE^2][row][COLUMNS], from which it computes outputs, through
-// epilogue(sum, operands...) if requested. `panels` are of weight_tiles. Sums are those of contract_cpu.cl, in the same order.
+// epilogue(sum, operands...) if requested. `panels` are of weight_tiles. Sums have the order of contract_cpu.cl.
 // Contraction of a*b+c into one rounding is allowed here.
 
 typedef struct {

@@ -158,7 +158,7 @@ typedef JOIN(RAW, TAKEN) __attribute__((aligned(sizeof(RAW)))) WINDOW_ROW;
 typedef struct {
     int top[VECTOR], left[VECTOR], start[VECTOR];
     bool inside[WIDTH];  // of the windows of a vector: true if their rows are in the images
-    int lowest, highest;  // offsets between which those rows are that are in the images
+    int lowest, highest;  // range of offsets of rows in the images
 } windows;
 
 static inline void find_windows(const tiling* g, place p, windows* of) {
@@ -229,7 +229,7 @@ static inline void transform_windows(__global const STORAGE* x, const long befor
     }
 }
 // TILES_KERNEL on CPU devices: the tiles of images (data_tiles) or of the gradient of an output (gradient_tiles),
-// [SIDE^2][plane][tile]. A work-item takes `each` planes of `span` vectors of tiles, whose places it finds once.
+// [SIDE^2][plane][tile]. A work-item takes `each` planes of `span` vectors of tiles, and computes their places once.
 // Contraction of a*b+c into one rounding is allowed here.
 
 __kernel LOOPS void TILES_KERNEL(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling geometry) {

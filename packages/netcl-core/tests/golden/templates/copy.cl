@@ -96,7 +96,7 @@ LINES(keep_lines, KEEP_LINE)
 LINES(stream_lines, STREAM_LINE)
 #endif
 
-// A block of the result, of `height` rows and `width` columns, whose rows are along the columns of the source.
+// A block of the result, of `height` rows and `width` columns; its rows are along the columns of the source.
 static SEPARATE void transpose(__global const element* s, const long step, const long row_step, __global element* t,
                              const long out_step, const long out_row_step, const long height, const long width) {
     element square[EDGE][EDGE];

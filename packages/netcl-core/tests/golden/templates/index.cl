@@ -4,7 +4,8 @@
 #define INDEX int
 #define REPORT(code, value, at, size) if (!atomic_cmpxchg(flag, 0, code)) { __global long* what = (__global long*)flag; flag[1] = 0; what[1] = value; what[2] = at; what[3] = size; }
 #define LOOPS __attribute__((vec_type_hint(float16)))
-// Data-dependent addressing along the middle of three dimensions (before, axis, after): what the kernels in index_*.cl share.
+// Data-dependent addressing along the middle of three dimensions (before, axis, after): the common part of the kernels
+// in index_*.cl.
 //
 // A row is one index's share of `after` elements; one work-item does `block` rows times a stretch of `width` columns.
 // take, put and their gradients have one index for a whole row, gather and scatter one for every element.
@@ -33,7 +34,7 @@ static inline long checked(const long i, const long at, const long axis, __globa
     return clamped(i, axis);
 }
 
-// `row` counts all rows, `i` those of one `outer`.
+// `row` counts all rows, `i` the rows of one `outer`.
 #define EACH_ROW \
     const size_t rows = g.before * g.count, first = get_global_id(1) * g.block, last = min(rows, (size_t)(first + g.block)); \
     const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \
@@ -73,7 +74,7 @@ typedef ulong element;
 __kernel void take(__global const element* restrict x, __global const INDEX* restrict indices, __global element* restrict out,
                    __global int* flag, const int code, const indexing g) {
 #ifdef ALONE
-    if (g.after == 1) {  // single elements, of which a work-item has many
+    if (g.after == 1) {  // single elements, many per work-item
         const size_t begin = get_global_id(1) * g.block, end = min((size_t)(g.before * g.count), (size_t)(begin + g.block));
         for (size_t row = begin; row < end;) {
             const size_t outer = row / g.count, i = row % g.count, run = min((size_t)(g.count - i), end - row);

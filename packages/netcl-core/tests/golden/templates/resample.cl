@@ -125,7 +125,7 @@ __kernel void resize(__global const STORAGE* restrict x, __global STORAGE* restr
 __kernel void resize_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const resizing g) {
     RANGES(g.extent);
     EACH_STRETCH for (place i = first; i < last; i++) {
-        // The outputs one of whose taps is i; the borders are also the taps outside.
+        // The outputs with i among their taps; the borders are also the taps outside.
         place low = 0, high = g.out;
         if (g.step > 0) {
             if (i > 0) low = max(low, ceil_divide(g.unit * (i + BEFORE + 1 - TAPS) - g.start, g.step));

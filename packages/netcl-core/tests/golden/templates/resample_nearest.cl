@@ -10,8 +10,8 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// Quotients of 32 bits by multiplication (Granlund and Montgomery 1994): of n below 2^31 by a divisor whose magic number and
-// shift the host has computed.
+// Quotients of 32 bits by multiplication (Granlund and Montgomery 1994): of n below 2^31 by a divisor, with the magic
+// number and shift computed on the host.
 
 static inline uint quotient_by(const uint n, const uint magic, const uint shift) { return (mul_hi(n, magic) + n) >> shift; }
 
@@ -57,7 +57,7 @@ __kernel void nearest(__global const STORAGE* restrict source, __global STORAGE*
     }
 }
 
-// The outputs of dimension d whose neighbour is i: from s0 to below s1.
+// The outputs of dimension d with the neighbour i: from s0 to below s1.
 static inline int2 outputs_of(const int i, const int d, const sampling* g) {
     if (g->step[d] == 0) return (int2)(0, nearest_to(0, d, g) == i ? g->out[d] : 0);
     const int low = i > 0 ? max(0, ceil_divide(g->unit[d] * i - g->start[d], g->step[d])) : 0;

@@ -40,7 +40,7 @@ typedef struct {
 // scan_levels.cl). One work-item: `share` chunks times a stretch of WIDTH columns. `reverse` walks from the last position
 // to the first.
 
-// A loop of a constant number of columns becomes vectors; the last columns are walked one by one.
+// A loop of a constant number of columns becomes vectors; the last columns are processed one by one.
 #define EACH_CHUNK \
     const long column = get_global_id(0) * WIDTH, columns = min((long)WIDTH, g.after - column); \
     const size_t head = get_global_id(1) * g.share, tail = min((size_t)(g.before * g.chunks), (size_t)(head + g.share)); \
@@ -102,7 +102,7 @@ __kernel void scan(OPERANDS, __global const state* restrict carries, __global ST
 }
 // The combination of the totals of chunks, for scan.cl.
 
-// Totals of totals; what is before is always walked forwards.
+// Totals of totals; earlier totals are always combined forwards.
 __kernel void fold(__global const state* restrict from, __global state* restrict to, const walk g) {
     EACH_CHUNK {
         PLACES;

@@ -82,7 +82,7 @@ static inline span taps_of(const place o, const int d, const window* g) {
     return s;
 }
 
-// The windows whose reach holds the (padded) position.
+// The windows that contain the (padded) position.
 static inline span windows_holding(const place padded, const int d, const window* g) {
     if (!g->stride[d]) {
         span s;
@@ -184,7 +184,8 @@ static inline span windows_inside(const window* g) {
 static inline bool meets(const place padded, const place o, const int d, const window* g) {
     return g->dilation[d] == 1 || (padded - o * g->stride[d]) % g->dilation[d] == 0;
 }
-// Max pooling on CPUs of windows that are inside of the images: vectors of adjacent results, whose rows may differ.
+// Max pooling on CPUs of windows that are inside of the images: vectors of adjacent results, possibly of different
+// rows.
 
 __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {

@@ -1,6 +1,6 @@
 // GEMV and products with a few rows, on CPU devices: B is read once, nothing is packed.
 //
-// dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k; of a single row
+// dot     k is contiguous in A and in B. One work-item: four rows times `block` columns, vectors along k; for a single row
 //         four columns at a time, so that memory serves four streams.
 // stream  the columns of B are contiguous. One work-item: four rows times a strip of STRIP columns, all of k.
 //

@@ -36,7 +36,7 @@ __kernel void nearest(__global const STORAGE* restrict source, __global STORAGE*
     }
 }
 
-// The outputs of dimension d whose neighbour is i: from s0 to below s1.
+// The outputs of dimension d with the neighbour i: from s0 to below s1.
 static inline int2 outputs_of(const int i, const int d, const sampling* g) {
     if (g->step[d] == 0) return (int2)(0, nearest_to(0, d, g) == i ? g->out[d] : 0);
     const int low = i > 0 ? max(0, ceil_divide(g->unit[d] * i - g->start[d], g->step[d])) : 0;

@@ -9,7 +9,7 @@
 // contract   one work-item: a strip of COLUMNS = VECTORS * VECTOR columns times a chunk of row tiles. It copies DEPTH
 //            rows of its strip of B to local memory (on a CPU: its thread's own cache) and runs ROWS x COLUMNS
 //            accumulators over them. Sums over more than DEPTH rows are kept in `sums`, where sums of RUN products each
-//            are added: long sums have a smaller rounding error so. Work-groups have one work-item.
+//            are added: this reduces the rounding error of long sums. Work-groups have one work-item.
 //            Local memory: (DEPTH + CHUNK * ROWS) * COLUMNS elements.
 //
 // Sums go through epilogue(sum, operands...) if requested (see contract_operands.cl).

@@ -1,6 +1,6 @@
-// The sums of a tile of ROWS rows x COLUMNS = VECTORS * VECTOR columns in registers, for the kernels of CPU devices: macros of a
-// row i, whose sums are c<i>_0 ..; a<i> points to its elements of A, bp to a vector of B. RUN products each are summed, then
-// added to the total at s: long sums have a smaller rounding error so.
+// The sums of a tile of ROWS rows x COLUMNS = VECTORS * VECTOR columns in registers, for the kernels of CPU devices:
+// macros of a row i with the sums c<i>_0 ..; a<i> points to its elements of A, bp to a vector of B. RUN products each
+// are summed, then added to the total at s: this reduces the rounding error of long sums.
 
 #define COLUMNS (VECTORS * VECTOR)
 #define RUN 64

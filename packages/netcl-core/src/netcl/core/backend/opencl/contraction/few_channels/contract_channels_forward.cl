@@ -2,7 +2,7 @@
 // SPAN vectors of the output, from the strip, through epilogue(sum, operands...) if requested. Before the strip are the
 // weights in panels, [tile of filters][tap][ROWS], and the sums of a tile that wait for the epilogue or end a block.
 
-// `count` values of an operand from offset `at` of the result on; those past the end repeat the last.
+// `count` values of an operand from offset `at` of the result on; values past the end repeat the last.
 static inline REALV operand_vector(__global const STORAGE* e, const operand o, const long filter, const long at, const long count) {
     e += o.offset;
     if (o.along == 0) return (REALV)(LOAD(e, filter * o.row));

@@ -2,7 +2,7 @@
 // vectors of a matrix product of the weights with the output's gradient in place; then each row of the image sums the
 // gradients of its taps. Before these gradients are the weights in panels, [tile of taps][filter][ROWS].
 
-#define RUN 64  // products that are summed before they are added to the total: long sums have a smaller rounding error so
+#define RUN 64  // products that are summed before they are added to the total: reduces the rounding error of long sums
 
 __kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
                                      __global REAL* restrict scratch, const images geometry) {

@@ -1,15 +1,17 @@
-// GEMM on a matrix unit: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j]. An element has WORDS words of 16 bits; all sizes and
-// distances along k, and those of B's and A's rows and stacks, are in words.
+// GEMM on a matrix unit: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j]. An element has WORDS words of 16 bits; all sizes
+// and distances along k, and the distances of B's and A's rows and stacks, are in words.
 //
 // With PARTS the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), at a distance of a_plane and b_plane:
-// PRODUCTS products of planes for each block of k, the smallest first, whose sum is added to a total outside the unit. A result
-// that is not finite is computed again from the whole operands, so that Inf and NaN are those of float32.
+// PRODUCTS products of planes for each block of k, the smallest first; their sum is added to a total outside the unit.
+// A result that is not finite is computed again from the whole operands, so that Inf and NaN are the same as in
+// float32.
 //
 // A work-group computes SPAN_M x SPAN_N results. Blocks of SPAN_K along k go through a ring of STAGES buffers in local
 // memory: copies of AHEAD blocks are under way while WARPS_M x WARPS_N warps of LANES work-items multiply one, each
-// WARP_M x WARP_N results in fragments of FRAGMENT_M x FRAGMENT_N, of which a lane has SUMS. Work-groups walk the results in columns of GROUP_ROWS row blocks, so that
-// work-groups that run at a time share operands in the cache (grouped rasterization). With several splits, work-groups along
-// z compute partial sums of `part` elements of k each (split-K), which go to out + s * out_part.
+// WARP_M x WARP_N results in fragments of FRAGMENT_M x FRAGMENT_N, with SUMS per lane. Work-groups iterate over the
+// results in columns of GROUP_ROWS row blocks, so that work-groups that run concurrently share operands in the cache
+// (grouped rasterization). With several splits, work-groups along z compute partial sums of `part` elements of k each
+// (split-K), which go to out + s * out_part.
 //
 // B's index k may jump: after each `segment` of it, a multiple of SPAN_K, follow `jump` elements of memory that are skipped.
 //
@@ -61,8 +63,8 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
 }
 
 #if COLUMN_PIXELS || TERM_PIXELS
-// Pixels of padded images: `plane` of an image, `wide` of a row, the elements from an image to the next one, from a row to the next
-// one and from a pixel to the next one, and those of the results from an image to the next one.
+// Pixels of padded images: `plane` of an image, `wide` of a row, the elements from one image, row and pixel to the
+// next, and of the results from one image to the next.
 typedef struct { divisor plane, wide; long image, row, pixel, out; } pixels;
 
 static inline int pixel_begin(const pixels form, const int number) {
@@ -77,7 +79,7 @@ static inline int pixel_begin(const pixels form, const int number) {
 
 #if COLUMN_PIXELS
 #define BEGINS (SPAN_N / (ITEMS / ALONG_CHUNKS))  // pixels of a work-item
-// Columns past the last one are those of the last one; k is a multiple of SPAN_K.
+// Columns past the end repeat the last one; k is a multiple of SPAN_K.
 #define BEGIN_PIXELS \
     int begins[BEGINS]; \
     EACH_CHUNK \

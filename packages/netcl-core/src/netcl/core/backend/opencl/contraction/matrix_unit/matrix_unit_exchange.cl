@@ -1,6 +1,6 @@
-// The software twin of each unit whose fragments are described by a row of the table, in plain OpenCL C: the lanes of a warp put
-// their elements of both fragments in local memory, and each computes its own sums. Control flow around a multiply-accumulate is
-// uniform over the work-group, because of the barriers.
+// The software emulation (twin) of each unit with fragments described by a row of the table, in plain OpenCL C: the
+// lanes of a warp put their elements of both fragments in local memory, and each computes its own sums. Control flow
+// around a multiply-accumulate is uniform over the work-group, because of the barriers.
 
 #define FRAGMENT_ELEMENTS ((FRAGMENT_M + FRAGMENT_N) * (FRAGMENT_K / WORDS))
 

@@ -1,5 +1,5 @@
-// Units whose operands are fragments in registers: a warp loads its fragments of both tiles, and multiplies each of A by each of
-// B. LOAD_A, LOAD_B and MULTIPLY_ACCUMULATE are those of the unit, or of its twin.
+// Units with operands in registers (fragments): a warp loads its fragments of both tiles, and multiplies each of A by
+// each of B. LOAD_A, LOAD_B and MULTIPLY_ACCUMULATE belong to the unit or to its software emulation (twin).
 
 #define AHEAD (STAGES - 1)  // blocks that are copied before one is multiplied
 #define FRAGMENT_ROW(i) (warp % WARPS_M * WARP_M + (i) * FRAGMENT_M)

@@ -1,6 +1,6 @@
-// The tiles of operands in local memory, for contract_matrix_unit.cl and the units that it runs on. All sizes along k are in
-// words of 16 bits, of which an element has WORDS. Chunks of 8 words are swizzled so that the 8 rows of a fragment are in
-// different banks.
+// The tiles of operands in local memory, for contract_matrix_unit.cl and the units that it runs on. All sizes along k
+// are in words of 16 bits; an element has WORDS words. Chunks of 8 words are swizzled so that the 8 rows of a fragment
+// are in different banks.
 
 #define ITEMS (LANES * WARPS_M * WARPS_N)
 #define WARP_M (SPAN_M / WARPS_M)

@@ -21,7 +21,7 @@ typedef struct {
     long each, row_step, column_step, offset, flipped;
 } weights;
 
-#define RUN 8        // vectors of a panel before those of the next one
+#define RUN 8        // vectors of a panel
 typedef JOIN(RAW, TAKEN) __attribute__((aligned(sizeof(RAW)))) TAPS;
 
 #define ROW_OF(m) (*(__global const TAPS*)(w + from[v / PARTS * MANY + m] + v % PARTS * TAKEN))
@@ -55,7 +55,7 @@ __kernel LOOPS void weight_tiles(__global const STORAGE* restrict w, __global RE
             }
 }
 
-// A work-item takes `each` planes of `span` vectors of tiles, whose places it finds once.
+// A work-item takes `each` planes of `span` vectors of tiles, and computes their places once.
 __kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
                                  const outputs geometry${operand_parameters}) {
     const outputs all = geometry;

@@ -1,7 +1,7 @@
 // Minimal filtering on CPU devices in one launch, from images to images. A work-item takes `blocks` blocks of COLUMNS tiles, one
 // after the other, and keeps their tiles in scratch that stays in its cache: of all planes [SIDE^2][plane][COLUMNS], then for
 // BLOCK_ROWS tiles of rows at a time the sums [SIDE^2][row][COLUMNS], from which it computes outputs, through
-// epilogue(sum, operands...) if requested. `panels` are of weight_tiles. Sums are those of contract_cpu.cl, in the same order.
+// epilogue(sum, operands...) if requested. `panels` are of weight_tiles. Sums have the order of contract_cpu.cl.
 // Contraction of a*b+c into one rounding is allowed here.
 
 typedef struct {

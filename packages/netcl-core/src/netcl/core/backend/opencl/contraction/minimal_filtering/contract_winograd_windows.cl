@@ -1,5 +1,5 @@
 // TILES_KERNEL on CPU devices: the tiles of images (data_tiles) or of the gradient of an output (gradient_tiles),
-// [SIDE^2][plane][tile]. A work-item takes `each` planes of `span` vectors of tiles, whose places it finds once.
+// [SIDE^2][plane][tile]. A work-item takes `each` planes of `span` vectors of tiles, and computes their places once.
 // Contraction of a*b+c into one rounding is allowed here.
 
 __kernel LOOPS void TILES_KERNEL(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling geometry) {

@@ -14,7 +14,7 @@ typedef JOIN(RAW, TAKEN) __attribute__((aligned(sizeof(RAW)))) WINDOW_ROW;
 typedef struct {
     int top[VECTOR], left[VECTOR], start[VECTOR];
     bool inside[WIDTH];  // of the windows of a vector: true if their rows are in the images
-    int lowest, highest;  // offsets between which those rows are that are in the images
+    int lowest, highest;  // range of offsets of rows in the images
 } windows;
 
 static inline void find_windows(const tiling* g, place p, windows* of) {

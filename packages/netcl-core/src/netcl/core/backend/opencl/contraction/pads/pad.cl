@@ -1,6 +1,6 @@
-// Copies of images for convolutions: what pad_pad.cl, pad_sample.cl and pad_spread.cl share. Elements of BYTES bytes are
-// moved as bits. One work-item: `block` rows of the result, or (EACH, on devices with many cores) one element of it, at a
-// position of 32 bits.
+// Copies of images for convolutions: the common part of pad_pad.cl, pad_sample.cl and pad_spread.cl. Elements of BYTES
+// bytes are moved as bits. One work-item: `block` rows of the result, or (EACH, on devices with many cores) one element
+// of it, at a position of 32 bits.
 
 typedef struct {
     long rows, block, offset;

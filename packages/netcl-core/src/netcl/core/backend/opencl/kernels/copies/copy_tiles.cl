@@ -1,6 +1,6 @@
-// Transposing copy of a block for groups with local memory: a group copies one tile of TILE x TILE whose rows in the result are
-// along the columns of the source, reading along the one and writing along the other. All loads of a work-item are under way before
-// the first is stored.
+// Transposing copy of a block for groups with local memory: a group copies one tile of TILE x TILE with its rows along
+// the columns of the source, reading along the one and writing along the other. All loads of a work-item are under way
+// before the first is stored.
 #define EACH ((TILE * TILE + GROUP - 1) / GROUP)
 
 __kernel void copy_tiles(__global const element* restrict source, __global element* restrict out, const copying g) {

@@ -1,5 +1,5 @@
-// Quotients of 32 bits by multiplication (Granlund and Montgomery 1994): of n below 2^31 by a divisor whose magic number and
-// shift the host has computed.
+// Quotients of 32 bits by multiplication (Granlund and Montgomery 1994): of n below 2^31 by a divisor, with the magic
+// number and shift computed on the host.
 
 static inline uint quotient_by(const uint n, const uint magic, const uint shift) { return (mul_hi(n, magic) + n) >> shift; }
 

@@ -1,4 +1,5 @@
-// Data-dependent addressing along the middle of three dimensions (before, axis, after): what the kernels in index_*.cl share.
+// Data-dependent addressing along the middle of three dimensions (before, axis, after): the common part of the kernels
+// in index_*.cl.
 //
 // A row is one index's share of `after` elements; one work-item does `block` rows times a stretch of `width` columns.
 // take, put and their gradients have one index for a whole row, gather and scatter one for every element.
@@ -27,7 +28,7 @@ static inline long checked(const long i, const long at, const long axis, __globa
     return clamped(i, axis);
 }
 
-// `row` counts all rows, `i` those of one `outer`.
+// `row` counts all rows, `i` the rows of one `outer`.
 #define EACH_ROW \
     const size_t rows = g.before * g.count, first = get_global_id(1) * g.block, last = min(rows, (size_t)(first + g.block)); \
     const long begin = get_global_id(0) * g.width, end = min(g.after, begin + g.width); \

@@ -1,4 +1,4 @@
-// Writes the rows of which claim left the number in `winner`.
+// Writes the rows with numbers left in `winner` by claim.
 __kernel void put(__global const element* restrict x, __global const INDEX* restrict indices,
                   __global const int* restrict winner, __global element* restrict out, const indexing g) {
     EACH_ROW {

@@ -1,4 +1,5 @@
-// put without `winner`: a work-item walks all indices in order and writes those rows of the result that it owns.
+// put without `winner`: a work-item iterates over all indices in order and writes only the rows of the result that it
+// owns.
 __kernel void put_in_order(__global const element* restrict x, __global const INDEX* restrict indices,
                            __global element* restrict out, __global int* flag, const int code, const indexing g) {
     OWN_ROWS {

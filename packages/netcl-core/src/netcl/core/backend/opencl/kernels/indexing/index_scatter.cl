@@ -1,4 +1,4 @@
-// Writes the elements of which claim left the number in `winner`.
+// Writes the elements with numbers left in `winner` by claim.
 __kernel void scatter(__global const element* restrict x, __global const INDEX* restrict indices,
                       __global const int* restrict winner, __global element* restrict out, const indexing g) {
     EACH_ROW {

@@ -1,4 +1,5 @@
-// scatter without `winner`: a work-item walks all indices in order and writes those elements of the result that it owns.
+// scatter without `winner`: a work-item iterates over all indices in order and writes only the elements of the result
+// that it owns.
 __kernel void scatter_in_order(__global const element* restrict x, __global const INDEX* restrict indices,
                                __global element* restrict out, __global int* flag, const int code, const indexing g) {
     OWN_ROWS {

@@ -2,7 +2,7 @@
 __kernel void take(__global const element* restrict x, __global const INDEX* restrict indices, __global element* restrict out,
                    __global int* flag, const int code, const indexing g) {
 #ifdef ALONE
-    if (g.after == 1) {  // single elements, of which a work-item has many
+    if (g.after == 1) {  // single elements, many per work-item
         const size_t begin = get_global_id(1) * g.block, end = min((size_t)(g.before * g.count), (size_t)(begin + g.block));
         for (size_t row = begin; row < end;) {
             const size_t outer = row / g.count, i = row % g.count, run = min((size_t)(g.count - i), end - row);

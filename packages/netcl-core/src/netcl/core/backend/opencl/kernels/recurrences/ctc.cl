@@ -3,8 +3,8 @@
 //
 // Forward: out[t, l] = x[t, l] + log(sum of exp(out[t - 1]) at l, l - 1 and, by jumps[l], l - 2); paths start in state 0 or
 // 1. Backward: out[t, l] = log(exp(begins[t, l]) + sum of exp(x[t + 1] + out[t + 1]) at l, l + 1 and, by jumps[l + 2], l + 2).
-// One work-group walks the steps of a sample, its work-items side by side over the states; each state is summed by one of
-// them, in one order. No local memory.
+// One work-group iterates over the steps of a sample, its work-items side by side over the states; each state is summed
+// by one of them, in one order. No local memory.
 
 typedef struct {
     long steps, n, states, backward;

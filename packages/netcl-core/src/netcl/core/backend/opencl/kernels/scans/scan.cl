@@ -5,7 +5,7 @@
 // scan_levels.cl). One work-item: `share` chunks times a stretch of WIDTH columns. `reverse` walks from the last position
 // to the first.
 
-// A loop of a constant number of columns becomes vectors; the last columns are walked one by one.
+// A loop of a constant number of columns becomes vectors; the last columns are processed one by one.
 #define EACH_CHUNK \
     const long column = get_global_id(0) * WIDTH, columns = min((long)WIDTH, g.after - column); \
     const size_t head = get_global_id(1) * g.share, tail = min((size_t)(g.before * g.chunks), (size_t)(head + g.share)); \

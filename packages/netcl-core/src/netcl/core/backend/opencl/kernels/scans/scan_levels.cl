@@ -1,6 +1,6 @@
 // The combination of the totals of chunks, for scan.cl.
 
-// Totals of totals; what is before is always walked forwards.
+// Totals of totals; earlier totals are always combined forwards.
 __kernel void fold(__global const state* restrict from, __global state* restrict to, const walk g) {
     EACH_CHUNK {
         PLACES;

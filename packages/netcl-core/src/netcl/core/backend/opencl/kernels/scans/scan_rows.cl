@@ -1,10 +1,10 @@
-// Scans of rows on devices with coalesced accesses: a work-group of GROUP work-items walks a chunk of a row in blocks of
-// GROUP * STRETCH elements, staged in local memory and padded against bank conflicts. A work-item combines STRETCH elements, the
-// group scans the states of its work-items (Hillis and Steele: Data parallel algorithms. Communications of the ACM 29, 1986), and
-// the state of the blocks before is carried along.
+// Scans of rows on devices with coalesced accesses: a work-group of GROUP work-items iterates over a chunk of a row in
+// blocks of GROUP * STRETCH elements, staged in local memory and padded against bank conflicts. A work-item combines
+// STRETCH elements, the group scans the states of its work-items (Hillis and Steele: Data parallel algorithms.
+// Communications of the ACM 29, 1986), and the state of the blocks before is carried along.
 //
-// A row of one chunk is read once. Of others `row_totals` gives the states of the chunks, and `row_scan` begins with the
-// combination of those before its own.
+// A row of one chunk is read once. For other rows `row_totals` gives the states of the chunks, and `row_scan` begins
+// with the combination of the earlier states.
 
 #define STAGE(i) ((i) + (i) / STRETCH)
 #define PLACE(i) (size_t)(origin + (long)(i) * step)

@@ -1,16 +1,17 @@
-// Fragments of the tiles of contract_attention_unit.cl by ldmatrix, and what a warp exchanges of scores, in inline PTX.
+// Fragments of the tiles of contract_attention_unit.cl by ldmatrix, and the exchange of scores in a warp, in inline
+// PTX.
 
 // The fragment of A: 16 rows from `row` on, 16 columns from `column` on.
 static inline uint4 left_fragment(__local const ushort* tile, const uint rows, const uint row, const uint column, const uint lane) {
     return rows_of(tile + PANEL(rows, row + lane % 16, lane % 8, column / 8 + lane / 16));
 }
 
-// The fragment of B whose columns are 16 rows of the tile, summed along columns of the tile.
+// The fragment of B with 16 rows of the tile as columns, summed along columns of the tile.
 static inline uint4 along_fragment(__local const ushort* tile, const uint rows, const uint row, const uint column, const uint lane) {
     return rows_of(tile + PANEL(rows, row + lane % 8 + lane / 16 * 8, lane % 8, column / 8 + lane / 8 % 2));
 }
 
-// The fragment of B whose columns are 16 columns of the tile, summed along rows of the tile.
+// The fragment of B with 16 columns of the tile as columns, summed along rows of the tile.
 static inline uint4 across_fragment(__local const ushort* tile, const uint rows, const uint row, const uint column, const uint lane) {
     return columns_of(tile + PANEL(rows, row + lane % 16, lane % 8, column / 8 + lane / 16));
 }

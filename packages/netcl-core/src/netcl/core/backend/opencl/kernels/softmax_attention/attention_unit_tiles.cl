@@ -1,6 +1,7 @@
-// The tiles of contract_attention_unit.cl in local memory, and what a kernel does with them on a matrix unit. A tile has rows of WIDTH
-// or VALUES columns, in panels of 64 columns, whose chunks of 8 are swizzled so that 8 adjacent rows are in different banks. With PARTS
-// the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), and a tile has so many planes.
+// The tiles of contract_attention_unit.cl in local memory, and their products on a matrix unit. A tile has rows of
+// WIDTH or VALUES columns, in panels of 64 columns; chunks of 8 are swizzled so that 8 adjacent rows are in different
+// banks. With PARTS the operands are float32 in PARTS bfloat16 planes each (matrix_unit_split.cl), and a tile has so
+// many planes.
 
 #define ITEMS (32 * WARPS)
 #define FRAGMENTS (WARP_ROWS / 16)

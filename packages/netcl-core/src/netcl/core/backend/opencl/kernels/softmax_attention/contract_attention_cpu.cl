@@ -1,5 +1,5 @@
-// Attention by an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022) for CPU devices: the scores of a block of
-// queries and a block of keys are all that exists at a time.
+// Attention by an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022) for CPU devices: only the scores of one
+// block of queries and one block of keys exist at a time.
 //
 // attend            one work-item: WIDTH queries of a head, a lane for each, against all keys, KEYS at a time.
 // attend_gradients  one work-item: WIDTH keys at a time, a lane for each, of its part of the keys of a head, against all
@@ -19,7 +19,7 @@ typedef struct {
     long heads, shared;              // of q in a sample; of q that use one of k and v
     long blocks, parts, each;        // of queries, or of keys; parts of the keys; blocks of a part
     long width_step, values_step;    // padded rows
-    long causal, masked;             // masked: 1 by what may be seen, 2 by what is added
+    long causal, masked;             // masked: 1 by a boolean mask, 2 by an additive mask
     long mask_sample, mask_head, mask_query;
     long at[9];                      // offsets of the arrays in local memory, in vectors
 } attention;
@@ -77,7 +77,7 @@ static inline REALV numbered(void) {
     return RLOAD(lanes);
 }
 
-// Scores of one vector of lanes under the mask, whose element for lane i is at from + min(i, last) * step.
+// Scores of one vector of lanes under the mask; the mask's element for lane i is at from + min(i, last) * step.
 static SEPARATE REALV under_mask(const REALV score, __global const void* mask, const long masked, const long from, const long step,
                                const long last) {
     REAL lanes[VECTOR];

@@ -1,5 +1,5 @@
-// Attention by an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022) for devices with many small cores: the
-// scores of a tile of queries and a tile of keys are all that exists at a time.
+// Attention by an online softmax (Milakov and Gimelshein 2018; Dao et al. 2022) for devices with many small cores: only
+// the scores of one tile of queries and one tile of keys exist at a time.
 //
 // attend_tiles      work-group EDGE x EDGE: a tile of TILE queries of a head against all keys.
 // gradients_by_q    the same tile: gradients by q.
@@ -18,7 +18,7 @@
 typedef struct {
     long queries, keys, width, values;
     long heads, shared;  // of q in a sample; of q that use one of k and v
-    long causal, masked; // masked: 1 by what may be seen, 2 by what is added
+    long causal, masked; // masked: 1 by a boolean mask, 2 by an additive mask
     long mask_sample, mask_head, mask_query;
 } attention;
 

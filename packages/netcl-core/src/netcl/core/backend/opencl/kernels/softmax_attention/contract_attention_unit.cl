@@ -8,12 +8,13 @@
 // A warp of 32 work-items has WARP_ROWS rows of the tile; blocks of BLOCK rows of the other side go through two buffers in
 // local memory: the next one is copied while one is used. Weights stay in registers: the sums of the first product are, rounded to 16
 // bits, the left operand of the second. WIDTH and VALUES are the columns of q and of v, rounded up to a multiple of 16; with
-// IN_REGISTERS the fragments of a tile are loaded once. MASKED: 1 by what may be seen, 2 by what is added. With SCALED, scores
-// are multiplied by `scale` before masks and the largest one are looked for: for masks that are added, and a scale that is not positive.
+// IN_REGISTERS the fragments of a tile are loaded once. MASKED: 1 by a boolean mask, 2 by an additive mask. With SCALED, scores
+// are multiplied by `scale` before masks and the largest one are looked for: for masks that are added, and a scale that
+// is not positive.
 //
 // With PARTS operands are float32 in planes. A product of two is the sum of products of planes whose numbers sum to less than PARTS;
 // that of the first planes and the others have separate sums, so that small ones are not cut off, and weighted sums are added up outside
-// the unit. Beyond the first planes an Inf or NaN counts as 0, so that results are those of float32.
+// the unit. Beyond the first planes an Inf or NaN counts as 0, so that results are the same as in float32.
 
 typedef struct {
     long queries, keys, width, values;
@@ -29,7 +30,8 @@ typedef struct {
 #define LOG2_E 1.44269504f
 #define LN_2 0.693147181f
 
-// Starts the copies of `rows` rows of each plane, at a distance of `plane` elements; those past the last of `count` are zeros.
+// Starts the copies of `rows` rows of each plane, at a distance of `plane` elements; rows past the last of `count` are
+// zeros.
 static inline void copy_rows(__local ushort* tile, const int rows, __global const ushort* from, const long plane, const long count,
                              const int width, const int chunks, const int item) {
     for (int p = 0; p < PLANES; p++) {
@@ -83,8 +85,8 @@ static inline uint4 finite_parts(const uint4 part) {
     return (uint4)(finite_pair(part.x), finite_pair(part.y), finite_pair(part.z), finite_pair(part.w));
 }
 
-// sums += the product of the first planes, rest += those of the others.
-// BY_KEYS: scores have keys as rows; products are added in the order of the other kernels, so that scores have the same bits.
+// sums += the product of the first planes, rest += the products of the others. BY_KEYS: scores have keys as rows;
+// products are added in the order of the other kernels, so that scores have the same bits.
 #if BY_KEYS
 #define MULTIPLY_BOTH(rest, j, a_early, b_late, a_late, b_early) \
     MULTIPLY_PAIR(rest, j, a_late, b_early) \

@@ -1,4 +1,4 @@
-// Stable merge sort of the rows of a matrix, and what is done with sorted rows.
+// Stable merge sort of the rows of a matrix, and the use of sorted rows.
 //
 // Elements (sort_elements.cl) have a key, whose order `flip` reverses, and the position that it came from, so that one stream is
 // merged, and of equals the earlier comes first. `tiles` sorts stretches of a row, each `merge` joins

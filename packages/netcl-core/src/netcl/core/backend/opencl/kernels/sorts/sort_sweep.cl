@@ -1,7 +1,8 @@
 // A pass of a stable radix sort of long rows by digits of eight bits, the least significant first, which reads and writes the data
 // once (Adinets and Merrill: Onesweep. 2022, arXiv 2206.01784). Work-groups take the tiles of GROUP * EACH elements in the order in which they
-// begin. Each ranks its elements by their digit, publishes the counts of its digits, and sums what the tiles before it have
-// published, from the nearest back to one that knows the sum of all before (decoupled look-back: Merrill and Garland, 2016).
+// begin. Each ranks its elements by their digit, publishes the counts of its digits, and sums the counts published by
+// the tiles before it, from the nearest back to one with the sum of all before (decoupled look-back: Merrill and
+// Garland, 2016).
 //
 // A pass in which all elements of a row have the same digit leaves them where they are, except the first and the last pass: the first
 // makes keys of x, the last one writes values and, unless VALUES_ONLY, positions.

@@ -1,12 +1,12 @@
 // The state before a tile in one pass over the data (decoupled look-back: Merrill and Garland, Single-pass parallel prefix scan with
 // decoupled look-back, 2016). Work-groups take the tiles of a row in the order in which they begin, and publish the states of their
-// tiles; the last tile of FAN publishes the state of all FAN. The state before a tile is combined of those of whole FANs and of the
-// tiles after them, in a fixed order, so that the bits of a result do not depend on how fast tiles are.
+// tiles; the last tile of FAN publishes the state of all FAN. The state before a tile combines the states of whole FANs
+// and of the tiles after them, in a fixed order, so that the bits of a result do not depend on how fast tiles are.
 //
 // `signals` are words that the engine keeps: the number of the last launch, how many work-groups of this one have ended, a counter of
-// tickets and an unused word, then for each tile and each FAN the words of a state. A state that is published has the number of the
-// launch as its flag, so what earlier launches have left need not be cleared. The text before this defines `state`, GROUP, FAN
-// and BEHIND(before, s), which puts the state `before` before the state `s`.
+// tickets and an unused word, then for each tile and each FAN the words of a state. A published state has the number of
+// the launch as its flag, so that states of earlier launches need not be cleared. The text before this defines `state`,
+// GROUP, FAN and BEHIND(before, s), which puts the state `before` before the state `s`.
 
 #define WORDS (sizeof(state) / 4)
 #define STATE_AT(index) (signals + 4 + (index) * 2 * WORDS)

@@ -8,12 +8,12 @@
 // The number of a work-group in the order in which they begin, which is that of their ids.
 #define TAKE_TICKET(ticket, counter) const uint ticket = get_group_id(0);
 
-// Bits of the lanes whose `flag` is not zero.
+// Bits of the lanes with a `flag` that is not zero.
 #define BALLOT(lanes, flag) \
     uint lanes; \
     asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(lanes) : "r"((uint)(flag)));
 
-// Bits of the lanes whose `digit` of eight bits is the same.
+// Bits of the lanes with the same `digit` of eight bits.
 #define SHARE_BIT(peers, digit, bit) \
     asm volatile("{ .reg .pred p; .reg .b32 m; and.b32 m, %1, " #bit "; setp.ne.u32 p, m, 0; vote.sync.ballot.b32 m, p, 0xffffffff; " \
                  "@!p not.b32 m, m; and.b32 %0, %0, m; }" : "+r"(peers) : "r"(digit))
@@ -30,7 +30,7 @@ static inline uint published(__global const uint* place) {
     return word;
 }
 
-// Words with a flag, two words of memory each, of which one access moves both.
+// Words with a flag, two words of memory each; one access moves both.
 #define PUBLISH_FLAGGED(place, word, flag) \
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(place), "l"((ulong)(word) << 32 | (flag)) : "memory")
 #define AWAIT_FLAGGED(places, read, count, flag) { \

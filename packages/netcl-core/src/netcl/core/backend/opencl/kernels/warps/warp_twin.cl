@@ -1,5 +1,5 @@
-// The software twin of warp_nvidia.cl in plain OpenCL C: lanes exchange digits through local memory, so control flow around it is
-// uniform over the work-group.
+// The software emulation (twin) of warp_nvidia.cl in plain OpenCL C: lanes exchange digits through local memory, so
+// control flow around it is uniform over the work-group.
 
 #define WARP 32
 #define WARP_MEMORY __local uint digits_of_lanes[GROUP];

@@ -51,7 +51,7 @@ static inline span taps_of(const place o, const int d, const window* g) {
     return s;
 }
 
-// The windows whose reach holds the (padded) position.
+// The windows that contain the (padded) position.
 static inline span windows_holding(const place padded, const int d, const window* g) {
     if (!g->stride[d]) {
         span s;

@@ -1,4 +1,5 @@
-// Max pooling on CPUs of windows that are inside of the images: vectors of adjacent results, whose rows may differ.
+// Max pooling on CPUs of windows that are inside of the images: vectors of adjacent results, possibly of different
+// rows.
 
 __kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
                           const window g) {
