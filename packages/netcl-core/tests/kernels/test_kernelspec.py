@@ -160,7 +160,7 @@ def test_a_tensor_of_another_dtype_or_device_is_named(queue):
     [
         ((), UnsupportedError, r"expected 1 arguments \(__global float\* x\), got 0"),
         ((3.0,), UnsupportedError, "expected a tensor or cl.Buffer, got float"),
-        ((np.zeros(3, np.float32),), UnsupportedError, "ndarray given; Tensor.from_host"),
+        ((np.zeros(3, np.float32),), UnsupportedError, "got ndarray; Tensor.from_host"),
     ],
 )
 def test_wrong_arguments_are_named(queue, args, error, match):
