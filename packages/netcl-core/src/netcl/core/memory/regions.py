@@ -3,7 +3,7 @@
 A CPU driver's own buffers each take and keep pages, so a training step with tensors of many sizes holds more than it
 uses, and dropping buffers for others makes the system clear their pages in each step. Here buffers of all sizes share
 chunks of memory: a request takes the smallest free region that fits and leaves the rest free, and a returned region is
-merged with its free neighbours. A chunk is a range of addresses whose pages exist from their first use; it is used from
+merged with its free neighbours. A chunk is a range of addresses, with pages from their first use on; it is used from
 its start on, and grows only if no free region fits.
 
 A buffer is made on its region by CL_MEM_USE_HOST_PTR, which these drivers use in place. As with all buffers of an

@@ -8,7 +8,7 @@ whole step are known, and this process and its children have built them at the s
 Two rules keep the order. While a launch waits, the queue is in ``late_launches.waiting``, so every other use of its
 memory enqueues it first. An entry leaves the deque only after it has been enqueued, so a launch or copy of any thread
 sees it until then, and waits behind it. Entries hold the buffers that they read and write; their pool may give these to
-later tensors, whose launches come later on the same queue.
+later tensors, since the launches of those tensors come later on the same queue.
 
 The first missing program is built at once, and only what follows before the next wait is deferred: a call whose result
 is read before the next one never waits here.

@@ -5,9 +5,9 @@ dispatch: during capture and profiling, with a pool of the caller, for a number 
 memory is out (full dispatch raises the error).
 
 On 16 elements (Intel's CPU runtime, two cores of a Zen 5 EPYC) a call of an op with one launch takes 2.7 microseconds,
-1.4 of them for the enqueue: ``benchmarks/core.py`` measures it. That is why that function has the lines of
-``launch._buffer_of`` and ``Launcher._enqueue`` in it, and ``_fresh`` those of ``Tensor._wrap``: a call of another
-function takes 0.05 microseconds.
+1.4 of them for the enqueue: ``benchmarks/core.py`` measures it. So that function has the lines of ``launch._buffer_of``
+and ``Launcher._enqueue`` in it, and ``_fresh`` the lines of ``Tensor._wrap``: a call of another function takes 0.05
+microseconds.
 """
 
 from __future__ import annotations
