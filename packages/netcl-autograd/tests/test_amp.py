@@ -266,8 +266,8 @@ def test_scaler_state_and_disabled(leaf: Any) -> None:
 
 
 @pytest.mark.level("half")
-def test_seed_002_scaler_calls(leaf: Any) -> None:
-    """seeds/002: ``scaler.scale_loss(loss).backward()``, ``scaler.step(opt)``."""
+def test_faq_page_scaler_calls(leaf: Any) -> None:
+    """The original page "FAQ": ``scaler.scale_loss(loss).backward()``, ``scaler.step(opt)``."""
     w, scaler = leaf(3), GradScaler()
     opt, before = Descent([w], lr=0.1), w.numpy()
     with autocast(dtype="bfloat16"):

@@ -60,7 +60,7 @@ def profile(**changes):
         ("cl_khr_command_buffer", {"has_command_buffer"}),
     ],
 )
-def test_extension_tests_of_seed_001(extensions, flags):
+def test_extension_tests_of_the_core_page(extensions, flags):
     found = profile(extensions=extensions)
     names = {"has_fp16", "supports_fp16", "has_subgroups", "fast_atomics", "has_fp64", "has_command_buffer"}
     assert {name for name in names if getattr(found, name)} == flags
@@ -90,7 +90,7 @@ def test_profile_is_frozen_and_stripped():
         ({"vendor": "NVIDIA Corporation", "local_mem_size": 16384}, "portable"),
     ],
 )
-def test_kernel_strategy_of_seed_001(changes, strategy):
+def test_kernel_strategy_of_the_core_page(changes, strategy):
     with config.override(KERNEL_STRATEGY="auto"):
         assert kernel_strategy(profile(**changes)) == strategy
     for forced in ("portable", "optimized"):
@@ -115,7 +115,7 @@ needs_opencl = pytest.mark.skipif(not OPENCL_DEVICES, reason="needs an OpenCL de
 
 
 @needs_opencl
-def test_sample_13_of_seed_001():
+def test_sample_13_of_the_core_page():
     queue = manager.default("opencl").queue
     prof = device_profile(queue.device)
     assert prof.has_fp16 == ("fp16" in queue.device.extensions)

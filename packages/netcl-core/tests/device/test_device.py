@@ -34,10 +34,10 @@ def run_python(code, **environment):
     )
 
 
-# --- the seeds' samples -----------------------------------------------------------------------------------------------
+# --- the original samples --------------------------------------------------------------------------------------------
 
 
-def test_sample_2_of_seed_001(capsys):
+def test_sample_2_of_the_core_page(capsys):
     from netcl.core.device import manager
 
     # Returns the first GPU/CPU/Accelerator that was discovered.
@@ -49,14 +49,14 @@ def test_sample_2_of_seed_001(capsys):
 
 
 @pytest.mark.parametrize("selector", ["cpu", "auto"])
-def test_sample_3_of_seed_001(selector):
+def test_sample_3_of_the_core_page(selector):
     before = get_active_device()
     with device(selector) as dev:
         assert get_active_device() is dev
     assert get_active_device() is before
 
 
-def test_sample_3_of_seed_001_with_a_gpu_or_the_named_error():
+def test_sample_3_of_the_core_page_with_a_gpu_or_the_named_error():
     if icd._pyopencl is None:
         with pytest.raises(ImportError, match="pyopencl required"), device("gpu"):
             pass
@@ -70,7 +70,7 @@ def test_sample_3_of_seed_001_with_a_gpu_or_the_named_error():
         assert get_active_device() is manager.default()
 
 
-def test_sample_4_of_seed_001_fields_of_a_handle():
+def test_sample_4_of_the_core_page_fields_of_a_handle():
     names = [field.name for field in dataclasses.fields(DeviceHandle)]
     assert names == ["platform_name", "device_name", "backend", "device_type", "context", "queue"]
     handle = manager.default("auto")
@@ -78,7 +78,7 @@ def test_sample_4_of_seed_001_fields_of_a_handle():
         handle.backend = "cl"
 
 
-def test_sample_21_of_seed_003_handle_unpacks():
+def test_sample_21_of_the_tensor_page_handle_unpacks():
     ctx, queue = device.manager.default()
     handle = manager.default()
     assert ctx is handle.context

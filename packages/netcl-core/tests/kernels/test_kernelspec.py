@@ -54,7 +54,7 @@ def vec_add():
     )
 
 
-def test_seed_001_vec_add_source_compiles(queue):
+def test_core_page_vec_add_source_compiles(queue):
     source = vec_add().to_source()
     assert source.startswith("#define LOAD")
     assert source.count("__kernel void vec_add(") == 1
@@ -64,7 +64,7 @@ def test_seed_001_vec_add_source_compiles(queue):
     assert np.array_equal(read(queue, buffers[2], a), a + b)
 
 
-def test_seed_001_elementwise_spec_is_built(queue):
+def test_core_page_elementwise_spec_is_built(queue):
     builder = PrimitiveBuilder(dtype="float", tuner=WorkGroupTuner())
     spec = builder.elementwise_spec(name="mul_add", arity=2, expression="MUL(ADD(v0, v1), 2.0f)")
     assert isinstance(spec, KernelSpec)
@@ -74,7 +74,7 @@ def test_seed_001_elementwise_spec_is_built(queue):
 
 
 @pytest.mark.parametrize("dtype", ["float", "half", "float16"])
-def test_seed_001_build_elementwise_kernel(queue, dtype):
+def test_core_page_build_elementwise_kernel(queue, dtype):
     context = queue.context
     spec, kernel = build_elementwise_kernel(
         context, name="mul_add", arity=2,
@@ -91,7 +91,7 @@ def test_seed_001_build_elementwise_kernel(queue, dtype):
     assert ("-cl-fast-relaxed-math" in spec.options) == half
 
 
-def test_seed_004_plain_pyopencl_relu(queue):
+def test_pyopencl_page_plain_pyopencl_relu(queue):
     ctx = queue.context
     src = """
     __kernel void relu(__global const float* in, __global float* out) {
@@ -121,7 +121,7 @@ def scale_by_two():
     )  # fmt: skip
 
 
-def test_seed_004_scale_by_two_on_a_buffer(queue):
+def test_pyopencl_page_scale_by_two_on_a_buffer(queue):
     values = np.arange(N, dtype=np.float32)
     x = device_copy(queue, values)
     prg = scale_by_two().build(queue)
@@ -129,7 +129,7 @@ def test_seed_004_scale_by_two_on_a_buffer(queue):
     assert np.array_equal(read(queue, x, values), values * 2)
 
 
-def test_seed_004_scale_by_two_on_a_tensor(queue):
+def test_pyopencl_page_scale_by_two_on_a_tensor(queue):
     n = 1024
     x = nc.Tensor.from_host(queue, np.arange(n, dtype=np.float32))
     version = x.version

@@ -57,7 +57,7 @@ def pool(queue):
     return PersistentBufferPool(queue.context, queue)
 
 
-def test_seed_001_pool_sample(context):
+def test_core_page_pool_sample(context):
     nbytes = 1000
     pool = BufferPool(context)
     h = pool.allocate(nbytes)
@@ -71,7 +71,7 @@ def test_seed_001_pool_sample(context):
     assert again.pool is pool
 
 
-def test_seed_001_persistent_pool_sample(queue):
+def test_core_page_persistent_pool_sample(queue):
     pool = get_persistent_pool(queue)
     stats = pool.get_stats()
     assert {"hits", "misses", "hit_rate", "bytes_allocated", "bytes_cached", "buckets"} <= set(stats)
@@ -79,7 +79,7 @@ def test_seed_001_persistent_pool_sample(queue):
     assert isinstance(pool, PersistentBufferPool)
 
 
-def test_seed_001_pinned_pool_and_shared_memory(queue):
+def test_core_page_pinned_pool_and_shared_memory(queue):
     pool = get_pinned_pool(queue)
     assert isinstance(pool, PinnedBufferPool)
     assert pool is get_pinned_pool(queue)

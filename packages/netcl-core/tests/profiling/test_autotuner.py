@@ -43,7 +43,7 @@ def launched(handle: DeviceHandle, run) -> set[str]:
     return {row.name for row in p.kernels}
 
 
-def test_sample_17_of_seed_002_autotune(handle: DeviceHandle) -> None:
+def test_sample_17_of_the_faq_page_autotune(handle: DeviceHandle) -> None:
     from netcl.profiling.autotuner import autotune_conv2d, autotune_matmul
 
     for best in (autotune_matmul(64, 64, 64), autotune_conv2d(1, 3, 8, 8, 4, 3, 3)):

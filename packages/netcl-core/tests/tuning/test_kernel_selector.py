@@ -42,7 +42,7 @@ def selector(family=GPUFamily.UNKNOWN, vector_width=1, **changes):
     return KernelSelector(profile=ExtendedDeviceProfile(base, family, vector_width))
 
 
-def test_sample_12_of_seed_001_defaults_of_kernel_config():
+def test_sample_12_of_the_core_page_defaults_of_kernel_config():
     config_ = KernelConfig(V.MATMUL_TILED)
     assert dataclasses.asdict(config_) == {
         "variant": V.MATMUL_TILED,
@@ -60,7 +60,7 @@ def test_sample_12_of_seed_001_defaults_of_kernel_config():
     assert [field.name for field in dataclasses.fields(KernelConfig)] == list(dataclasses.asdict(config_))
 
 
-def test_sample_14_of_seed_001_the_variants():
+def test_sample_14_of_the_core_page_the_variants():
     assert {v.name for v in KernelVariant} == {
         *(f"MATMUL_{x}" for x in ("NAIVE", "TILED", "REGISTER_TILED", "VECTORIZED")),
         *(f"CONV2D_{x}" for x in ("NAIVE", "IM2COL", "IMPLICIT_GEMM", "TILED_LOCAL", "WINOGRAD")),
@@ -81,7 +81,7 @@ def test_sample_14_of_seed_001_the_variants():
         (0, 8, 8, V.MATMUL_NAIVE),
     ],
 )
-def test_sample_14_of_seed_001_matmul_thresholds(m, n, k, variant):
+def test_sample_14_of_the_core_page_matmul_thresholds(m, n, k, variant):
     assert selector().select_matmul_kernel(m, n, k).variant is variant
 
 
@@ -132,7 +132,7 @@ def conv(chooser, size, kernel, stride=1, padding=0, **kwargs):
     return chooser.select_conv2d_kernel(8, 16, 32, size, size, kernel, kernel, stride, padding, **kwargs).variant
 
 
-def test_sample_14_of_seed_001_conv2d_rules():
+def test_sample_14_of_the_core_page_conv2d_rules():
     gpu = selector()
     assert conv(gpu, 32, 1) is V.CONV2D_IMPLICIT_GEMM
     assert conv(gpu, 32, 3) is V.CONV2D_WINOGRAD
@@ -155,7 +155,7 @@ def test_sample_14_of_seed_001_conv2d_rules():
     assert conv(gpu, 32, 3) is V.CONV2D_WINOGRAD  # the variables are part of what a decision is remembered by
 
 
-def test_sample_14_of_seed_001_elementwise_thresholds():
+def test_sample_14_of_the_core_page_elementwise_thresholds():
     gpu = selector()
     assert gpu.select_elementwise_kernel(1023).variant is V.ELEMENTWISE_SCALAR
     chosen = gpu.select_elementwise_kernel(1024)
@@ -165,7 +165,7 @@ def test_sample_14_of_seed_001_elementwise_thresholds():
         assert gpu.select_elementwise_kernel(5000, dtype).vector_width == width
 
 
-def test_sample_14_of_seed_001_reduction_and_batchnorm_thresholds():
+def test_sample_14_of_the_core_page_reduction_and_batchnorm_thresholds():
     gpu = selector()
     wanted = {
         1: V.REDUCTION_SEQUENTIAL,

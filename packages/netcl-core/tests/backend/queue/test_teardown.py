@@ -211,7 +211,7 @@ def test_interruptible_finish_raises_past_its_limit_and_the_work_goes_on(driver)
     assert event.command_execution_status == cl.command_execution_status.COMPLETE
 
 
-def test_seed_001_interruptible_finish(driver):
+def test_core_page_interruptible_finish(driver):
     handle = manager.default(driver)
     shutdown.interruptible_finish(handle.queue, timeout=30.0)
     shutdown.interruptible_finish(handle)

@@ -56,7 +56,7 @@ class _FromHost:
         return owner._from_host if instance is None else instance.write
 
 
-# The slots are those of TensorData; the fields of the seeds' dataclass are read through them.
+# The slots are those of TensorData; the fields of the original API's dataclass are read through them.
 @dataclass(init=False, eq=False, repr=False)
 class Tensor(Creation["Tensor"]):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.

@@ -1,4 +1,4 @@
-"""The code samples of the documents that netcl was created from (seeds 000 and 004), as they are printed there."""
+"""The code samples of the original documents "architecture" and "PyOpenCL", as they are printed there."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from netcl.data.readers import example_digits
 from netcl.io import load_model
 from netcl.optim import SGD
 
-# Seed 000, architecture, "a concrete code outline that matches the picture". The names that it takes from outside are
-# model, opt, loader, queue, replicas, and of netcl Tensor and sync_grads.
+# The original page "architecture", "a concrete code outline that matches the picture". It expects the names model, opt,
+# loader, queue, replicas, and netcl's Tensor and sync_grads.
 TRAINING_STEP = """
 import netcl.autograd as ag
 from netcl.io import save_model
@@ -51,8 +51,8 @@ for x, y in loader:                       # data API
     sync_grads(replicas)                  # distributed API
 """
 
-# Seed 004, PyOpenCL: "a typical PyOpenCL pattern in netcl". `ctx` and `queue` come from the device under test; the
-# seed has `cl.create_some_context()`, which asks on a terminal.
+# The original page "PyOpenCL": "a typical PyOpenCL pattern in netcl". `ctx` and `queue` are of the tested device;
+# the page has `cl.create_some_context()`, which asks on a terminal.
 PYOPENCL_RELU = '''
 # Build a kernel.
 src = """
@@ -82,7 +82,7 @@ host_out = np.empty(n, dtype=np.float32)
 cl.enqueue_copy(queue, host_out, out_buf).wait()
 '''
 
-# Seed 004, "netcl's equivalent".
+# The original page "PyOpenCL", "netcl's equivalent".
 NETCL_RELU = """
 import netcl as nc
 x = nc.Tensor.from_host(host_in)
@@ -90,7 +90,7 @@ y = nc.relu(x)
 host_out = y.to_host()
 """
 
-# Seed 004, "Code Example": KernelSpec.
+# The original page "PyOpenCL", "Code Example": KernelSpec.
 KERNEL_SPEC = """
 import netcl as nc
 
@@ -115,11 +115,11 @@ def opencl(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
 
 def run(sample: str, names: dict[str, Any]) -> dict[str, Any]:
     """The names after a sample has run with these."""
-    exec(compile(sample, "seed", "exec"), names)
+    exec(compile(sample, "sample", "exec"), names)
     return names
 
 
-def test_seed_000_training_step(handle: DeviceHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_architecture_page_training_step(handle: DeviceHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from netcl.distributed import sync_grads
 
     monkeypatch.chdir(tmp_path)
@@ -144,7 +144,7 @@ def test_seed_000_training_step(handle: DeviceHandle, tmp_path: Path, monkeypatc
         assert np.array_equal(again.state_dict()[name].to_host(), tensor.to_host()), name
 
 
-def test_seed_000_step_over_two_replicas(handle: DeviceHandle) -> None:
+def test_architecture_page_step_over_two_replicas(handle: DeviceHandle) -> None:
     """The same step with the gradients of two replicas synchronised before the optimizers' steps."""
     import netcl.autograd as ag
     from netcl.distributed import shard_batch, sync_grads
@@ -168,7 +168,7 @@ def test_seed_000_step_over_two_replicas(handle: DeviceHandle) -> None:
 
 # PyOpenCL warns of what Intel's compiler says when all is well.
 @pytest.mark.filterwarnings("ignore:.*compiler output")
-def test_seed_004_relu_in_plain_pyopencl_and_in_netcl(opencl: DeviceHandle) -> None:
+def test_pyopencl_page_relu_in_plain_pyopencl_and_in_netcl(opencl: DeviceHandle) -> None:
     import pyopencl as cl
 
     ctx, queue = opencl
@@ -178,19 +178,19 @@ def test_seed_004_relu_in_plain_pyopencl_and_in_netcl(opencl: DeviceHandle) -> N
     assert np.array_equal(run(NETCL_RELU, names)["host_out"], plain)
 
 
-def test_seed_004_relu_in_netcl(handle: DeviceHandle) -> None:
+def test_pyopencl_page_relu_in_netcl(handle: DeviceHandle) -> None:
     host_in = np.random.default_rng(0).standard_normal(1024).astype(np.float32)
     assert np.array_equal(run(NETCL_RELU, {"host_in": host_in})["host_out"], np.maximum(host_in, 0))
 
 
-def test_seed_004_kernel_spec(opencl: DeviceHandle) -> None:
+def test_pyopencl_page_kernel_spec(opencl: DeviceHandle) -> None:
     values = np.arange(1000, dtype=np.float32)
     x = Tensor.from_host(opencl.queue, values)
     run(KERNEL_SPEC, {"queue": opencl.queue, "n": 1000, "x": x})
     assert np.array_equal(x.to_host(), 2 * values)
 
 
-def test_seed_004_without_pyopencl(run_python: Callable[..., CompletedProcess[str]]) -> None:
+def test_pyopencl_page_without_pyopencl(run_python: Callable[..., CompletedProcess[str]]) -> None:
     """`import netcl` succeeds, and every call that needs the GPU raises `ImportError: pyopencl required`."""
     code = (
         "import sys; sys.modules['pyopencl'] = None\n"

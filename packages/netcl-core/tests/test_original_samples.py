@@ -1,4 +1,4 @@
-"""The code samples of the documents that netcl was created from that concern netcl.core (seeds 001 to 003)."""
+"""The code samples of the original documents "core", "FAQ" and "Tensor" that concern netcl.core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import netcl as nc
 from netcl.core import BufferHandle, DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
 
-# Seed 001, "Tensor"; `host_ndarray` is given.
+# The original page "core", "Tensor"; `host_ndarray` is given.
 TWO_FACTORIES = """
 from netcl.core.tensor import Tensor
 from netcl.core.device import manager
@@ -21,7 +21,7 @@ a = Tensor.from_host(q, host_ndarray) # copy host -> device
 b = Tensor.from_shape(q, (4, 8), dtype="float32") # zero-filled on device
 """
 
-# Seed 001, "CPUBackend"; `host_arr` is given.
+# The original page "core", "CPUBackend"; `host_arr` is given.
 CPU_BACKEND = """
 from netcl.core.backend.cpu import CPUBackend
 be = CPUBackend()
@@ -30,7 +30,7 @@ y = be.from_shape((4, 8), dtype="float32") # zeros
 print(be.to_host(x, (4, 8), "float32")) # same ndarray
 """
 
-# Seed 003, "Code Example"; `numpy_array` is given.
+# The original page "Tensor", "Code Example"; `numpy_array` is given.
 TENSOR_LIFE = """
 import netcl as nc
 from netcl.core.tensor import Tensor
@@ -54,7 +54,7 @@ del t
 
 
 def run(sample, **names):
-    exec(compile(sample, "seed", "exec"), names)
+    exec(compile(sample, "sample", "exec"), names)
     return names
 
 
@@ -65,7 +65,7 @@ def chosen(handle: DeviceHandle):
         yield handle
 
 
-def test_sample_5_of_seed_001_two_factories(chosen):
+def test_sample_5_of_the_core_page_two_factories(chosen):
     values = np.random.default_rng(0).random((3, 5), np.float32)
     names = run(TWO_FACTORIES, host_ndarray=values)
     assert names["q"] is chosen.queue
@@ -74,7 +74,7 @@ def test_sample_5_of_seed_001_two_factories(chosen):
     assert not names["b"].to_host().any()
 
 
-def test_sample_8_of_seed_001_cpu_backend(capsys):
+def test_sample_8_of_the_core_page_cpu_backend(capsys):
     values = np.arange(32, dtype=np.float32).reshape(4, 8)
     names = run(CPU_BACKEND, host_arr=values)
     assert names["be"].to_host(names["x"], (4, 8), "float32") is names["x"], "the same ndarray"
@@ -83,7 +83,7 @@ def test_sample_8_of_seed_001_cpu_backend(capsys):
     assert "31." in capsys.readouterr().out
 
 
-def test_sample_16_of_seed_002_timing(handle):
+def test_sample_16_of_the_faq_page_timing(handle):
     x = Tensor.ones((64,), queue=handle.queue)
     start = time.perf_counter()
     nc.relu(x)
@@ -91,7 +91,7 @@ def test_sample_16_of_seed_002_timing(handle):
     assert time.perf_counter() > start
 
 
-def test_sample_21_of_seed_003_life_of_a_tensor(chosen, capsys):
+def test_sample_21_of_the_tensor_page_life_of_a_tensor(chosen, capsys):
     values = np.random.default_rng(1).random((4, 1024), np.float32)
     names = run(TENSOR_LIFE, numpy_array=values)
     assert capsys.readouterr().out == "(4, 1024)\nFalse\n"
@@ -102,7 +102,7 @@ def test_sample_21_of_seed_003_life_of_a_tensor(chosen, capsys):
     assert "t" not in names
 
 
-def test_seed_003_freed_buffers_go_back_to_the_pool(handle):
+def test_tensor_page_freed_buffers_go_back_to_the_pool(handle):
     if handle.backend == "cpu":
         tensor = Tensor.zeros((4, 1024), queue=handle.queue)
         assert tensor.pool_handle is None
@@ -118,7 +118,7 @@ def test_seed_003_freed_buffers_go_back_to_the_pool(handle):
     assert Tensor.zeros((4, 1024), queue=handle.queue).buffer.int_ptr == address
 
 
-def test_sample_22_of_seed_003_asynchronous_read_and_persistent_tensors(handle):
+def test_sample_22_of_the_tensor_page_asynchronous_read_and_persistent_tensors(handle):
     t = Tensor.from_host(handle.queue, np.arange(6.0))
     transfer = t.to_host_async()
     if handle.backend == "cl":
@@ -137,7 +137,7 @@ def test_sample_22_of_seed_003_asynchronous_read_and_persistent_tensors(handle):
         assert pool.get_stats()["bytes_cached"] == cached, "it never enters a free list"
 
 
-def test_seed_003_fields_and_dtypes_of_a_tensor(handle):
+def test_tensor_page_fields_and_dtypes_of_a_tensor(handle):
     fields = "buffer shape dtype context queue pool_handle persistent requires_grad grad grad_fn backend array"
     fields += " pending_event pending_release host_ref"
     assert [field.name for field in dataclasses.fields(Tensor)] == fields.split()
@@ -156,7 +156,7 @@ def test_seed_003_fields_and_dtypes_of_a_tensor(handle):
     assert _dtype_nbytes("double") == 8
 
 
-def test_seed_001_transport_of_the_opencl_backend(handle):
+def test_core_page_transport_of_the_opencl_backend(handle):
     if handle.backend == "cpu":
         return
     from netcl.core.backend.opencl import OpenCLBackend
