@@ -28,7 +28,7 @@ HEAD = """# PyTorch's names in netcl.torch
 Written by `python tools/document_torch.py`. `python -m netcl.torch script.py` runs a program that says `import torch`;
 see [how to run a PyTorch script](../how-to/run-a-pytorch-script.md). A name that is absent raises AttributeError at the
 line that uses it, with the reason given here. **Differs**: the name is there, and its differences are on the [page of
-differences](differences.md).
+differences](differences.md), which also lists [absent modules](differences.md#modules-that-are-absent).
 
 """
 

@@ -158,6 +158,8 @@ def _same_default(name: str, a: Any, b: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
+    if inspect.ismodule(value):
+        return value.__name__
     return "none" if value is NONE else repr(value).replace("torch.", "")
 
 
