@@ -50,7 +50,7 @@ def main() -> None:
 
     torch.manual_seed(0)
     theirs = make_model(torch.nn)
-    for _ in range(5):  # so that the running statistics are not those of a fresh layer
+    for _ in range(5):  # changes the running statistics of fresh layers
         theirs(torch.randn(8, 3, 16, 16) + 1)
     theirs.eval()
     x = torch.randn(4, 3, 16, 16)

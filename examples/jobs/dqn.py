@@ -47,7 +47,7 @@ class CartPoles:
     def step(self, actions: Array) -> tuple[Array, Array, Array]:
         """Pushes each cart to the left (0) or right (1) and returns the states, which have fallen and which ended.
 
-        A cart whose episode ended is in the middle again after it.
+        After the end of an episode the cart is in the middle again.
         """
         x, speed, angle, turn = self.states.T
         sin, cos = np.sin(angle), np.cos(angle)

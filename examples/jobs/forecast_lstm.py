@@ -34,7 +34,7 @@ COLUMNS = ("hour", "weekday", "temperature", "load")
 
 
 def wander(rng: np.random.Generator, count: int, keep: float) -> Array:
-    """Numbers with deviation 1, each of which keeps a part of the one before."""
+    """Returns numbers with deviation 1; each keeps a part of the previous number."""
     steps, now = rng.standard_normal(count) * np.sqrt(1 - keep**2), 0.0
     values = np.empty(count)
     for at, step in enumerate(steps):

@@ -29,7 +29,7 @@ TOPICS, WORDS, LABELLED = 8, 200, 30
 
 
 def make_papers(count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """Words (count, WORDS), topics (count,), and pairs of papers of which one cites the other (2, citations)."""
+    """Returns words (count, WORDS), topics (count,) and pairs of papers, one citing the other (2, citations)."""
     topics = np.arange(count) % TOPICS
     pairs = rng.integers(0, count, (2, 40 * count))
     kept = (topics[pairs[0]] == topics[pairs[1]]) | (rng.random(pairs.shape[1]) < 0.1)
@@ -49,7 +49,7 @@ def adjacency(pairs: Array, count: int) -> nc.SparseTensor:
 
 
 class GraphNetwork(nn.Module):
-    """Two layers, in each of which a paper reads its neighbours; words (n, WORDS) -> logits (n, TOPICS)."""
+    """Two layers that each read a paper's neighbours; words (n, WORDS) -> logits (n, TOPICS)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
