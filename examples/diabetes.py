@@ -12,9 +12,7 @@ import argparse
 import numpy as np
 
 import netcl as nc
-import netcl.autograd as ag
 from netcl import nn
-from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.data import DataLoader
 from netcl.optim import AdamW
@@ -46,11 +44,11 @@ def main() -> None:
         for _ in range(options.epochs):
             for features, wanted in loader:
                 optimizer.zero_grad()
-                loss_fn(model(Tensor.from_host(features)), Tensor.from_host(wanted)).backward()
+                loss_fn(model(nc.tensor(features)), nc.tensor(wanted)).backward()
                 optimizer.step()
         model.eval()
-        with ag.no_grad():
-            predicted = model(Tensor.from_host(x[held_out])).to_host()[:, 0] * scale + offset
+        with nc.no_grad():
+            predicted = model(nc.tensor(x[held_out])).numpy()[:, 0] * scale + offset
     linear = LinearRegression().fit(x[~held_out], y[~held_out])
     print(f"least squares: R2 {r2_score(y[held_out], linear.predict(x[held_out])):.3f}")
     print(f"R2 {r2_score(y[held_out], predicted):.3f}")

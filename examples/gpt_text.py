@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 import netcl as nc
-import netcl.autograd as ag
 from netcl import nn
 from netcl.core import Tensor
 from netcl.core.device import device
@@ -36,7 +35,7 @@ def batch(ids: Array, rng: np.random.Generator, count: int, length: int) -> tupl
     """``count`` pieces of ``length`` characters, and for each character the next."""
     starts = rng.integers(0, len(ids) - length - 1, count)
     pieces = ids[starts[:, None] + np.arange(length + 1)]
-    return Tensor.from_host(pieces[:, :-1]), Tensor.from_host(pieces[:, 1:])
+    return nc.tensor(pieces[:, :-1]), nc.tensor(pieces[:, 1:])
 
 
 def main() -> None:
@@ -74,10 +73,10 @@ def main() -> None:
             if (step + 1) % 100 == 0:
                 print(f"step {step + 1}: loss {loss.item():.3f}")
         model.eval()
-        with ag.no_grad():
+        with nc.no_grad():
             held_out = np.mean([loss_of(ids[split:]).item() for _ in range(10)])
         start = np.array([[number["\n"]]])
-        written = model.generate(start, options.write, temperature=0.8, top_k=10).to_host()[0]
+        written = model.generate(start, options.write, temperature=0.8, top_k=10).numpy()[0]
     print("".join(characters[at] for at in written))
     print(f"held out loss {held_out:.3f}")
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import netcl.autograd as ag
-from netcl.core import Tensor
+import netcl as nc
 from netcl.core.device import device
 from netcl.io import load_safetensors
 
@@ -60,8 +59,8 @@ def main() -> None:
         ours = make_model(nn)
         ours.load_state_dict(load_safetensors(path))
         ours.eval()
-        with ag.no_grad(), torch.no_grad():
-            outputs, expected = ours(Tensor.from_host(x.numpy())).to_host(), theirs(x).numpy()
+        with nc.no_grad(), torch.no_grad():
+            outputs, expected = ours(nc.tensor(x.numpy())).numpy(), theirs(x).numpy()
     print(f"{sum(value.numel() for value in theirs.state_dict().values()):,} numbers taken over")
     print(f"largest difference {np.abs(outputs - expected).max():.1e}")
 

@@ -49,7 +49,7 @@ class Noise:
 
     def remove(self, model: nn.Module, digits: Array) -> Array:
         """Images of these digits, from nothing but noise, (n, 1, 8, 8) between -1 and 1."""
-        wanted = Tensor.from_host(digits)
+        wanted = nc.tensor(digits)
         x = nc.randn(len(digits), 1, 8, 8)
         with nc.no_grad():
             for step in reversed(range(self.steps)):
@@ -58,7 +58,7 @@ class Noise:
                 x = (x - beta / (1 - left) ** 0.5 * seen) / (1 - beta) ** 0.5
                 if step:
                     x = x + beta**0.5 * nc.randn(*x.shape)
-        written: Array = x.to_host().clip(-1, 1)
+        written: Array = x.numpy().clip(-1, 1)
         return written
 
 

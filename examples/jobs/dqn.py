@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 import netcl as nc
-import netcl.autograd as ag
 from netcl import nn
 from netcl.autograd.training_compiler import compile_training_step
 from netcl.core import Tensor
@@ -81,7 +80,7 @@ class Replay:
 
     def batch(self, count: int) -> list[Tensor]:
         at = self.rng.integers(0, min(self.stored, self.size), count)
-        return [Tensor.from_host(part[at]) for part in (self.states, self.actions, self.after, self.fallen)]
+        return [nc.tensor(part[at]) for part in (self.states, self.actions, self.after, self.fallen)]
 
 
 class Scale(nn.Module):
@@ -104,8 +103,8 @@ def make_network(width: int) -> nn.Sequential:
 
 def best(model: nn.Module, states: Array) -> Array:
     """The push of the larger value for each state."""
-    with ag.no_grad():
-        pushes: Array = model(Tensor.from_host(states)).to_host().argmax(axis=1)
+    with nc.no_grad():
+        pushes: Array = model(nc.tensor(states)).numpy().argmax(axis=1)
     return pushes
 
 
@@ -160,7 +159,7 @@ def main() -> None:
         @compile_training_step
         def learn(states: Tensor, actions: Tensor, after: Tensor, fallen: Tensor) -> Tensor:
             """The push is chosen by the network, its value is told by the one that changes slowly (double Q)."""
-            with ag.no_grad():
+            with nc.no_grad():
                 choice = model(after).argmax(dim=1).unsqueeze(1)
                 to_come = slow(after).gather(1, choice).squeeze(1)
                 near = 1 - after[:, 0].abs() / 2.4
@@ -169,7 +168,7 @@ def main() -> None:
             loss = loss_fn(model(states).gather(1, actions).squeeze(1), wanted)
             loss.backward()
             optimizer.step()
-            with ag.no_grad():
+            with nc.no_grad():
                 for follower, weight in zip(slow.parameters(), model.parameters()):
                     follower.lerp_(weight, 0.02)
             return loss

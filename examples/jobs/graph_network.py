@@ -44,8 +44,8 @@ def adjacency(pairs: Array, count: int) -> nc.SparseTensor:
     rows, columns = np.divmod(np.unique(both[0] * count + both[1]), count)
     degrees = np.bincount(rows, minlength=count)
     values = 1 / np.sqrt(degrees[rows] * degrees[columns])
-    indices = Tensor.from_host(np.stack([rows, columns]))
-    return nc.sparse_coo_tensor(indices, Tensor.from_host(values.astype(np.float32)), (count, count)).coalesce()
+    indices = nc.tensor(np.stack([rows, columns]))
+    return nc.sparse_coo_tensor(indices, nc.tensor(values.astype(np.float32)), (count, count)).coalesce()
 
 
 class GraphNetwork(nn.Module):
@@ -115,13 +115,13 @@ def main() -> None:
     with device(options.device):
         nc.manual_seed(options.seed)
         graph = adjacency(pairs, count)
-        inputs = (Tensor.from_host(words), Tensor.from_host(topics), Tensor.from_host(labelled), steps, width)
+        inputs = (nc.tensor(words), nc.tensor(topics), nc.tensor(labelled), steps, width)
         start = time.perf_counter()
         model = train(graph, *inputs)
         seconds = time.perf_counter() - start
         alone = train(None, *inputs)
         with nc.no_grad():
-            logits, by_words = model(inputs[0], graph).to_host(), alone(inputs[0], None).to_host()
+            logits, by_words = model(inputs[0], graph).numpy(), alone(inputs[0], None).numpy()
     if options.picture:
         draw(options.picture, {"words": words, "what the network makes of them": logits}, topics)
     right, alone_right = (100 * (made.argmax(axis=1) == topics)[others].mean() for made in (logits, by_words))

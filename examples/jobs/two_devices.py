@@ -22,7 +22,6 @@ import numpy as np
 
 import netcl as nc
 from netcl import nn
-from netcl.core import Tensor
 from netcl.core.device import device, get_active_device, manager
 from netcl.data import DataLoader
 from netcl.data.readers import example_digits
@@ -57,7 +56,7 @@ def train(devices: list[Any], learn: tuple[Array, Array], options: argparse.Name
     for epoch in range(options.epochs):
         for images, labels in loader:
             optimizer.zero_grad()
-            loss = loss_fn(trained(Tensor.from_host(images)), Tensor.from_host(labels))
+            loss = loss_fn(trained(nc.tensor(images)), nc.tensor(labels))
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
@@ -70,7 +69,7 @@ def right(model: Any, images: Array, labels: Array) -> float:
     """How many images the model reads right, in per cent."""
     model.eval()
     with nc.no_grad():
-        read = model(Tensor.from_host(images)).to_host().argmax(axis=1)
+        read = model(nc.tensor(images)).numpy().argmax(axis=1)
     return float(100 * (read == labels).mean())
 
 
