@@ -34,9 +34,8 @@ def _each(function: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
 
     @wraps(function, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def op(x: Tensor, *more: Tensor) -> Any:
-        if more or isinstance(x, (list, tuple)):
-            return tuple(function(each) for each in ((x, *more) if more else x))
-        return function(x)
+        operands: Any = (x, *more) if more else x
+        return tuple(map(function, operands)) if isinstance(operands, (list, tuple)) else function(x)
 
     op.__signature__ = signature(op, follow_wrapped=False)  # type: ignore[attr-defined]
     return op
@@ -46,14 +45,14 @@ def _each(function: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
 @_each
 def atleast_1d(x: Tensor) -> Tensor:
     """x, of shape (1,) if it is 0-d; of several tensors, or a list, a tuple of them."""
-    return x if x.ndim else reshape(x, (1,))  # type: ignore[no-any-return]
+    return x if x.ndim else reshape(x, (1,))
 
 
 @composite(domain=sampled(np.atleast_2d, ((), {}), ((3,), {}), ((2, 3), {})))
 @_each
 def atleast_2d(x: Tensor) -> Tensor:
     """x with two axes or more: (n,) gives (1, n); several as in ``atleast_1d``."""
-    return x if x.ndim > 1 else reshape(x, (1,) * (2 - x.ndim) + x.shape)  # type: ignore[no-any-return]
+    return x if x.ndim > 1 else reshape(x, (1,) * (2 - x.ndim) + x.shape)
 
 
 @composite(domain=sampled(np.atleast_3d, ((), {}), ((3,), {}), ((2, 3), {}), ((2, 3, 4), {})))
