@@ -128,7 +128,8 @@ REDUCTIONS: dict[str, tuple[Callable[..., Any], list[float], list[float]]] = {
     "median over all: shared": (ag.median, TIES, [1 / 3, 0, 1 / 3, 1 / 3]),
     "max_unpool of equal positions: each": (
         lambda x: (
-            ag.max_unpool1d(x.reshape(1, 1, 3), Tensor.from_host(np.array([[[0, 2, 0]]])), 2, 2) * ag.arange(1.0, 7.0)
+            ag.max_unpool1d(x.reshape(1, 1, 3), Tensor.from_host(np.array([[[0, 2, 0]]])), 2, 2)
+            * Tensor.from_host(np.arange(1.0, 7.0))
         ),
         [1.0, 2.0, 3.0],
         [1, 3, 1],

@@ -8,6 +8,7 @@ import pytest
 from netcl import ops
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.tensor.memory_format import preserve_format
 
 
 def ones(*shape, dtype="float32"):
@@ -211,4 +212,4 @@ def test_parts_of_nothing_and_by_a_tensor():
 
 
 def test_conversions_take_a_memory_format():
-    assert ones(2).bool(memory_format="preserve_format").dtype == "bool"
+    assert ones(2).bool(memory_format=preserve_format).dtype == "bool"
