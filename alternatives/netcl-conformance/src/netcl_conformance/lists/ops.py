@@ -34,9 +34,9 @@ OPS: dict[str, dict[str, str]] = {
         "atan": "(x)",
         "atan2": "(a, b)",
         "atanh": "(x)",
-        "atleast_1d": "(x)",
-        "atleast_2d": "(x)",
-        "atleast_3d": "(x)",
+        "atleast_1d": "(x, *more)",
+        "atleast_2d": "(x, *more)",
+        "atleast_3d": "(x, *more)",
         "avg_pool1d": (
             "(x, kernel_size=2, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)"
         ),
@@ -361,7 +361,7 @@ OPS: dict[str, dict[str, str]] = {
     "netcl.ops.table": {
         "OpFunction": "",
         "as_function": "(row, record)",
-        "composite": "(*, domain=None, amp='widest', name='', doc='')",
+        "composite": "(*, domain=None, amp='widest', name='', doc='', scalars='')",
         "computed": "(*, domain=None, amp='widest', name='', doc='', dtypes='any')",
         "elementwise": "(name, text, doc, *, operands='x', domain=None, amp='widest', **attributes)",
         "expression": "(*, domain=None, amp='widest', shapes=None, name='')",
