@@ -130,7 +130,8 @@ def run_suites(
 
     ``marked`` selects by marker: the tests marked deep (pyproject.toml) stay out of bare nox, "" takes every test.
     ``ignore`` are warnings, ``without`` files that are left out. Tests marked timing run in a second pass, one at a
-    time; a failure among them counts only if they fail twice on a machine with no more load than cores (ADR 0028).
+    time; a failure among them counts only if they fail twice on a machine with no more load than cores, see
+    docs/design/checks.md.
     """
     options = [*(["-p", plugin] if plugin else []), *(f"-Wignore:{warning}" for warning in ignore)]
     options += [f"--ignore={file}" for file in without]

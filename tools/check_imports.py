@@ -17,7 +17,7 @@ OPENCL_TEXT = re.compile(r"\b(__kernel|__global|__local|get_(global|local|group)
 # netcl.data needs NumPy alone; these two modules may import the extra `device`.
 DEVICE_MODULES = (Path("data/augment_gpu.py"), Path("data/device_augment.py"))
 # Modules of core that may load one of a layer above by its name, inside a function: the rows of the op table are in
-# netcl.ops (ADR 0004), what measures kernels is in netcl.profiling (ADR 0012). Statements: tools/check_layers.py.
+# netcl.ops, what measures kernels is in netcl.profiling (docs/design/layers.md). Statements: tools/check_layers.py.
 LOADED_BY_NAME = {
     Path("core/ops_table/table.py"): "netcl.ops",
     Path("core/tensor/tensor.py"): "netcl.array_api",

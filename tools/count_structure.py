@@ -40,7 +40,7 @@ class Arrow:
     """One import of a module of the repository by another.
 
     ``kind``: ``module`` level, for ``type`` checkers alone, ``deferred`` to a function, or ``loaded`` by its name: an
-    import_module with a literal, by which a table finds what registers itself in it (ADR 0004).
+    import_module with a literal, by which a table finds what registers itself in it (docs/design/layers.md).
     """
 
     source: str

@@ -156,7 +156,7 @@ def _exact_float(a: Tensor, b: Tensor, results: int, inner: int) -> str | None:
     if not {a.dtype, b.dtype} <= _BITS.keys() or results * inner < _LEAST_PRODUCTS:
         return None
     bits = _BITS[a.dtype] + _BITS[b.dtype] + (inner - 1).bit_length()
-    if bits <= 24 and "int16" not in (a.dtype, b.dtype):  # a matrix unit may take 8 bits of float32 (ADR 0088)
+    if bits <= 24 and "int16" not in (a.dtype, b.dtype):  # a matrix unit may take 8 bits of float32
         return "float32"
     return "float64" if bits <= 53 and profile_of(a.engine.queue).has_fp64 else None
 

@@ -1,4 +1,4 @@
-"""Names the processor for which PoCL 3 compiles, if its LLVM does not know this machine's (docs/adr/0103).
+"""Names the processor for which PoCL 3 compiles, if its LLVM does not know this machine's (docs/design/pocl.md).
 
 LLVM 14 knows AMD's families up to 25 (Zen 4) and calls later ones "generic", a name that its front end then refuses: no
 kernel builds. ``name_processor`` gives such a device the highest level of x86-64 that the processor supports.

@@ -108,8 +108,8 @@ def choose_work_group_method(platforms: Iterable[Any]) -> None:
     """Lets PoCL 4 to 6 build kernels with barriers by continuations (``POCL_WORK_GROUP_METHOD=cbs``), unless the user
     chose a method.
 
-    Built by loops over work-items, programs are wrong at random (docs/adr/0101). PoCL 3 has no other method, and writes
-    a message for each kernel if one is requested.
+    Built by loops over work-items, programs are wrong at random (docs/design/pocl.md). PoCL 3 has no other method,
+    and writes a message for each kernel if one is requested.
     """
     versions = {major for platform in platforms if (major := pocl_major(platform.version))}
     if versions & {4, 5, 6} and min(versions) >= 4:
@@ -117,7 +117,7 @@ def choose_work_group_method(platforms: Iterable[Any]) -> None:
 
 
 def name_processor(platform: Any, device: Any) -> None:
-    """Lets a device of PoCL 3 compile for a processor that its LLVM does not know (docs/adr/0103)."""
+    """Lets a device of PoCL 3 compile for a processor that its LLVM does not know (docs/design/pocl.md)."""
     if pocl_major(platform.version) == 3:
         llvm_processor.name_processor(device)
 

@@ -1,4 +1,4 @@
-"""Binds each of PoCL's worker threads to a separate processor (docs/adr/0107).
+"""Binds each of PoCL's worker threads to a separate processor (docs/design/pocl.md).
 
 PoCL wakes all workers for a kernel. Linux may queue two of them on one processor while another is idle: the first then
 does all work-groups of a kernel of a few milliseconds before the second runs.

@@ -12,7 +12,7 @@ to the user alone (``netcl.core.cache_files``); others are not read.
 A program that was built here is stored at once, and stored again by ``persist()`` at exit, with what drivers compile at
 the first launch. Of PoCL no binaries are taken unless a folder is asked for: it compiles each kernel at its first
 launch for that local size and keeps that by itself, and compiles it once more, for any size, when asked for a binary,
-which takes longer than all the rest (docs/adr/0021-pocl-keeps-its-own-binaries.md).
+which takes longer than all the rest (docs/design/pocl.md).
 """
 
 from __future__ import annotations
