@@ -18,7 +18,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "netcl-optim": ("optim",),
     "netcl-data": ("data",),
     "netcl-distributed": ("distributed",),
-    "netcl-trainer": ("trainer", "torch", "torch_vision"),
+    "netcl-trainer": ("trainer",),
+    "netcl-torch": ("torch", "torch_vision"),
 }
 
 _SIGNATURES: dict[str, dict[str, str]] = {

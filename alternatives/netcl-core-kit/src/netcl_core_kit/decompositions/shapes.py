@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index as as_index
 from typing import Any
 
@@ -174,19 +174,28 @@ def diag(x: Tensor, diagonal: int = 0) -> Any:
     return ops.index_select(ops.reshape(x, (-1,)), 0, places.astype(np.int64))
 
 
-def atleast_1d(x: Tensor) -> Any:
-    """x, of shape (1,) if it is 0-d."""
-    return x if x.ndim else ops.reshape(x, (1,))
+def _each(function: Callable[[Tensor], Any], x: Any, more: tuple[Tensor, ...]) -> Any:
+    operands = (x, *more) if more else x
+    return tuple(map(function, operands)) if isinstance(operands, (list, tuple)) else function(x)
 
 
-def atleast_2d(x: Tensor) -> Any:
-    """x with two axes or more: (n,) gives (1, n)."""
-    return x if x.ndim > 1 else ops.reshape(x, (1,) * (2 - x.ndim) + x.shape)
+def atleast_1d(x: Tensor, *more: Tensor) -> Any:
+    """Returns x, of shape (1,) if it is 0-d; of several tensors, or a list, a tuple of them."""
+    return _each(lambda t: t if t.ndim else ops.reshape(t, (1,)), x, more)
 
 
-def atleast_3d(x: Tensor) -> Any:
-    """x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1)."""
-    return x if x.ndim > 2 else ops.reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, int(x.size), 1))
+def atleast_2d(x: Tensor, *more: Tensor) -> Any:
+    """Returns x with two axes or more: (n,) gives (1, n); several as in ``atleast_1d``."""
+    return _each(lambda t: t if t.ndim > 1 else ops.reshape(t, (1,) * (2 - t.ndim) + t.shape), x, more)
+
+
+def atleast_3d(x: Tensor, *more: Tensor) -> Any:
+    """Returns x with three axes or more: (n,) gives (1, n, 1), (m, n) gives (m, n, 1); several as in ``atleast_1d``."""
+
+    def widened(t: Tensor) -> Any:
+        return t if t.ndim > 2 else ops.reshape(t, (*t.shape, 1) if t.ndim == 2 else (1, int(t.size), 1))
+
+    return _each(widened, x, more)
 
 
 def _given(op: str, tensors: Sequence[Tensor]) -> list[Any]:
