@@ -361,7 +361,7 @@ OPS: dict[str, dict[str, str]] = {
     "netcl.ops.table": {
         "OpFunction": "",
         "as_function": "(row, record)",
-        "composite": "(*, domain=None, amp='widest', name='', doc='', scalars='')",
+        "composite": "(*, domain=None, amp='widest', name='', doc='')",
         "computed": "(*, domain=None, amp='widest', name='', doc='', dtypes='any')",
         "elementwise": "(name, text, doc, *, operands='x', domain=None, amp='widest', **attributes)",
         "expression": "(*, domain=None, amp='widest', shapes=None, name='')",

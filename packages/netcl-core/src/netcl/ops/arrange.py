@@ -25,7 +25,7 @@ from netcl.ops.shape import (
     strided_slice,
     unsqueeze,
 )
-from netcl.ops.table import composite, expression
+from netcl.ops.table import composite, expression, of_scalars
 
 
 def part(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
@@ -91,7 +91,8 @@ def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     return mark_several(parts)  # type: ignore[no-any-return]
 
 
-@composite(domain=sampled(np.flip, ((2, 3, 4), {}), ((2, 3, 4), {"axis": (0, 2)}), ((0, 3), {"axis": 1})), scalars="x")
+@composite(domain=sampled(np.flip, ((2, 3, 4), {}), ((2, 3, 4), {"axis": (0, 2)}), ((0, 3), {"axis": 1})))
+@of_scalars("x")
 def flip(x: Tensor, axis: Axes = None) -> Tensor:
     """A copy in reverse order along ``axis`` (int, tuple or None for all)."""
     axes = normalize_axes(axis, x.ndim, "flip")

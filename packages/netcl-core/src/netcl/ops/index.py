@@ -21,7 +21,7 @@ from netcl.core.tensor import Tensor
 from netcl.core.tensor.host import check_shape
 from netcl.ops.elementwise import floor_divide, mod
 from netcl.ops.shape import expand, reshape, strided_slice
-from netcl.ops.table import as_dtype, composite, computed, engine_of
+from netcl.ops.table import as_dtype, composite, computed, engine_of, of_scalars
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -195,9 +195,8 @@ def _select_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (4,)),), {"axis": -1, "index": np.array([], np.int64)}
 
 
-@composite(
-    domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)), scalars="x index"
-)
+@composite(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)))
+@of_scalars("x index")
 def index_select(x: Tensor, axis: int, index: Any) -> Tensor:
     """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace; a 0-d
     tensor names one position, and keeps the axis.
@@ -231,7 +230,8 @@ def _gather_reference(x: Any, axis: int, index: Any) -> Any:
     return np.take_along_axis(x[region], index, axis)
 
 
-@composite(domain=Domain(cases=_gather_cases, reference=_gather_reference), scalars="index x")
+@composite(domain=Domain(cases=_gather_cases, reference=_gather_reference))
+@of_scalars("index x")
 def gather(x: Tensor, axis: int, index: Any) -> Tensor:
     """out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or shorter, and
     ``out`` has its shape.

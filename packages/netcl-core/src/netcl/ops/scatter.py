@@ -24,7 +24,7 @@ from netcl.ops.elementwise import div, floor_divide, maximum, minimum, mul, neg
 from netcl.ops.index import cropped, index_select_grad, indices_on, per_element, take_at
 from netcl.ops.shape import expand, strided_copy, write_slice
 from netcl.ops.sort import sort
-from netcl.ops.table import composite, computed, engine_of
+from netcl.ops.table import composite, computed, engine_of, of_scalars
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -193,8 +193,8 @@ def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: floa
         ),
         reference=_index_add_reference,
     ),
-    scalars="x index source",
 )
+@of_scalars("x index source")
 def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1) -> Tensor:
     """x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
     addable("index_add", x)
@@ -207,8 +207,8 @@ def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1
         cases=_slice_cases,
         reference=lambda x, axis, index, source: _at_reference(x, np.asarray(index, int), source, axis, True, False),
     ),
-    scalars="x index source",
 )
+@of_scalars("x index source")
 def index_copy(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
     """x with source[.., i, ..] in place of [.., index[i], ..] along ``axis``; of equal indices the last wins."""
     at, positions, values = _slices("index_copy", x, axis, index, source)
@@ -250,8 +250,8 @@ def _element_reference(x: Any, axis: int, index: Any, src: Any, add: bool) -> An
     domain=Domain(
         cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, False)
     ),
-    scalars="x index src",
 )
+@of_scalars("x index src")
 def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     """x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last wins.
 
@@ -265,8 +265,8 @@ def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     domain=Domain(
         cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, True)
     ),
-    scalars="x index src",
 )
+@of_scalars("x index src")
 def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     """x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in
     ``scatter``.
@@ -391,8 +391,8 @@ def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
         ),
         second=False,
     ),
-    scalars="x index source",
 )
+@of_scalars("x index source")
 def scatter_reduce(x: Tensor, axis: int, index: Any, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """x with src[.., i, ..] combined at [.., index[.., i, ..], ..] along ``axis`` by ``reduce``: sum, prod, mean, amax
     or amin; without ``include_self`` the elements of x that are named do not take part. Shapes as in ``scatter``.
@@ -420,8 +420,8 @@ def _index_reduce_cases(rng: np.random.Generator) -> Cases:
         ),
         second=False,
     ),
-    scalars="x index source",
 )
+@of_scalars("x index source")
 def index_reduce(x: Tensor, axis: int, index: Any, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """``scatter_reduce`` of whole slices: source[.., i, ..] at [.., index[i], ..] by prod, mean, amax or amin; index
     (n,), source x's shape with n for the axis.

@@ -17,7 +17,7 @@ from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, no
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor, views
 from netcl.core.tensor.views import Geometry, ViewStorage
-from netcl.ops.table import as_dtype, composite, computed, engine_of
+from netcl.ops.table import as_dtype, composite, computed, engine_of, of_scalars
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Axes = Any
@@ -96,8 +96,8 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         ((1, 3, 1), {"axis": -1}),
         ((1, 3, 1), {"axis": (0, 2)}),
     ),
-    scalars="x",
 )
+@of_scalars("x")
 def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
     """The same storage without axes of length one, all of them or those in ``axis``; longer axes stay."""
     axes = normalize_axes(axis, x.ndim, "squeeze")
@@ -187,8 +187,8 @@ def _transposed(x: Any, axes: Any = ()) -> Any:
 
 @composite(
     domain=sampled(_transposed, ((2, 3, 4), {}), ((2, 3, 4), {"axes": (0, -1)}), ((2, 3, 4), {"axes": (1, 2, 0)})),
-    scalars="x",
 )
+@of_scalars("x")
 def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
     """A copy with two axes swapped, with the axes in the order of a whole permutation, or reversed if none is given.
 

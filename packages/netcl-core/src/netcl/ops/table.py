@@ -114,41 +114,45 @@ def multiplied(
 
 
 def composite(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", scalars: str = ""
+    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = ""
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a plain function over other ops: while recording it is recorded op by op, else it
     is a chain of calls.
-
-    ``scalars`` names operands that, without axes, count as one element along an axis, as in PyTorch. The result then
-    has no axis if the first of them has none.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        function = _of_scalars(function, scalars.split()) if scalars else function
         return _define(make_row(function, "composite", name=name, domain=domain or Domain(), amp=amp))
 
     return decorate
 
 
-def _of_scalars(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Returns ``function`` with the operands ``names`` reshaped to one axis if they have none."""
-    places = signature(function)
+def of_scalars(operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorates a function of which the named operands, without axes, count as one element along an axis, as in
+    PyTorch. The result has no axis if the first of them has none.
+    """
+    names = operands.split()
 
-    @wraps(function)
-    def op(*args: Any, **kwargs: Any) -> Any:
-        for value in (*args, *kwargs.values()) if kwargs else args:
-            if isinstance(value, Tensor) and not value.shape:
-                break
-        else:  # nearly every call
-            return function(*args, **kwargs)
-        given = places.bind(*args, **kwargs)
-        alone = [name for name in names if isinstance(x := given.arguments.get(name), Tensor) and not x.shape]
-        given.arguments.update({name: call("reshape", given.arguments[name], (1,)) for name in alone})
-        result = function(*given.args, **given.kwargs)
-        return call("reshape", result, ()) if names[0] in alone and result.shape else result
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        places = signature(function)
 
-    return op
+        @wraps(function)
+        def op(*args: Any, **kwargs: Any) -> Any:
+            for value in (*args, *kwargs.values()) if kwargs else args:
+                if isinstance(value, Tensor) and not value.shape:
+                    break
+            else:  # nearly every call
+                return function(*args, **kwargs)
+            bound = places.bind(*args, **kwargs)
+            values = bound.arguments
+            alone = [name for name in names if isinstance(x := values.get(name), Tensor) and not x.shape]
+            values.update({name: call("reshape", values[name], (1,)) for name in alone})
+            result = function(*bound.args, **bound.kwargs)
+            return call("reshape", result, ()) if names[0] in alone and result.shape else result
+
+        return op
+
+    return decorate
 
 
 def reduced(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
