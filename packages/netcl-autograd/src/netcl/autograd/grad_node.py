@@ -81,13 +81,13 @@ class GradContext:
 
 
 @lru_cache(maxsize=64)
-def _sum(one: str, other: str) -> tuple[Expr]:
-    return (cast(Load(0, one) + Load(1, other), one),)
+def _sum(target: str, grad: str) -> tuple[Expr]:
+    return (cast(Load(0, target) + Load(1, grad), target),)
 
 
 def _add_into(target: Tensor, grad: Tensor) -> None:
     """Adds ``grad`` to ``target`` in place; a view passes the sum on to the tensor that it shows."""
-    if root_of(target) is target._storage and target.shape == grad.shape:
+    if target.shape == grad.shape and separate(target) is target:
         dispatch.evaluate(_sum(target.dtype, grad.dtype), (target, grad), out=(target,))
     else:
         in_place.write(target, dispatch.call("add", target, grad, record=False))
