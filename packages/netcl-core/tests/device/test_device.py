@@ -175,7 +175,7 @@ def test_split_of_numpy_and_of_nothing():
     parts = manager.split(host, 3)
     assert [part.queue.name for part in parts] == ["cpu:0", "cpu:1", "cpu:2"]
     assert manager.split(host, 1) == [host]
-    with pytest.raises(ValueError, match="0 parts"):
+    with pytest.raises(ValueError, match="parts of at least 1, got 0"):
         manager.split(host, 0)
 
 

@@ -102,14 +102,6 @@ def test_variances_far_from_zero(shape: Any, axis: int, mean: float, engine: Any
     np.testing.assert_allclose(ops.std(Tensor.from_host(x), axis).numpy(), np.sqrt(wanted), rtol=1e-6)
 
 
-def test_the_scale_of_normalizations_far_from_zero(engine: Any) -> None:
-    x = (np.random.default_rng(1).standard_normal((256, 4)) + 1e6).astype(np.float32)
-    whole = ops.batch_norm(Tensor.from_host(x), training=True).numpy()
-    np.testing.assert_allclose(whole.std(0), np.ones(4), rtol=2e-5)
-    rows = ops.layer_norm(Tensor.from_host(np.ascontiguousarray(x.T)), 256).numpy()
-    np.testing.assert_allclose(rows.std(1), np.ones(4), rtol=2e-5)
-
-
 def test_variances_of_equal_numbers_are_never_negative(engine: Any) -> None:
     x = Tensor.from_host(np.full((3, 1000), 0.1, np.float32) * np.float32([[1], [1e6], [1e18]]))
     spread = ops.std(x, 1).numpy()

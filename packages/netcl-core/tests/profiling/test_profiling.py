@@ -426,7 +426,7 @@ def test_the_roofline_as_a_picture_has_its_limits_and_every_point(numpy_device, 
 
 def test_a_roofline_that_cannot_be_written_says_why(numpy_device, tmp_path, monkeypatch) -> None:
     p, _ = page_of(numpy_device, tmp_path)
-    with pytest.raises(ValueError, match=r"\.html.*\.png.*not as roofline\.txt"):
+    with pytest.raises(ValueError, match=r"\.html.*\.png.*got roofline\.txt"):
         roofline(p, tmp_path / "roofline.txt")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match=r'pip install "netcl-core\[plot\]"'):

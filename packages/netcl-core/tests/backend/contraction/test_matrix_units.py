@@ -300,7 +300,7 @@ def test_the_precision_of_float32_decides_the_parts(monkeypatch: pytest.MonkeyPa
     matmul_precision.set_float32_matmul_precision("high")
     with config.override(FLOAT32_MATMUL="medium"):
         assert asked() == "high"  # set in the program
-    with pytest.raises(ValueError, match="highest, high, medium, not 'low'"):
+    with pytest.raises(ValueError, match="highest, high, medium, got 'low'"):
         matmul_precision.set_float32_matmul_precision("low")
 
 

@@ -33,9 +33,11 @@ class Check(Protocol):
 
     def due(self) -> bool:
         """Counts a replay; returns True if it must be compared."""
+        ...
 
     def __call__(self, replay: Callable[[], Any], call: Callable[[], Any]) -> str | None:
         """Runs both from the same state and keeps the state of ``call``; returns a sentence if they differ."""
+        ...
 
 
 class CompiledFunction:

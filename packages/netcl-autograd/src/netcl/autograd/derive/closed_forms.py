@@ -132,6 +132,7 @@ def overflowing(problem: GradientProblem) -> Gradients:
     """By differentiation, but infinite with the sign of x where the output is infinite."""
     (output,) = problem.outputs
     x, by_x = _loaded(output), derived(problem)[0]
+    assert by_x is not None
     infinite = apply("where", problem.grad * x > 0.0, math.inf, -math.inf)
     return {0: cast(apply("where", apply("isinf", problem.saved()), infinite, by_x), x.dtype)}
 

@@ -18,7 +18,7 @@ def take_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 @rule("index_select_grad", grad_output="index")
 def index_select_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Gather from the positions that were added to."""
-    return {"grad_output": call.op("index_select", grad, call.axis, call.index)}
+    return {"grad_output": call.op("take", grad, call.index, call.axis)}
 
 
 @rule("gather_grad", grad_output="index")
@@ -68,7 +68,9 @@ def put_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 
 def _taken(call: RecordedCall, grad: Any) -> Any:
-    return call.op("index_select" if call.rows else "gather", grad, call.axis, call.index)
+    if call.rows:
+        return call.op("take", grad, call.index, call.axis)
+    return call.op("gather", grad, call.axis, call.index)
 
 
 @rule("reduce_at", x="x index source out", source="x index source out")

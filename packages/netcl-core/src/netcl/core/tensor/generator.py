@@ -49,9 +49,11 @@ class HostNumbers(Protocol):
 
     def initial_seed(self) -> int:
         """Returns the seed that was set last."""
+        ...
 
     def get_state(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Returns the state as bytes."""
+        ...
 
     def set_state(self, state: Any) -> None:
         """Sets the state from bytes; raises ValueError for others."""
