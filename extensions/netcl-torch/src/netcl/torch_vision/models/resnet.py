@@ -210,17 +210,17 @@ def _builder(name: str, block: Any, layers: Sequence[int], doc: str, **shape: in
 
 
 _BUILDERS: dict[str, Callable[..., ResNet]] = {}
-resnet18 = _builder(
+resnet18: Callable[..., ResNet] = _builder(
     "resnet18",
     BasicBlock,
     (2, 2, 2, 2),
     "ResNet-18 with new weights; ``weights`` other than None raises UnsupportedError.",
 )
-resnet34 = _builder("resnet34", BasicBlock, (3, 4, 6, 3), "ResNet-34; see resnet18.")
-resnet50 = _builder("resnet50", Bottleneck, (3, 4, 6, 3), "ResNet-50; see resnet18.")
-resnet101 = _builder("resnet101", Bottleneck, (3, 4, 23, 3), "ResNet-101; see resnet18.")
-resnet152 = _builder("resnet152", Bottleneck, (3, 8, 36, 3), "ResNet-152; see resnet18.")
-resnext50_32x4d = _builder(
+resnet34: Callable[..., ResNet] = _builder("resnet34", BasicBlock, (3, 4, 6, 3), "ResNet-34; see resnet18.")
+resnet50: Callable[..., ResNet] = _builder("resnet50", Bottleneck, (3, 4, 6, 3), "ResNet-50; see resnet18.")
+resnet101: Callable[..., ResNet] = _builder("resnet101", Bottleneck, (3, 4, 23, 3), "ResNet-101; see resnet18.")
+resnet152: Callable[..., ResNet] = _builder("resnet152", Bottleneck, (3, 8, 36, 3), "ResNet-152; see resnet18.")
+resnext50_32x4d: Callable[..., ResNet] = _builder(
     "resnext50_32x4d",
     Bottleneck,
     (3, 4, 6, 3),
@@ -228,13 +228,13 @@ resnext50_32x4d = _builder(
     groups=32,
     width_per_group=4,
 )
-resnext101_32x8d = _builder(
+resnext101_32x8d: Callable[..., ResNet] = _builder(
     "resnext101_32x8d", Bottleneck, (3, 4, 23, 3), "ResNeXt-101 32x8d; see resnet18.", groups=32, width_per_group=8
 )
-resnext101_64x4d = _builder(
+resnext101_64x4d: Callable[..., ResNet] = _builder(
     "resnext101_64x4d", Bottleneck, (3, 4, 23, 3), "ResNeXt-101 64x4d; see resnet18.", groups=64, width_per_group=4
 )
-wide_resnet50_2 = _builder(
+wide_resnet50_2: Callable[..., ResNet] = _builder(
     "wide_resnet50_2",
     Bottleneck,
     (3, 4, 6, 3),
@@ -242,7 +242,7 @@ wide_resnet50_2 = _builder(
     groups=1,
     width_per_group=128,
 )
-wide_resnet101_2 = _builder(
+wide_resnet101_2: Callable[..., ResNet] = _builder(
     "wide_resnet101_2", Bottleneck, (3, 4, 23, 3), "Wide ResNet-101-2; see resnet18.", groups=1, width_per_group=128
 )
 
