@@ -148,3 +148,10 @@ def test_a_mask_broadcasts_its_tensor(engine):
     assert ops.masked_fill(x, mask, 7.0).tolist() == [[7, 1, 7], [0, 7, 2]]
     assert x.masked_scatter(mask, on([4.0, 5.0, 6.0])).tolist() == [[4, 1, 5], [0, 6, 2]]
     assert _alone(1.0).masked_scatter(_alone(True), on([4.0])).tolist() == 4.0
+
+
+def test_a_source_without_axes_is_a_number_for_every_position(engine):
+    x, index = on([0.0, 1.0, 2.0]), on([0, 2])
+    assert ops.scatter(x, 0, index, _alone(5.0)).tolist() == [5, 1, 5]
+    assert ops.scatter_add(x, 0, index, _alone(5.0)).tolist() == [5, 1, 7]
+    assert ops.scatter_reduce(x, 0, index, _alone(5.0), "amax").tolist() == [5, 1, 5]

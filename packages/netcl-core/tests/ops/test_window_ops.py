@@ -130,3 +130,9 @@ def test_the_positions_of_maxima(engine):
     np.testing.assert_array_equal(y.numpy(), np.full((1, 1, 2, 2), np.nan))
     assert positions.dtype == "int32"
     assert positions.tolist() == [[[[4, 4], [4, 4]]]]
+
+
+@pytest.mark.parametrize("stride", [None, (), [], 2, (2, 2), np.array([2, 2])], ids=repr)
+def test_a_stride_of_nothing_is_the_kernel(stride):
+    x = Tensor.from_host(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4))
+    assert ops.max_pool2d(x, 2, stride=stride).tolist() == [[[[5, 7], [13, 15]]]]

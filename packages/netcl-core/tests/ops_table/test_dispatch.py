@@ -147,8 +147,10 @@ def test_out(x):
         ops.add(ops.sum(x), 1, out=target)
     with pytest.raises(ShapeError, match=r"matmul: out has shape \(2, 3\) and dtype float32, the result \(2, 2\)"):
         ops.matmul(x, x, transpose_b=True, out=target)
-    with pytest.raises(TypeError, match="split: expected out= to be a tuple of 2 tensors, got Tensor of 1"):
+    with pytest.raises(TypeError, match="split: expected out= to be a tuple of 2 tensors, got Tensor"):
         ops.split(x, 1, out=target)
+    with pytest.raises(TypeError, match="matmul: expected out= to be one tensor, got int"):
+        ops.matmul(x, x, transpose_b=True, out=3)
 
 
 def test_out_of_several_results_takes_as_many_tensors(x):

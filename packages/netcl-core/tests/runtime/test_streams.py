@@ -138,6 +138,8 @@ def test_a_graph_gives_what_nobody_reads_and_frees_the_rest(engine: Any) -> None
     for number in range(6):
         name = graph.add_op(f"step {number}", watched(lambda a: ops.add(a, 1.0)), [name], (6, 50))
     graph.add_op("total", ops.sum, ["step 2"], ())
+    assert [op.name for op in graph] == [graph[op.name].name for op in graph]
+    assert len(graph) == len(list(graph))
     found = GraphExecutor().run(graph)
     assert list(found) == ["step 5", "total"]
     assert len(graph) == 7

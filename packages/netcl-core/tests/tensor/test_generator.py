@@ -184,3 +184,11 @@ def test_wide_ranges_of_whole_numbers() -> None:
 def test_exponential_numbers_are_above_zero() -> None:
     drawn = nc.empty(200000, dtype="float16").exponential_(generator=nc.Generator().manual_seed(1)).numpy()
     assert drawn.min() > 0
+
+
+def test_a_state_that_is_refused_changes_nothing():
+    generator = nc.Generator().manual_seed(7)
+    before = generator.get_state()
+    with pytest.raises(ValueError, match="numbers: expected one of 'philox'.*got 'other'"):
+        generator.set_state({"seed": 1, "offset": 8, "other": "AA=="})
+    assert generator.get_state() == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index as as_index
+from typing import Any
 
 from netcl.core.errors import ShapeError
 
@@ -50,6 +51,11 @@ def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tupl
     if len(result) != len(axes):
         raise ShapeError(f"{op}: axes {tuple(axes)} name an axis twice", op=op, parameter="axis")
     return tuple(result)
+
+
+def every_axis_if_empty(dim: Any) -> Any:
+    """Returns None for an empty tuple or list, which is every axis in PyTorch's reductions, else ``dim``."""
+    return None if isinstance(dim, (tuple, list)) and not dim else dim
 
 
 def reduced_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Index, apply
-from netcl.core.layout import normalize_axes
+from netcl.core.layout import normalize_axes, reduced_axes
 from netcl.core.ops_table.dispatch import Space
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import mark_several, owned
@@ -25,7 +25,7 @@ from netcl.ops.shape import (
     strided_slice,
     unsqueeze,
 )
-from netcl.ops.table import composite, expression, of_scalars
+from netcl.ops.table import composite, expression
 
 
 def part(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
@@ -92,10 +92,9 @@ def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 @composite(domain=sampled(np.flip, ((2, 3, 4), {}), ((2, 3, 4), {"axis": (0, 2)}), ((0, 3), {"axis": 1})))
-@of_scalars("x")
 def flip(x: Tensor, axis: Axes = None) -> Tensor:
     """A copy in reverse order along ``axis`` (int, tuple or None for all)."""
-    axes = normalize_axes(axis, x.ndim, "flip")
+    axes = reduced_axes(axis, x.ndim, "flip")
     back = [a in axes and x.shape[a] > 0 for a in range(x.ndim)]
     starts = [x.shape[a] - 1 if back[a] else 0 for a in range(x.ndim)]
     return owned(strided_slice(x, starts, [-1 if b else 1 for b in back], x.shape), x)  # type: ignore[no-any-return]

@@ -14,7 +14,7 @@ from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import abs, pow
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
-from netcl.ops.windows import output_sizes, paddings, per_axis
+from netcl.ops.windows import output_sizes, paddings, per_axis, strides
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 LAYOUT = {1: "L", 2: "H, W", 3: "D, H, W"}
@@ -28,7 +28,7 @@ def _geometry(
     if n < 1:
         raise ShapeError(f"{op}: x {tuple(shape)}; expected (N, C, spatial...)", op=op)
     kernel = per_axis(op, "kernel_size", kernel_size, n)
-    steps = kernel if stride is None or stride in ((), []) else per_axis(op, "stride", stride, n)
+    steps = strides(op, stride, kernel)
     dilations = per_axis(op, "dilation", dilation, n)
     pads = paddings(op, padding, kernel, steps, dilations)
     if any(max(pair) * 2 > k * d for pair, k, d in zip(pads, kernel, dilations)):

@@ -251,7 +251,7 @@ def _element_reference(x: Any, axis: int, index: Any, src: Any, add: bool) -> An
         cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, False)
     ),
 )
-@of_scalars("x index src")
+@of_scalars("x index")
 def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     """x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last wins.
 
@@ -266,7 +266,7 @@ def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
         cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, True)
     ),
 )
-@of_scalars("x index src")
+@of_scalars("x index")
 def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     """x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in
     ``scatter``.
@@ -392,7 +392,7 @@ def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
         second=False,
     ),
 )
-@of_scalars("x index source")
+@of_scalars("x index")
 def scatter_reduce(x: Tensor, axis: int, index: Any, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
     """x with src[.., i, ..] combined at [.., index[.., i, ..], ..] along ``axis`` by ``reduce``: sum, prod, mean, amax
     or amin; without ``include_self`` the elements of x that are named do not take part. Shapes as in ``scatter``.

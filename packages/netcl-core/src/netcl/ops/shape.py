@@ -13,11 +13,11 @@ import numpy as np
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError
-from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, normalize_axes
+from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, normalize_axes, reduced_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor, views
 from netcl.core.tensor.views import Geometry, ViewStorage
-from netcl.ops.table import as_dtype, composite, computed, engine_of, of_scalars
+from netcl.ops.table import as_dtype, composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Axes = Any
@@ -97,10 +97,9 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         ((1, 3, 1), {"axis": (0, 2)}),
     ),
 )
-@of_scalars("x")
 def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
     """The same storage without axes of length one, all of them or those in ``axis``; longer axes stay."""
-    axes = normalize_axes(axis, x.ndim, "squeeze")
+    axes = reduced_axes(axis, x.ndim, "squeeze")
     shape = tuple(size for a, size in enumerate(x.shape) if size != 1 or a not in axes)
     return reshape(x, shape)  # type: ignore[no-any-return]
 
@@ -188,7 +187,6 @@ def _transposed(x: Any, axes: Any = ()) -> Any:
 @composite(
     domain=sampled(_transposed, ((2, 3, 4), {}), ((2, 3, 4), {"axes": (0, -1)}), ((2, 3, 4), {"axes": (1, 2, 0)})),
 )
-@of_scalars("x")
 def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
     """A copy with two axes swapped, with the axes in the order of a whole permutation, or reversed if none is given.
 
@@ -199,8 +197,9 @@ def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
     if not wanted:
         order.reverse()
     elif len(wanted) == 2:
-        one, two = (normalize_axes(axis, x.ndim, "transpose")[0] for axis in wanted)
-        order[one], order[two] = order[two], order[one]
+        first, second = (normalize_axes(axis, builtins.max(x.ndim, 1), "transpose")[0] for axis in wanted)
+        if x.ndim:
+            order[first], order[second] = order[second], order[first]
     else:
         order = list(wanted)
     return permute(x, order)  # type: ignore[no-any-return]

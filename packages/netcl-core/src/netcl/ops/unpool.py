@@ -16,7 +16,7 @@ from netcl.ops.pool import LAYOUT, check_rank, positions_reference
 from netcl.ops.scatter import put_at
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, engine_of
-from netcl.ops.windows import per_axis
+from netcl.ops.windows import per_axis, strides
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -35,7 +35,7 @@ def _unpooled(
     """Returns the spatial sizes before the pooling: the given ones, or the smallest that yield ``shape``."""
     n = len(shape) - 2
     kernel = per_axis(op, "kernel_size", kernel_size, n)
-    steps = kernel if stride is None or stride in ((), []) else per_axis(op, "stride", stride, n)
+    steps = strides(op, stride, kernel)
     pads = per_axis(op, "padding", padding, n, 0)
     least = tuple((size - 1) * s - 2 * p + k for size, s, p, k in zip(shape[2:], steps, pads, kernel))
     if output_size is None:

@@ -25,6 +25,13 @@ def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> tuple
     return tuple(int(v) for v in values)
 
 
+def strides(op: str, value: Any, kernel: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the steps of a pooling per axis; None and an empty list are the lengths of the kernel."""
+    if value is None or (isinstance(value, (tuple, list)) and not value):
+        return kernel
+    return per_axis(op, "stride", value, len(kernel))
+
+
 def paddings(
     op: str, value: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[Pair, ...]:

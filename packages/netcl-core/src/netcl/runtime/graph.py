@@ -8,7 +8,7 @@ GraphExecutor().run(graph)["total"]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -29,8 +29,11 @@ class GraphOp(NamedTuple):
     dtype: str
 
 
-class Graph(dict[str, GraphOp]):
-    """Ops by name, in topological order."""
+class Graph:
+    """Ops by name, in topological order; iteration yields the ops."""
+
+    def __init__(self) -> None:
+        self._ops: dict[str, GraphOp] = {}
 
     def add_op(
         self,
@@ -43,17 +46,26 @@ class Graph(dict[str, GraphOp]):
         """Adds ``fn(*inputs)``, which returns a tensor of ``shape`` and ``dtype``; an input is an op of this graph, its
         name, or a tensor. Raises ValueError if the name is taken or an input is not in the graph yet.
         """
-        if name in self:
+        if name in self._ops:
             raise ValueError(f"the graph has an op {name!r} already")
         read = tuple(one.name if isinstance(one, GraphOp) else one for one in inputs)
         for one in read:
             if not isinstance(one, (str, Tensor)):
                 raise TypeError(f"{name}: an input is an op of the graph, its name, or a tensor, not {one!r}")
-            if isinstance(one, str) and one not in self:
-                known = ", ".join(self) or "none"
+            if isinstance(one, str) and one not in self._ops:
+                known = ", ".join(self._ops) or "none"
                 raise ValueError(f"{name}: there is no op {one!r} in the graph yet; there are {known}")
-        op = self[name] = GraphOp(name, fn, read, tuple(shape), canonical(dtype))
+        op = self._ops[name] = GraphOp(name, fn, read, tuple(shape), canonical(dtype))
         return op
+
+    def __iter__(self) -> Iterator[GraphOp]:
+        return iter(self._ops.values())
+
+    def __len__(self) -> int:
+        return len(self._ops)
+
+    def __getitem__(self, name: str) -> GraphOp:
+        return self._ops[name]
 
 
 class GraphExecutor:
@@ -67,15 +79,15 @@ class GraphExecutor:
 
         Raises ShapeError or DTypeError if a result differs from the declared shape or dtype.
         """
-        last_reader = {one: op.name for op in graph.values() for one in op.inputs if isinstance(one, str)}
+        last_reader = {one: op.name for op in graph for one in op.inputs if isinstance(one, str)}
         results: dict[str, Tensor] = {}
-        for name, op in graph.items():
+        for op in graph:
             operands = [results[one] if isinstance(one, str) else one for one in op.inputs]
             pooled = self.pool is not None and operands
             with operands[0].engine.allocating_from(self.pool) if pooled else nullcontext():
-                results[name] = _checked(op, op.fn(*operands))
+                results[op.name] = _checked(op, op.fn(*operands))
             del operands
-            for one in {one for one in op.inputs if isinstance(one, str) and last_reader[one] == name}:
+            for one in {one for one in op.inputs if isinstance(one, str) and last_reader[one] == op.name}:
                 del results[one]
         return results
 

@@ -206,7 +206,7 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
 def _refuse_gradient(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> None:
     """Raises RuntimeError if the call is recorded for a gradient, which a floating ``out=`` would lose."""
     out, recorded = kwargs["out"], _thread.state[0] if record is None else record
-    if not recorded or _recorder is None or not any(is_floating(one.dtype) for one in _tensors_of(out)):
+    if not recorded or _recorder is None or not any(is_floating(tensor.dtype) for tensor in _tensors_of(out)):
         return
     if state.enabled and requires_grad((*args, *kwargs.values())):
         raise RuntimeError(
@@ -247,20 +247,23 @@ def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record
     """
     out = kwargs["out"]
     result = call_row(row, args, {name: value for name, value in kwargs.items() if name != "out"}, record)
-    results, given = _tensors_of(result), _tensors_of(out)
-    if isinstance(out, TensorData) is not isinstance(result, TensorData) or len(given) != len(results):
+    results, targets = _tensors_of(result), _tensors_of(out)
+    if isinstance(out, TensorData) is not isinstance(result, TensorData) or len(targets) != len(results):
         expected = "one tensor" if isinstance(result, TensorData) else f"a tuple of {len(results)} tensors"
-        raise TypeError(f"{row.name}: expected out= to be {expected}, got {type(out).__name__} of {len(given)}")
-    for target, source in zip(given, results):
+        size = f" of {len(out)}" if isinstance(out, (tuple, list)) else ""
+        raise TypeError(f"{row.name}: expected out= to be {expected}, got {type(out).__name__}{size}")
+    for target, source in zip(targets, results):
         check_out(row.name, target, source.shape, source.dtype, source.engine)
-    for target, source in zip(given, results):
+    for target, source in zip(targets, results):
         assign(target, source)
-    return type(result)(*given) if hasattr(result, "_fields") else out
+    return type(result)(*targets) if hasattr(result, "_fields") else out
 
 
 def _tensors_of(out: Any) -> tuple[Any, ...]:
-    """The tensors of ``out``, one or several."""
-    return (out,) if isinstance(out, TensorData) else tuple(out)
+    """Returns the tensors of ``out``, one or several; nothing of another object."""
+    if isinstance(out, TensorData):
+        return (out,)
+    return tuple([tensor for tensor in out if isinstance(tensor, TensorData)]) if isinstance(out, (tuple, list)) else ()
 
 
 _pooled = 0  # calls under way, of any thread, whose results come from a pool of the caller

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from netcl.core.errors import UnsupportedError
+from netcl.core.layout import every_axis_if_empty
 
 Shape = tuple[int, ...]
 
@@ -111,8 +112,8 @@ def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     own: dict[str, Any] = {}
     for name, value in kwargs.items():
         key = names.get(name, name)
-        if name == "dim" and row.shapes is not None and value in ((), []):
-            value = None  # of PyTorch's reductions all axes, of NumPy's none
+        if name == "dim" and row.shapes is not None:
+            value = every_axis_if_empty(value)
         if key in own or (key != name and key in kwargs):
             raise TypeError(f"{row.name}: {name} is another name of {key}; give one of them")
         own[key] = value

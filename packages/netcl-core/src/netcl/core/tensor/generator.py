@@ -163,9 +163,10 @@ class Generator:
                 "states are of another generator: save get_state() of netcl, or write manual_seed(seed)"
             )
         with lock:
+            for name in others:
+                self.numbers = name  # ValueError before anything has changed
             self._seed, self.offset = int(new_state["seed"]) % 2**64, int(new_state["offset"])
             for name in others:
-                self.numbers = name
                 assert self.host is not None
                 self.host.set_state(np.frombuffer(base64.b64decode(new_state[name]), np.uint8))
         return self

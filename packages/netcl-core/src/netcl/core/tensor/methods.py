@@ -19,7 +19,7 @@ import numpy as np
 
 from netcl.core import dtypes, naming
 from netcl.core.errors import DTypeError, ShapeError, UnsupportedError, from_here, name_argument
-from netcl.core.layout import broadcast_shapes, normalize_axes
+from netcl.core.layout import broadcast_shapes, every_axis_if_empty, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.tensor import in_place, memory_format, views
@@ -794,8 +794,10 @@ def _axes(name: str, dim: Any, keepdim: bool, numpy_names: dict[str, Any]) -> di
     for own, given, default in (("axis", dim, None), ("keepdims", keepdim, False)):
         if own in numpy_names and given is not default:
             raise TypeError(f"{name}: give {'dim' if own == 'axis' else 'keepdim'} or {own}, not both")
-    dim = None if dim in ((), []) else dim  # of PyTorch's reductions all axes, of NumPy's none
-    found = {"axis": numpy_names.pop("axis", dim), "keepdims": numpy_names.pop("keepdims", keepdim)}
+    found = {
+        "axis": numpy_names.pop("axis", every_axis_if_empty(dim)),
+        "keepdims": numpy_names.pop("keepdims", keepdim),
+    }
     if numpy_names:
         raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(numpy_names))!r}")
     return found
