@@ -143,7 +143,9 @@ class BackwardPass(GradContext):
                     seen(grad)
 
     def _hooked(self, hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
-        """The gradient after a hook; one that the hook has kept is borrowed, as later passes write gradients."""
+        """Returns the gradient after a hook. A gradient that the hook keeps is borrowed: later passes add to gradients
+        in place.
+        """
         references = getrefcount(grad)
         changed = hook(grad)
         if changed is None or changed is grad:
@@ -151,8 +153,8 @@ class BackwardPass(GradContext):
                 self.borrow(grad)
             return grad  # type: ignore[no-any-return]
         if not isinstance(changed, Tensor) or changed.shape != grad.shape:
-            given = getattr(changed, "shape", type(changed).__name__)
-            raise ShapeError(f"a gradient hook gave {given} for a gradient of {grad.shape}")
+            shape = getattr(changed, "shape", type(changed).__name__)
+            raise ShapeError(f"a gradient hook must return a gradient of {grad.shape}, got {shape}")
         self.borrow(changed)
         return changed
 
