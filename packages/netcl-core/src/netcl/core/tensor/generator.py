@@ -193,7 +193,7 @@ class Generator:
         return str(self.device), Generator.get_state(self)
 
     def __setstate__(self, state: tuple[Any, dict[str, Any]]) -> None:
-        self.device, self.host = state[0], None
+        Generator.__init__(self, state[0])
         Generator.set_state(self, state[1])
 
     def __repr__(self) -> str:
