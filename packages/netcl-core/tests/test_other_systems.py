@@ -71,12 +71,17 @@ def run(script, *arguments, **environment):
     command = [sys.executable, *warnings, "-c", script, *arguments]
     given = {name: value for name, value in os.environ.items() if name != "NETCL_CACHE_DIR"}
     env = {**given, "NETCL_DEVICE": "auto", **environment}
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, env=env)
 
 
 @pytest.mark.parametrize(
     ("system", "machine"),
-    [("darwin", "arm64"), ("darwin", "x86_64"), ("win32", "AMD64"), ("win32", "ARM64"), ("linux", "aarch64")],
+    [
+        ("darwin", "arm64"),
+        ("win32", "AMD64"),
+        *(pytest.param(*pair, marks=pytest.mark.deep) for pair in (("darwin", "x86_64"), ("win32", "ARM64"))),
+        pytest.param("linux", "aarch64", marks=pytest.mark.deep),
+    ],
 )
 def test_netcl_core_on_numpy_alone(system, machine):
     # The user's cache folder of Windows is asked of Windows itself.
@@ -122,7 +127,7 @@ def pocl():
 
 
 @pytest.mark.usefixtures("default_signals")
-@pytest.mark.parametrize("system", ["darwin", "win32", "linux"])
+@pytest.mark.parametrize("system", ["win32", "linux", pytest.param("darwin", marks=pytest.mark.deep)])
 def test_opencl_without_what_the_system_lacks(pocl, system, tmp_path):
     done = run(
         WITH_OPENCL
