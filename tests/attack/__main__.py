@@ -20,14 +20,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from registry import ATTACKS, Attack, Run
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # Seconds that a process may take to import, and to end after its deadline, before it counts as hanging.
-GRACE = 60.0
+GRACE = 120.0
 # Seconds of an attack that needs no least time.
 LEAST = 0.2
 
@@ -102,13 +102,15 @@ def run_apart(one: Attack, seconds: float, options: argparse.Namespace) -> dict[
             errors = (error.stderr or b"").decode(errors="replace")
         last = output.strip().rsplit("\n", 1)[-1]
         if not problem and last.startswith("{"):
-            report: dict[str, Any] = json.loads(last)
-            return report
-        case = journal.read_text().strip() if journal.exists() else "?"
+            return cast("dict[str, Any]", json.loads(last))
+        case, *report_before = journal.read_text().splitlines() if journal.exists() else ["?"]
     again = f"python tests/attack --only {one.name} --seed {options.seed} --case {case}"
     tail = "\n".join(errors.strip().splitlines()[-12:])
     failure = {"symptom": problem or "no report", "case": case, "reproducer": f"{again}\n{tail}", "file": ""}
-    return {"counts": {"failures": 1}, "largest": {}, "failures": [failure]}
+    report = json.loads(report_before[0]) if report_before else {"counts": {}, "largest": {}, "failures": []}
+    report["counts"]["failures"] = report["counts"].get("failures", 0) + 1
+    report["failures"].append(failure)
+    return report
 
 
 def in_repository() -> set[str]:

@@ -112,7 +112,8 @@ class Run:
             if self.journal is not None:
                 # Overwritten in place: the runner reads it if the process dies.
                 self.journal.seek(0)
-                self.journal.write(f"{self.case:12d}")
+                self.journal.write(f"{self.case}\n{self.report()}\n")
+                self.journal.truncate()
                 self.journal.flush()
             yield self.rng(self.case)
 
