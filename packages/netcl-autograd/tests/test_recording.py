@@ -144,7 +144,7 @@ def test_node_by_hand() -> None:
     (node * 1).sum().backward()
     assert a.grad is not None
     assert a.grad.tolist() == [4, 6]
-    with pytest.raises(TypeError, match="Node takes a Tensor"):
+    with pytest.raises(TypeError, match="Node: expected a Tensor"):
         ag.Node([1.0])  # type: ignore[arg-type]
 
 

@@ -49,9 +49,9 @@ def test_the_weighted_mean_has_gradients_of_both(tensors):
 
 def test_weights_have_the_shape_of_the_input(tensors):
     x, target, weight = tensors
-    with pytest.raises(ShapeError, match="weight has the shape of the input"):
+    with pytest.raises(ShapeError, match="expected a weight of the input's shape"):
         F.l1_loss(x, target, weight=weight[0])
-    with pytest.raises(ValueError, match="reduction is"):
+    with pytest.raises(ValueError, match="reduction: expected"):
         F.mse_loss(x, target, reduction="median", weight=weight)
 
 

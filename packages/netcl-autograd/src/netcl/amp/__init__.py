@@ -10,5 +10,5 @@ __all__ = ["POLICY", "GradScaler", "autocast", "get_autocast_dtype", "is_autocas
 
 
 def __dir__() -> list[str]:
-    """The public names, for completion."""
+    """Returns the public names, for completion."""
     return sorted(__all__)

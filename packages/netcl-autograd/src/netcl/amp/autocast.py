@@ -62,7 +62,7 @@ class _Cast:
         return next(row, new, kwargs if first else {key: changed(value) for key, value in kwargs.items()})
 
     def _converted(self, next: Callable[..., Any], x: Tensor, dtype: str) -> Tensor:
-        """``x`` cast to ``dtype``, recorded as the op is; a parameter is cast once per block and version."""
+        """Returns ``x`` cast to ``dtype``, recorded as the op is; a parameter is cast once per block and version."""
         if not x.requires_grad or x.grad_fn is not None:
             return next(self._cast_row, (x,), {"dtype": dtype})  # type: ignore[no-any-return]
         key = (id(x), is_grad_enabled())
@@ -106,13 +106,13 @@ class autocast:
     statistics and parameters stay float32. float16 needs cl_khr_fp16: a device without it computes in float32, after
     one warning; bfloat16 is a storage format with float32 arithmetic and works on all devices.
 
-    On CPUs an op that a half type does not make faster stays in float32, and so does what it returns: of ops on float32
-    operands all but convolutions whose images and results have 2**19 elements together. An op with an operand in a half
-    type is computed in it. With NETCL_AUTOCAST_ON_CPUS=half, and for ``torch.autocast`` in programs written for
+    On CPUs an op that a half type does not make faster stays in float32, and so does its result: all ops on float32
+    operands but convolutions with at least 2**19 elements in images and results together. An op with an operand in a
+    half type is computed in it. With NETCL_AUTOCAST_ON_CPUS=half, and for ``torch.autocast`` in programs written for
     PyTorch, dtypes are the same on all devices.
 
-    ``autocast(enabled, dtype)``, and PyTorch's ``autocast(device_type, dtype, enabled, cache_enabled)``, of which the
-    device type decides the default dtype alone: bfloat16 for "cpu", else float16. Casts are kept by the graph, so
+    ``autocast(enabled, dtype)``, and PyTorch's ``autocast(device_type, dtype, enabled, cache_enabled)``: the device
+    type decides only the default dtype, bfloat16 for "cpu", else float16. Casts are kept by the graph, so
     ``cache_enabled`` changes nothing; another floating dtype disables the block, with a warning. Raises TypeError for a
     dtype in the first place.
     """
@@ -150,14 +150,14 @@ class autocast:
                 )
             self.enabled = False
         elif self.dtype not in HALVES:
-            raise DTypeError(f"autocast: dtype is float16 or bfloat16, not {self.dtype}", parameter="dtype")
+            raise DTypeError(f"autocast: expected dtype float16 or bfloat16, got {self.dtype}", parameter="dtype")
         self._outer: list[_Cast | None] = []
 
     def __enter__(self) -> autocast:
         if self.enabled:
             need("half", "autocast")
         self._outer.append(_current.hook)
-        # A core without the variable has other kernels than those of which the rule knows the speed.
+        # A core without the variable has other kernels, and the rule knows nothing of their speed.
         ruled = "AUTOCAST_ON_CPUS" in config.VARIABLES and config.get("AUTOCAST_ON_CPUS") != "half"
         everywhere = self._everywhere or not ruled
         _switch(_Cast(self.dtype, everywhere) if self.enabled else None)
@@ -199,17 +199,17 @@ def get_autocast_dtype(device_type: str | None = None) -> dtypes.DType:
 
 
 def autocast_dtype() -> str | None:
-    """The dtype of this thread's autocast block; None outside of one."""
+    """Returns the dtype of this thread's autocast block; None outside of one."""
     return None if _current.hook is None else _current.hook.dtype
 
 
 def _mode() -> tuple[str, bool] | None:
-    """The dtype of this thread's autocast block, and True if CPUs compute in it everywhere; None outside of one."""
+    """Returns the dtype of this thread's autocast block, and True if CPUs always compute in it; None outside of one."""
     return None if _current.hook is None else (_current.hook.dtype, _current.hook.everywhere)
 
 
 def _block(mode: tuple[str, bool] | None) -> autocast:
-    """A block inside of which ``_mode`` returns ``mode``."""
+    """Returns a block; inside, ``_mode`` returns ``mode``."""
     block = autocast(mode is not None, None if mode is None else mode[0])
     block._everywhere = mode is not None and mode[1]
     return block

@@ -1,8 +1,8 @@
 """The ops that autocast leaves in float32 on CPUs: a rule on shapes, from measurements (docs/adr/0105).
 
 There the arithmetic of half types is float32's, so an op in a half type gains by the memory traffic alone, and pays for
-casts and rounding. Of ops on float32 operands only convolutions of many elements are faster in a half type. The result
-of such a convolution is half, and so are the ops that read it, which cast their weights alone.
+casts and rounding. On float32 operands only convolutions of many elements are faster in a half type. The result
+of such a convolution is half. The ops that read it compute in half too, and cast only their weights.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _LEFT = frozenset(
 
 def is_left(op: str, args: Sequence[Any], kwargs: Mapping[str, Any], dtypes: Sequence[str]) -> bool:
     """Returns True if ``op`` on operands of ``dtypes`` stays in float32 on a CPU: none of them is half, and a half type
-    is not faster for these shapes. Other ops than those of this module are not left.
+    is not faster for these shapes. Ops that this module does not list are not left.
     """
     if any(dtype in HALVES for dtype in dtypes):
         return False
     if op not in _CONVOLUTIONS:
         return op in _LEFT
     name, axis = _CONVOLUTIONS[op]
-    given = {**dict(zip((name, "weight", "shape"), args)), **kwargs}
-    x, weight = given[name], given["weight"]
+    arguments = {**dict(zip((name, "weight", "shape"), args)), **kwargs}
+    x, weight = arguments[name], arguments["weight"]
     rank = weight.ndim - 1  # of an image
     if rank < 1 or x.ndim < rank:
         return False  # the op says what is wrong
-    inputs = x.shape if axis == 0 else given["shape"]
+    inputs = x.shape if axis == 0 else arguments["shape"]
     if inputs[-rank] != weight.shape[1]:  # in groups
         return True
     pixels = prod(x.shape) // max(1, x.shape[-rank])

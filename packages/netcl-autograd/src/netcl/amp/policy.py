@@ -9,10 +9,10 @@ from netcl.core.dispatch import TABLE, row_of
 
 
 def policy(op: str) -> str:
-    """``half``: floating inputs are cast to autocast's dtype, on CPUs if that is faster; ``float32``: half inputs are
-    cast to float32; ``widest``: inputs are not cast.
+    """Returns ``half`` if floating inputs are cast to autocast's dtype (on CPUs if that is faster), ``float32`` if half
+    inputs are cast to float32, ``widest`` if inputs are not cast.
 
-    UnsupportedError for an unknown op.
+    Raises UnsupportedError for an unknown op.
     """
     return row_of(op).amp
 

@@ -49,7 +49,7 @@ class GradScaler:
         self._pending = False
 
     def _on(self, queue: Any) -> Tensor:
-        """The factor, allocated on the device of the first loss."""
+        """Returns the factor, allocated on the device of the first loss."""
         if self._scale is None:
             scale, good = self._start
             self._scale = Tensor.full((), scale, queue=queue, persistent=True)
@@ -57,7 +57,9 @@ class GradScaler:
         return self._scale
 
     def scale_loss(self, loss: Tensor) -> Tensor:
-        """``loss`` times the factor, to call ``backward`` on; first adjusts the factor if a step is not counted yet."""
+        """Returns ``loss`` times the factor, to call ``backward`` on; adjusts the factor first if a step is not
+        counted.
+        """
         if not self.enabled:
             return ag.tensor(loss)
         if self._pending:
@@ -65,7 +67,7 @@ class GradScaler:
         return ag.mul(loss, self._on(loss.queue))
 
     def scale(self, outputs: Any) -> Any:
-        """``scale_loss`` of a tensor, or of each tensor of a list or tuple: PyTorch's name."""
+        """Returns ``scale_loss`` of a tensor, or of each tensor of a list or tuple: PyTorch's name."""
         if isinstance(outputs, (list, tuple)):
             return type(outputs)([self.scale(output) for output in outputs])
         return self.scale_loss(outputs)
@@ -82,7 +84,7 @@ class GradScaler:
             raise RuntimeError(
                 "unscale_: the gradients of this optimizer are unscaled already; call it once, before step"
             )
-        owners, scale, found = self._checked(optimizer)
+        owners, scale, flag = self._checked(optimizer)
         results: dict[int, Tensor] = {}
         for same in _by_dtype(owners):
             results.update(zip(map(id, same), _unscaled(same, scale)))
@@ -91,19 +93,19 @@ class GradScaler:
         self._unscaled.add(id(optimizer))
 
     def _checked(self, optimizer: Any) -> tuple[list[Tensor], Tensor, Tensor]:
-        """The parameters with gradients, the factor, and the flag, which is set to 1 if a gradient is not finite."""
+        """Returns the parameters with gradients, the factor, and the flag: 1 if a gradient is not finite."""
         grads = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if not grads:
             raise RuntimeError(
                 "GradScaler: no parameter of the optimizer has a gradient; call scale_loss(loss).backward() first"
             )
         scale = self._on(grads[0].queue)
-        found = self._found.get(id(optimizer))
-        if found is None:
-            found = self._found[id(optimizer)] = Tensor.full((), 0.0, queue=scale.queue, persistent=True)
+        flag = self._found.get(id(optimizer))
+        if flag is None:
+            flag = self._found[id(optimizer)] = Tensor.full((), 0.0, queue=scale.queue, persistent=True)
         for same in _by_dtype(grads):
-            _note_broken(same, found)
-        return grads, scale, found
+            _note_broken(same, flag)
+        return grads, scale, flag
 
     def step(self, optimizer: Any, *args: Any) -> Any:
         """Steps the optimizer with the unscaled gradients; nothing changes if one was not finite.
@@ -137,10 +139,10 @@ class GradScaler:
             return
         flags = list(self._found.values())
         scale, good = Load(0, "float32"), Load(1, "float32")
-        found: Expr = Load(2, "float32") if flags else cast(0.0, "float32")
+        flagged: Expr = Load(2, "float32") if flags else cast(0.0, "float32")
         for at in range(1, len(flags)):
-            found = apply("maximum", found, Load(2 + at, "float32"))
-        bad = found > 0
+            flagged = apply("maximum", flagged, Load(2 + at, "float32"))
+        bad = flagged > 0
         due = good + 1.0 >= Scalar("interval", "float32")
         grown = scale * Scalar("growth", "float32")
         up = apply("where", due & apply("isfinite", grown), grown, scale)
@@ -152,7 +154,7 @@ class GradScaler:
         evaluate(outputs, inputs, scalars, out=inputs)
 
     def get_scale(self) -> float:
-        """The factor, read from the device; 1 if the scaler is not enabled."""
+        """Returns the factor, read from the device; 1 if the scaler is not enabled."""
         if not self.enabled:
             return 1.0
         return self._start[0] if self._scale is None else float(self._scale)
@@ -162,19 +164,19 @@ class GradScaler:
         return self.enabled
 
     def get_growth_factor(self) -> float:
-        """The factor of growth."""
+        """Returns the factor of growth."""
         return self.growth_factor
 
     def get_backoff_factor(self) -> float:
-        """The factor after an overflow."""
+        """Returns the factor after an overflow."""
         return self.backoff_factor
 
     def get_growth_interval(self) -> int:
-        """The number of good steps before the factor grows."""
+        """Returns the number of good steps before the factor grows."""
         return self.growth_interval
 
     def state_dict(self) -> dict[str, Any]:
-        """Factor, options and the count of good steps in PyTorch's layout; empty if not enabled."""
+        """Returns factor, options and the count of good steps in PyTorch's layout; empty if not enabled."""
         if not self.enabled:
             return {}
         return {
@@ -202,12 +204,12 @@ class GradScaler:
 
 
 def _by_dtype(params: Sequence[Tensor]) -> list[list[Any]]:
-    """The distinct gradients of parameters, grouped by dtype."""
+    """Returns the distinct gradients of parameters, grouped by dtype."""
     grads = {id(p.grad): p.grad for p in params if p.grad is not None}
-    found: dict[str, list[Any]] = {}
+    groups: dict[str, list[Any]] = {}
     for grad in grads.values():
-        found.setdefault(grad.dtype, []).append(grad)
-    return list(found.values())
+        groups.setdefault(grad.dtype, []).append(grad)
+    return list(groups.values())
 
 
 def _is_wide(optimizer: Any) -> bool:
@@ -217,18 +219,18 @@ def _is_wide(optimizer: Any) -> bool:
     return wide and len({p.grad.storage_id for p in params}) == len(params)
 
 
-def _note_broken(grads: Sequence[Tensor], found: Tensor) -> None:
+def _note_broken(grads: Sequence[Tensor], flag: Tensor) -> None:
     """Sets ``found`` to 1 if an element of ``grads``, all of one dtype, is not finite."""
     each = [(grad,) for grad in grads if grad.size]
     if each:
         load = Load(0, grads[0].dtype)
         parts = reduce_each("max", cast(apply("logical_not", apply("isfinite", load)), "float32"), each)
         broken = reduce("max", Load(0, "float32"), (0,))
-        evaluate((apply("maximum", Load(1, "float32"), broken),), (parts, found), shapes=((1,),), out=(found,))
+        evaluate((apply("maximum", Load(1, "float32"), broken),), (parts, flag), shapes=((1,),), out=(flag,))
 
 
 def _unscaled(grads: Sequence[Tensor], scale: Tensor) -> list[Tensor]:
-    """``grads``, all of one dtype, divided by ``scale`` in float32 at least; in place if they have that dtype."""
+    """Returns ``grads``, all of one dtype, divided by ``scale`` in float32 at least; in place if it is their dtype."""
     dtype = grads[0].dtype
     wide = dtype if dtype in _WIDE else "float32"
     value = cast(Load(0, dtype), wide) / cast(Load(1, "float32"), wide)

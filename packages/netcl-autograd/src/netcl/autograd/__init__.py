@@ -69,7 +69,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The module ``functional`` at its first use, or a differentiable op that was registered after the import."""
+    """Returns the module ``functional`` at its first use, or a differentiable op registered after the import."""
     if name == "functional":
         from importlib import import_module
 

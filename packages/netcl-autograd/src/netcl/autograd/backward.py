@@ -23,7 +23,7 @@ Sink = Callable[[Tensor, Tensor], None]
 
 
 class _Passes(threading.local):
-    """The backward passes that run in this thread, and the functions that are called after them."""
+    """The backward passes of this thread, and the functions that are called after them."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -80,7 +80,7 @@ class BackwardPass(GradContext):
         for callback in ended:
             callback()
 
-    def _run(self, roots: list[Edge], given: Sequence[Tensor], only: Iterable[Edge] | None) -> None:
+    def _run(self, roots: list[Edge], seeds: Sequence[Tensor], only: Iterable[Edge] | None) -> None:
         nodes, uses = _reachable(roots, only)
         pending: dict[GradNode | Tensor, Any] = {}
         heap: list[tuple[int, GradNode]] = []
@@ -96,7 +96,7 @@ class BackwardPass(GradContext):
             slots: list[Partial | None] = pending[target]
             slots[index] = blocks.add(self.call, slots[index], grad)
 
-        for root, first in zip(roots, given):
+        for root, first in zip(roots, seeds):
             self.borrow(first)
             give(root, first)
         while heap:
@@ -109,7 +109,10 @@ class BackwardPass(GradContext):
             if not self.retain:
                 node.release()
             if node.trace is not None:
-                _check_finite(node, [one if one is None else blocks.computed(self.call, one) for one in results])
+                _check_finite(
+                    node,
+                    [gradient if gradient is None else blocks.computed(self.call, gradient) for gradient in results],
+                )
             result = None
             for edge, wants, result in zip(node.edges, wanted, results):
                 if edge is None or not wants:
@@ -177,30 +180,30 @@ class BackwardPass(GradContext):
 
 
 def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[GradNode, list[bool]], dict[Any, int]]:
-    """Per node which of its edges take a gradient, and per leaf the number of such edges that lead to it."""
-    found: dict[GradNode, list[bool]] = {}
+    """Returns for each node if its edges take a gradient, and for each leaf the number of such edges to it."""
+    taking: dict[GradNode, list[bool]] = {}
     stack = [edge[0] for edge in roots if isinstance(edge[0], GradNode)]
     while stack:
         node = stack.pop()
-        if node not in found:
-            found[node] = [edge is not None for edge in node.edges]
+        if node not in taking:
+            taking[node] = [edge is not None for edge in node.edges]
             stack.extend(edge[0] for edge in node.edges if edge is not None and isinstance(edge[0], GradNode))
     if only is not None:
-        _keep_leading_to(found, set(only))
+        _keep_leading_to(taking, set(only))
     uses: dict[Any, int] = {}
-    for node, wanted in found.items():
+    for node, wanted in taking.items():
         for edge, wants in zip(node.edges, wanted):
             if wants and edge is not None and not isinstance(edge[0], GradNode):
                 uses[edge[0]] = uses.get(edge[0], 0) + 1
-    return found, uses
+    return taking, uses
 
 
-def _keep_leading_to(found: dict[GradNode, list[bool]], targets: set[Edge]) -> None:
+def _keep_leading_to(taking: dict[GradNode, list[bool]], targets: set[Edge]) -> None:
     """Keeps only edges that lead to ``targets``; oldest nodes first, so each is decided before its users."""
     leading: set[GradNode] = {edge[0] for edge in targets if isinstance(edge[0], GradNode)}
-    for node in sorted(found, key=lambda one: one.order):
-        found[node] = [edge is not None and (edge in targets or edge[0] in leading) for edge in node.edges]
-        if node.opaque or any(found[node]):
+    for node in sorted(taking, key=lambda step: step.order):
+        taking[node] = [edge is not None and (edge in targets or edge[0] in leading) for edge in node.edges]
+        if node.opaque or any(taking[node]):
             leading.add(node)
 
 
@@ -215,14 +218,14 @@ def _check_finite(node: GradNode, results: Sequence[Tensor | None]) -> None:
 
 
 def start(output: Tensor, grad: Any) -> Tensor:
-    """The gradient that a backward pass starts with: ones, or ``grad`` checked against ``output``."""
+    """Returns the gradient that a backward pass starts with: ones, or ``grad`` checked against ``output``."""
     if not output.requires_grad:
         raise RuntimeError(
             "backward: this value does not require grad: no tensor that it was computed from does, or it was "
             "computed under no_grad"
         )
     if output.dtype not in FLOATING:
-        raise RuntimeError(f"backward: only floating values have gradients, not {output.dtype}")
+        raise RuntimeError(f"backward: expected a floating dtype, got {output.dtype}")
     if grad is None:
         ones: Tensor = output.engine.empty(output.shape, output.dtype)
         output.engine.fill(ones, 1)
@@ -252,7 +255,9 @@ def backward(
     watched: Mapping[Edge, Callable[[Tensor], None]] | None = None,
     only: Iterable[Edge] | None = None,
 ) -> None:
-    """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them, or of those in ``only``."""
+    """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them, or of the leaves in
+    ``only``.
+    """
     BackwardPass(retain=retain, create_graph=create_graph, watched=watched).run(
         outputs, [start(output, grad) for output, grad in zip(outputs, grads)], only
     )
@@ -268,7 +273,7 @@ def _edges_of_leaves(inputs: tuple[Tensor, ...]) -> list[Edge]:
 
 
 def backward_from(tensor: Tensor, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any = None) -> None:
-    """``Tensor.backward``: RuntimeError if there is no ``grad`` and ``tensor`` has not one element."""
+    """Runs ``Tensor.backward``; raises RuntimeError if there is no ``grad`` and ``tensor`` has not one element."""
     if grad is None and math.prod(tensor.shape) != 1:
         raise RuntimeError(
             f"backward: a node of shape {tensor.shape} has no one gradient to begin with; pass grad= of that "
@@ -286,11 +291,11 @@ def grad(
     allow_unused: bool = False,
     retain_graph: bool | None = None,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of sum(outputs * grad_outputs) with respect to ``inputs`` (leaves or intermediate tensors); no
-    ``grad`` field changes.
+    """Returns the gradients of sum(outputs * grad_outputs) with respect to ``inputs`` (leaves or intermediate tensors);
+    no ``grad`` field changes.
 
-    ``grad_outputs``: one per output, None for ones. RuntimeError if an input does not influence the outputs, or None
-    for it with ``allow_unused``.
+    ``grad_outputs``: one per output, None for ones. Raises RuntimeError if an input does not influence the outputs;
+    with ``allow_unused`` its gradient is None.
     """
     ys = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     xs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
@@ -301,21 +306,21 @@ def grad(
     for position, x in enumerate(xs):
         if not x.requires_grad:
             raise RuntimeError(f"grad: input {position} does not require grad")
-    found: dict[Edge, Tensor] = {}
+    gradients: dict[Edge, Tensor] = {}
     edges = [edge_of(x) for x in xs]
 
     def keeper(edge: Edge) -> Callable[[Tensor], None]:
-        return lambda value: found.__setitem__(edge, value)
+        return lambda value: gradients.__setitem__(edge, value)
 
     def sink(leaf: Tensor, value: Tensor) -> None:
-        before = found.get((leaf, -1))
-        found[leaf, -1] = value if before is None else dispatch.call("add", before, value, record=create_graph)
+        before = gradients.get((leaf, -1))
+        gradients[leaf, -1] = value if before is None else dispatch.call("add", before, value, record=create_graph)
 
     watched = {edge: keeper(edge) for edge in edges}
     retain = create_graph if retain_graph is None else retain_graph
     backward_pass = BackwardPass(retain=retain, create_graph=create_graph, sink=sink, watched=watched)
     backward_pass.run(ys, [start(y, g) for y, g in zip(ys, grad_outputs)], only=edges)
-    results = tuple(found.get(edge) for edge in edges)
+    results = tuple(gradients.get(edge) for edge in edges)
     if not allow_unused and None in [None if r is None else 1 for r in results]:
         unused = [position for position, result in enumerate(results) if result is None]
         raise RuntimeError(

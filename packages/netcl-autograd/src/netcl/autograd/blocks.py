@@ -1,4 +1,4 @@
-"""Gradients that are zero outside a block, as those of slices: those of all parts of a split are joined by one copy
+"""Gradients that are zero outside a block, as gradients of slices are: all parts of a split are joined by one copy
 each, instead of being added as gradients of the whole.
 """
 
@@ -35,9 +35,9 @@ def add(call: Callable[..., Any], earlier: Partial | None, grad: Partial) -> Par
         return grad
     if isinstance(earlier, Tensor) and isinstance(grad, Tensor):
         return call("add", earlier, grad)  # type: ignore[no-any-return]
-    one, other = (_as_sum(each) for each in (earlier, grad))
-    wholes = [each for each in (one.whole, other.whole) if each is not None]
-    return Sum(call("add", *wholes) if len(wholes) > 1 else wholes[0] if wholes else None, one.blocks + other.blocks)
+    first, other = (_as_sum(each) for each in (earlier, grad))
+    wholes = [each for each in (first.whole, other.whole) if each is not None]
+    return Sum(call("add", *wholes) if len(wholes) > 1 else wholes[0] if wholes else None, first.blocks + other.blocks)
 
 
 def _as_sum(grad: Partial) -> Sum:
@@ -57,14 +57,14 @@ def computed(call: Callable[..., Any], grad: Partial) -> Tensor:
     else:
         in_order = sorted(blocks, key=lambda block: block.starts[axis])
         scattered = [call("concatenate", *(block.values for block in in_order), axis=axis)]
-    found = scattered[0] if whole is None else call("add", whole, scattered[0])
+    total = scattered[0] if whole is None else call("add", whole, scattered[0])
     for more in scattered[1:]:
-        found = call("add", found, more)
-    return found  # type: ignore[no-any-return]
+        total = call("add", total, more)
+    return total  # type: ignore[no-any-return]
 
 
 def _tiled_axis(blocks: Sequence[Block]) -> int | None:
-    """The axis along which two or more blocks follow each other and cover their shape; None if there is none."""
+    """Returns the axis along which two or more blocks together cover their shape; None if there is none."""
     shape = blocks[0].shape
     cut = {axis for block in blocks for axis, n in enumerate(block.values.shape) if n != shape[axis]}
     if len(cut) != 1 or len(blocks) < 2 or any(step != 1 for block in blocks for step in block.steps):

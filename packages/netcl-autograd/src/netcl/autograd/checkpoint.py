@@ -27,7 +27,7 @@ class _Static(NamedTuple):
 
 
 def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)``, whose intermediate values are freed and computed again when the gradient needs them.
+    """Returns ``fn(*args, **kwargs)``; its intermediate values are freed, and computed again for the gradient.
 
     The second run repeats random numbers exactly, under the same autocast. ``fn`` returns a Tensor or a tuple of them;
     parameters that it uses get their gradients too.
@@ -62,12 +62,12 @@ def _run_again(context: GradContext, node: GradNode, grads: list[Tensor | None],
         result = static.function(*args, **static.kwargs)
     results = result if isinstance(result, tuple) else (result,)
     pairs = [(r, g) for r, g in zip(results, grads) if g is not None and r.requires_grad]
-    found: dict[int, Tensor] = {}
+    gradients: dict[int, Tensor] = {}
     mine = {id(tensor) for tensor in inputs}
 
     def sink(leaf: Tensor, grad: Tensor) -> None:
         if id(leaf) in mine:
-            found[id(leaf)] = grad
+            gradients[id(leaf)] = grad
         else:  # a parameter that the function uses
             context.sink(leaf, grad)
 
@@ -77,7 +77,7 @@ def _run_again(context: GradContext, node: GradNode, grads: list[Tensor | None],
     for grad in grads:
         if grad is not None:
             context.borrow(grad)
-    return [found.get(id(tensor)) if wants else None for tensor, wants in zip(inputs, wanted)]
+    return [gradients.get(id(tensor)) if wants else None for tensor, wants in zip(inputs, wanted)]
 
 
 __all__ = ["checkpoint"]

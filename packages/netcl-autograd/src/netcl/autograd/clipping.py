@@ -36,13 +36,13 @@ def clip_grad_norm(
 
 
 def clip_grad_norm_device(params: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
-    """``clip_grad_norm`` without a host read: returns the norm before clipping as a 0-d tensor. All gradients must be
-    on one device.
+    """Clips as ``clip_grad_norm`` without a host read; returns the norm before clipping as a 0-d tensor. All gradients
+    must be on one device.
     """
-    given = [params] if isinstance(params, Tensor) else list(params)
-    norm, factor = clipping(given, max_norm, norm_type)
+    parameters = [params] if isinstance(params, Tensor) else list(params)
+    norm, factor = clipping(parameters, max_norm, norm_type)
     if factor is not None:
-        scale(_grads(given), factor)
+        scale(_grads(parameters), factor)
     return norm
 
 
@@ -69,7 +69,7 @@ def norm_and_factor(grads: Sequence[Tensor], max_norm: float, norm_type: float =
     (float64 if a gradient has it).
     """
     if norm_type <= 0:
-        raise ValueError(f"norm_type is a positive number or inf, not {norm_type}")
+        raise ValueError(f"norm_type: expected a positive number or inf, got {norm_type}")
     kind = "max" if norm_type == float("inf") else "sum"
     parts = [reduce_each(kind, _term(dtype, norm_type), sets) for dtype, sets in _by_dtype(grads).items()]
     dtype = "float64" if any(part.dtype == "float64" for part in parts) else "float32"
@@ -88,13 +88,13 @@ def norm_and_factor(grads: Sequence[Tensor], max_norm: float, norm_type: float =
 
 
 def compute_dtype(dtype: str) -> str:
-    """Returns the dtype in which gradients of ``dtype`` are summed."""
+    """Returns the dtype for sums of gradients of ``dtype``."""
     return "float64" if dtype == "float64" else "float32"
 
 
 def _grads(params: Tensor | Iterable[Tensor]) -> list[Tensor]:
-    given = [params] if isinstance(params, Tensor) else params
-    grads = [p.grad for p in given if p.grad is not None]
+    parameters = [params] if isinstance(params, Tensor) else params
+    grads = [p.grad for p in parameters if p.grad is not None]
     for grad in grads[1:]:
         if grad.queue is not grads[0].queue:
             raise BackendMismatchError(
@@ -110,10 +110,10 @@ def _distinct(grads: Sequence[Tensor]) -> list[Tensor]:
 
 def _by_dtype(grads: Sequence[Tensor]) -> dict[str, list[list[Tensor]]]:
     """Returns the gradients as sets of one tensor, by dtype."""
-    found: dict[str, list[list[Tensor]]] = {}
+    groups: dict[str, list[list[Tensor]]] = {}
     for grad in grads:
-        found.setdefault(grad.dtype, []).append([grad])
-    return found
+        groups.setdefault(grad.dtype, []).append([grad])
+    return groups
 
 
 def _term(dtype: str, norm_type: float) -> Expr:

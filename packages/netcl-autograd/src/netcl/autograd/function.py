@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 def recorded(results: Sequence[Any], node: GradNode | None, constant: Sequence[int] = ()) -> list[Any]:
-    """New tensors on the storage of ``results``, outputs of ``node`` if they are floating; ``constant`` are ids of
-    results without a gradient.
+    """Returns new tensors on the storage of ``results``, outputs of ``node`` if they are floating; ``constant`` are ids
+    of results without a gradient.
     """
     outputs: list[Any] = []
     for index, result in enumerate(results):
@@ -57,7 +57,8 @@ def apply_op(
     op_name: str = "",
     attrs: Mapping[str, Any] | None = None,
 ) -> Tensor:
-    """``fn(*args, **attrs)`` as one recorded op: ``grad_fn(grad)`` returns a Tensor or None per Tensor among ``args``.
+    """Runs ``fn(*args, **attrs)`` as one recorded op: ``grad_fn(grad)`` returns a Tensor or None per Tensor among
+    ``args``.
 
     Ops called by ``fn`` are not recorded. ShapeError names the op if a gradient does not have its parent's shape.
     """
@@ -92,17 +93,17 @@ class Context:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors saved by ``save_for_backward``."""
-        found = list(self._saved)
+        tensors = list(self._saved)
         for at in self._empty:
-            found.insert(at, None)
-        return tuple(found)
+            tensors.insert(at, None)
+        return tuple(tensors)
 
     def set_materialize_grads(self, value: bool) -> None:
-        """With False ``backward`` gets None, and not zeros, for a result that has no gradient."""
+        """Gives ``backward`` zeros (True) or None (False) for a result without a gradient."""
         self._materializes = value
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Refused: raises UnsupportedError; ``forward`` returns new tensors."""
+        """Raises UnsupportedError: ``forward`` returns new tensors."""
         raise UnsupportedError(
             "mark_dirty: forward of a Function cannot write into its arguments; compute a new tensor, and write "
             "x.copy_(Name.apply(x)) where it is called"
@@ -139,7 +140,7 @@ class Function:
 
     @staticmethod
     def backward(ctx: Context, *grads: Any) -> Any:
-        """The gradients of the arguments for the gradients of the results."""
+        """Returns the gradients of the arguments for the gradients of the results."""
         raise TypeError("a Function needs a static method backward(ctx, *grads)")
 
     @staticmethod
@@ -197,10 +198,10 @@ def _run_function(context: GradContext, node: GradNode, grads: list[Tensor | Non
     if ctx._materializes:
         grads = [zeros_of(meta) if grad is None and meta else grad for grad, meta in zip(grads, static.results)]
     try:
-        given = static.function.backward(ctx, *grads)
+        returned = static.function.backward(ctx, *grads)
     finally:
         ctx._saved = ()
-    results = given if isinstance(given, tuple) else (given,)
+    results = returned if isinstance(returned, tuple) else (returned,)
     if len(results) != static.count:
         raise RuntimeError(
             f"{node.name}: backward gave {len(results)} gradients for {static.count} arguments of forward"

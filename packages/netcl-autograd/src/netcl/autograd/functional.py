@@ -22,20 +22,20 @@ Tensors = tuple[Tensor, ...]
 
 
 def _tuple(name: str, value: Any) -> Tensors:
-    found = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    for one in found:
-        if not isinstance(one, Tensor):
-            raise TypeError(f"{name} are tensors, not {type(one).__name__}")
-    return found
+    tensors = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}: expected tensors, got {type(tensor).__name__}")
+    return tensors
 
 
-def _like(given: Any, values: Tensors) -> Any:
-    """``values`` as a tuple if ``given`` is a sequence, else the only one."""
-    return values if isinstance(given, (tuple, list)) else values[0]
+def _like(argument: Any, values: Tensors) -> Any:
+    """Returns ``values`` as a tuple if ``argument`` is a sequence, else the only one."""
+    return values if isinstance(argument, (tuple, list)) else values[0]
 
 
 def _leaves(inputs: Tensors, create_graph: bool) -> Tensors:
-    """The inputs as tensors to differentiate by: parts of the caller's graph with ``create_graph``, else new leaves."""
+    """Returns the inputs to differentiate by: parts of the caller's graph with ``create_graph``, else new leaves."""
     return tuple(ag.clone(x) if create_graph and x.requires_grad else _leaf(x.detach()) for x in inputs)
 
 
@@ -64,11 +64,11 @@ def _vectors(name: str, v: Any, like: Tensors) -> Tensors:
 def _derivatives(
     name: str, outputs: Tensors, inputs: Tensors, vectors: Tensors | None, create_graph: bool, strict: bool
 ) -> Tensors:
-    """The gradients of the outputs, weighted by vectors, with zeros for inputs that they do not depend on."""
+    """Returns the gradients of the outputs, weighted by vectors, with zeros for inputs that they do not depend on."""
     used = [at for at, y in enumerate(outputs) if y.requires_grad]
-    found: Sequence[Tensor | None] = [None] * len(inputs)
+    gradients: Sequence[Tensor | None] = [None] * len(inputs)
     if used:
-        found = grad(
+        gradients = grad(
             [outputs[at] for at in used],
             list(inputs),
             None if vectors is None else [vectors[at] for at in used],
@@ -76,9 +76,9 @@ def _derivatives(
             retain_graph=True,
             allow_unused=True,
         )
-    if strict and any(g is None for g in found):
-        raise RuntimeError(f"{name}: the outputs do not depend on input {[g is None for g in found].index(True)}")
-    return tuple(_zeros(x.shape, x) if g is None else g for g, x in zip(found, inputs))
+    if strict and any(g is None for g in gradients):
+        raise RuntimeError(f"{name}: the outputs do not depend on input {[g is None for g in gradients].index(True)}")
+    return tuple(_zeros(x.shape, x) if g is None else g for g, x in zip(gradients, inputs))
 
 
 def _finish(values: Tensors, create_graph: bool) -> Tensors:
@@ -98,13 +98,13 @@ def depends_on_others(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bo
         y if y.grad_fn is None else getattr(y.grad_fn, "node", y.grad_fn) for y in outputs if y.requires_grad
     ]
     while open_ends:
-        one = open_ends.pop()
-        if id(one) in seen:
+        node = open_ends.pop()
+        if id(node) in seen:
             continue
-        seen.add(id(one))
-        if isinstance(one, GradNode) and not one.opaque:
-            open_ends += [edge[0] for edge in one.edges if edge is not None]
-        elif id(one) not in known:
+        seen.add(id(node))
+        if isinstance(node, GradNode) and not node.opaque:
+            open_ends += [edge[0] for edge in node.edges if edge is not None]
+        elif id(node) not in known:
             return True
     return False
 
@@ -116,36 +116,36 @@ def vjp(
 
     ``inputs`` are a tensor or a tuple of them; ``v`` has the shapes of the outputs and may be left out for one number.
     With ``create_graph`` the results can be differentiated again; ``strict`` raises RuntimeError for an input that the
-    outputs do not depend on, for which the result has zeros otherwise.
+    outputs do not depend on; otherwise its result is zeros.
 
     >>> x = Tensor.from_host([1.0, 2.0])
     >>> vjp(lambda x: ag.sum(ag.square(x)), x)[1].tolist()
     [2.0, 4.0]
     """
-    given = _tuple("inputs", inputs)
+    tensors = _tuple("inputs", inputs)
     with enable_grad():
-        leaves = _leaves(given, create_graph)
+        leaves = _leaves(tensors, create_graph)
         result = func(*leaves)
         outputs = _tuple("outputs", result)
-        found = _derivatives("vjp", outputs, leaves, _vectors("vjp", v, outputs), create_graph, strict)
-    return _like(result, _finish(outputs, create_graph)), _like(inputs, _finish(found, create_graph))
+        products = _derivatives("vjp", outputs, leaves, _vectors("vjp", v, outputs), create_graph, strict)
+    return _like(result, _finish(outputs, create_graph)), _like(inputs, _finish(products, create_graph))
 
 
 def jvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Returns func(*inputs) and J v, the product of the Jacobian of ``func`` with ``v`` of the shapes of the inputs."""
-    given = _tuple("inputs", inputs)
+    tensors = _tuple("inputs", inputs)
     with enable_grad():
-        leaves = _leaves(given, create_graph)
+        leaves = _leaves(tensors, create_graph)
         result = func(*leaves)
         outputs = _tuple("outputs", result)
         vectors = _vectors("jvp", v, leaves)
-        # u J, a linear function of u, whose product with v from the left is J v.
+        # u J, a linear function of u: its product with v from the left is J v.
         duals = tuple(_leaf(_zeros(y.shape, y)) for y in outputs)
         rows = _derivatives("jvp", outputs, leaves, duals, True, strict)
-        found = _derivatives("jvp", rows, duals, vectors, create_graph, False)
-    return _like(result, _finish(outputs, create_graph)), _like(result, _finish(found, create_graph))
+        products = _derivatives("jvp", rows, duals, vectors, create_graph, False)
+    return _like(result, _finish(outputs, create_graph)), _like(result, _finish(products, create_graph))
 
 
 def jacobian(
@@ -164,9 +164,9 @@ def jacobian(
     >>> jacobian(lambda x: ag.mul(x, x), Tensor.from_host([1.0, 3.0])).tolist()
     [[2.0, 0.0], [0.0, 6.0]]
     """
-    given = _tuple("inputs", inputs)
+    tensors = _tuple("inputs", inputs)
     with enable_grad():
-        leaves = _leaves(given, create_graph)
+        leaves = _leaves(tensors, create_graph)
         result = func(*leaves)
         outputs = _tuple("outputs", result)
         blocks: list[Any] = []
@@ -211,8 +211,8 @@ def hessian(
 
     def gradient(*leaves: Tensor) -> Any:
         y = _scalar("hessian", func(*leaves))
-        found = _derivatives("hessian", (ag.reshape(y, ()),), leaves, None, True, strict)
-        return _like(inputs, found)
+        gradients = _derivatives("hessian", (ag.reshape(y, ()),), leaves, None, True, strict)
+        return _like(inputs, gradients)
 
     return jacobian(gradient, inputs, create_graph, False)
 
@@ -221,17 +221,17 @@ def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """Returns func(*inputs), one number, and the product of ``v`` with the matrix of its second derivatives."""
-    given = _tuple("inputs", inputs)
+    tensors = _tuple("inputs", inputs)
     with enable_grad():
-        leaves = _leaves(given, create_graph)
+        leaves = _leaves(tensors, create_graph)
         y = _scalar("vhp", func(*leaves))
         first = _derivatives("vhp", (ag.reshape(y, ()),), leaves, None, True, strict)
-        found = _derivatives("vhp", first, leaves, _vectors("vhp", v, leaves), create_graph, False)
-    return _finish((y,), create_graph)[0], _like(inputs, _finish(found, create_graph))
+        products = _derivatives("vhp", first, leaves, _vectors("vhp", v, leaves), create_graph, False)
+    return _finish((y,), create_graph)[0], _like(inputs, _finish(products, create_graph))
 
 
 def hvp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
-    """The same as ``vhp``, as the matrix of second derivatives is symmetric."""
+    """Returns the same as ``vhp``, as the matrix of second derivatives is symmetric."""
     return vhp(func, inputs, v, create_graph, strict)

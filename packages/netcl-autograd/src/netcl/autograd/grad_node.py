@@ -110,8 +110,8 @@ class GradNode:
     """One recorded op. It does not reference its outputs, so an unused graph is freed by reference counts.
 
     ``edges``: per input (node or leaf, output index), None if the input takes no gradient. ``saved``: the tensors that
-    the gradient needs, or what computes them again. ``backward(context, node, grads, wanted)`` returns one gradient or
-    None per edge; ``static`` holds its other data. ``recipe`` computes its result again, None if that has to be kept.
+    the gradient needs, or their recipes. ``backward(context, node, grads, wanted)`` returns one gradient or None per
+    edge; ``static`` holds its other data. ``recipe`` computes its result again, None if the result must be kept.
     ``name`` is the name of the op; ``repr`` is PyTorch's, e.g. ``<MulBackward>``.
     """
 
@@ -152,7 +152,7 @@ class GradNode:
         self.opaque: bool = opaque  # its gradient also reaches leaves that are not among its edges
         self.recipe: Recipe | None = None
         self.hooks: dict[int, dict[int, Any]] | None = None
-        # The outputs whose gradient is kept in ``grad``, by weak references, which make no cycle.
+        # The outputs with a gradient kept in ``grad``, by weak references, which make no cycle.
         self.retained: dict[int, weakref.ref[Tensor]] | None = None
         self.order: int = next(_order)  # larger than that of every node it depends on
         self.trace: str | None = called_from() if state.anomaly else None
@@ -178,7 +178,7 @@ class GradNode:
                     "write into a clone() instead"
                 )
         if again:
-            return tuple([one.tensor() if type(one) is Recomputed else one for one in self.saved])
+            return tuple([value.tensor() if type(value) is Recomputed else value for value in self.saved])
         return self.saved
 
     def separate(self, target: Tensor) -> None:
@@ -202,10 +202,10 @@ class GradNode:
             self.saved = self.static = None
 
     def __call__(self, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        """The gradients of the inputs for the gradients of the outputs."""
+        """Returns the gradients of the inputs for the gradients of the outputs."""
         context = GradContext(create_graph=False)
         results = self.backward(context, self, list(grads), [edge is not None for edge in self.edges])
-        return tuple([one if one is None else blocks.computed(context.call, one) for one in results])
+        return tuple([result if result is None else blocks.computed(context.call, result) for result in results])
 
     def __repr__(self) -> str:
         return f"<{''.join(part[:1].upper() + part[1:] for part in re.split(r'[^0-9A-Za-z]+', self.name))}Backward>"
@@ -228,7 +228,7 @@ class Output:
 
 
 def edge_of(tensor: Tensor) -> Edge:
-    """The target of the gradient of ``tensor``: (its GradNode, the output index), or (the leaf itself, -1)."""
+    """Returns the target of the gradient of ``tensor``: (its GradNode, the output index), or (the leaf itself, -1)."""
     made: Any = tensor.grad_fn
     if made is None:
         return tensor, -1
@@ -236,13 +236,13 @@ def edge_of(tensor: Tensor) -> Edge:
 
 
 def edges_of(inputs: Sequence[Tensor]) -> tuple[Edge | None, ...]:
-    """The edges of inputs; None for an input that takes no gradient."""
+    """Returns the edges of inputs; None for an input that takes no gradient."""
     return tuple(edge_of(t) if t.requires_grad and t.dtype in FLOATING else None for t in inputs)
 
 
 def without_base(x: Tensor) -> Tensor:
-    """``x``, or if it is a view of the result of an op its elements alone, so that the memory of that result is free as
-    soon as the program has no reference to it.
+    """Returns ``x``, or if it is a view of the result of an op its elements alone, so that the memory of that result is
+    free as soon as the program has no reference to it.
     """
     group = getattr(view_of(x), "group", None)
     if group is None or x.grad_fn is None:
@@ -261,9 +261,9 @@ def to_save(x: Tensor) -> Any:
     if x.requires_grad:
         made: Any = x.grad_fn
         if type(made) is GradNode:
-            found = recomputed(x, made)
-            if found is not None:
-                return found
+            recipe = recomputed(x, made)
+            if recipe is not None:
+                return recipe
     return without_base(x)
 
 
@@ -283,9 +283,7 @@ def output_again(saved: Tensor, node: GradNode, index: int, shape: tuple[int, ..
 
 
 def belongs_again(tensor: Tensor, node: GradNode, index: int) -> Tensor:
-    """``belongs`` for a tensor that may have a place in the graph: if its gradient is kept, it is kept in the new place
-    too.
-    """
+    """Calls ``belongs`` for a tensor perhaps in the graph already; a kept gradient is kept in the new place too."""
     kept = retains_grad(tensor)
     if kept:
         before, place = edge_of(tensor)
@@ -297,7 +295,7 @@ def belongs_again(tensor: Tensor, node: GradNode, index: int) -> Tensor:
 
 
 def retain_grad(tensor: Tensor) -> None:
-    """Makes backward passes keep the gradient of ``tensor``; nothing for a leaf, whose gradient is kept anyway."""
+    """Makes backward passes keep the gradient of ``tensor``; does nothing for a leaf: its gradient is kept anyway."""
     node, index = edge_of(tensor)
     if isinstance(node, GradNode):
         if node.retained is None:
@@ -326,7 +324,7 @@ class _User(NamedTuple):
 def user_step(
     name: str, grad_fn: Callable[..., Any], parents: tuple[Tensor, ...], outputs: Sequence[Tensor]
 ) -> GradNode:
-    """A node whose gradient is a plain function: ``grad_fn(*grads)`` returns one Tensor or None per parent."""
+    """Returns a node with a plain function as gradient: ``grad_fn(*grads)`` returns one Tensor or None per parent."""
     inputs = tuple(TensorMeta(t.shape, t.dtype, t.queue) for t in parents)
     return GradNode(name, _user_backward, edges_of(parents), (), len(outputs), _User(grad_fn, inputs))
 
@@ -337,16 +335,18 @@ def _user_backward(context: GradContext, node: GradNode, grads: list[Tensor | No
     return checked(node, user.grad_fn(*grads), user.inputs, context)
 
 
-def checked(node: GradNode, given: Any, inputs: Sequence[TensorMeta], context: GradContext) -> Grads:
+def checked(node: GradNode, returned: Any, inputs: Sequence[TensorMeta], context: GradContext) -> Grads:
     """Gradients from a user's function, one per parent; errors name the op if number, shape or device are wrong."""
-    results = list(given) if isinstance(given, (tuple, list)) else [given]
+    results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     if len(results) != len(inputs):
         raise RuntimeError(f"{node.name}: the gradient function gave {len(results)} gradients for {len(inputs)} inputs")
     for position, (result, meta) in enumerate(zip(results, inputs)):
         if result is None or node.edges[position] is None:
             continue
         if not isinstance(result, Tensor):
-            raise TypeError(f"{node.name}: the gradient of input {position} is a {type(result).__name__}, not a Tensor")
+            raise TypeError(
+                f"{node.name}: expected a Tensor as gradient of input {position}, got {type(result).__name__}"
+            )
         if result.shape != meta.shape:
             raise ShapeError(
                 f"{node.name}: the gradient of input {position} has shape {result.shape}, the input {meta.shape}",

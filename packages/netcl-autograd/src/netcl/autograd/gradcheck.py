@@ -54,17 +54,17 @@ def gradcheck(
     outputs = _floating(fn(*args))
     weights = [rng.uniform(0.5, 1.5, output.shape) * rng.choice([-1.0, 1.0], output.shape) for output in outputs]
     reached = [(output, weight) for output, weight in zip(outputs, weights) if output.requires_grad]
-    found: Sequence[Tensor | None] = [None] * len(xs)
+    gradients: Sequence[Tensor | None] = [None] * len(xs)
     if reached:
         seeds = [Tensor.from_host(output.queue, weight, output.dtype) for output, weight in reached]
-        found = grad([output for output, _ in reached], xs, seeds, allow_unused=True)
+        gradients = grad([output for output, _ in reached], xs, seeds, allow_unused=True)
 
     def value() -> float:
         with no_grad():
             now = _floating(fn(*args))
         return float(sum(np.sum(output.numpy().astype(np.float64) * weight) for output, weight in zip(now, weights)))
 
-    for number, (x, gradient) in enumerate(zip(xs, found)):
+    for number, (x, gradient) in enumerate(zip(xs, gradients)):
         ours = np.zeros(x.shape) if gradient is None else gradient.numpy().astype(np.float64)
         numeric = _differences(value, x, step)
         off = np.abs(ours - numeric) - (absolute + relative * np.abs(numeric))
@@ -79,7 +79,7 @@ def gradcheck(
 
 
 def _differences(value: Callable[[], float], x: Tensor, step: float) -> Array:
-    """d value / d x by central differences; x is overwritten and restored."""
+    """Returns d value / d x by central differences; x is overwritten and restored."""
     start = x.numpy()
     result = np.zeros(x.shape)
     for at in np.ndindex(*x.shape):
@@ -117,17 +117,17 @@ def gradgradcheck(
         ]
     seeds = [Node(each, requires_grad=True) for each in grad_outputs]
 
-    def gradients(*given: Any) -> tuple[Tensor, ...]:
-        now = given[: len(args)]
+    def gradients(*values: Any) -> tuple[Tensor, ...]:
+        now = values[: len(args)]
         outputs = [output for output in _floating(fn(*now)) if output.requires_grad]
         if not outputs:
             return ()
-        found = grad(outputs, [now[i] for i in places], given[len(args) :], create_graph=True, allow_unused=True)
-        return tuple(each for each in found if each is not None)
+        results = grad(outputs, [now[i] for i in places], values[len(args) :], create_graph=True, allow_unused=True)
+        return tuple(each for each in results if each is not None)
 
-    def recorded(*given: Any) -> tuple[Tensor, ...]:
+    def recorded(*values: Any) -> tuple[Tensor, ...]:
         with enable_grad():
-            return gradients(*given)
+            return gradients(*values)
 
     return gradcheck(recorded, (*args, *seeds), eps, rtol=rtol, atol=atol, seed=seed)
 

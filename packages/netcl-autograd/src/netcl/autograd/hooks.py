@@ -26,5 +26,5 @@ class Hook:
 
 
 def hooks_of(leaf: Tensor) -> Sequence[Callable[[Tensor], Tensor | None]]:
-    """The hooks of a leaf, in the order they were registered."""
+    """Returns the hooks of a leaf, in the order they were registered."""
     return tuple(leaf_hooks.get(id(leaf), {}).values())

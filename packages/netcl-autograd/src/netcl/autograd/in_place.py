@@ -30,7 +30,7 @@ from netcl.ops.keys import is_array, spread
 
 @contextmanager
 def writing(target: Tensor, value: Tensor, replaces: bool) -> Iterator[Tensor]:
-    """A scope in which the caller stores the tensor that it is given in the memory of ``target``.
+    """Yields a tensor, which the caller stores in the memory of ``target`` in this scope.
 
     ``value`` is the result of an op; with ``replaces`` it is any tensor, and a copy of it is the op.
     """
@@ -129,7 +129,7 @@ def restructured(target: Tensor, name: str, view: Callable[[Tensor], Tensor]) ->
 
 
 def detached(target: Tensor) -> None:
-    """RuntimeError if ``target`` is a view, or if a view of it is in the graph."""
+    """Raises RuntimeError if ``target`` is a view, or if a view of it is in the graph."""
     place = view_of(target)
     if type(place) is views.View:
         raise RuntimeError("detach_: a view cannot be detached in place; write x = x.detach()")
@@ -138,7 +138,7 @@ def detached(target: Tensor) -> None:
 
 
 def refuse_leaf(target: Tensor) -> None:
-    """RuntimeError if ``target`` is a leaf that requires grad, or the data of a tensor, which is in no graph."""
+    """Raises RuntimeError if ``target`` is a leaf that requires grad, or the data of a tensor outside of the graph."""
     if view_of(target) is in_place.DATA:
         raise RuntimeError(
             "values that require grad are written into the data of a tensor, where their gradient would be lost; write "

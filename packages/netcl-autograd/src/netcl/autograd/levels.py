@@ -1,4 +1,4 @@
-"""The levels of the installed netcl-core that the packages above can do without, and the warning that says so."""
+"""The levels of the installed netcl-core that the packages above can do without, and the warning about missing ones."""
 
 from __future__ import annotations
 

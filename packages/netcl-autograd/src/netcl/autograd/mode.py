@@ -1,4 +1,4 @@
-"""The switches of recording, those of netcl-core, and anomaly detection."""
+"""The switches of recording, the ones of netcl-core, and anomaly detection."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ modes.register(lambda: None if state.enabled else False)
 
 
 class detect_anomaly(Switch):
-    """Inside, each op stores the line that called it, and a backward pass that finds NaN or Inf raises NonFiniteError
-    with both.
+    """Makes each op store the line of its call, and a backward pass that finds NaN or Inf raise NonFiniteError with
+    both.
 
     Each gradient is read on the host, so this is for debugging.
     """

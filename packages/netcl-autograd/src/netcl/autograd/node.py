@@ -22,7 +22,7 @@ if TYPE_CHECKING or "tracing" in LEVELS:
 else:
 
     def force(values: Sequence[Any]) -> None:
-        """Nothing: no value is deferred."""
+        """Does nothing: no value is deferred."""
 
 
 GradFn = Callable[..., Any]
@@ -120,7 +120,7 @@ class Node(Tensor, metaclass=_Recorded):
     instance if a recorded op gave it or if it requires grad.
 
     ``grad_fn(grad)`` gives one Tensor or None per entry of ``parents``. Without it the tensor is a leaf: its ``grad``
-    accumulates if ``requires_grad`` is set. All methods are those of Tensor.
+    accumulates if ``requires_grad`` is set. It has the methods of Tensor alone.
     """
 
     __slots__ = ()
@@ -136,7 +136,7 @@ class Node(Tensor, metaclass=_Recorded):
         op_name: str = "",
     ) -> Tensor:
         if not isinstance(value, Tensor):
-            raise TypeError(f"Node takes a Tensor, not {type(value).__name__}; ag.tensor takes arrays too")
+            raise TypeError(f"Node: expected a Tensor, got {type(value).__name__}; write ag.tensor(data) for arrays")
         node = value.detach()
         gradients.mark_recorded(node)
         node.grad = grad
@@ -158,7 +158,7 @@ class Parameter(Tensor):
 
     def __new__(cls, value: Any = None, requires_grad: bool = True) -> Parameter:
         leaf = super().__new__(cls)
-        if value is None:  # a copy, whose slots are set afterwards
+        if value is None:  # a copy: its slots are set afterwards
             return leaf
         gradients.make_leaf(leaf, value if isinstance(value, Tensor) else Tensor.from_host(value))
         return leaf
@@ -174,7 +174,7 @@ class Parameter(Tensor):
 
 
 def tensor(t: Any, requires_grad: bool = False) -> Tensor:
-    """``t`` itself, or other data copied to the active device, as a Node."""
+    """Returns ``t`` itself, or other data copied to the active device, as a Node."""
     value = t if isinstance(t, Tensor) else Tensor.from_host(t)
     force((value,))
     gradients.mark_recorded(value)

@@ -75,7 +75,7 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
             state.enabled, state.tape = outer
         results = result if isinstance(result, tuple) else (result,)
         step = record_call(row, args, kwargs, results)
-        outputs = _outputs(step, results, isinstance(result, tuple), given=True)
+        outputs = _outputs(step, results, isinstance(result, tuple), held=True)
         if row.name in views.ROWS:
             views.track(row, args, kwargs, outputs)
             if step is not None and "programs" in LEVELS:
@@ -108,14 +108,14 @@ def step_of(ready: Bound, results: Sequence[Tensor]) -> GradNode | None:
     return node
 
 
-def _outputs(step: GradNode | None, results: Sequence[Any], several: bool, given: bool = False) -> Any:
-    """The results as outputs of ``step``; ``given``: the caller of the op may hold these objects too."""
+def _outputs(step: GradNode | None, results: Sequence[Any], several: bool, held: bool = False) -> Any:
+    """Returns the results as outputs of ``step``; ``held``: the caller of the op may hold these objects too."""
     nodes = list(results)
     tape = state.tape
     for index, result in enumerate(results):
         if not isinstance(result, Tensor):
             continue
-        if given and (result.requires_grad or result.grad_fn is not None or result.grad is not None):
+        if held and (result.requires_grad or result.grad_fn is not None or result.grad is not None):
             result = nodes[index] = result.detach()
         if step is not None and result.dtype in FLOATING:
             belongs(result, step, index)

@@ -73,7 +73,7 @@ def _keeper(node: Tensor) -> Any:
 
 
 def get_current_tape() -> Tape | None:
-    """The innermost open tape of this thread."""
+    """Returns the innermost open tape of this thread."""
     return cast("Tape | None", state.tape)
 
 

@@ -41,7 +41,7 @@ class Group:
         self.edge = edge_of(base) if base.requires_grad and base.grad_fn is not None else None
 
     def base_edge(self) -> Edge | None:
-        """The target of the gradient of the base; None if it takes none."""
+        """Returns the target of the gradient of the base; None if it takes none."""
         base = self.base()
         if base is None:
             return self.edge
@@ -85,53 +85,55 @@ class View:
     def arguments(self) -> dict[str, Any]:
         """The arguments of the call but for the tensor; found at the first use, as most views are never written."""
         if self._arguments is None:
-            given = arguments_of(self.row, (None, *self._call[0]), self._call[1])
-            del given["x"]
-            if "shape" in given:
-                given["shape"] = self.shape  # without -1
-            elif "axes" in given:
-                given["axes"] = tuple(int(axis) % len(self.shape) for axis in given["axes"])
-            self._arguments = given
+            bound = arguments_of(self.row, (None, *self._call[0]), self._call[1])
+            del bound["x"]
+            if "shape" in bound:
+                bound["shape"] = self.shape  # without -1
+            elif "axes" in bound:
+                bound["axes"] = tuple(int(axis) % len(self.shape) for axis in bound["axes"])
+            self._arguments = bound
         return self._arguments
 
     def chain(self) -> list[View]:
-        """The views from the base on, this one last."""
-        found: list[View] = []
+        """Returns the views from the base on, this one last."""
+        views: list[View] = []
         view: View | None = self
         while view is not None:
-            found.append(view)
+            views.append(view)
             view = view.parent
-        return found[::-1]
+        return views[::-1]
 
     def geometry(self) -> Geometry:
-        """The elements of the base that the view shows."""
+        """Returns the elements of the base that the view shows."""
         shape = self.group.shape
-        found = Geometry(shape, contiguous_strides(shape))
+        geometry = Geometry(shape, contiguous_strides(shape))
         for view in self.chain():
-            found = _STEPS[view.row.name](found, view.arguments)
-        return found
+            geometry = _STEPS[view.row.name](geometry, view.arguments)
+        return geometry
 
     def taken(self, context: GradContext, base: Tensor) -> Tensor:
-        """The same elements of another tensor of the base's shape."""
+        """Returns the same elements of another tensor of the base's shape."""
         for view in self.chain():
             base = context.call(view.row.name, base, *view.arguments.values())
         return base
 
 
 def _reshaped(geometry: Geometry, arguments: Mapping[str, Any]) -> Geometry:
-    found = geometry.reshaped(arguments["shape"])
-    assert found is not None  # else it would be no view
-    return found
+    shaped = geometry.reshaped(arguments["shape"])
+    assert shaped is not None  # else it would be no view
+    return shaped
 
 
 _STEPS: dict[str, Any] = {
     "reshape": _reshaped,
-    "permute": lambda geometry, given: geometry.permuted(given["axes"]),
-    "diagonal": lambda geometry, given: geometry.diagonal(
-        given["offset"], *[given[name] % len(geometry.shape) for name in ("dim1", "dim2")]
+    "permute": lambda geometry, arguments: geometry.permuted(arguments["axes"]),
+    "diagonal": lambda geometry, arguments: geometry.diagonal(
+        arguments["offset"], *[arguments[name] % len(geometry.shape) for name in ("dim1", "dim2")]
     ),
-    "expand": lambda geometry, given: geometry.expanded(given["shape"]),
-    "strided_slice": lambda geometry, given: geometry.sliced(given["starts"], given["steps"], given["sizes"]),
+    "expand": lambda geometry, arguments: geometry.expanded(arguments["shape"]),
+    "strided_slice": lambda geometry, arguments: geometry.sliced(
+        arguments["starts"], arguments["steps"], arguments["sizes"]
+    ),
 }
 
 
@@ -157,7 +159,7 @@ def track_alias(tensor: Tensor, result: Tensor) -> None:
 
 
 class Copied:
-    """The recipe of a copy of a view, of which ``node`` saves the base in a place among its saved tensors."""
+    """The recipe of a copy of a view; ``node`` saves the view's base in a place among its saved tensors."""
 
     __slots__ = ("_node", "_place", "_shape", "_view", "made")
 
@@ -169,47 +171,47 @@ class Copied:
         self._place = place
 
     def inputs(self, node: Saving) -> list[Any] | None:
-        """The base; None if it is not there as it was."""
+        """Returns the base; None if it is not there as it was."""
         saved, versions = self._node.saved, self._node.versions
         if saved is None or saved[self._place].version != versions[self._place]:
             return None
         return [saved[self._place]]
 
     def run(self, inputs: Sequence[Tensor]) -> Tensor:
-        """The copy."""
+        """Returns the copy."""
         context = GradContext(create_graph=False)
         return context.call("reshape", self._view.taken(context, inputs[0]), self._shape)  # type: ignore[no-any-return]
 
 
 def recipe_of(x: Tensor, result: Tensor) -> Copied | None:
-    """The recipe of ``result`` if it is a copy of the view ``x``, and if the node that computed the base of the view
-    saves it for its own gradient, as that of attention does; else None.
+    """Returns the recipe of ``result`` if it is a copy of the view ``x``, and if the node of the view's base saves the
+    base for its own gradient, as attention does; else None.
     """
     view = view_of(x)
     if type(view) is not View or root_of(result) is root_of(x) or not pays(result):
         return None
     group = view.group
     node = (group.base_edge() or (None, 0))[0]
-    for place, one in enumerate((node.saved or ()) if isinstance(node, GradNode) else ()):
-        if isinstance(one, Tensor) and root_of(one) is root_of(x) and one.shape == group.shape:
+    for place, tensor in enumerate((node.saved or ()) if isinstance(node, GradNode) else ()):
+        if isinstance(tensor, Tensor) and root_of(tensor) is root_of(x) and tensor.shape == group.shape:
             return Copied(view, result.shape, node, place)  # type: ignore[arg-type]
     return None
 
 
 def check(view: View) -> None:
-    """RuntimeError if a view must not be written in place while the graph is recorded."""
+    """Raises RuntimeError if a view must not be written in place while the graph is recorded."""
     base = view.group.base()
     if base is not None and base.requires_grad and base.grad_fn is None:
         raise RuntimeError(
             "a view of a leaf tensor that requires grad is written in place while grad is enabled; write under "
             "no_grad(), or into a view of a clone()"
         )
-    if any(one.several for one in view.chain()):
+    if any(step.several for step in view.chain()):
         raise RuntimeError(
             "writing in place into one of several views that one function returned, as of split, chunk or unbind; "
             "take the view by narrow(), select() or x[...] instead"
         )
-    if not all(one.recorded for one in view.chain()):
+    if not all(step.recorded for step in view.chain()):
         raise RuntimeError(
             "writing in place into a view that was taken under no_grad while grad is enabled; take it with grad "
             "enabled, or write under no_grad()"
@@ -242,13 +244,13 @@ def renew(group: Group) -> None:
         if member is None or type(view_of(member)) is not View or member.dtype not in FLOATING:
             continue
         to = edge
-        for one in view_of(member).chain():
-            to = node_of(one.row, {"x": one.meta, **one.arguments}, one.meta, to), 0
+        for view in view_of(member).chain():
+            to = node_of(view.row, {"x": view.meta, **view.arguments}, view.meta, to), 0
         belongs_again(member, *to)  # type: ignore[arg-type]
 
 
 def _copy_slices(context: GradContext, node: GradNode, grads: list[Any], wanted: Sequence[bool]) -> Grads:
-    """To the base its gradient with zeros where the view was written, to the value that of these elements."""
+    """Returns the base's gradient with zeros where the view was written, and the written elements' for the value."""
     (grad,) = grads
     view: View = node.static
     if context.create_graph:

@@ -1,4 +1,4 @@
-"""CompiledGraph: a function and its gradients, captured once for given input shapes and then replayed."""
+"""CompiledGraph: a function and its gradients, captured once for their input shapes and then replayed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CompiledGraph:
         return tuple([(id(p), p.requires_grad, p.dtype) for p in self._params()])
 
     def __len__(self) -> int:
-        """The number of launches of a replay; 0 before ``compile``."""
+        """Returns the number of launches of a replay; 0 before ``compile``."""
         return 0 if self._captured is None else len(self._captured)
 
 
@@ -69,8 +69,8 @@ def _several(inputs: Any) -> tuple[Any, ...]:
 
 
 def _tensors(params: Any) -> Iterable[Tensor]:
-    found = [params] if isinstance(params, Tensor) else list(params.values() if isinstance(params, dict) else params)
-    for value in found:
+    tensors = [params] if isinstance(params, Tensor) else list(params.values() if isinstance(params, dict) else params)
+    for value in tensors:
         if not isinstance(value, Tensor):
-            raise TypeError(f"CompiledGraph: params are tensors, not {type(value).__name__}")
-    return found
+            raise TypeError(f"CompiledGraph: expected tensors as params, got {type(value).__name__}")
+    return tensors

@@ -45,13 +45,14 @@ class CompiledFunction:
 
     The kind of a call is the shapes and dtypes of its tensors, and its other arguments. ``max_shapes`` captures are
     kept, as each has its own intermediate buffers; calls of a further kind run op by op until a capture is idle. A
-    function that cannot be captured runs op by op from then on, after one warning. So does one that returns a tensor
-    with a backward pass to come, since a replay gives values without a graph, and one that ``check`` rejects. If a
-    replay is refused, as the state is not that of the capture, all captures are dropped, and the warm-up begins again.
+    function that cannot be captured runs op by op from then on, after one warning. So does a function that ``check``
+    rejects, or that returns a tensor with a backward pass to come: a replay gives values without a graph. If a
+    replay is refused, as the state has changed since the capture, all captures are dropped, and the warm-up begins
+    again.
 
-    ``prepare`` makes the arguments of calls and captures from those of replays, which may be host arrays; ``watch`` is
-    the argument of ``capture``. ``capturing()`` is entered for each capture. On a core without captures the function
-    runs op by op.
+    ``prepare`` makes the arguments of calls and captures from the arguments of replays, which may be host arrays;
+    ``watch`` is the argument of ``capture``. ``capturing()`` is entered for each capture. On a core without captures
+    the function runs op by op.
     """
 
     def __init__(
@@ -195,7 +196,7 @@ class CompiledFunction:
 
 
 def _described(x: Any) -> Hashable:
-    """Returns shape and dtype of a tensor, and of those in tuples; of other arguments the type and the value."""
+    """Returns shape and dtype of a tensor, and of tensors in tuples; of other arguments the type and the value."""
     if isinstance(x, Tensor):
         return x.shape, x.dtype
     return type(x), tuple([_described(part) for part in x]) if isinstance(x, tuple) else x

@@ -65,7 +65,7 @@ class Jitted:
         return self if instance is None else _Method(self, instance)
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[KernelText]:
-        """The kernels of the fused regions of a call with these arguments, forward and then backward, as KernelText.
+        """Returns KernelText of each fused region of a call with these arguments, forward and then backward.
 
         Calls the function once, side effects included. Returns an empty list for NumPy, which runs no kernels.
         """
@@ -90,7 +90,7 @@ class _Method:
         return self.__func__(self.__self__, *args, **kwargs)
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[KernelText]:
-        """``Jitted.kernels`` of the method."""
+        """Returns ``Jitted.kernels`` of the method."""
         return self.__func__.kernels(self.__self__, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -102,17 +102,17 @@ def jit_compile(fn: Callable[..., Any], *, fast_math: bool = False) -> Jitted: .
 @overload
 def jit_compile(fn: None = None, *, fast_math: bool = False) -> Callable[[Callable[..., Any]], Jitted]: ...
 def jit_compile(fn: Callable[..., Any] | None = None, *, fast_math: bool = False) -> Any:
-    """``fn`` with its elementwise, broadcasting and row-reducing ops fused: ``@jit_compile``, ``@jit_compile(...)`` or
-    ``jit_compile(model)``.
+    """Returns ``fn`` with its elementwise, broadcasting and row-reducing ops fused: ``@jit_compile``,
+    ``@jit_compile(...)`` or ``jit_compile(model)``.
 
     The function itself runs at each call, so branches, attributes, printing and nested functions work as usual; its ops
     are deferred and fused, if possible into one kernel forward and one backward. Contractions, reading values and
-    writing in place end a fused region. In float32 the results equal those of the unfused ops, except that a reduction
-    or the gradient of a broadcast operand may sum in another order; ``fast_math`` allows the compiler to change results
-    (-cl-fast-relaxed-math). New shapes are traced again; 256 programs are cached.
+    writing in place end a fused region. In float32 the results equal the results of the unfused ops, except that a
+    reduction or the gradient of a broadcast operand may sum in another order; ``fast_math`` allows the compiler to
+    change results (-cl-fast-relaxed-math). New shapes are traced again; 256 programs are cached.
     """
     if fn is None:
         return lambda function: Jitted(function, fast_math)
     if not callable(fn):
-        raise TypeError(f"jit_compile takes a function, not {type(fn).__name__}")
+        raise TypeError(f"jit_compile: expected a function, got {type(fn).__name__}")
     return fn if isinstance(fn, Jitted) and fn._fast_math == fast_math else Jitted(fn, fast_math)

@@ -70,7 +70,7 @@ class AutogradPrimitive:
 
 
 def _arity(text: str) -> int:
-    """The number of inputs of a text: one more than the highest index of v0, v1, ..."""
+    """Returns the number of inputs of a text: one more than the highest index of v0, v1, ..."""
     for arity in range(1, 33):
         try:
             parse(text, arity)
@@ -104,14 +104,14 @@ def register_primitive(primitive: AutogradPrimitive | str, *args: Any, **kwargs:
 
 
 def _with_gradient(name: str, value: OpRow, texts: Sequence[str]) -> OpRow:
-    """A row that calls ``value``, whose gradients are rows of ``texts``: for a core that has no programs to derive."""
+    """Returns a row that calls ``value`` with rows of ``texts`` as gradients: for a core without programs to derive."""
     arity = len(texts)
     operands = " ".join(f"v{position}" for position in range(arity + 2))
     names = {"out": f"v{arity}", "grad": f"v{arity + 1}"}
     rows = [
         elementwise(
             f"{name}_gradient{position}",
-            re.sub(r"\b(out|grad)\b", lambda found: names[found[1]], text),
+            re.sub(r"\b(out|grad)\b", lambda match: names[match[1]], text),
             f"The gradient {text} of {name}.",
             operands=operands,
         ).row
@@ -122,25 +122,25 @@ def _with_gradient(name: str, value: OpRow, texts: Sequence[str]) -> OpRow:
         return call_row(value, args, {}, False)  # type: ignore[no-any-return]
 
     def vjp(call: Any, grad: Tensor) -> dict[str, Tensor]:
-        given = [getattr(call, operand) for operand in value.operands]
-        found = {}
-        for operand, own, row in zip(value.operands, given, rows):
+        values = [getattr(call, operand) for operand in value.operands]
+        gradients = {}
+        for operand, own, row in zip(value.operands, values, rows):
             if call.wants(operand):
-                found[operand] = _summed(call, call.op(row.name, *given, call.out, grad), own.shape)
-        return found
+                gradients[operand] = _summed(call, call.op(row.name, *values, call.out, grad), own.shape)
+        return gradients
 
     return replace(value, name=name, expression=None, call=run, composite=None, vjp=vjp, saves=None)
 
 
 def _summed(call: Any, gradient: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A gradient summed over the axes along which an operand of ``shape`` was broadcast."""
+    """Returns a gradient summed over the axes along which an operand of ``shape`` was broadcast."""
     wide = (1,) * (gradient.ndim - len(shape)) + shape
     axes = tuple(axis for axis, (size, own) in enumerate(zip(gradient.shape, wide)) if size != own)
     return call.op("reshape", call.op("sum", gradient, axes, keepdims=True) if axes else gradient, shape)  # type: ignore[no-any-return]
 
 
 def get_primitive(name: str) -> AutogradPrimitive:
-    """The registered primitive ``name``; KeyError lists the registered primitives."""
+    """Returns the registered primitive ``name``; KeyError lists the registered primitives."""
     if name not in _primitives:
         kind = "an op of the table, not a primitive" if name in TABLE else "not registered"
         raise KeyError(f"{name!r} is {kind}; primitives are {', '.join(sorted(_primitives)) or 'none'}")

@@ -1,4 +1,4 @@
-"""The trace of a jitted function whose regions are nodes of the gradient graph, and the hook that fills it."""
+"""The trace of a jitted function with its regions as nodes of the gradient graph, and the hook that fills it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Cache", "RecordedTrace", "Tracer"]
 
 
 class RecordedTrace(Trace):
-    """A trace whose regions are nodes of the gradient graph."""
+    """A trace with its regions as nodes of the gradient graph."""
 
     def __init__(self, cache: Cache, relaxed: bool) -> None:
         super().__init__(cache, relaxed, NOT_FUSIBLE)
@@ -34,12 +34,12 @@ class RecordedTrace(Trace):
         self._steps: list[weakref.ref[GradNode]] = []
 
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
-        """The results to store; on a CPU also values that are expensive to recompute in the gradient."""
-        found = region.kept.get(alive)
-        if found is None:
+        """Returns the results to store; on a CPU also values that are expensive to recompute in the gradient."""
+        stored = region.kept.get(alive)
+        if stored is None:
             requires = any(region.values[number].requires_grad for number in alive)
-            found = region.kept[alive] = results_kept(engine, region, alive) if requires else alive
-        return found
+            stored = region.kept[alive] = results_kept(engine, region, alive) if requires else alive
+        return stored
 
     def may_fuse(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
         """Returns False if the forward and backward kernels would recompute much of each other's values."""
@@ -89,7 +89,7 @@ class RecordedTrace(Trace):
             state.trace = outer
 
     def arrange(self, tensor: Any, shape: tuple[int, ...]) -> Any:
-        """An input in another shape; the reshape is recorded so that gradients flow through it."""
+        """Returns an input in another shape; the reshape is recorded so that gradients flow through it."""
         outer = state.trace, state.enabled
         state.trace, state.enabled = None, True
         try:
@@ -98,7 +98,7 @@ class RecordedTrace(Trace):
             state.trace, state.enabled = outer
 
     def make_alias(self, value: Value, tensor: Any, source: Tensor) -> None:
-        """A reshape of a value that has been materialized: runs the op, recorded as it was called."""
+        """Reshapes a value that has been materialized: runs the op, recorded as it was called."""
         outer = state.trace, state.enabled
         state.trace, state.enabled = None, value.requires_grad
         try:
@@ -110,10 +110,10 @@ class RecordedTrace(Trace):
 
 
 def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
-    """A program and the programs of its gradient, each with its engine and the shapes of its inputs."""
+    """Returns a program and the programs of its gradient, each with its engine and the shapes of its inputs."""
     program, inputs = ready.program, ready.inputs
     engine, shapes = inputs[0].engine, [tensor.shape for tensor in inputs]
-    found: list[tuple[Any, Program, list[tuple[int, ...]]]] = [(engine, program, shapes)]
+    programs: list[tuple[Any, Program, list[tuple[int, ...]]]] = [(engine, program, shapes)]
     needs = tuple([tensor.requires_grad and tensor.dtype in FLOATING for tensor in inputs])
     plan = fused_plan(program, shapes, needs) if state.enabled and any(needs) else None
     if plan is not None:
@@ -121,9 +121,9 @@ def _programs(ready: Bound) -> list[tuple[Any, Program, list[tuple[int, ...]]]]:
         sources = [*saved, *program.shapes]
         for gradient in plan.programs:
             derived: Program = gradient.row.expression()  # type: ignore[operator, misc]
-            found.append((engine, derived, [sources[source] for source in gradient.sources]))
+            programs.append((engine, derived, [sources[source] for source in gradient.sources]))
             sources.extend(derived.shapes[len(gradient.inputs) :])
-    return found
+    return programs
 
 
 class Tracer:

@@ -48,14 +48,14 @@ def compile(
     options: Any = None,
     disable: bool = False,
 ) -> Any:
-    """``model``, a function or a module, with its ops fused by ``jit_compile``: ``nc.compile(model)``, ``@nc.compile``
-    or ``@nc.compile(fullgraph=True)``.
+    """Returns ``model``, a function or a module, with its ops fused by ``jit_compile``: ``nc.compile(model)``,
+    ``@nc.compile`` or ``@nc.compile(fullgraph=True)``.
 
     A compiled module shares parameters, buffers, hooks and mode with ``model``, and its state has the same names (no
     ``_orig_mod.``). The function itself runs at each call, so shapes may change and nothing breaks a graph:
-    ``fullgraph`` and ``dynamic`` change nothing, nor does ``mode``. ``backend`` is "inductor", which means netcl's own,
-    "eager", which returns ``model`` as ``disable=True`` does, or "cudagraphs" for a function that is a whole step or
-    inference: ``compile_training_step``, which replays its launches and does not run its Python again. Raises
+    ``fullgraph`` and ``dynamic`` change nothing, nor does ``mode``. ``backend`` is "inductor" (netcl's own), "eager"
+    (``model`` itself, as with ``disable=True``), or "cudagraphs" for a whole step or inference:
+    ``compile_training_step``, which replays the launches of the function and does not run its Python again. Raises
     UnsupportedError for another backend and for ``options``, ValueError for an unknown mode, TypeError for an object
     that cannot be called.
 
@@ -65,7 +65,7 @@ def compile(
     [0.0, 6.0]
     """
     if mode is not None and mode not in MODES:
-        raise ValueError(f"compile: mode is one of {', '.join(MODES)}, not {mode!r}")
+        raise ValueError(f"compile: expected a mode of {', '.join(MODES)}, got {mode!r}")
     if backend not in ("inductor", "eager", "cudagraphs"):
         raise UnsupportedError(
             f"compile: the backend {backend!r} is one of PyTorch; leave backend out for netcl's own, or write "
@@ -73,13 +73,13 @@ def compile(
         )
     if options:
         raise UnsupportedError(
-            f"compile: options {options!r} are those of PyTorch's compiler; leave them out, and write "
-            "netcl.autograd.jit_compile(fn, fast_math=True) for the one that netcl has"
+            f"compile: options {options!r} belong to PyTorch's compiler; leave them out, and write "
+            "netcl.autograd.jit_compile(fn, fast_math=True) for netcl's only one"
         )
     if model is None:
         return lambda function: compile(function, backend=backend, disable=disable)
     if not callable(model):
-        raise TypeError(f"compile takes a function or a module, not {type(model).__name__}")
+        raise TypeError(f"compile: expected a function or a module, got {type(model).__name__}")
     if disable or backend == "eager":
         return model
     is_module = hasattr(type(model), "forward")
@@ -94,7 +94,7 @@ def compile(
 
 
 def _compiled_module(model: Any) -> Any:
-    """An object of a subclass with the same attributes, in which ``forward`` is jitted."""
+    """Returns an object of a subclass with the same attributes and a jitted ``forward``."""
     kind = type(model)
     if getattr(kind, "_compiled_from", None) is not None:
         return model

@@ -15,13 +15,15 @@ class CompiledTrainingStep(CompiledFunction):
     """The result of ``compile_training_step``, called like the function; ``replays`` counts replayed calls.
 
     If the state differs from the captured one (a parameter replaced, train or eval, a param group added) the step runs
-    eagerly and is captured again. A function that cannot be captured runs eagerly, after one warning; so does one that
-    returns a tensor whose backward has not run, since a replay gives values without a graph.
+    eagerly and is captured again. A function that cannot be captured runs eagerly, after one warning. So does a
+    function that returns a tensor before its backward pass, since a replay gives values without a graph.
     """
 
     def __init__(self, step: Callable[..., Any], warmup: int = 2) -> None:
         if warmup < 1:
-            raise ValueError(f"warmup is at least 1, as the first call makes what a captured one needs, not {warmup}")
+            raise ValueError(
+                f"warmup: expected at least 1, as the first call makes what a captured one needs, got {warmup}"
+            )
         super().__init__(step, warmup=warmup)
         functools.update_wrapper(self, step)
 

@@ -49,7 +49,7 @@ def from_output(*names: str) -> Callable[[FromOutput], FromOutput]:
 
 
 def op_gradients(problem: GradientProblem) -> Gradients:
-    """The gradients of an expression row: its closed form if one is registered, else by differentiation."""
+    """Returns the gradients of an expression row: its closed form if one is registered, else by differentiation."""
     return CLOSED_FORMS.get(problem.program.name, derived)(problem)
 
 
@@ -57,68 +57,68 @@ def op_gradients(problem: GradientProblem) -> Gradients:
 
 
 def _loaded(output: Expr) -> Load:
-    """The operand of an expression that loads a single one."""
+    """Returns the operand of an expression that loads a single one."""
     (operand,) = [node for node in walk((output,)) if isinstance(node, Load)]
     return operand
 
 
 def _reduced_axes(output: Expr) -> tuple[int, ...]:
-    """The axes of the reductions in an expression; empty if there is none."""
+    """Returns the axes of the reductions in an expression; empty if there is none."""
     return next((node.axes for node in walk((output,)) if isinstance(node, Reduce)), ())
 
 
 @from_output("relu")
 def relu(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """dx = dy where y > 0, else 0."""
+    """Returns dx = dy where y > 0, else 0."""
     return apply("where", out <= 0, 0.0, grad)
 
 
 @from_output("softmax")
 def softmax(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """dx = y (dy - sum(y dy))."""
+    """Returns dx = y (dy - sum(y dy))."""
     return out * (grad - reduce("sum", grad * out, _reduced_axes(output)))
 
 
 @from_output("log_softmax")
 def log_softmax(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """dx = dy - exp(y) sum(dy)."""
+    """Returns dx = dy - exp(y) sum(dy)."""
     return grad - apply("exp", out) * reduce("sum", grad, _reduced_axes(output))
 
 
 @from_output("logsumexp")
 def logsumexp(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """dx = dy exp(x - y)."""
+    """Returns dx = dy exp(x - y)."""
     return grad * apply("exp", _loaded(output) - out)
 
 
 @from_output("erfinv")
 def erfinv(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """dx = dy sqrt(pi) / 2 exp(y^2)."""
+    """Returns dx = dy sqrt(pi) / 2 exp(y^2)."""
     return grad * (0.5 * math.sqrt(math.pi)) * apply("exp", out * out)
 
 
 @from_output("entr")
 def entr(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """dx = -dy (log(x) + 1), NaN below 0."""
+    """Returns dx = -dy (log(x) + 1), NaN below 0."""
     return grad * (-1.0 - apply("log", _loaded(output)))
 
 
 @from_output("ndtri")
 def ndtri(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """dx = dy sqrt(2 pi) exp(y^2 / 2)."""
+    """Returns dx = dy sqrt(2 pi) exp(y^2 / 2)."""
     return grad * math.sqrt(2 * math.pi) * apply("exp", out * out * 0.5)
 
 
 @from_output("hard_swish")
 def hard_swish(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """dx = dy (x / 3 + 1 / 2) between -3 and 3, dy above, 0 below."""
+    """Returns dx = dy (x / 3 + 1 / 2) between -3 and 3, dy above, 0 below."""
     x = _loaded(output)
     return apply("where", x <= -3.0, 0.0, apply("where", x < 3.0, grad * (x / 3.0 + 0.5), grad))
 
 
 @closed_form("logit")
 def logit(problem: GradientProblem) -> Gradients:
-    """dx = dy / (x (1 - x)), without ``eps`` NaN outside of [0, 1]."""
+    """Returns dx = dy / (x (1 - x)), without ``eps`` NaN outside of [0, 1]."""
     (output,) = problem.outputs
     if any(isinstance(node, Scalar) for node in walk((output,))):
         return derived(problem)
@@ -129,7 +129,7 @@ def logit(problem: GradientProblem) -> Gradients:
 
 @closed_form("erfcx", "i0")
 def overflowing(problem: GradientProblem) -> Gradients:
-    """By differentiation, but infinite with the sign of x where the output is infinite."""
+    """Returns the gradient by differentiation, but infinite with the sign of x where the output is infinite."""
     (output,) = problem.outputs
     x, by_x = _loaded(output), derived(problem)[0]
     assert by_x is not None
@@ -139,14 +139,14 @@ def overflowing(problem: GradientProblem) -> Gradients:
 
 @from_output("tanhshrink")
 def tanhshrink(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """dx = dy tanh(x)^2."""
+    """Returns dx = dy tanh(x)^2."""
     bent = apply("tanh", _loaded(output))
     return grad * bent * bent
 
 
 @from_output("max_along", "min_along")
 def extremum_along(output: Expr, out: Expr, grad: Expr) -> Expr:
-    """The first element along the axis that equals the extremum (or is NaN) receives the gradient."""
+    """Returns the gradient at the first element along the axis that equals the extremum (or is NaN), else 0."""
     x = _loaded(output)
     (axis,) = _reduced_axes(output)
     hit = apply("eq", x, out) | apply("ne", x, x)
@@ -156,10 +156,10 @@ def extremum_along(output: Expr, out: Expr, grad: Expr) -> Expr:
 
 @closed_form("cosine_similarity")
 def cosine_similarity(problem: GradientProblem) -> Gradients:
-    """y = u v of the quotients u = a / |a|, v = b / |b| has da = dy (v - y u) / |a|, at right angles to a.
+    """Returns da = dy (v - y u) / |a| of y = u v with u = a / |a|, v = b / |b|: it is at right angles to a.
 
-    Rounding leaves a part along a, which divided by a small |a| is large, though the exact gradient may be 0, as along
-    an axis of length 1: it is taken out. A length below eps counts as eps, of which PyTorch's gradient is that of |a|.
+    Rounding leaves a part along a. Divided by a small |a| it is large, though the exact gradient may be 0, as along an
+    axis of length 1: it is taken out. A length below eps counts as eps, with the gradient of |a|, as in PyTorch.
     """
     (output,) = problem.outputs
     axes, nodes = _reduced_axes(output), walk((output,))
@@ -198,7 +198,7 @@ def heaviside(problem: GradientProblem) -> Gradients:
 
 @closed_form("attention_weights")
 def attention_weights(problem: GradientProblem) -> Gradients:
-    """Through a softmax of masked scores s: ds = y (dy - sum(y dy)), and from s by differentiation."""
+    """Returns the gradient through a softmax of masked scores s: ds = y (dy - sum(y dy)), from s by differentiation."""
     (output,) = problem.outputs
     # The scores are what the softmax takes the largest of.
     scores = next(node.arg for node in walk((output,)) if isinstance(node, Reduce) and node.kind == "max")
@@ -209,8 +209,8 @@ def attention_weights(problem: GradientProblem) -> Gradients:
 
 @closed_form("standardize", "batch_norm_training")
 def standardize(problem: GradientProblem) -> Gradients:
-    """Input 0 is standardized: y = (x - mean) / sqrt(var + eps) has dx = (dy - mean(dy) - y mean(dy y)) / sqrt(var +
-    eps) (Ioffe and Szegedy 2015), two independent reductions instead of three dependent ones. If there is a weight for
+    """Returns dx = (dy - mean(dy) - y mean(dy y)) / sqrt(var + eps) of y = (x - mean) / sqrt(var + eps) for input 0
+    (Ioffe and Szegedy 2015), by two independent reductions instead of three dependent ones. If there is a weight for
     each mean, as in batch normalization, these are the reductions of the gradients by weight and bias, too.
     """
     if 0 not in problem.wanted:
@@ -232,13 +232,13 @@ def standardize(problem: GradientProblem) -> Gradients:
     by_inner, *others = vjp(
         opened, problem.grads, (fresh.slot, *problem.wanted), {**problem.present, fresh.slot: space}
     )
-    found: dict[int, Any] = dict(zip(problem.wanted, others))
+    gradients: dict[int, Any] = dict(zip(problem.wanted, others))
     if by_inner is not None:
         centred = by_inner - mean(by_inner, axes) - core.value * mean(by_inner * core.value, axes)
         by_input = cast(centred * factor, x.dtype)
-        found[0] = by_input if found[0] is None else by_input + found[0]
-        if weight is not None and 1 in found:
-            found[1] = cast(reduce("sum", by_inner * core.value, axes), weight.dtype)
-    known = [slot for slot, gradient in found.items() if gradient is not None]
-    found.update(zip(known, substitute_all([found[slot] for slot in known], {fresh: inner})))
-    return through_outputs(problem, found)
+        gradients[0] = by_input if gradients[0] is None else by_input + gradients[0]
+        if weight is not None and 1 in gradients:
+            gradients[1] = cast(reduce("sum", by_inner * core.value, axes), weight.dtype)
+    known = [slot for slot, gradient in gradients.items() if gradient is not None]
+    gradients.update(zip(known, substitute_all([gradients[slot] for slot in known], {fresh: inner})))
+    return through_outputs(problem, gradients)

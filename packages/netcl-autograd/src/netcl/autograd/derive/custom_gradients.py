@@ -26,7 +26,7 @@ class TextGradient:
             parse(text, loads[:arity], {"out": loads[arity], "grad": loads[arity + 1]})
 
     def __call__(self, problem: GradientProblem) -> Gradients:
-        """The gradients of the wanted slots, summed over the axes along which an input was broadcast."""
+        """Returns the gradients of the wanted slots, summed over the axes along which an input was broadcast."""
         (output,), grad = problem.outputs, problem.grad
         nodes = walk((output,))
         loads = {node.slot: node for node in nodes if isinstance(node, Load)}
@@ -35,8 +35,8 @@ class TextGradient:
         tensors = [position for position, name in enumerate(names) if name not in numbers]  # by slot
         operands: list[Expr] = [numbers[n] if n in numbers else loads[tensors.index(p)] for p, n in enumerate(names)]
         along = problem.present[grad.slot]  # type: ignore[attr-defined]
-        found: dict[int, Expr | None] = {}
+        gradients: dict[int, Expr | None] = {}
         for slot in problem.wanted:
             value = parse(self.texts[tensors[slot]], operands, {"out": problem.saved(), "grad": grad})
-            found[slot] = reduce("sum", cast(value, loads[slot].dtype), sorted(along - problem.present[slot]))
-        return found
+            gradients[slot] = reduce("sum", cast(value, loads[slot].dtype), sorted(along - problem.present[slot]))
+        return gradients

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
-    """The gradients by the plan of ``node``; if a fused gradient kernel cannot be built, op by op."""
+    """Returns the gradients by the plan of ``node``; if a fused gradient kernel cannot be built, op by op."""
     if node.static is None:
         node.unpack()  # raises, as the graph is freed
     assert node.static is not None
@@ -29,7 +29,7 @@ def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     loaded: set[int] | None = None
     if None in [None if grad is None else 0 for grad in grads]:  # a tensor compares its elements
         plan = narrowed(program, shapes, needs, tuple([grad is not None for grad in grads]))
-        loaded = {source for one in plan.programs for source in one.sources}
+        loaded = {source for part in plan.programs for source in part.sources}
     saved = node.unpack(loaded)
     if context.create_graph and plan.outputs:
         saved = (*saved[: len(plan.inputs)], *_in_graph(context, node, saved[len(plan.inputs) :]))
@@ -42,18 +42,18 @@ def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], w
 
 
 def _in_graph(context: GradContext, node: GradNode, saved: Sequence[Tensor]) -> list[Any]:
-    """The outputs that ``node`` saved, through which gradients of gradients flow.
+    """Returns the saved outputs of ``node``, for gradients of gradients.
 
     They were saved in their shapes in the iteration space. As outputs of ``node`` they have the shapes of its results,
     because all gradients of an output are added.
     """
     plan: GradientPlan
     plan, program, *_ = node.static
-    found = []
+    outputs = []
     for index, tensor in zip(plan.outputs, saved):
         result = output_again(tensor, node, index, program.finals[index])
-        found.append(_shaped(context, result, program.shapes[index]))
-    return found
+        outputs.append(_shaped(context, result, program.shapes[index]))
+    return outputs
 
 
 def _run_programs(
@@ -64,7 +64,7 @@ def _run_programs(
     grads: Sequence[Tensor | None],
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    """The gradients of the inputs in ``wanted`` from the tensors that the plan ``saved`` and from ``grads``.
+    """Returns the gradients of the inputs in ``wanted`` from the tensors that the plan ``saved`` and from ``grads``.
 
     Raises UnsupportedError if the plan refuses.
     """
@@ -89,7 +89,7 @@ def _run_programs(
 
 
 def _arranged(context: GradContext, plan: GradientPlan, position: int, grads: Sequence[Tensor | None]) -> Any:
-    """The gradient of an output in the output's shape in the iteration space; zeros if it has none but is used."""
+    """Returns the gradient of an output in its shape in the iteration space; zeros if it has none but is used."""
     grad, shape = grads[position], plan.shapes[position]
     if grad is None:
         if position not in plan.used:
@@ -106,7 +106,7 @@ def _shaped(context: GradContext, tensor: Tensor, shape: tuple[int, ...]) -> Any
 def _unfused_gradients(
     context: GradContext, node: GradNode, saved: Sequence[Tensor], grads: Sequence[Tensor | None]
 ) -> list[Any]:
-    """The gradient of each input of ``node``, whose program is a fused region, from the tensors that it ``saved``.
+    """Returns the gradient of each input of ``node``, a fused region, from the tensors that it ``saved``.
 
     Values that were not saved are computed again. Inputs that the gradient does not depend on are taken as zeros.
     """
@@ -133,8 +133,8 @@ def _unfused_gradients(
             for number, part in _parts(context, stage, held, region.values, adjoint, scalars):
                 before = adjoint.get(number)
                 adjoint[number] = part if before is None else context.call("add", before, part)
-    found = [adjoint.get(number) for number in region.inputs]
-    return [None if grad is None else _shaped(context, grad, shape) for grad, shape in zip(found, shapes)]
+    by_inputs = [adjoint.get(number) for number in region.inputs]
+    return [None if grad is None else _shaped(context, grad, shape) for grad, shape in zip(by_inputs, shapes)]
 
 
 def _own(stage: Stage, scalars: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _parts(
     adjoint: dict[int, Tensor],
     scalars: dict[str, Any],
 ) -> list[tuple[int, Any]]:
-    """The contributions of one op to the gradients of its operands."""
+    """Returns the contributions of one op to the gradients of its operands."""
     wanted = [values[number].requires_grad and values[number].dtype in FLOATING for number in stage.operands]
     if stage.program is None:
         (number,) = stage.operands
@@ -175,8 +175,8 @@ def _parts(
     saved = [held[stage.operands[slot]] for slot in plan.inputs]
     saved += [_shaped(context, held[stage.results[out]], shapes[out]) for out in plan.outputs]
     by_results = [adjoint.get(number) for number in stage.results]
-    given = tuple([grad is not None for grad in by_results])
-    if not all(given):
-        plan = narrowed_op_plan(stage.program, stage.shapes, tuple(wanted), given)
-    found = _run_programs(context, plan, saved, _own(stage, scalars), by_results, wanted)
-    return [(number, grad) for number, grad in zip(stage.operands, found) if grad is not None]
+    with_grads = tuple([grad is not None for grad in by_results])
+    if not all(with_grads):
+        plan = narrowed_op_plan(stage.program, stage.shapes, tuple(wanted), with_grads)
+    gradients = _run_programs(context, plan, saved, _own(stage, scalars), by_results, wanted)
+    return [(number, grad) for number, grad in zip(stage.operands, gradients) if grad is not None]

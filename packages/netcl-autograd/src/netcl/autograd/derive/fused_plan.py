@@ -24,31 +24,31 @@ def is_fused(program: Program) -> TypeGuard[Fused]:
 
 
 def fused_plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> GradientPlan | None:
-    """The plan for the inputs in ``needs``; None if no output is floating. ``shapes`` of the inputs are part of the
-    program's key, so plans are cached in the program.
+    """Returns the plan for the inputs in ``needs``; None if no output is floating. ``shapes`` of the inputs are part of
+    the program's key, so plans are cached in the program.
     """
     if needs in program.gradients:
         return program.gradients[needs]  # type: ignore[no-any-return]
     if not is_fused(program):
         return op_plan(program, shapes, needs)
-    given = floating_outputs(program)
-    problem = problem_of(program, shapes, needs, given)
-    plan = gradient_plan(problem, _fused_gradients(program, problem), eliminate=True) if any(given) else None
+    with_grads = floating_outputs(program)
+    problem = problem_of(program, shapes, needs, with_grads)
+    plan = gradient_plan(problem, _fused_gradients(program, problem), eliminate=True) if any(with_grads) else None
     program.gradients[needs] = plan
     return plan
 
 
 def narrowed(
-    program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...]
+    program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], with_grads: tuple[bool, ...]
 ) -> GradientPlan:
-    """The plan if only outputs in ``given`` have a gradient; the entire plan if that has not saved enough for it."""
-    key = (needs, given)
+    """Returns the plan for gradients of the outputs in ``with_grads``; the entire plan if that saved too little."""
+    key = (needs, with_grads)
     if key in program.gradients:
         return program.gradients[key]  # type: ignore[no-any-return]
     if not is_fused(program):
-        return narrowed_op_plan(program, shapes, needs, given)
+        return narrowed_op_plan(program, shapes, needs, with_grads)
     entire: GradientPlan = program.gradients[needs]
-    problem = problem_of(program, shapes, needs, given)
+    problem = problem_of(program, shapes, needs, with_grads)
     plan = gradient_plan(problem, _fused_gradients(program, problem), entire, eliminate=True)
     if plan is None:  # inputs without influence on the given outputs get no gradient, not zeros
         every = region_gradients(program, problem.grads)
@@ -58,7 +58,7 @@ def narrowed(
 
 
 def _fused_gradients(program: Fused, problem: GradientProblem) -> Gradients:
-    """The gradients of a region; outputs are loaded as far as they were saved."""
+    """Returns the gradients of a region; outputs are loaded as far as they were saved."""
     every = region_gradients(program, problem.grads)
-    found = {slot: every[slot] for slot in problem.wanted}
-    return through_outputs(problem, load_outputs(found, problem.loadable))
+    gradients = {slot: every[slot] for slot in problem.wanted}
+    return through_outputs(problem, load_outputs(gradients, problem.loadable))

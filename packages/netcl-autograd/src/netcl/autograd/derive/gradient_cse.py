@@ -10,11 +10,11 @@ from netcl.core.expr.cost import has_transcendental
 from netcl.core.expr.rewrite import substitute_all, walk
 
 
-def load_outputs(found: Gradients, loads: Mapping[Expr, Expr]) -> Gradients:
-    """The gradients with the outputs in ``loads`` that contain transcendental functions loaded."""
-    known = {slot: gradient for slot, gradient in found.items() if gradient is not None}
+def load_outputs(gradients: Gradients, loads: Mapping[Expr, Expr]) -> Gradients:
+    """Returns the gradients; outputs in ``loads`` with transcendental functions are loaded."""
+    known = {slot: gradient for slot, gradient in gradients.items() if gradient is not None}
     saved = {output: load for output, load in loads.items() if has_transcendental((output,))}
-    return {**found, **dict(zip(known, substitute_all([*known.values()], saved)))}
+    return {**gradients, **dict(zip(known, substitute_all([*known.values()], saved)))}
 
 
 def extract_common(
@@ -22,7 +22,8 @@ def extract_common(
 ) -> tuple[list[tuple[Expr, ...]], list[dict[int, Expr]]]:
     """Lets gradient programs load values with transcendental functions that an earlier program has computed.
 
-    ``first`` is the first free slot. Returns the changed programs, and per program what it has to store, by slot.
+    ``first`` is the first free slot. Returns the changed programs, and for each the expressions that it must store, by
+    slot.
     """
     nodes = [walk(group) for group in groups]
     uses: dict[Expr, int] = {}

@@ -18,28 +18,28 @@ def floating_outputs(program: Program) -> tuple[bool, ...]:
 
 
 def op_plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> GradientPlan | None:
-    """The plan for the inputs in ``needs``; None if no output is floating. ``shapes`` of the inputs are part of the
-    program's key, so plans are cached in the program.
+    """Returns the plan for the inputs in ``needs``; None if no output is floating. ``shapes`` of the inputs are part of
+    the program's key, so plans are cached in the program.
     """
     if needs not in program.gradients:
-        given = floating_outputs(program)
-        problem = problem_of(program, shapes, needs, given)
+        with_grads = floating_outputs(program)
+        problem = problem_of(program, shapes, needs, with_grads)
         try:
-            program.gradients[needs] = gradient_plan(problem, op_gradients(problem)) if any(given) else None
+            program.gradients[needs] = gradient_plan(problem, op_gradients(problem)) if any(with_grads) else None
         except UnsupportedError as error:
             program.gradients[needs] = refused_plan(problem, error)
     return program.gradients[needs]  # type: ignore[no-any-return]
 
 
 def narrowed_op_plan(
-    program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], given: tuple[bool, ...]
+    program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...], with_grads: tuple[bool, ...]
 ) -> GradientPlan:
-    """The plan if only outputs in ``given`` have a gradient; the entire plan if that has not saved enough for it."""
-    key = (needs, given)
+    """Returns the plan for gradients of the outputs in ``with_grads``; the entire plan if that saved too little."""
+    key = (needs, with_grads)
     if key not in program.gradients:
         entire: GradientPlan = program.gradients[needs]
         if entire.refusal is not None:
             return entire
-        problem = problem_of(program, shapes, needs, given)
+        problem = problem_of(program, shapes, needs, with_grads)
         program.gradients[key] = gradient_plan(problem, op_gradients(problem), entire) or entire
     return program.gradients[key]  # type: ignore[no-any-return]

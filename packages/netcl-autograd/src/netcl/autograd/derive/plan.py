@@ -1,4 +1,4 @@
-"""Gradient plans: which tensors a recorded program saves, and which programs compute the gradients of its inputs."""
+"""Gradient plans: the tensors that a recorded program saves, and the programs for the gradients of its inputs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class GradientProgram:
 
 @dataclass(frozen=True)
 class GradientPlan:
-    """The programs that compute the gradients of the inputs of a program.
+    """The programs for the gradients of the inputs of a program.
 
     ``inputs`` and ``outputs`` are saved in the forward pass; ``programs`` run in the backward pass; ``passed`` are
-    pairs (input, output) with the same gradient. ``used``: outputs whose gradients the programs load. ``shapes``: the
-    outputs' in the iteration space. ``absent``: inputs whose gradient is None although a program computes one.
+    pairs (input, output) with the same gradient. ``used``: outputs with gradients that the programs load. ``shapes``:
+    the outputs' in the iteration space. ``absent``: inputs with the gradient None although a program computes one.
     ``refusal``: the error that the backward pass raises, of an op without a gradient.
     """
 
@@ -49,14 +49,14 @@ class GradientPlan:
 
 
 def refused_plan(problem: GradientProblem, refusal: UnsupportedError) -> GradientPlan:
-    """The plan of a program without gradients: it saves nothing, and the backward pass raises."""
+    """Returns the plan of a program without gradients: it saves nothing, and the backward pass raises."""
     return GradientPlan((), (), (), (), frozenset(), problem.program.shapes, refusal=refusal)
 
 
 @dataclass(frozen=True)
 class _Draft:
-    """A gradient program before slots are numbered: gradients with their shapes by input slot, and ``shared`` values
-    with their shapes by the slot from which later programs load them; ``sources`` are the slots that it loads.
+    """A gradient program before slots are numbered: gradients with their shapes by input slot, and ``shared`` values,
+    loaded by later programs, with their shapes by slot; ``sources`` are the slots that it loads.
     """
 
     gradients: Mapping[int, tuple[Expr, Shape]]
@@ -65,15 +65,15 @@ class _Draft:
 
 
 def gradient_plan(
-    problem: GradientProblem, found: Gradients, entire: GradientPlan | None = None, eliminate: bool = False
+    problem: GradientProblem, gradients: Gradients, entire: GradientPlan | None = None, eliminate: bool = False
 ) -> GradientPlan | None:
-    """The plan that computes the gradients ``found``: one program for each shape of inputs, and none for gradients
-    that are sums in another program, which returns them.
+    """Returns the plan for ``gradients``: one program for each shape of inputs, and none for gradients that are sums in
+    another program: that program returns them.
 
     With ``entire`` the plan uses only what that plan saved, or is None if this is not enough. With ``eliminate``
-    programs share values that contain transcendental functions.
+    programs share values with transcendental functions.
     """
-    passed, by_shape = _split(problem, found)
+    passed, by_shape = _split(problem, gradients)
     drafts, present = _drafts(problem, by_shape, eliminate)
     used = {slot for draft in drafts for slot in draft.sources}
     n, m = problem.inputs, len(problem.outputs)
@@ -88,18 +88,20 @@ def gradient_plan(
     if not used <= set(positions):
         return None
     programs = tuple(_program(problem.program, draft, present, positions) for draft in drafts)
-    gradients = frozenset(slot - n - m for slot in used if n + m <= slot < n + 2 * m)
-    return GradientPlan(inputs, outputs, programs, passed, gradients, problem.program.shapes)
+    loaded = frozenset(slot - n - m for slot in used if n + m <= slot < n + 2 * m)
+    return GradientPlan(inputs, outputs, programs, passed, loaded, problem.program.shapes)
 
 
 def _split(
-    problem: GradientProblem, found: Gradients
+    problem: GradientProblem, gradients: Gradients
 ) -> tuple[tuple[tuple[int, int], ...], dict[Shape, dict[int, Expr]]]:
-    """Inputs whose gradient is that of an output, and the other gradients by the shape of their input."""
+    """Splits off inputs with the gradient of an output as theirs, and groups the other gradients by the shape of their
+    input.
+    """
     passed: list[tuple[int, int]] = []
     by_shape: dict[Shape, dict[int, Expr]] = {}
     first = problem.inputs + len(problem.outputs)
-    for slot, gradient in found.items():
+    for slot, gradient in gradients.items():
         if gradient is None:
             continue
         shape = problem.shapes[slot]
@@ -114,7 +116,7 @@ def _split(
 def _drafts(
     problem: GradientProblem, by_shape: Mapping[Shape, Mapping[int, Expr]], eliminate: bool
 ) -> tuple[list[_Draft], Mapping[int, frozenset[int]]]:
-    """One draft per shape, and the axes along which each slot varies, slots of shared values included."""
+    """Returns one draft per shape, and the axes along which a slot (also of a shared value) varies."""
     parts = list(by_shape.items())
     stored: list[dict[int, Expr]] = [{} for _ in parts]
     if eliminate and len(parts) > 1:
@@ -151,7 +153,7 @@ def _holds(draft: _Draft, gradients: Iterable[Expr]) -> bool:
 
 
 def _needed_axes(expressions: Iterable[Expr]) -> set[int]:
-    """The axes whose lengths expressions use: reduced, indexed, or in a size."""
+    """Returns the axes with lengths that expressions use: reduced, indexed, or in a size."""
     needed: set[int] = set()
     for node in walk(expressions):
         if isinstance(node, Reduce):
@@ -164,7 +166,7 @@ def _needed_axes(expressions: Iterable[Expr]) -> set[int]:
 
 
 def _sources(problem: GradientProblem, expressions: Sequence[Expr], wide: Mapping[int, Shape]) -> list[int]:
-    """The slots that a gradient program takes: those it loads, and inputs that span axes it needs and would lack."""
+    """Returns the slots that a gradient program takes: loaded ones, and inputs with axes that it would lack."""
     n, outputs = problem.inputs, problem.program.shapes
     sources, needed = slots(expressions), _needed_axes(expressions)
 
@@ -184,7 +186,7 @@ def _sources(problem: GradientProblem, expressions: Sequence[Expr], wide: Mappin
 def _program(
     program: Program, draft: _Draft, present: Mapping[int, frozenset[int]], positions: Mapping[int, int]
 ) -> GradientProgram:
-    """A draft as a program whose slots are numbered from 0."""
+    """Returns a draft as a program with slots numbered from 0."""
     numbers = {slot: number for number, slot in enumerate(draft.sources)}
     made = (*draft.gradients.values(), *draft.shared.values())
     results = tuple(expression for expression, _ in made)

@@ -43,7 +43,7 @@ class GradientProblem:
         return self.inputs + 2 * len(self.outputs)
 
     def saved(self, position: int = 0) -> Load:
-        """The output ``position`` as it was saved."""
+        """Returns the output ``position`` as it was saved."""
         return Load(self.inputs + position, self.outputs[position].dtype)
 
     @property
@@ -73,28 +73,28 @@ class GradientProblem:
 
 
 def problem_of(
-    program: Program, shapes: Sequence[Shape], needs: Sequence[bool], given: tuple[bool, ...]
+    program: Program, shapes: Sequence[Shape], needs: Sequence[bool], with_grads: tuple[bool, ...]
 ) -> GradientProblem:
-    """The problem of a program's gradients; ``needs`` says for each input if its gradient is wanted."""
+    """Returns the problem of a program's gradients; ``needs`` says for each input if its gradient is wanted."""
     present = dict(program.present)
     for position, shape in enumerate(program.shapes):
         axes = frozenset(axis for axis, size in enumerate(shape) if size != 1)
         present[len(shapes) + position] = present[len(shapes) + len(program.outputs) + position] = axes
     wanted = tuple(slot for slot, need in enumerate(needs) if need)
-    return GradientProblem(program, shapes, wanted, given, present)
+    return GradientProblem(program, shapes, wanted, with_grads, present)
 
 
 def derived(problem: GradientProblem) -> Gradients:
-    """The gradients by reverse-mode differentiation of the expressions."""
-    found = vjp(problem.outputs, problem.grads, problem.wanted, problem.present)
-    return through_outputs(problem, dict(zip(problem.wanted, found)))
+    """Returns the gradients by reverse-mode differentiation of the expressions."""
+    gradients = vjp(problem.outputs, problem.grads, problem.wanted, problem.present)
+    return through_outputs(problem, dict(zip(problem.wanted, gradients)))
 
 
-def through_outputs(problem: GradientProblem, found: Gradients) -> Gradients:
-    """``found`` with occurrences of the outputs replaced by the saved outputs, if that saves no more tensors or avoids
-    a reduction.
+def through_outputs(problem: GradientProblem, gradients: Gradients) -> Gradients:
+    """Returns ``gradients`` with occurrences of the outputs replaced by the saved outputs, if that saves no more
+    tensors or avoids a reduction.
     """
-    known = {slot: gradient for slot, gradient in found.items() if gradient is not None}
+    known = {slot: gradient for slot, gradient in gradients.items() if gradient is not None}
     plain, through = [*known.values()], substitute_all([*known.values()], problem.loadable)
     end_of_saved = problem.inputs + len(problem.outputs)
 
@@ -103,5 +103,5 @@ def through_outputs(problem: GradientProblem, found: Gradients) -> Gradients:
 
     reducing = any(isinstance(node, Reduce) for node in walk(problem.outputs))
     if count(through) > count(plain) and not reducing:
-        return found
-    return {**found, **dict(zip(known, through))}
+        return gradients
+    return {**gradients, **dict(zip(known, through))}

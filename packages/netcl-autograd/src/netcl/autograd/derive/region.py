@@ -20,10 +20,10 @@ MAX_SLOTS = 1 << 10  # above all slots of a program
 
 
 def region_gradients(program: Fused, grads: Sequence[Expr | None]) -> dict[int, Expr | None]:
-    """The gradient of each input slot, in terms of the inputs and of ``grads`` of the outputs.
+    """Returns the gradient of each input slot, in terms of the inputs and of ``grads`` of the outputs.
 
     Ops are visited newest first and contributions added in that order, each by the op's own gradient program, so the
-    rounding is that of the unfused ops.
+    results are rounded as without fusion.
     """
     region = program.region
     values = region.values
@@ -36,17 +36,17 @@ def region_gradients(program: Fused, grads: Sequence[Expr | None]) -> dict[int, 
             for number, part in _parts(stage, values, adjoint):
                 before = adjoint.get(number)
                 adjoint[number] = part if before is None else before + part
-    found = [adjoint.get(number) for number in region.inputs]
-    there = [slot for slot, gradient in enumerate(found) if gradient is not None]
-    moved = shifted([found[slot] for slot in there], program.shift)  # type: ignore[misc]
-    return {**dict.fromkeys(range(len(found))), **dict(zip(there, moved))}
+    gradients = [adjoint.get(number) for number in region.inputs]
+    there = [slot for slot, gradient in enumerate(gradients) if gradient is not None]
+    moved = shifted([gradients[slot] for slot in there], program.shift)  # type: ignore[misc]
+    return {**dict.fromkeys(range(len(gradients))), **dict(zip(there, moved))}
 
 
 def _expensive_values(region: Region, results: tuple[int, ...]) -> list[int]:
-    """Values besides ``results`` that the gradient uses and that take a transcendental function to recompute."""
+    """Returns values besides ``results`` that the gradient uses and only a transcendental function can recompute."""
     loads = [Load(len(region.inputs) + i, region.values[number].dtype) for i, number in enumerate(results)]
-    found = region_gradients(fuse(region, results), loads)
-    used = set(walk([gradient for gradient in found.values() if gradient is not None]))
+    gradients = region_gradients(fuse(region, results), loads)
+    used = set(walk([gradient for gradient in gradients.values() if gradient is not None]))
     low = min(region.sizes, default=LAST)
     return [
         number
@@ -69,14 +69,14 @@ def overhead(engine: Any, region: Region) -> int:
         Load(n + len(kept) + i, o.dtype) if number in results else None
         for i, (number, o) in enumerate(zip(kept, program.outputs))
     ]
-    found = {
+    gradients = {
         slot: gradient
         for slot, gradient in region_gradients(program, loads).items()
         if region.values[region.inputs[slot]].requires_grad
     }
     groups: dict[tuple[int, ...], list[Expr]] = {}
     saved: dict[Expr, Expr] = {o: Load(n + i, o.dtype) for i, o in enumerate(program.outputs)}
-    for slot, gradient in load_outputs(found, saved).items():
+    for slot, gradient in load_outputs(gradients, saved).items():
         if gradient is not None:
             groups.setdefault(region.values[region.inputs[slot]].shape, []).append(gradient)
     exprs, shared = extract_common([tuple(group) for group in groups.values()], MAX_SLOTS)
@@ -88,14 +88,14 @@ def overhead(engine: Any, region: Region) -> int:
 
 
 def results_kept(engine: Any, region: Region, results: tuple[int, ...]) -> tuple[int, ...]:
-    """The results to store: ``results``, and on a CPU also values that are expensive to recompute in the gradient."""
+    """Returns the results to store: ``results``, and on a CPU also values that the gradient recomputes at high cost."""
     if engine.handle.device_type != "cpu":
         return results
     return (*results, *_expensive_values(region, results))
 
 
 def _parts(stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr]) -> list[tuple[int, Expr]]:
-    """The contributions of one op to the gradients of its operands, in their order."""
+    """Returns the contributions of one op to the gradients of its operands, in their order."""
     if stage.program is None:  # a reshape
         return [(stage.operands[0], adjoint[stage.results[0]])] if values[stage.operands[0]].requires_grad else []
     program = stage.program
@@ -103,11 +103,13 @@ def _parts(stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr]) -
     plan = op_plan(program, stage.shapes, needs)
     if plan is None:
         return []
-    given = tuple(number in adjoint for number in stage.results)
-    if not all(given):
-        plan = narrowed_op_plan(program, stage.shapes, needs, given)
+    with_grads = tuple(number in adjoint for number in stage.results)
+    if not all(with_grads):
+        plan = narrowed_op_plan(program, stage.shapes, needs, with_grads)
     sources = _sources(plan, stage, values, adjoint, program)
-    parts: dict[int, Expr] = {slot: adjoint[stage.results[output]] for slot, output in plan.passed if given[output]}
+    parts: dict[int, Expr] = {
+        slot: adjoint[stage.results[output]] for slot, output in plan.passed if with_grads[output]
+    }
     for gradient in plan.programs:
         derived: Program = gradient.row.expression()  # type: ignore[operator, misc]
         loads = [sources[source] for source in gradient.sources]
@@ -118,7 +120,7 @@ def _parts(stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr]) -
 def _sources(
     plan: GradientPlan, stage: Stage, values: Sequence[Value], adjoint: Mapping[int, Expr], program: Program
 ) -> list[Expr]:
-    """The values that gradient programs of an op load: its operands, its results, and the gradients of the results."""
+    """Returns the values that gradient programs of an op load: operands, results, and gradients of the results."""
     return [
         *(values[stage.operands[slot]].expr for slot in plan.inputs),
         *(values[stage.results[output]].expr for output in plan.outputs),

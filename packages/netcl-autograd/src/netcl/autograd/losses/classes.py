@@ -24,7 +24,7 @@ Parts = tuple[Expr, Expr]
 
 
 def _without_classes(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape: (N, 1, ...) without the class axis, or 0-d if reduced."""
+    """Returns the final shape: (N, 1, ...) without the class axis, or 0-d if reduced."""
     return (shape[0], *shape[2:]) if attributes["reduction"] == "none" and len(shape) > 1 else ()
 
 
@@ -32,8 +32,8 @@ def _without_classes(shape: Shape, operands: Sequence[Shape], attributes: Mappin
 
 
 def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple[Expr, Expr]:
-    """Two masks: positions of the label on the class axis, and labels that are not ignored; an invalid label sets the
-    device's error flag.
+    """Returns two masks: positions of the label on the class axis, and labels that are not ignored; an invalid label
+    sets the device's error flag.
     """
     if is_integer(labels.dtype) and labels.dtype not in ("int32", "int64"):
         # ignore_index may be negative, or out of the range of the dtype.
@@ -50,8 +50,8 @@ def _chosen(x: Expr, labels: Expr, ignore_index: int | None, code: int) -> tuple
 
 
 def _weighted(value: Expr, hit: Expr, counts: Expr, weight: Expr | None, reduction: str, space: Space) -> Expr | Parts:
-    """``value`` (N, 1, ...) times the weight of its class, reduced; the mean also returns the sum of the weights, which
-    the gradient loads.
+    """Returns ``value`` (N, 1, ...) times the weight of its class, reduced; the mean also returns the sum of the
+    weights, which the gradient loads.
     """
     share: Expr = cast(counts, value.dtype)
     if weight is not None:
@@ -69,7 +69,7 @@ def _picked(value: Expr, hit: Expr) -> Expr:
 
 
 def _log_sum(x: Expr) -> tuple[Expr, Expr]:
-    """x minus its maximum over the classes, and the log-sum-exp of the shifted x."""
+    """Returns x minus its maximum over the classes, and the log-sum-exp of the shifted x."""
     shifted = x - apply("stop_gradient", reduce("max", x, 1))
     return shifted, apply("log", reduce("sum", apply("exp", shifted), 1))
 
@@ -124,7 +124,7 @@ def cross_entropy_ids(
     *,
     space: Space,
 ) -> Expr | Parts:
-    """``cross_entropy`` of labels (N, 1, ...) and weight (1, C, ...); the mean also returns the sum of the weights."""
+    """Returns ``cross_entropy`` of labels (N, 1, ...), weight (1, C, ...); for a mean also the sum of the weights."""
     hit, counts = _chosen(logits, labels, ignore_index, code)
     shifted, log_sum = _log_sum(logits)
     value = log_sum - _picked(shifted, hit)
@@ -161,7 +161,7 @@ def nll_ids(
     *,
     space: Space,
 ) -> Expr | Parts:
-    """``nll_loss`` of labels (N, 1, ...) and weight (1, C, ...); the mean also returns the sum of the weights."""
+    """Returns ``nll_loss`` of labels (N, 1, ...), weight (1, C, ...); for a mean also the sum of the weights."""
     hit, counts = _chosen(log_probabilities, labels, ignore_index, code)
     return _weighted(-_picked(log_probabilities, hit), hit, counts, weight, reduction, space)
 
@@ -193,7 +193,7 @@ def cross_entropy_probabilities(
     *,
     space: Space,
 ) -> Expr:
-    """``cross_entropy`` of probabilities (N, C, ...) and weight (1, C, ...)."""
+    """Returns ``cross_entropy`` of probabilities (N, C, ...) and weight (1, C, ...)."""
     shifted, log_sum = _log_sum(logits)
     classes = size_of((1,), shifted.dtype)
     soft = target * (1.0 - label_smoothing) + label_smoothing / classes
@@ -207,7 +207,7 @@ def cross_entropy_probabilities(
 
 
 def _called_cases(rng: np.random.Generator) -> Cases:
-    """The cases of class ids with public shapes: targets (N, ...), weights (C,)."""
+    """Yields the cases of class ids with public shapes: targets (N, ...), weights (C,)."""
     for (x, labels, *weight), attributes in _id_cases(rng):
         if "smooth" not in attributes:
             yield (x, labels[:, 0], *(each[0] for each in weight)), attributes
@@ -228,7 +228,7 @@ def _called_reference(x: Any, target: Any, weight: Any = None, logits: bool = Tr
 
 
 def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """x (N, C, ...), labels (N, 1, ...), weight (1, C, ...); ShapeError names shapes that do not match."""
+    """Returns x (N, C, ...), labels (N, 1, ...), weight (1, C, ...); ShapeError names shapes that do not match."""
     if x.ndim == 1 and target.ndim == 0:
         x, target = reshape(x, (1, -1)), reshape(target, (1,))
     if x.ndim < 2 or target.shape != (x.shape[0], *x.shape[2:]):
@@ -240,7 +240,7 @@ def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tupl
             parameter="target",
         )
     if target.dtype == "bool":
-        raise DTypeError(f"{op}: class ids are whole numbers, not bool", op=op, parameter="target")
+        raise DTypeError(f"{op}: expected whole numbers as class ids, got bool", op=op, parameter="target")
     return x, reshape(target, (x.shape[0], 1, *x.shape[2:])), _per_class(op, x, weight)
 
 
@@ -266,8 +266,8 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """-log softmax(logits)[target] over axis 1: logits (N, C, ...), target class ids (N, ...) or probabilities (N, C,
-    ...).
+    """Returns -log softmax(logits)[target] over axis 1: logits (N, C, ...), target class ids (N, ...) or probabilities
+    (N, C, ...).
 
     Ids may be any integers or integer-valued floats; one outside 0..C-1 raises IndexError when the loss is read. Ids
     equal to ``ignore_index`` do not contribute. ``weight`` (C,) weighs the classes, and the mean divides by the weights
@@ -293,9 +293,9 @@ def cross_entropy(
     return _single(result, logits)
 
 
-def _single(result: Any, given: Tensor) -> Tensor:
+def _single(result: Any, scores: Tensor) -> Tensor:
     value = result[0] if isinstance(result, tuple) else result
-    return reshape(value, ()) if given.ndim == 1 else value
+    return reshape(value, ()) if scores.ndim == 1 else value
 
 
 @composite(amp="float32", domain=Domain(cases=_called_cases, reference=partial(_called_reference, logits=False)))
@@ -306,7 +306,7 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """-log_probabilities[target] over axis 1: (N, C, ...) and class ids (N, ...), as in ``cross_entropy``."""
+    """Returns -log_probabilities[target] over axis 1: (N, C, ...) and class ids (N, ...), as in ``cross_entropy``."""
     x, labels, classes = _arranged("nll_loss", log_probabilities, target, weight)
     code = _code("nll_loss", x, ignore_index)
     result = nll_ids(x, labels, classes, ignore_index=ignore_index, reduction=reduction, code=code)
@@ -337,7 +337,7 @@ def multi_margin_ids(
     *,
     space: Space,
 ) -> Expr:
-    """``multi_margin_loss`` of labels (N, 1) and weight (1, C)."""
+    """Returns ``multi_margin_loss`` of labels (N, 1) and weight (1, C)."""
     hit, _ = _chosen(x, labels, None, code)
     gap = zero_at_least(margin - _picked(x, hit) + x)
     value = apply("where", hit, 0.0, gap if p == 1 else gap**p)
@@ -356,7 +356,7 @@ def multi_margin_ids(
 def multi_margin_loss(
     x: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """sum over j != y of max(0, margin - x[y] + x[j])^p / C: x (N, C), class ids y (N,)."""
+    """Returns sum over j != y of max(0, margin - x[y] + x[j])^p / C: x (N, C), class ids y (N,)."""
     scores, labels, classes = _arranged("multi_margin_loss", x, target, weight)
     code = _code("multi_margin_loss", scores, None)
     result = multi_margin_ids(scores, labels, classes, p=p, reduction=reduction, code=code, margin=margin)
@@ -395,8 +395,8 @@ def _margins_cases(rng: np.random.Generator) -> Cases:
     ),
 )
 def listed_margins(x: Expr, own: Expr, listed: Expr, label: Expr, reduction: str = "mean", *, space: Space) -> Expr:
-    """``multilabel_margin_loss`` of scores (N, 1, C), those of the listed labels (N, C, 1), which of these count, and
-    which classes are labels (N, 1, C).
+    """Returns ``multilabel_margin_loss`` of scores (N, 1, C), the scores of the listed labels (N, C, 1), and masks of
+    the labels that count and of the labels' classes (N, 1, C).
     """
     counts = cast(listed, "bool") & ~cast(label, "bool")
     value = apply("where", counts, zero_at_least(1.0 - own + x), 0.0)
@@ -405,8 +405,8 @@ def listed_margins(x: Expr, own: Expr, listed: Expr, label: Expr, reduction: str
 
 @composite(amp="float32", domain=Domain(cases=_listed_cases, reference=_listed_reference))
 def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """The sum over labels y and other classes i of max(0, 1 - x[y] + x[i]), divided by C: scores x (N, C) or (C,), and
-    class ids of the same shape, of which those before the first -1 count.
+    """Returns the sum over labels y and other classes i of max(0, 1 - x[y] + x[i]), divided by C: scores x (N, C) or
+    (C,), and class ids of the same shape; ids before the first -1 count.
 
     An id from C on raises IndexError when the loss is read.
     """
@@ -414,10 +414,10 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -
     if x.ndim not in (1, 2) or target.shape != x.shape:
         raise ShapeError(f"{op}: x {x.shape} and target {target.shape}; expected both (N, C) or (C,)", op=op)
     if is_floating(target.dtype) or target.dtype == "bool":
-        raise DTypeError(f"{op}: class ids are whole numbers, not {target.dtype}", op=op, parameter="target")
+        raise DTypeError(f"{op}: expected whole numbers as class ids, got {target.dtype}", op=op, parameter="target")
     if x.ndim == 1:
-        found = multilabel_margin_loss(reshape(x, (1, -1)), reshape(target, (1, -1)), reduction)
-        return reshape(found, ())
+        loss = multilabel_margin_loss(reshape(x, (1, -1)), reshape(target, (1, -1)), reduction)
+        return reshape(loss, ())
     n, classes = x.shape
     listed = ops.cumprod(ops.ge(target, 0), 1)
     ids = ops.where(ops.ne(listed, 0), target, 0)

@@ -40,13 +40,13 @@ def _domain(reference: Any, low: float = -2.0, high: float = 2.0, t_low: float =
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t: (x - t) ** 2))
 def squared_error(x: Expr, target: Expr, reduction: str = "mean", *, space: Space) -> Expr:
-    """``mse_loss``, broadcast."""
+    """Returns ``mse_loss``, broadcast."""
     return reduced((x - target) * (x - target), reduction, space.axes(None))
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t: np.abs(x - t)))
 def absolute_error(x: Expr, target: Expr, reduction: str = "mean", *, space: Space) -> Expr:
-    """``l1_loss``, broadcast."""
+    """Returns ``l1_loss``, broadcast."""
     return reduced(apply("abs", x - target), reduction, space.axes(None))
 
 
@@ -57,7 +57,7 @@ def _huber(x: Any, t: Any, delta: float = 1.0) -> Any:
 
 @expression(amp="float32", shapes=whole, domain=_domain(_huber))
 def huber_error(x: Expr, target: Expr, reduction: str = "mean", delta: float = 1.0, *, space: Space) -> Expr:
-    """``huber_loss``, broadcast."""
+    """Returns ``huber_loss``, broadcast."""
     d = x - target  # a square of |d| has no second derivative at 0
     far = apply("abs", d)
     near = apply("where", far < delta, d, 0.0)  # finite, also in the gradient
@@ -67,7 +67,7 @@ def huber_error(x: Expr, target: Expr, reduction: str = "mean", delta: float = 1
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t, beta=1.0: _huber(x, t, beta) / beta))
 def smooth_error(x: Expr, target: Expr, reduction: str = "mean", beta: float = 1.0, *, space: Space) -> Expr:
-    """``smooth_l1_loss``, broadcast."""
+    """Returns ``smooth_l1_loss``, broadcast."""
     d = x - target
     far, divisor = apply("abs", d), apply("where", beta > 0.0, beta, 1.0)
     near = apply("where", far < beta, d, 0.0)
@@ -98,9 +98,9 @@ def _compare(op: str, x: Tensor, target: Tensor) -> None:
 
 
 def _weighted(op: str, errors: Tensor, weight: Tensor, x: Tensor, reduction: str) -> Tensor:
-    """The errors times their weights; a mean is divided by the sum of the weights."""
+    """Returns the errors times their weights; a mean is divided by the sum of the weights."""
     if weight.shape != x.shape:
-        raise ShapeError(f"{op}: weight has the shape of the input, {x.shape}, not {weight.shape}", op=op)
+        raise ShapeError(f"{op}: expected a weight of the input's shape {x.shape}, got {weight.shape}", op=op)
     weighted = errors * weight
     if reduction == "mean":
         return weighted.sum() / weight.sum()
@@ -108,16 +108,16 @@ def _weighted(op: str, errors: Tensor, weight: Tensor, x: Tensor, reduction: str
 
 
 def _reduced_tensor(errors: Tensor, reduction: str) -> Tensor:
-    """The errors, their sum or their mean; raises ValueError for another reduction."""
+    """Returns the errors, their sum or their mean; raises ValueError for another reduction."""
     if reduction not in ("none", "sum", "mean"):
-        raise ValueError(f"reduction is 'none', 'sum' or 'mean', not {reduction!r}")
+        raise ValueError(f"reduction: expected 'none', 'sum' or 'mean', got {reduction!r}")
     return errors if reduction == "none" else errors.sum() if reduction == "sum" else errors.mean()
 
 
 @composite(amp="float32", domain=_alike(lambda x, t: (x - t) ** 2))
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """(x - target)^2. Warns if the shapes differ. With ``weight``, of the shape of x, the sum of the weighted errors;
-    their mean is divided by the sum of the weights.
+    """Returns (x - target)^2. Warns if the shapes differ. ``weight``, of the shape of x, multiplies the errors; their
+    mean is divided by the sum of the weights.
     """
     _compare("mse_loss", x, target)
     if weight is not None:
@@ -127,7 +127,7 @@ def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor 
 
 @composite(amp="float32", domain=_alike(lambda x, t: np.abs(x - t)))
 def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """|x - target|. Warns if the shapes differ. ``weight`` is as in ``mse_loss``."""
+    """Returns |x - target|. Warns if the shapes differ. ``weight`` is as in ``mse_loss``."""
     _compare("l1_loss", x, target)
     if weight is not None:
         return _weighted("l1_loss", absolute_error(x, target, "none"), weight, x, reduction)
@@ -138,8 +138,8 @@ def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor |
 def huber_loss(
     x: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """d^2 / 2 for d = |x - target| up to delta, then delta (d - delta / 2) (Huber 1964). Warns if the shapes differ.
-    ``weight``, of the shape of x, multiplies the errors; their mean is divided by their number, as in PyTorch.
+    """Returns d^2 / 2 for d = |x - target| up to delta, then delta (d - delta / 2) (Huber 1964). Warns if the shapes
+    differ. ``weight``, of the shape of x, multiplies the errors; their mean is divided by their number, as in PyTorch.
     """
     _compare("huber_loss", x, target)
     if weight is not None:
@@ -150,8 +150,8 @@ def huber_loss(
 
 @composite(amp="float32", domain=_alike(lambda x, t, beta=1.0: _huber(x, t, beta) / beta))
 def smooth_l1_loss(x: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """d^2 / (2 beta) for d = |x - target| below beta, then d - beta / 2; beta 0 is ``l1_loss``. Warns if the shapes
-    differ.
+    """Returns d^2 / (2 beta) for d = |x - target| below beta, then d - beta / 2; beta 0 is ``l1_loss``. Warns if the
+    shapes differ.
     """
     _compare("smooth_l1_loss", x, target)
     return smooth_error(x, target, reduction, beta=beta)  # type: ignore[no-any-return]
@@ -187,8 +187,8 @@ def poisson_nll_loss(
     *,
     space: Space,
 ) -> Expr:
-    """exp(x) - target x, or without ``log_input`` x - target log(x + eps); ``full`` adds Stirling's approximation of
-    log(target!) for targets above 1.
+    """Returns exp(x) - target x, or without ``log_input`` x - target log(x + eps); ``full`` adds Stirling's
+    approximation of log(target!) for targets above 1.
     """
     value = apply("exp", x) - target * x if log_input else x - target * apply("log", x + eps)
     if full:
@@ -226,7 +226,7 @@ def gaussian_errors(
     *,
     space: Space,
 ) -> Expr:
-    """``gaussian_nll_loss`` with a variance that broadcasts; a negative one sets the device's error flag."""
+    """Returns ``gaussian_nll_loss`` with a broadcast variance; a negative one sets the device's error flag."""
     if code:
         var = apply("require", apply("logical_not", var < 0.0), var, Const(code, "int32"), 0)
     # The limit has no part in the gradient: below it that of the variance is the one at the limit.
@@ -241,10 +241,10 @@ def gaussian_errors(
 def gaussian_nll_loss(
     x: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """(log(var) + (x - target)^2 / var) / 2 with var at least ``eps``; ``full`` adds log(2 pi) / 2.
+    """Returns (log(var) + (x - target)^2 / var) / 2 with var at least ``eps``; ``full`` adds log(2 pi) / 2.
 
-    ``var``: a number, x's shape, that shape with 1 for the last length, or without the last axis. A negative one raises
-    ValueError when the loss is read. Raises ShapeError for another shape.
+    ``var``: a number, x's shape, that shape with 1 for the last length, or without the last axis. A negative variance
+    raises ValueError when the loss is read. Raises ShapeError for another shape.
     """
     if not isinstance(var, Tensor):
         if var < 0:
@@ -267,7 +267,7 @@ def gaussian_nll_loss(
 
 
 def _log(p: Expr) -> Expr:
-    """log(p), at 0 as in PyTorch -100 with the derivative 1e12."""
+    """Returns log(p), at 0 as in PyTorch -100 with the derivative 1e12."""
     inside = p > 0
     return apply("where", inside, apply("log", apply("where", inside, p, 1.0)), p * 1e12 - 100.0)
 
@@ -280,7 +280,7 @@ def _bce(p: Any, t: Any) -> Any:
 def cross_entropy_of_two(
     x: Expr, target: Expr, weight: Expr | None = None, reduction: str = "mean", code: int = 0, *, space: Space
 ) -> Expr:
-    """``binary_cross_entropy``; values outside [0, 1], and NaN, set the device's error flag."""
+    """Returns ``binary_cross_entropy``; values outside [0, 1], and NaN, set the device's error flag."""
     if code:
         x, target = (
             apply("require", (value >= 0.0) & (value <= 1.0), value, Const(code, "int32"), 0) for value in (x, target)
@@ -291,7 +291,7 @@ def cross_entropy_of_two(
 
 @composite(amp="float32", domain=_domain(_bce, 0.1, 0.9, 0.0, 1.0))
 def binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
-    """-(t log x + (1 - t) log(1 - x)) of probabilities x, times ``weight``; logarithms are clamped at -100.
+    """Returns -(t log x + (1 - t) log(1 - x)) of probabilities x, times ``weight``; logarithms are clamped at -100.
 
     x or a target outside [0, 1], or NaN, raises ValueError when the loss is read.
     """
@@ -317,7 +317,7 @@ def binary_cross_entropy_with_logits(
     *,
     space: Space,
 ) -> Expr:
-    """``binary_cross_entropy`` of sigmoid(x), without overflow; ``pos_weight`` multiplies the term of target 1."""
+    """Returns ``binary_cross_entropy`` of sigmoid(x), without overflow; ``pos_weight`` weighs the term of target 1."""
     value = _with_logits(x, target, pos_weight)
     return reduced(value if weight is None else value * weight, reduction, space.axes(None))
 
@@ -338,7 +338,7 @@ def _focal(x: Any, t: Any, alpha: float = 0.25, gamma: float = 2.0) -> Any:
 def focal_loss(
     x: Expr, target: Expr, reduction: str = "mean", alpha: float = 0.25, gamma: float = 2.0, *, space: Space
 ) -> Expr:
-    """alpha_t (1 - p_t)^gamma times the binary cross entropy of logits x and targets 0 or 1 (Lin et al. 2017)."""
+    """Returns alpha_t (1 - p_t)^gamma times the binary cross entropy of logits x, targets 0 or 1 (Lin et al. 2017)."""
     p = apply("sigmoid", x)
     wrong = p * (1.0 - target) + (1.0 - p) * target
     share = target * alpha + (1.0 - target) * (1.0 - alpha)
@@ -379,7 +379,7 @@ def kl_terms(
     *,
     space: Space,
 ) -> Expr:
-    """``kl_div``, its mean or sum divided by ``divisor``."""
+    """Returns ``kl_div``, its mean or sum divided by ``divisor``."""
     if log_target:
         value = apply("exp", target) * (target - x)
     else:
@@ -390,8 +390,8 @@ def kl_terms(
 
 @composite(amp="float32", domain=Domain(cases=_kl_cases, reference=_kl_reference))
 def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length of axis
-    0 of x, as PyTorch does also if the target is larger.
+    """Returns target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length
+    of axis 0 of x, as PyTorch does also if the target is larger.
     """
     if reduction != "batchmean":
         return kl_terms(x, target, reduction, log_target)  # type: ignore[no-any-return]
@@ -415,18 +415,18 @@ def _hinge_cases(rng: np.random.Generator) -> Cases:
     ),
 )
 def hinge_loss(x: Expr, target: Expr, reduction: str = "mean", margin: float = 1.0, *, space: Space) -> Expr:
-    """max(0, margin - x target) for targets -1 and 1."""
+    """Returns max(0, margin - x target) for targets -1 and 1."""
     return reduced(zero_at_least(margin - x * target), reduction, space.axes(None))
 
 
 def _not_negative(value: Expr) -> Expr:
-    """max(value, 0), with gradient 1 at 0, as PyTorch's clamp."""
+    """Returns max(value, 0), with gradient 1 at 0, as PyTorch's clamp."""
     return apply("where", value < 0.0, 0.0, value)
 
 
 @expression(amp="float32", shapes=whole, domain=_domain(lambda x, t: np.log1p(np.exp(-t * x))))
 def soft_margin_loss(x: Expr, target: Expr, reduction: str = "mean", *, space: Space) -> Expr:
-    """log(1 + exp(-target x)) for targets -1 and 1, without overflow."""
+    """Returns log(1 + exp(-target x)) for targets -1 and 1, without overflow."""
     return reduced(apply("logaddexp", -(target * x), 0.0), reduction, space.axes(None))
 
 
@@ -436,7 +436,7 @@ def _embedding_reference(x: Any, t: Any, margin: float = 1.0, reduction: str = "
 
 @expression(amp="float32", shapes=whole, domain=Domain(cases=_hinge_cases, reference=_embedding_reference))
 def hinge_embedding_loss(x: Expr, target: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
-    """x if target is 1, max(0, margin - x) if it is -1."""
+    """Returns x if target is 1, max(0, margin - x) if it is -1."""
     far = apply("where", apply("ne", target, 1.0), _not_negative(margin - x), 0.0)
     near = apply("where", apply("ne", target, -1.0), x, 0.0)
     return reduced(far + near, reduction, space.axes(None))
@@ -460,7 +460,7 @@ def _ranking_cases(rng: np.random.Generator) -> Cases:
 def margin_ranking_loss(
     x1: Expr, x2: Expr, target: Expr, margin: float = 0.0, reduction: str = "mean", *, space: Space
 ) -> Expr:
-    """max(0, -target (x1 - x2) + margin): target 1 if x1 is to be the larger, -1 if x2."""
+    """Returns max(0, -target (x1 - x2) + margin): target 1 if x1 is to be the larger, -1 if x2."""
     return reduced(_not_negative(-(target * (x1 - x2)) + margin), reduction, space.axes(None))
 
 
@@ -478,8 +478,8 @@ def _labels_cases(rng: np.random.Generator) -> Cases:
 def multilabel_soft_margin_loss(
     x: Expr, target: Expr, weight: Expr | None = None, reduction: str = "mean", *, space: Space
 ) -> Expr:
-    """The mean over the last axis of the binary cross entropy of logits x (..., C) and targets 0 or 1, times ``weight``
-    (C,).
+    """Returns the mean over the last axis of the binary cross entropy of logits x (..., C) and targets 0 or 1, times
+    ``weight`` (C,).
     """
     value = _with_logits(x, target)
     axes = space.axes(None)

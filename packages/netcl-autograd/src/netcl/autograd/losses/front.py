@@ -24,7 +24,7 @@ def _loss(name: str, *args: Any, reduction: int | str, **kwargs: Any) -> Tensor:
     if not isinstance(reduction, str):
         if reduction not in (0, 1, 2):
             raise ValueError(
-                f"{name}: reduction is 0 (none), 1 (mean), 2 (sum) or one of these words, not {reduction!r}"
+                f"{name}: expected reduction 0 (none), 1 (mean), 2 (sum) or one of these words, got {reduction!r}"
             )
         reduction = _REDUCTIONS[reduction]
     return call(name, *args, record=True, reduction=reduction, **kwargs)  # type: ignore[no-any-return]

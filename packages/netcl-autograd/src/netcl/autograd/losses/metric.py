@@ -38,7 +38,7 @@ def _cosine_reference(a: Any, b: Any, t: Any, reduction: str = "mean", margin: f
 def cosine_embedding_pairs(
     a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 0.0, *, space: Space
 ) -> Expr:
-    """``cosine_embedding_loss`` with a target of shape (..., 1)."""
+    """Returns ``cosine_embedding_loss`` with a target of shape (..., 1)."""
     last = space.axis(-1)
     norms = (reduce("sum", a * a, last) + 1e-12) * (reduce("sum", b * b, last) + 1e-12)
     cosine = reduce("sum", a * b, last) * apply("rsqrt", norms)
@@ -55,7 +55,7 @@ def _one_each(op: str, x: Tensor, target: Tensor) -> Tensor:
 
 
 def _columns(reference: Any, cases: Any) -> Domain:
-    """The cases and the reference of pairs with targets of shape (...)."""
+    """Returns the cases and the reference of pairs with targets of shape (...)."""
 
     def called(rng: np.random.Generator) -> Cases:
         for (a, b, target), attributes in cases(rng):
@@ -70,7 +70,7 @@ def _columns(reference: Any, cases: Any) -> Domain:
 
 @composite(amp="float32", domain=_columns(_cosine_reference, _pair_cases))
 def cosine_embedding_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
-    """1 - cos(a, b) if target is 1, max(0, cos(a, b) - margin) if it is -1; a and b (..., D), target (...)."""
+    """Returns 1 - cos(a, b) if target is 1, max(0, cos(a, b) - margin) if it is -1; a and b (..., D), target (...)."""
     column = _one_each("cosine_embedding_loss", a, target)
     return cosine_embedding_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]
 
@@ -80,7 +80,7 @@ def _distance(a: Expr, b: Expr, last: int, distance: str) -> Expr:
     if distance == "squared":
         return square
     if distance != "euclidean":
-        raise ValueError(f"distance is 'squared' or 'euclidean', not {distance!r}")
+        raise ValueError(f"distance: expected 'squared' or 'euclidean', got {distance!r}")
     return apply("sqrt", square + 1e-12)
 
 
@@ -109,8 +109,8 @@ def triplet_loss(
     *,
     space: Space,
 ) -> Expr:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance over the last
-    axis.
+    """Returns max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance over the
+    last axis.
     """
     last = space.axis(-1)
     gap = _distance(anchor, positive, last, distance) - _distance(anchor, negative, last, distance)
@@ -151,7 +151,8 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d(x, y) the p-norm of x - y + eps over the last axis.
+    """Returns max(0, d(anchor, positive) - d(anchor, negative) + margin), d(x, y) the p-norm of x - y + eps over the
+    last axis.
 
     ``swap`` takes the smaller of d(anchor, negative) and d(positive, negative) (Balntas et al. 2016).
     """
@@ -176,7 +177,7 @@ def triplet_margin_loss(
     ),
 )
 def margin_of_distances(near: Expr, far: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
-    """max(0, near - far + margin): the last step of ``triplet_margin_loss``."""
+    """Returns max(0, near - far + margin): the last step of ``triplet_margin_loss``."""
     value = near - far + margin
     return reduced(apply("where", value >= 0.0, value, 0.0), reduction, space.axes(None))
 
@@ -199,7 +200,7 @@ def _contrastive_reference(a: Any, b: Any, t: Any, reduction: str = "mean", marg
 def contrastive_pairs(
     a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 1.0, *, space: Space
 ) -> Expr:
-    """``contrastive_loss`` with a target of shape (..., 1)."""
+    """Returns ``contrastive_loss`` with a target of shape (..., 1)."""
     d = _distance(a, b, space.axis(-1), "euclidean")
     gap = zero_at_least(margin - d)
     return reduced(target * d * d + (1.0 - target) * gap * gap, reduction, space.axes(None)[:-1])
@@ -207,8 +208,8 @@ def contrastive_pairs(
 
 @composite(amp="float32", domain=_columns(_contrastive_reference, _contrastive_cases))
 def contrastive_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """d^2 if target is 1 (similar), max(0, margin - d)^2 if it is 0; d the distance of a and b (..., D) (Hadsell
-    et al. 2006).
+    """Returns d^2 if target is 1 (similar), max(0, margin - d)^2 if it is 0; d the distance of a and b (..., D)
+    (Hadsell et al. 2006).
     """
     column = _one_each("contrastive_loss", a, target)
     return contrastive_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]
@@ -240,7 +241,7 @@ def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07, reduct
     query and keys (N, D); ``reduction="none"`` gives (N,).
     """
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+        raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
     if query.ndim != 2 or query.shape != keys.shape:
         raise ShapeError(
             f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)", op="info_nce_loss"
@@ -308,12 +309,12 @@ def _product_reference(products: Any, rows: Any, columns: Any, distance: str) ->
 
 @expression(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference))
 def pair_distances(squares: Expr, rows: Expr, columns: Expr, distance: str = "squared", *, space: Space) -> Expr:
-    """|a|^2 + |b|^2 - 2 ab from products (N, N) and squares (N, 1), (1, N); clamped at 0."""
+    """Returns |a|^2 + |b|^2 - 2 ab from products (N, N) and squares (N, 1), (1, N); clamped at 0."""
     square = zero_at_least(rows + columns - squares * 2.0)
     if distance == "squared":
         return square
     if distance != "euclidean":
-        raise ValueError(f"distance is 'squared' or 'euclidean', not {distance!r}")
+        raise ValueError(f"distance: expected 'squared' or 'euclidean', got {distance!r}")
     return apply("sqrt", square + 1e-12)
 
 
@@ -351,7 +352,7 @@ def _cube_cases(rng: np.random.Generator) -> Cases:
 def hardest_triplets(
     d: Expr, rows: Expr, columns: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space
 ) -> Expr:
-    """``batch_hard_triplet_loss`` of distances (N, N) and labels (N, 1), (1, N)."""
+    """Returns ``batch_hard_triplet_loss`` of distances (N, N) and labels (N, 1), (1, N)."""
     same = apply("eq", rows, columns)
     positive, negative = same & apply("ne", Index(0), Index(1)), ~same
     far = reduce("max", apply("where", positive, d, float("-inf")), 1)
@@ -370,7 +371,8 @@ def hardest_triplets(
 def batch_hard_triplet_loss(
     x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared", reduction: str = "mean"
 ) -> Tensor:
-    """The mean over anchors of max(0, farthest of its class - nearest of another + margin) (Hermans et al. 2017).
+    """Returns the mean over anchors of max(0, farthest of its class - nearest of another + margin) (Hermans et al.
+    2017).
 
     x (N, D), labels (N,); anchors without a positive or a negative do not contribute. ``reduction="none"``
     returns (N,), 0 for them.
@@ -393,7 +395,7 @@ def every_triplet(
     *,
     space: Space,
 ) -> Expr:
-    """``batch_all_triplet_loss`` over (N, N, N): the values of the triplets are not stored."""
+    """Returns ``batch_all_triplet_loss`` over (N, N, N): the values of the triplets are not stored."""
     valid = apply("eq", anchor, positive) & apply("ne", anchor, negative) & apply("ne", Index(0), Index(1))
     value = apply("where", valid, zero_at_least(near - far + margin), 0.0)
     if reduction != "mean":
@@ -406,8 +408,7 @@ def every_triplet(
 def batch_all_triplet_loss(
     x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared", reduction: str = "mean"
 ) -> Tensor:
-    """The mean of d(anchor, positive) - d(anchor, negative) + margin over the triplets of the batch for which it is
-    positive.
+    """Returns the mean of d(anchor, positive) - d(anchor, negative) + margin over the triplets with a positive value.
 
     x (N, D), labels (N,) (Hermans et al. 2017); 0 if there is none. ``reduction="none"`` returns (N, N, N) by anchor,
     positive and negative, 0 for all other triplets.

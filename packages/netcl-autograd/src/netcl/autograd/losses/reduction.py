@@ -13,28 +13,28 @@ Shape = tuple[int, ...]
 
 
 def reduced(value: Expr, reduction: str, axes: Sequence[int]) -> Expr:
-    """``value`` averaged or summed over ``axes``, or unchanged; ValueError for an unknown ``reduction``."""
+    """Returns ``value`` averaged or summed over ``axes``, or unchanged; raises ValueError for another ``reduction``."""
     if reduction == "mean":
         return mean(value, axes)
     if reduction == "sum":
         return reduce("sum", value, axes)
     if reduction != "none":
-        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+        raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
     return value
 
 
 def whole(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape: 0-d, or unchanged with ``reduction="none"``."""
+    """Returns the final shape: 0-d, or unchanged with ``reduction="none"``."""
     return shape if attributes["reduction"] == "none" else ()
 
 
 def per_row(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The final shape: 0-d, or without the last axis with ``reduction="none"``."""
+    """Returns the final shape: 0-d, or without the last axis with ``reduction="none"``."""
     return shape[:-1] if attributes["reduction"] == "none" else ()
 
 
 def zero_at_least(value: Expr) -> Expr:
-    """max(value, 0), with gradient 0 at 0."""
+    """Returns max(value, 0), with gradient 0 at 0."""
     return apply("where", value <= 0, 0.0, value)
 
 

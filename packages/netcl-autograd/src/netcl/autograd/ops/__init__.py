@@ -42,7 +42,7 @@ def _differentiable(row: OpRow) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """The op ``name``; it may have been registered after the import."""
+    """Returns the op ``name``; it may have been registered after the import."""
     row = getattr(getattr(_forward, name, None), "row", None) or TABLE.get(name)
     if row is None or name.startswith("_"):
         raise AttributeError(

@@ -25,7 +25,7 @@ def _relu(x: Any) -> Any:
     )
 )
 def add_relu(a: Tensor, b: Tensor) -> Tensor:
-    """relu(a + b)."""
+    """Returns relu(a + b)."""
     return relu(add(a, b))
 
 
@@ -39,7 +39,7 @@ def add_relu(a: Tensor, b: Tensor) -> Tensor:
     ),
 )
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """relu(x @ weight.T + bias)."""
+    """Returns relu(x @ weight.T + bias)."""
     return relu(linear(x, weight, bias))
 
 
@@ -59,7 +59,7 @@ def conv2d_relu(
     dilation: Ints = 1,
     groups: int = 1,
 ) -> Tensor:
-    """relu(conv2d(x, weight, bias, ...))."""
+    """Returns relu(conv2d(x, weight, bias, ...))."""
     return relu(conv2d(x, weight, bias, stride, padding, dilation, groups))
 
 
@@ -85,5 +85,5 @@ def batch_norm2d(
     eps: float = 1e-5,
     training: bool = True,
 ) -> Tensor:
-    """``batch_norm`` of images (N, C, H, W); training updates the running statistics in place, if given."""
+    """Returns ``batch_norm`` of images (N, C, H, W); training updates the running statistics in place, if given."""
     return batch_norm(x, running_mean, running_var, weight, bias, training=training, momentum=momentum, eps=eps)

@@ -15,7 +15,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _gates(x: Expr, h: Expr, axis: int, count: int) -> list[tuple[Expr, Expr]]:
-    """The parts of both products for each gate, in float32 at least. A masked sum selects a gate, as a slice would be a
+    """Returns both products' parts of each gate, in float32 at least. A masked sum selects a gate: a slice would be a
     copy.
     """
     wide = "float64" if x.dtype == "float64" else "float32"
@@ -47,7 +47,7 @@ def _lstm_reference(x: Any, h: Any, cell: Any) -> Any:
 
 @expression(amp="float32", domain=Domain(cases=_cases(4), reference=_lstm_reference))
 def lstm_gates(x: Expr, h: Expr, cell: Expr, *, space: Space) -> tuple[Expr, Expr]:
-    """The next (h, c) of an LSTM (Hochreiter and Schmidhuber 1997; Gers et al. 2000), each (N, 1, H).
+    """Returns the next (h, c) of an LSTM (Hochreiter and Schmidhuber 1997; Gers et al. 2000), each (N, 1, H).
 
     ``x`` and ``h`` (N, 4, H) are the products of input and state with their weights, biases included, for the gates
     i, f, g, o; ``cell`` (N, 1, H) is c: c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c').
@@ -65,7 +65,8 @@ def _gru_reference(x: Any, h: Any, state: Any) -> Any:
 
 @expression(amp="float32", domain=Domain(cases=_cases(3), reference=_gru_reference))
 def gru_gates(x: Expr, h: Expr, state: Expr, *, space: Space) -> Expr:
-    """The next state (N, 1, H) of a GRU (Cho et al. 2014; the reset gate is applied after the product, as in PyTorch).
+    """Returns the next state (N, 1, H) of a GRU (Cho et al. 2014; the reset gate is applied after the product, as in
+    PyTorch).
 
     ``x`` and ``h`` (N, 3, H) are the products of input and state with their weights, biases included, for the gates
     r, z, n; ``state`` is (N, 1, H): n' = tanh(x_n + sigmoid(r) h_n), h' = (1 - sigmoid(z)) n' + sigmoid(z) state.

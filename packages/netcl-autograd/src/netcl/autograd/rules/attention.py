@@ -12,17 +12,17 @@ _ALL = "q k v mask out out1"
 
 @rule("tiled_attention", q=_ALL, k=_ALL, v=_ALL)
 def tiled_attention(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The gradients of q, k and v in one op, since they share the attention weights."""
+    """Returns the gradients of q, k and v in one op, since they share the attention weights."""
     if call.again:
         return _by_products(call, grad)
-    given = (call.q, call.k, call.v, call.mask, call.out, call.out1, call.is_causal, call.scale)
-    return dict(zip("qkv", call.op("tiled_attention_gradients", grad, *given)))
+    arguments = (call.q, call.k, call.v, call.mask, call.out, call.out1, call.is_causal, call.scale)
+    return dict(zip("qkv", call.op("tiled_attention_gradients", grad, *arguments)))
 
 
 def unrolled(
     op: Callable[..., Any], q: Any, k: Any, v: Any, mask: Any = None, is_causal: bool = False, scale: float = 1.0
 ) -> Any:
-    """The first result of ``tiled_attention`` by matrix products and a softmax; ``op(name, ...)`` runs an op."""
+    """Returns the first result of ``tiled_attention`` by products and a softmax; ``op(name, ...)`` runs an op."""
     if q.dtype in ("float16", "bfloat16"):
         q, scale = op("mul", q, scale), 1.0  # before the product, which could overflow float16
     _, weights = _weights(op, q, k, mask, is_causal, scale)
@@ -30,7 +30,7 @@ def unrolled(
 
 
 def _weights(op: Callable[..., Any], q: Any, k: Any, mask: Any, causal: bool, scale: float) -> tuple[Any, Any]:
-    """q and the attention weights; the queries of all heads that share a head of k are one matrix."""
+    """Returns q and the attention weights; the queries of all heads that share a head of k are one matrix."""
     wide = op("reshape", q, (*k.shape[:-2], -1, q.shape[-1]))
     scores = op("reshape", op("matmul", wide, k, transpose_b=True), (*q.shape[:-1], k.shape[-2]))
     weights = op("attention_weights", scores, mask, causal=causal, scale=scale)

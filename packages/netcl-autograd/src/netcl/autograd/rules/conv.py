@@ -17,42 +17,42 @@ def _rules(n: int) -> None:
 
     @rule(name, x="weight", weight="x")
     def forward(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-        found = {}
+        grads = {}
         shape = call.x.shape
         single = len(shape) == n + 1  # without a batch
         if single:
             grad = call.op("reshape", grad, (1, *grad.shape))
         if call.wants("x"):
             wide = (1, *shape) if single else shape
-            found["x"] = call.op(f"{name}_grad_input", grad, call.weight, wide, **_geometry(call))
+            grads["x"] = call.op(f"{name}_grad_input", grad, call.weight, wide, **_geometry(call))
             if single:
-                found["x"] = call.op("reshape", found["x"], shape)
+                grads["x"] = call.op("reshape", grads["x"], shape)
         if call.wants("weight"):
             x = call.op("reshape", call.x, (1, *shape)) if single else call.x
-            found["weight"] = call.op(f"{name}_grad_weight", x, grad, call.weight.shape, **_geometry(call))
+            grads["weight"] = call.op(f"{name}_grad_weight", x, grad, call.weight.shape, **_geometry(call))
         if call.wants("bias"):
-            found["bias"] = call.op("sum", grad, axis=(0, *range(2, grad.ndim)))
-        return found
+            grads["bias"] = call.op("sum", grad, axis=(0, *range(2, grad.ndim)))
+        return grads
 
     @rule(f"{name}_grad_input", grad_output="weight", weight="grad_output")
     def grad_input(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-        found = {}
+        grads = {}
         if call.wants("grad_output"):
-            found["grad_output"] = call.op(name, grad, call.weight, **_geometry(call))
+            grads["grad_output"] = call.op(name, grad, call.weight, **_geometry(call))
         if call.wants("weight"):
-            found["weight"] = call.op(
+            grads["weight"] = call.op(
                 f"{name}_grad_weight", grad, call.grad_output, call.weight.shape, **_geometry(call)
             )
-        return found
+        return grads
 
     @rule(f"{name}_grad_weight", x="grad_output", grad_output="x")
     def grad_weight(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-        found = {}
+        grads = {}
         if call.wants("x"):
-            found["x"] = call.op(f"{name}_grad_input", call.grad_output, grad, call.x.shape, **_geometry(call))
+            grads["x"] = call.op(f"{name}_grad_input", call.grad_output, grad, call.x.shape, **_geometry(call))
         if call.wants("grad_output"):
-            found["grad_output"] = call.op(name, call.x, grad, **_geometry(call))
-        return found
+            grads["grad_output"] = call.op(name, call.x, grad, **_geometry(call))
+        return grads
 
 
 for _n in (1, 2, 3):

@@ -11,7 +11,7 @@ from netcl.core.errors import UnsupportedError
 
 
 def _product(call: RecordedCall, *factors: Any) -> Any:
-    """The product of matrices from the left; a pair (x, "T") is a transposed factor."""
+    """Returns the product of matrices from the left; a pair (x, "T") is a transposed factor."""
     result, turned = _plain(factors[0])
     for factor in factors[1:]:
         right, transpose = _plain(factor)
@@ -37,37 +37,37 @@ def _row(call: RecordedCall, x: Any) -> Any:
 
 
 def _halved_lower(call: RecordedCall, x: Any) -> Any:
-    """The lower triangle with half of the diagonal."""
+    """Returns the lower triangle with half of the diagonal."""
     return call.op("mul", call.op("add", call.op("tril", x), call.op("tril", x, -1)), 0.5)
 
 
 def _diagonal(call: RecordedCall, values: Any) -> Any:
-    """The matrices with ``values`` (..., n) on the diagonal."""
+    """Returns the matrices with ``values`` (..., n) on the diagonal."""
     wide = call.op("expand", _row(call, values), (*values.shape, values.shape[-1]))
     return call.op("tril", call.op("triu", wide))
 
 
 def _inverse_gaps(call: RecordedCall, values: Any) -> Any:
-    """1 / (v[j] - v[i]), and 0 on the diagonal; infinite for equal values, whose vectors have no gradient."""
+    """Returns 1 / (v[j] - v[i]), and 0 on the diagonal; infinite for equal values: their vectors have no gradient."""
     gaps = call.op("sub", _row(call, values), _column(call, values))
     ones = call.op("cast", call.op("eq", values, values), dtype=values.dtype)
-    identity = _diagonal(call, ones)  # keeps the quotients on the diagonal finite, also those in their gradient
+    identity = _diagonal(call, ones)  # keeps the quotients on the diagonal finite, also in their gradient
     return call.op("sub", call.op("reciprocal", call.op("add", gaps, identity)), identity)
 
 
 @rule("linalg_cholesky", x="out")
 def cholesky(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """For x = L L^T: L^-T P L^-1 made symmetric, P the lower triangle of L^T dL with half of the diagonal."""
+    """Returns for x = L L^T: L^-T P L^-1 made symmetric, P the lower triangle of L^T dL with half of the diagonal."""
     lower = _t(call, call.out) if call.upper else call.out
     grad = _t(call, grad) if call.upper else grad
     inner = _halved_lower(call, _product(call, (lower, "T"), grad))
     inverse = call.op("linalg_inv", lower)
-    found = _product(call, (inverse, "T"), inner, inverse)
-    return {"x": call.op("mul", call.op("add", found, _t(call, found)), 0.5)}
+    product = _product(call, (inverse, "T"), inner, inverse)
+    return {"x": call.op("mul", call.op("add", product, _t(call, product)), 0.5)}
 
 
 def _square_qr(call: RecordedCall, q: Any, r: Any, by_q: Any, by_r: Any) -> Any:
-    """(dQ + Q S) R^-T, S the symmetric matrix with the upper triangle of dR R^T - Q^T dQ."""
+    """Returns (dQ + Q S) R^-T, S the symmetric matrix with the upper triangle of dR R^T - Q^T dQ."""
     terms = []
     if by_r is not None:
         terms.append(_product(call, by_r, (r, "T")))
@@ -85,8 +85,8 @@ def _square_qr(call: RecordedCall, q: Any, r: Any, by_q: Any, by_r: Any) -> Any:
 
 @rule("linalg_qr", x="x out out1")
 def qr(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """See ``_square_qr`` for m >= n. A wide x = [X Y] has X = Q U and Y = Q V with R = [U V], so that dY = Q dV, and
-    Y dV^T is added to dQ.
+    """Returns ``_square_qr`` for m >= n. A wide x = [X Y] has X = Q U and Y = Q V with R = [U V], so that dY = Q dV,
+    and Y dV^T is added to dQ.
     """
     by_q, by_r = call.grads
     q, r = call.out, call.out1
@@ -122,8 +122,8 @@ def _part(call: RecordedCall, x: Any, axis: int, start: int, size: int) -> Any:
 
 @rule("linalg_svd", x="out out1 out2")
 def svd(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """U (skew(U^T dU) F S + S skew(V^T dV) F + diag(dS)) V^T, with F[i, j] = 1 / (s[j]^2 - s[i]^2), and what dU and dV
-    have outside of the spaces of U and V (Townsend 2016).
+    """Returns U (skew(U^T dU) F S + S skew(V^T dV) F + diag(dS)) V^T, with F[i, j] = 1 / (s[j]^2 - s[i]^2), and the
+    parts of dU and dV outside of the spaces of U and V (Townsend 2016).
     """
     by_u, by_s, by_vh = call.grads
     values = call.out1
@@ -162,14 +162,14 @@ def _sum(call: RecordedCall, a: Any, b: Any) -> Any:
 
 @rule("linalg_svdvals", x="x")
 def svdvals(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """U diag(dS) V^T."""
+    """Returns U diag(dS) V^T."""
     u, _, vh = call.op("linalg_svd", call.x, full_matrices=False)
     return {"x": _product(call, call.op("mul", u, _row(call, grad)), vh)}
 
 
 @rule("linalg_eigh", x="out out1")
 def eigh(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """V (diag(dw) + V^T dV / (w[j] - w[i])) V^T."""
+    """Returns V (diag(dw) + V^T dV / (w[j] - w[i])) V^T."""
     by_values, by_vectors = call.grads
     values, vectors = call.out, call.out1
     core = None
@@ -182,19 +182,19 @@ def eigh(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("linalg_eigvalsh", x="x")
 def eigvalsh(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """V diag(dw) V^T."""
+    """Returns V diag(dw) V^T."""
     _, vectors = call.op("linalg_eigh", call.x, UPLO=call.UPLO)
     return {"x": _product(call, call.op("mul", vectors, _row(call, grad)), (vectors, "T"))}
 
 
 @rule("linalg_inv", x="out")
 def inv(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """-X^T dX X^T of the inverse X."""
+    """Returns -X^T dX X^T of the inverse X."""
     return {"x": call.op("neg", _product(call, (call.out, "T"), grad, (call.out, "T")))}
 
 
 def _by_pseudoinverse(call: RecordedCall, x: Any, inverse: Any, grad: Any) -> Any:
-    """-P^T dP P^T + (I - x P) dP^T P P^T + P^T P dP^T (I - P x) (Golub and Pereyra 1973)."""
+    """Returns -P^T dP P^T + (I - x P) dP^T P P^T + P^T P dP^T (I - P x) (Golub and Pereyra 1973)."""
     turned = _t(call, grad)
     first = _product(call, turned, inverse, (inverse, "T"))
     first = call.op("sub", first, _product(call, x, inverse, first))
@@ -206,59 +206,61 @@ def _by_pseudoinverse(call: RecordedCall, x: Any, inverse: Any, grad: Any) -> An
 
 @rule("linalg_pinv", x="x out")
 def pinv(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """See ``_by_pseudoinverse``."""
+    """Returns ``_by_pseudoinverse``."""
     return {"x": _by_pseudoinverse(call, call.x, call.out, grad)}
 
 
 @rule("linalg_solve", a="a out", b="a")
 def solve(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """For a X = b: db = a^-T dX and da = -db X^T; for X a = b: db = dX a^-T and da = -X^T db."""
+    """Returns for a X = b: db = a^-T dX and da = -db X^T; for X a = b: db = dX a^-T and da = -X^T db."""
     a, b = call.a, call.b
     vector = len(b.shape) == 1 or len(a.shape) - 1 == len(b.shape) and a.shape[:-1] == b.shape
     grad = _column(call, grad) if vector else grad
     by_b = call.op("linalg_solve", _t(call, a), grad, left=call.left)
-    found = {}
+    grads = {}
     if call.wants("b"):
         wide = (*b.shape, 1) if vector else b.shape
-        found["b"] = summed_to(call, by_b, wide)
+        grads["b"] = summed_to(call, by_b, wide)
         if vector:
-            found["b"] = call.op("reshape", found["b"], b.shape)
+            grads["b"] = call.op("reshape", grads["b"], b.shape)
     if call.wants("a"):
         out = _column(call, call.out) if vector else call.out
         product = _product(call, by_b, (out, "T")) if call.left else _product(call, (out, "T"), by_b)
-        found["a"] = summed_to(call, call.op("neg", product), a.shape)
-    return found
+        grads["a"] = summed_to(call, call.op("neg", product), a.shape)
+    return grads
 
 
 @rule("linalg_lstsq", a="a b", b="a")
 def lstsq(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Through the pseudoinverse P, as the solution is P b; the other results have no gradient."""
+    """Returns the gradient through the pseudoinverse P, as the solution is P b; other results have none."""
     if grad is None:
-        raise UnsupportedError("linalg.lstsq: only the solution has a gradient, not residuals or singular values")
+        raise UnsupportedError(
+            "linalg.lstsq: only the solution has a gradient; residuals and singular values have none"
+        )
     a, b = call.a, call.b
     vector = len(b.shape) < len(a.shape) and (len(b.shape) == 1 or a.shape[:-1] == b.shape)
     grad = _column(call, grad) if vector else grad
     inverse = call.op("linalg_pinv", a)
-    found = {}
+    grads = {}
     if call.wants("b"):
         by_b = summed_to(call, _product(call, (inverse, "T"), grad), (*b.shape, 1) if vector else b.shape)
-        found["b"] = call.op("reshape", by_b, b.shape) if vector else by_b
+        grads["b"] = call.op("reshape", by_b, b.shape) if vector else by_b
     if call.wants("a"):
         wide = _column(call, b) if vector else b
         by_inverse = summed_to(call, _product(call, grad, (wide, "T")), inverse.shape)
-        found["a"] = _by_pseudoinverse(call, a, inverse, by_inverse)
-    return found
+        grads["a"] = _by_pseudoinverse(call, a, inverse, by_inverse)
+    return grads
 
 
 @rule("linalg_det", x="x")
 def det(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The matrix of cofactors times the gradient; it exists for singular matrices too."""
+    """Returns the matrix of cofactors times the gradient; it exists for singular matrices too."""
     return {"x": call.op("mul", call.op("linalg_cofactors", call.x), _column(call, _column(call, grad)))}
 
 
 @rule("linalg_cofactors", x="x out")
 def cofactors(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """With C = det(x) x^-T: sum(dC * x^-T) C - x^-T dC^T C; it needs the inverse."""
+    """Returns for C = det(x) x^-T: sum(dC * x^-T) C - x^-T dC^T C; it needs the inverse."""
     turned = _t(call, call.op("linalg_inv", call.x))
     total = call.op("sum", call.op("mul", grad, turned), axis=(-2, -1), keepdims=True)
     return {"x": call.op("sub", call.op("mul", total, call.out), _product(call, turned, (grad, "T"), call.out))}
@@ -266,7 +268,7 @@ def cofactors(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("linalg_slogdet", x="x")
 def slogdet(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The transposed inverse times the gradient of the logarithm; the sign is constant."""
+    """Returns the transposed inverse times the gradient of the logarithm; the sign is constant."""
     by_logarithm = call.grads[1]
     if by_logarithm is None:
         return {}
@@ -276,14 +278,14 @@ def slogdet(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("linalg_lu_factor", x="out out1")
 def lu_factor(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """P L^-T (tril(L^T dL, -1) + triu(dU U^T)) U^-T for x = P L U, square."""
+    """Returns P L^-T (tril(L^T dL, -1) + triu(dU U^T)) U^-T for x = P L U, square."""
     by_factors = call.grads[0]
     packed, pivots = call.out, call.out1
     n = packed.shape[-1]
     if packed.shape[-2] != n:
         raise UnsupportedError("linalg.lu: only the factors of square matrices have a gradient")
-    one = call.op("cast", call.op("eq", packed, packed), dtype=packed.dtype)
-    lower = call.op("add", call.op("tril", packed, -1), call.op("tril", call.op("triu", one)))
+    ones = call.op("cast", call.op("eq", packed, packed), dtype=packed.dtype)
+    lower = call.op("add", call.op("tril", packed, -1), call.op("tril", call.op("triu", ones)))
     upper = call.op("triu", packed)
     by_lower, by_upper = call.op("tril", by_factors, -1), call.op("triu", by_factors)
     inner = call.op(
@@ -291,7 +293,7 @@ def lu_factor(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         call.op("tril", _product(call, (lower, "T"), by_lower), -1),
         call.op("triu", _product(call, by_upper, (upper, "T"))),
     )
-    found = call.op("linalg_solve", _t(call, lower), inner)
-    found = call.op("linalg_solve", _t(call, upper), found, left=False)
+    solved = call.op("linalg_solve", _t(call, lower), inner)
+    solved = call.op("linalg_solve", _t(call, upper), solved, left=False)
     order = call.op("linalg_permutation", pivots)
-    return {"x": _product(call, call.op("cast", order, dtype=packed.dtype), found)}
+    return {"x": _product(call, call.op("cast", order, dtype=packed.dtype), solved)}

@@ -10,26 +10,26 @@ from netcl.autograd.rules.rule import RecordedCall, rule
 
 @rule("take_at", x="index")
 def take_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Scatter-add: each slice or element is added at its index."""
+    """Adds each slice or element at its index (scatter-add)."""
     name = "index_select_grad" if call.rows else "gather_grad"
     return {"x": call.op(name, grad, call.index, call.axis, call.x.shape)}
 
 
 @rule("index_select_grad", grad_output="index")
 def index_select_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Gather from the positions that were added to."""
+    """Gathers from the positions that were added to."""
     return {"grad_output": call.op("take", grad, call.index, call.axis)}
 
 
 @rule("gather_grad", grad_output="index")
 def gather_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Gather from the positions that were added to."""
+    """Gathers from the positions that were added to."""
     return {"grad_output": call.op("gather", grad, call.axis, call.index)}
 
 
 @rule("embedding_rows", weight="index")
 def embedding_rows(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Scatter-add of rows; rows of the padding index get none."""
+    """Adds rows at their index (scatter-add); rows of the padding index get none."""
     row = call.op("mod", call.index, call.weight.shape[0])
     kept = call.op("unsqueeze", call.op("ne", row, call.padding), -1)
     grad = call.op("where", kept, grad, 0.0)
@@ -38,33 +38,33 @@ def embedding_rows(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("add_at", source="index")
 def add_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """To x unchanged, to the source gathered from the positions that were added to."""
-    found = {"x": grad}
+    """Passes the gradient to x unchanged, and to the source gathered from the positions that were added to."""
+    grads = {"x": grad}
     if call.wants("source"):
-        found["source"] = _taken(call, grad)
-    return found
+        grads["source"] = _taken(call, grad)
+    return grads
 
 
 @rule("put_at", x="index", source="index")
 def put_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """To x except at overwritten positions; to the source elements that were written last at their position, or
-    with ``shared`` to all.
+    """Passes the gradient to x except at overwritten positions, and to the source elements that were written last at
+    their position, or with ``shared`` to all.
     """
-    found = {}
+    grads = {}
     if call.wants("x"):
         shape = call.index.shape
         if call.rows:
             shape = (*grad.shape[: call.axis], *shape, *grad.shape[call.axis + 1 :])
-        found["x"] = call.op("put_at", grad, call.index, grad.engine.zeros(shape, grad.dtype), call.axis, call.rows)
+        grads["x"] = call.op("put_at", grad, call.index, grad.engine.zeros(shape, grad.dtype), call.axis, call.rows)
     if call.wants("source") and call.shared:
-        found["source"] = _taken(call, grad)
+        grads["source"] = _taken(call, grad)
     elif call.wants("source"):
         last = call.op("last_at", call.index, call.axis, call.x.shape, call.rows)
         if call.rows:
             behind = grad.ndim - call.axis - 1
             last = call.op("reshape", last, (*last.shape, *(1,) * behind))
-        found["source"] = call.op("where", last, _taken(call, grad), 0.0)
-    return found
+        grads["source"] = call.op("where", last, _taken(call, grad), 0.0)
+    return grads
 
 
 def _taken(call: RecordedCall, grad: Any) -> Any:
@@ -75,8 +75,8 @@ def _taken(call: RecordedCall, grad: Any) -> Any:
 
 @rule("reduce_at", x="x index source out", source="x index source out")
 def reduce_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """By the reduction: sums pass the gradient, means divide it by the number of elements, products multiply it by
-    the product of the others, and equal extremes share it.
+    """Passes the gradient by the reduction: sums pass it on, means divide it by the number of elements, products
+    multiply it by the product of the others, and equal extremes share it.
     """
     x, index, source, out, axis = call.x, call.index, call.source, call.out, call.axis
 
@@ -119,7 +119,7 @@ def reduce_at(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 
 def _by_factors(call: RecordedCall, grad: Any, at: Any, counted: Any, numbers: Any, filled: Any) -> tuple[Any, Any]:
-    """The product of all other factors at each position; it is zero if another factor is."""
+    """Returns the product of all other factors at each position; it is zero if another factor is."""
     x, source, out = call.x, call.source, call.out
     zero_x, zero = call.op("eq", x, 0.0), call.op("eq", source, 0.0)
     own = numbers(zero_x) if call.include_self else filled(x, 0.0)

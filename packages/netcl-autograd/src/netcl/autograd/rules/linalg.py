@@ -12,7 +12,7 @@ from netcl.autograd.rules.shape import summed_to
 
 @rule("matmul", a="b", b="a")
 def matmul(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """For C = A B: dA = dC B^T and dB = A^T dC, with the transposes of the call; batches are summed to the operand's
+    """Returns for C = A B: dA = dC B^T and dB = A^T dC, with the call's transposes; batches are summed to the operand's
     shape.
     """
     a, b = call.a, call.b
@@ -26,39 +26,39 @@ def matmul(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         rows, batch = math.prod(batch) * rows, ()
         a_shape = (rows, a_shape[-1])
     grad = shaped(call, grad, (*batch, rows, columns))
-    found = {}
+    grads = {}
     if call.wants("a"):
         right = shaped(call, b, b_shape)
         if swap_a:
             product = call.op("matmul", right, grad, transpose_a=swap_b, transpose_b=True)
         else:
             product = call.op("matmul", grad, right, transpose_b=not swap_b)
-        found["a"] = shaped(call, summed_to(call, product, a_shape), a.shape)
+        grads["a"] = shaped(call, summed_to(call, product, a_shape), a.shape)
     if call.wants("b"):
         left = shaped(call, a, a_shape)
         if swap_b:
             product = call.op("matmul", grad, left, transpose_a=True, transpose_b=swap_a)
         else:
             product = call.op("matmul", left, grad, transpose_a=not swap_a)
-        found["b"] = shaped(call, summed_to(call, product, b_shape), b.shape)
-    return found
+        grads["b"] = shaped(call, summed_to(call, product, b_shape), b.shape)
+    return grads
 
 
 def shaped(call: RecordedCall, x: Any, shape: tuple[int, ...]) -> Any:
-    """``x`` in another shape of the same size."""
+    """Returns ``x`` in another shape of the same size."""
     return x if x.shape == tuple(shape) else call.op("reshape", x, tuple(shape))
 
 
 @rule("linear", x="weight", weight="x")
 def linear(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """For y = x W^T + b: dx = dy W, dW = dy^T x, db = sum of dy over rows."""
-    found = {}
+    """Returns for y = x W^T + b: dx = dy W, dW = dy^T x, db = sum of dy over rows."""
+    grads = {}
     rows = math.prod(grad.shape[:-1])
     flat = shaped(call, grad, (rows, grad.shape[-1]))
     if call.wants("x"):
-        found["x"] = shaped(call, call.op("matmul", flat, call.weight), call.x.shape)
+        grads["x"] = shaped(call, call.op("matmul", flat, call.weight), call.x.shape)
     if call.wants("weight"):
-        found["weight"] = call.op("matmul", flat, shaped(call, call.x, (rows, call.x.shape[-1])), transpose_a=True)
+        grads["weight"] = call.op("matmul", flat, shaped(call, call.x, (rows, call.x.shape[-1])), transpose_a=True)
     if call.wants("bias"):
-        found["bias"] = call.op("sum", flat, axis=0)
-    return found
+        grads["bias"] = call.op("sum", flat, axis=0)
+    return grads

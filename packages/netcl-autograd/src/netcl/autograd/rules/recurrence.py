@@ -14,7 +14,7 @@ _ALL = "x weight state bias cell out out1 out2"
 
 @rule("recurrence", x=_ALL, weight=_ALL, state=_ALL, bias=_ALL, cell=_ALL)
 def recurrence(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """With s the pre-activations of the gates: dW = ds^T (states before each step), db = sum of ds."""
+    """Returns, with s the pre-activations of the gates: dW = ds^T (states before each step), db = sum of ds."""
     if call.again:
         return _step_by_step(call)
     out, weight = call.out, call.weight
@@ -23,7 +23,7 @@ def recurrence(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         call.reverse,
     )  # fmt: skip
     by_x, by_sum, by_state, by_cell = back
-    found = {"x": by_x, "state": by_state, "cell": by_cell}
+    grads = {"x": by_x, "state": by_state, "cell": by_cell}
     steps, n, hidden = out.shape
     rows = call.op("reshape", by_sum, (steps * n, weight.shape[0]))
     if call.wants("weight"):
@@ -31,26 +31,26 @@ def recurrence(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
         rest = call.op("narrow", out, 0, int(call.reverse), steps - 1)
         before = call.op("concatenate", *((rest, first) if call.reverse else (first, rest)), axis=0)
         before = call.op("reshape", before, (steps * n, hidden))
-        found["weight"] = call.op("matmul", rows, before, transpose_a=True)
+        grads["weight"] = call.op("matmul", rows, before, transpose_a=True)
     if call.wants("bias"):
-        found["bias"] = call.op("sum", rows, axis=0)
-    return found
+        grads["bias"] = call.op("sum", rows, axis=0)
+    return grads
 
 
 def _step_by_step(call: RecordedCall) -> Mapping[str, Any]:
-    """Differentiable gradients: those of the same net unrolled into the ops of each step."""
+    """Returns differentiable gradients, of the same net unrolled into the ops of each step."""
     names = [name for name in ("x", "weight", "state", "bias", "cell") if call.wants(name)]
-    given = (call.x, call.weight, call.state, call.bias, call.cell)
-    out, cells = unrolled(call.op, *given, call.kind, call.reverse)
+    operands = (call.x, call.weight, call.state, call.bias, call.cell)
+    out, cells = unrolled(call.op, *operands, call.kind, call.reverse)
     pairs = [(value, by) for value, by in zip((out, cells), call.grads) if by is not None and value is not None]
-    found = gradients(
+    grads = gradients(
         [value for value, _ in pairs],
         [getattr(call, name) for name in names],
         [by for _, by in pairs],
         create_graph=True,
         allow_unused=True,
     )
-    return dict(zip(names, found))
+    return dict(zip(names, grads))
 
 
 def unrolled(
@@ -63,8 +63,8 @@ def unrolled(
     kind: str,
     reverse: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """The first two results of ``recurrence`` unrolled into ops, which ``op(name, ...)`` runs; the second is None for a
-    kind without cells.
+    """Returns the first two results of ``recurrence`` unrolled into ops, which ``op(name, ...)`` runs; the second is
+    None for a kind without cells.
     """
     steps, n, rows = x.shape
     hidden = rows // (gates := {"lstm": 4, "gru": 3}.get(kind, 1))

@@ -99,27 +99,27 @@ class _Static(NamedTuple):
     places: tuple[tuple[str, int | None], ...]
     inputs: tuple[TensorMeta, ...]
     outputs: dict[int, int]
-    kept: Any = None  # what the core has kept, or its position among the saved tensors
+    kept: Any = None  # the core's kept value, or its position among the saved tensors
 
 
 def record_call(
     row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], results: Sequence[Any]
 ) -> GradNode | None:
-    """The node of a call that returned ``results``; None if none of them is floating."""
+    """Returns the node of a call that returned ``results``; None if none of them is floating."""
     if not any(isinstance(result, Tensor) and result.dtype in FLOATING for result in results):
         return None
-    given = arguments_of(row, args, kwargs)
+    bound = arguments_of(row, args, kwargs)
     edges: list[Edge] = []
     inputs: list[TensorMeta] = []
     places: list[tuple[str, int | None]] = []
-    for name, value in given.items():
+    for name, value in bound.items():
         several = isinstance(value, (list, tuple))
         for position, each in enumerate(value if several else (value,)):
             if isinstance(each, Tensor) and each.requires_grad and each.dtype in FLOATING:
                 edges.append(edge_of(each))
                 inputs.append(TensorMeta(each.shape, each.dtype, each.queue))
                 places.append((name, position if several else None))
-    known = rule_of(row, given, len(results))
+    known = rule_of(row, bound, len(results))
     if known is None:
         static: Any = _Static(row, {}, tuple(places), tuple(inputs), {})
         return GradNode(row.name, run_rule, tuple(edges), (), len(results), static)
@@ -128,7 +128,7 @@ def record_call(
     outputs: dict[int, int] = {}
     kept = take_kept(results[0]) if row.vjp is not None and isinstance(results[0], Tensor) else None
 
-    arguments = {name: _keep(value, name in needed, saved) for name, value in given.items()}
+    arguments = {name: _keep(value, name in needed, saved) for name, value in bound.items()}
     for index, result in enumerate(results):
         name = "out" if index == 0 else f"out{index}"
         if isinstance(result, Tensor):
@@ -145,7 +145,7 @@ def record_call(
 
 # Not a nested function: a recursive closure references itself and keeps its tensors until the garbage collector runs.
 def _keep(value: Any, needed: bool, saved: list[Tensor]) -> Any:
-    """An argument as the node keeps it: tensors that are ``needed`` go to ``saved``, others become TensorMeta."""
+    """Returns an argument as the node keeps it: ``needed`` tensors go to ``saved``, others become TensorMeta."""
     if isinstance(value, Tensor):
         if not needed:
             return TensorMeta(value.shape, value.dtype, value.queue)
@@ -155,7 +155,7 @@ def _keep(value: Any, needed: bool, saved: list[Tensor]) -> Any:
 
 
 def _back(value: Any, saved: Sequence[Tensor]) -> Any:
-    """An argument with its saved tensors put back."""
+    """Returns an argument with its saved tensors put back."""
     if isinstance(value, _Saved):
         return saved[value.position]
     return [_back(each, saved) for each in value] if isinstance(value, list) else value
@@ -165,7 +165,7 @@ _names: dict[OpRow, tuple[str, ...] | None] = {}
 
 
 def arguments_of(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """All arguments by name, defaults included; without a full binding for plain positional calls."""
+    """Returns all arguments by name, defaults included; without a full binding for plain positional calls."""
     if row not in _names:
         parameters = row.signature.parameters.values()
         plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
@@ -173,15 +173,13 @@ def arguments_of(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     names = _names[row]
     if names is not None and not kwargs and len(args) == len(names):
         return dict(zip(names, args))
-    found = row.signature.bind(*args, **kwargs)
-    found.apply_defaults()
-    return found.arguments
+    bound = row.signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
 
 
 def node_of(row: OpRow, arguments: dict[str, Any], x: TensorMeta, edge: Edge) -> GradNode:
-    """The node of a row with one tensor ``x`` that saves nothing, as of a call on a tensor whose gradient goes to
-    ``edge``.
-    """
+    """Returns the node of a row with one tensor ``x`` that saves nothing; the gradient of ``x`` goes to ``edge``."""
     return GradNode(row.name, run_rule, (edge,), (), 1, _Static(row, arguments, (("x", None),), (x,), {}))
 
 
@@ -190,7 +188,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
-    """The backward function of nodes whose gradient is a rule."""
+    """Runs the rule of a node: the backward function of nodes with a rule."""
     saved = list(node.unpack())
     recorded: _Static = node.static
     known = rule_of(recorded.row, recorded.arguments, len(grads))
@@ -206,10 +204,10 @@ def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     arguments = {name: _back(value, saved) for name, value in recorded.arguments.items()}
     names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)
     kept = saved[recorded.kept] if isinstance(recorded.kept, int) else recorded.kept
-    found = known.backward(RecordedCall(context, arguments, names, grads, kept), grads[0])
+    gradients = known.backward(RecordedCall(context, arguments, names, grads, kept), grads[0])
     results: list[Partial | None] = []
     for (name, among), meta, wants in zip(recorded.places, recorded.inputs, wanted):
-        grad = found.get(name) if wants else None
+        grad = gradients.get(name) if wants else None
         if grad is not None and among is not None:
             grad = grad[among]
         if isinstance(grad, Tensor) and grad.dtype != meta.dtype:

@@ -11,19 +11,19 @@ from netcl.autograd.rules.rule import RecordedCall, rule
 
 @rule("reshape")
 def reshape(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The gradient in the operand's shape."""
+    """Returns the gradient in the operand's shape."""
     return {"x": call.op("reshape", grad, call.x.shape)}
 
 
 @rule("contiguous")
 def contiguous(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The gradient as it is."""
+    """Returns the gradient as it is."""
     return {"x": grad}
 
 
 @rule("permute")
 def permute(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The inverse permutation."""
+    """Returns the inverse permutation."""
     rank = call.x.ndim
     order = [axis % rank for axis in call.axes]
     return {"x": call.op("permute", grad, [order.index(axis) for axis in range(rank)])}
@@ -31,12 +31,12 @@ def permute(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("expand")
 def expand(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The sum over the broadcast axes."""
+    """Returns the sum over the broadcast axes."""
     return {"x": summed_to(call, grad, call.x.shape)}
 
 
 def summed_to(call: RecordedCall, grad: Any, shape: tuple[int, ...]) -> Any:
-    """``grad`` summed to ``shape``, which broadcasts to the shape of ``grad``."""
+    """Returns ``grad`` summed to ``shape``, which broadcasts to the shape of ``grad``."""
     lead = grad.ndim - len(shape)
     axes = [axis for axis in range(grad.ndim) if axis < lead or (shape[axis - lead] == 1 and grad.shape[axis] != 1)]
     if axes:
@@ -48,8 +48,8 @@ def summed_to(call: RecordedCall, grad: Any, shape: tuple[int, ...]) -> Any:
 def diagonal(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Zeros with the gradient on the diagonal."""
     shape, rank = call.x.shape, call.x.ndim
-    one, two = call.dim1 % rank, call.dim2 % rank
-    order = [*(axis for axis in range(rank) if axis not in (one, two)), one, two]
+    first, second = call.dim1 % rank, call.dim2 % rank
+    order = [*(axis for axis in range(rank) if axis not in (first, second)), first, second]
     *lead, rows, columns = (shape[axis] for axis in order)
     down, right = max(-call.offset, 0), max(call.offset, 0)
     start = down * columns + right if grad.shape[-1] else 0
@@ -67,31 +67,31 @@ def strided_slice(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("strided_scatter")
 def strided_scatter(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The slice at the positions of the operand."""
+    """Returns the slice at the positions of the operand."""
     return {"x": call.op("strided_slice", grad, call.starts, call.steps, call.x.shape)}
 
 
 @rule("border")
 def border(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The sums over the copies of each element."""
+    """Returns the sums over the copies of each element."""
     return {"x": call.op("border_grad", grad, call.pads, call.mode)}
 
 
 @rule("border_grad")
 def border_grad(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """The gradient with the border."""
+    """Returns the gradient with the border."""
     return {"grad_output": call.op("border", grad, call.pads, call.mode)}
 
 
 @rule("transfer")
 def transfer(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Moved back to the operand's device."""
+    """Moves the gradient back to the operand's device."""
     return {"x": call.op("transfer", grad, call.x.queue)}
 
 
 @rule("concatenate")
 def concatenate(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Each operand's part of the gradient."""
+    """Returns each operand's part of the gradient."""
     at, start, parts = call.axis % grad.ndim, 0, []
     for x in call.tensors:
         starts = [start if axis == at else 0 for axis in range(grad.ndim)]

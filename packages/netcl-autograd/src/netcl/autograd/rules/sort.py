@@ -10,7 +10,7 @@ from netcl.autograd.rules.rule import RecordedCall, rule
 
 @rule("sort", x="out1")
 def sort(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Each element's gradient at its original position, else zero."""
+    """Returns each element's gradient at its original position, else zero."""
     return {"x": call.op("put_along_axis", grad, call.out1, call.axis, call.x.shape)}
 
 
@@ -26,5 +26,5 @@ def sorted_values(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("put_along_axis", x="index")
 def put_along_axis(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Gather from the positions that were written."""
+    """Gathers from the written positions."""
     return {"x": call.op("gather", grad, call.axis, call.index) if grad.ndim else grad}

@@ -9,31 +9,31 @@ from netcl.autograd.rules.rule import RecordedCall, rule
 
 
 def _turned(call: RecordedCall) -> tuple[Any, Any, Any]:
-    """The pattern of the transpose, the transpose of that, and the order of its elements."""
+    """Returns the pattern of the transpose, the pattern's transpose, and the order of its elements."""
     starts, columns, rows, order, inverse = call.there
     return [starts, columns, rows], [*call.here, inverse, order], order
 
 
 @rule("csr_matmul", values="dense here there", dense="values here there")
 def csr_matmul(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """To the elements the dot products of rows of grad and dense, to dense the product of the transpose and grad."""
-    found = {}
+    """Returns for the elements the dot products of rows of grad and dense, for dense the transpose times grad."""
+    grads = {}
     if call.wants("values"):
-        found["values"] = call.op("sampled_matmul", grad, call.dense, call.here, call.there)
+        grads["values"] = call.op("sampled_matmul", grad, call.dense, call.here, call.there)
     if call.wants("dense"):
         here, there, order = _turned(call)
         values = call.op("index_select", call.values, 0, order)
-        found["dense"] = call.op("csr_matmul", values, grad, here, there)
-    return found
+        grads["dense"] = call.op("csr_matmul", values, grad, here, there)
+    return grads
 
 
 @rule("sampled_matmul", a="b here there", b="a here there")
 def sampled_matmul(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Products of the sparse matrix of grad, or of its transpose, and the other operand."""
-    found = {}
+    grads = {}
     if call.wants("a"):
-        found["a"] = call.op("csr_matmul", grad, call.b, call.here, call.there)
+        grads["a"] = call.op("csr_matmul", grad, call.b, call.here, call.there)
     if call.wants("b"):
         here, there, order = _turned(call)
-        found["b"] = call.op("csr_matmul", call.op("index_select", grad, 0, order), call.a, here, there)
-    return found
+        grads["b"] = call.op("csr_matmul", call.op("index_select", grad, 0, order), call.a, here, there)
+    return grads
