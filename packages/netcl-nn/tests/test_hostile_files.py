@@ -59,9 +59,9 @@ def test_layers_are_counted_as_elements_are(name: str, arguments: dict[str, Any]
 @pytest.mark.parametrize(
     ("name", "arguments", "wrong"),
     [
-        ("VisionTransformer", {"dim": 10**6, "mlp_ratio": "a" * 1000}, "mlp_ratio is a number, not a str"),
-        ("VisionTransformer", {"dim": 10**6, "mlp_ratio": [1] * 1000}, "mlp_ratio is a number, not a list"),
-        ("Linear", {"*": [[3] * 1000, 2]}, "in_features is a number, not a list"),
+        ("VisionTransformer", {"dim": 10**6, "mlp_ratio": "a" * 1000}, "expected a number as mlp_ratio, got str"),
+        ("VisionTransformer", {"dim": 10**6, "mlp_ratio": [1] * 1000}, "expected a number as mlp_ratio, got list"),
+        ("Linear", {"*": [[3] * 1000, 2]}, "expected a number as in_features, got list"),
     ],
 )
 def test_a_text_or_a_list_is_no_number(name: str, arguments: dict[str, Any], wrong: str, tmp_path: Path) -> None:

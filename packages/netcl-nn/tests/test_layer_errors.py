@@ -26,7 +26,7 @@ WRONG: list[tuple[nn.Module, tuple[int, ...], str]] = [
     (nn.PReLU(3), (2, 4), r"\(N, 3, \.\.\.\)"),
     (nn.GLU(), (2, 3), "even"),
     (nn.Unflatten(1, (2, 2)), (2, 5), r"\(2, 5\)"),
-    (nn.Dropout2d(), (3,), r"dropout2d takes x \(N, C, ...\)"),
+    (nn.Dropout2d(), (3,), r"dropout2d: expected x \(N, C, ...\)"),
     (nn.ZeroPad2d(1), (2, 3), r"\(N, C, H, W\)"),
 ]
 
@@ -141,12 +141,12 @@ def test_every_layer_with_parameters_refuses_another_precision() -> None:
 
 @pytest.mark.parametrize("given", [[[1.0, 2.0, 3.0]], np.ones((2, 3), np.float32)], ids=["list", "array"])
 def test_host_data_in_place_of_a_tensor(given) -> None:
-    with pytest.raises(TypeError, match=f"Linear takes tensors, not {type(given).__name__}; write netcl.tensor"):
+    with pytest.raises(TypeError, match=f"Linear: expected tensors, got {type(given).__name__}; write netcl.tensor"):
         nn.Sequential(nn.Linear(3, 2), nn.ReLU())(given)
 
 
 def test_errors_of_layers_show_few_frames() -> None:
-    with pytest.raises(ShapeError, match="takes x") as caught:
+    with pytest.raises(ShapeError, match="expected x") as caught:
         nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(3, 2)))(Tensor.zeros((2, 4)))
     assert len(traceback.extract_tb(caught.value.__traceback__)) == 2
 

@@ -207,7 +207,7 @@ def test_build_sequential() -> None:
     assert repr(model) == repr(nn.Sequential(nn.Linear(3, 2, bias=False), nn.ReLU()))
     with pytest.raises(nn.UnknownModuleError, match="'Nothing'"):
         nn.build_sequential([{"type": "Nothing"}])
-    with pytest.raises(ValueError, match="Linear, not of a Sequential"):
+    with pytest.raises(ValueError, match="expected the config of a Sequential, got that of a Linear"):
         nn.build_sequential(layers[0])
 
 

@@ -225,7 +225,7 @@ def test_mistakes_are_named() -> None:
         _ = block.nothing
     with pytest.raises(TypeError, match="cannot become a int"):
         block.scale = 3
-    with pytest.raises(TypeError, match="takes a Parameter"):
+    with pytest.raises(TypeError, match="expected a Parameter"):
         block.register_parameter("p", Tensor.zeros((1,)))
     with pytest.raises(ValueError, match="no dot"):
         block.register_buffer("a.b", None)
@@ -254,7 +254,7 @@ def test_an_error_names_the_path_of_the_layer() -> None:
     model = nn.Sequential({"body": Block(4), "head": nn.Sequential(nn.ReLU(), nn.Linear(4, 3), nn.Linear(4, 2))})
     x = Tensor.ones((2, 4))
     with pytest.raises(
-        ShapeError, match=r"^head\.2 in Sequential: Linear\(in_features=4.*takes x \(\.\.\., 4\), not \(2, 3\)"
+        ShapeError, match=r"^head\.2 in Sequential: Linear\(in_features=4.*expected x \(\.\.\., 4\), got \(2, 3\)"
     ):
         model(x)
     with pytest.raises(ShapeError, match=r"^Linear\(in_features=4"):

@@ -127,7 +127,7 @@ def test_the_base_class_is_a_layer_of_its_mode():
     layer.load_state_dict(same.state_dict())
     x = Tensor.from_host(np.ones((4, 1, 2), np.float32))
     np.testing.assert_array_equal(layer(x)[0].to_host(), same(x)[0].to_host())
-    with pytest.raises(ValueError, match="the mode is RNN_TANH, RNN_RELU, LSTM, GRU, not 'ELMAN'"):
+    with pytest.raises(ValueError, match="expected a mode of RNN_TANH, RNN_RELU, LSTM, GRU, got 'ELMAN'"):
         nn.RNNBase("ELMAN", 2, 3)
     with pytest.raises(ValueError, match="only an LSTM has a projection; proj_size=1"):
         nn.RNNBase("GRU", 2, 3, proj_size=1)

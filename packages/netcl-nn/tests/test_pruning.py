@@ -170,7 +170,7 @@ def test_a_file_of_a_pruned_model(tmp_path: Path) -> None:
         (lambda m: prune.l1_unstructured(m, "weight", 1, Tensor.ones((3,))), ValueError, "importance_scores have"),
         (lambda m: prune.custom_from_mask(m, "weight", Tensor.ones((3,))), ValueError, "the mask has the shape"),
         (lambda m: prune.identity(m, "other"), AttributeError, "Linear has no parameter 'other'"),
-        (lambda m: prune.PruningContainer(m), TypeError, "Linear is not a BasePruningMethod"),
+        (lambda m: prune.PruningContainer(m), TypeError, "expected a BasePruningMethod, got Linear"),
     ],
 )
 def test_errors_leave_the_module_as_it_was(call: Any, error: type[Exception], words: str) -> None:

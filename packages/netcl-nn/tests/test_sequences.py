@@ -295,11 +295,11 @@ def test_files(name: str, normal: Callable[..., Tensor], tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda x: nn.LSTM(4, 3)(x(2, 3, 5)), r"LSTM\(4, 3\) takes x \(T, N, 4\) or \(T, 4\).*\(2, 3, 5\)"),
-        (lambda x: nn.GRU(4, 3, batch_first=True)(x(2, 0, 4)), r"\(N, T, 4\).*not empty; not \(2, 0, 4\)"),
-        (lambda x: nn.LSTM(4, 3)(x(2, 3, 4), x(1, 3, 3)), r"\(h, c\) of shape \(1, 3, 3\), not \(1, 3, 3\)$"),
-        (lambda x: nn.GRU(4, 3)(x(2, 3, 4), x(3, 3)), r"h of shape \(1, 3, 3\), not \(3, 3\)"),
-        (lambda x: nn.RNNCell(4, 3)(x(2, 3, 4)), r"RNNCell\(4, 3\) takes x \(N, 4\) or \(4,\)"),
+        (lambda x: nn.LSTM(4, 3)(x(2, 3, 5)), r"LSTM\(4, 3\): expected x \(T, N, 4\) or \(T, 4\).*\(2, 3, 5\)"),
+        (lambda x: nn.GRU(4, 3, batch_first=True)(x(2, 0, 4)), r"\(N, T, 4\).*not empty, got \(2, 0, 4\)"),
+        (lambda x: nn.LSTM(4, 3)(x(2, 3, 4), x(1, 3, 3)), r"\(h, c\) of shape \(1, 3, 3\), got \(1, 3, 3\)$"),
+        (lambda x: nn.GRU(4, 3)(x(2, 3, 4), x(3, 3)), r"h of shape \(1, 3, 3\), got \(3, 3\)"),
+        (lambda x: nn.RNNCell(4, 3)(x(2, 3, 4)), r"RNNCell\(4, 3\): expected x \(N, 4\) or \(4,\)"),
         (lambda x: nn.MultiheadAttention(4, 2)(x(2, 3, 4), x(2, 1, 4), x(2, 1, 4)), r"query \(L, N, 4\).*\(2, 1, 4\)"),
         (
             lambda x: nn.MultiheadAttention(4, 2)(x(2, 3, 4), x(2, 3, 4), x(2, 3, 4), attn_mask=x(3, 3)),
@@ -321,7 +321,7 @@ def test_wrong_arguments() -> None:
         (lambda: nn.MultiheadAttention(5, 2), "num_heads=2"),
         (lambda: nn.RNN(2, 3, nonlinearity="sin"), "'sin'"),
         (lambda: nn.LSTM(2, 3, dropout=2), "in \\[0, 1\\], not 2"),
-        (lambda: nn.LSTM(2, 3, proj_size=3), "proj_size=3 has to be 0, for none, or below hidden_size=3"),
+        (lambda: nn.LSTM(2, 3, proj_size=3), "expected proj_size 0, for none, or below hidden_size=3, got 3"),
         (lambda: nn.LSTM(2, 3, proj_size=-1), "proj_size=-1 has to be 0"),
         (lambda: nn.GRU(2, 0), "hidden_size=0"),
         (lambda: nn.TransformerEncoderLayer(4, 2, activation="sin"), "'sin'"),

@@ -170,11 +170,11 @@ def check(name: str, value: Any, what: str, holds: Any, validate_args: bool | No
         raise ValueError(f"{name} must be {what}, got {value}")
 
 
-def check_all(distribution: type[Distribution], validate_args: bool | None, **given: Any) -> None:
+def check_all(distribution: type[Distribution], validate_args: bool | None, **parameters: Any) -> None:
     """Raises ValueError for parameters outside of the class's ``arg_constraints``: numbers, and tensors if
     ``validate_args``. None, and a parameter that depends on others, is not checked.
     """
-    for name, value in given.items():
+    for name, value in parameters.items():
         constraint = distribution.arg_constraints[name]
         if value is None or is_dependent(constraint) or isinstance(value, Tensor) and not validate_args:
             continue

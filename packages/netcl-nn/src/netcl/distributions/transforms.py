@@ -369,7 +369,7 @@ class StickBreakingTransform(_Parameterless):
     codomain: Constraint = constraints.simplex
 
     def _offsets(self, count: int, like: Tensor) -> Tensor:
-        """Returns log(n), ..., log(1), with which x = 0 gives equal shares."""
+        """Returns log(n), ..., log(1): with these x = 0 gives equal shares."""
         values = [math.log(count - i) for i in range(count)]
         offsets: Tensor = Tensor.from_host(like.queue, values, like.dtype)
         return offsets

@@ -136,9 +136,9 @@ class Archive:
     """An open file of the format: ``meta`` and ``arrays`` (key -> (shape, dtype)) are checked, values are read by
     ``read(key)``.
 
-    Use it in a ``with`` block, which is metered by ``budget`` and raises CheckpointError if the file has another
-    format, is damaged, truncated, compressed or pickled, has an unknown dtype, its sizes are inconsistent, or anything
-    that the block does with its contents fails.
+    Use it in a ``with`` block, metered by ``budget``. The block raises CheckpointError if the file has another format,
+    is damaged, truncated, compressed or pickled, has an unknown dtype or inconsistent sizes, or if reading its contents
+    fails.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Archive:
         meta = json.loads(text)
         if not isinstance(meta, dict) or meta.get("format") not in formats:
             stated = meta.get("format") if isinstance(meta, dict) else meta
-            raise self.refuse(f"is of the format {stated!r}, not {' or '.join(map(repr, formats))}")
+            raise self.refuse(f"has the format {stated!r}; expected {' or '.join(map(repr, formats))}")
         if meta.get("version") not in formats[meta["format"]]:
             readable = ", ".join(map(str, formats[meta["format"]]))
             raise self.refuse(

@@ -300,8 +300,8 @@ def latest_checkpoint(folder: str | os.PathLike[str], *, budget: Budget | None =
     """Returns the undamaged checkpoint of ``folder`` that is furthest by epoch and step, the newest of equals; None if
     there is none. ``budget`` limits the memory and time of each file.
 
-    A file that is named ``.netcl`` or says that it is a checkpoint, but cannot be used as one, is skipped with a
-    warning; other files are skipped.
+    A file with the ending ``.netcl`` or the marks of a checkpoint that cannot be used is skipped with a warning; other
+    files are skipped.
     """
     best: tuple[tuple[int, int, int], Path] | None = None
     for path in sorted(Path(folder).iterdir()):

@@ -27,8 +27,8 @@ def save_model(model: Module, path: str | os.PathLike[str]) -> None:
     """Writes the architecture of the model and its state to exactly ``path``; an existing file is replaced atomically.
 
     Any graph of registered classes can be saved (``netcl.nn.register``), with its modes (train or eval) and frozen
-    parameters. Raises CheckpointError for a class that is not registered, a full disk, or a folder that cannot be
-    written.
+    parameters. Raises CheckpointError for a class that is not registered, a full disk, or a folder without write
+    access.
     """
     try:
         config = to_config(model)

@@ -3,8 +3,8 @@
 The library parses and checks the header; the bytes are read and written one array at a time, so that a model is never
 in memory twice. The format has no checksum, so a file of netcl has checksums in its metadata, under "netcl.sums": the
 CRC-32 of the names, dtypes, shapes and further metadata in alphabetical order, and the ``array_sum`` of each array in
-the order of the names. They are compared if they are there. Files of earlier versions have "netcl.crc32", in which the
-sums of arrays are CRC-32 too.
+the order of the names. They are compared if they are there. Files of earlier versions have "netcl.crc32": the sums of
+arrays are CRC-32 too.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def save_safetensors(
     """Writes the state of a module, or tensors and arrays by name, to exactly ``path``, atomically. Raises
     CheckpointError.
 
-    ``metadata`` is texts by name; "netcl.sums" is added, by which ``load_safetensors`` finds damage. Tensors shared
+    ``metadata`` is texts by name; "netcl.sums" is added, for ``load_safetensors`` to find damage. Tensors shared
     under several names are written under each.
     """
     state = model_or_state if isinstance(model_or_state, Mapping) else model_or_state.state_dict()

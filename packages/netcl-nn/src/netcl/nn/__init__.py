@@ -470,5 +470,5 @@ if not TYPE_CHECKING:  # it would declare every name
 
 
 def __dir__() -> list[str]:
-    """The public names, for completion."""
+    """Returns the public names, for completion."""
     return sorted(__all__)

@@ -86,7 +86,7 @@ class PReLU(Layer, shown=("num_parameters",)):
         if self.num_parameters == 1:
             return ag.prelu(x, self.weight if x.ndim else ag.reshape(self.weight, ()))
         if x.ndim < 2 or x.shape[1] != self.num_parameters:
-            raise ShapeError(f"{self!r} takes x (N, {self.num_parameters}, ...), not {x.shape}", op="PReLU")
+            raise ShapeError(f"{self!r}: expected x (N, {self.num_parameters}, ...), got {x.shape}", op="PReLU")
         return ag.prelu(x, ag.reshape(self.weight, (-1,) + (1,) * (x.ndim - 2)))
 
 
@@ -114,7 +114,7 @@ class GELU(_Activation, function="gelu", options={"approximate": "approximate"})
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         if approximate not in ("none", "tanh"):
-            raise ValueError(f"approximate is 'none' or 'tanh', not {approximate!r}")
+            raise ValueError(f"approximate: expected 'none' or 'tanh', got {approximate!r}")
         self.approximate = approximate
 
 

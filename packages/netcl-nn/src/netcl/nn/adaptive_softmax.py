@@ -39,16 +39,16 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        given = list(cutoffs)
-        if not given or given != sorted(set(given)) or min(given) <= 0 or max(given) > n_classes - 1:
-            raise ValueError(f"cutoffs increase and are from 1 to {n_classes - 1}, not {given}")
+        bounds = list(cutoffs)
+        if not bounds or bounds != sorted(set(bounds)) or min(bounds) <= 0 or max(bounds) > n_classes - 1:
+            raise ValueError(f"expected increasing cutoffs from 1 to {n_classes - 1}, got {bounds}")
         self.in_features: int = in_features
         self.n_classes: int = n_classes
-        self.cutoffs: list[int] = [*given, n_classes]
+        self.cutoffs: list[int] = [*bounds, n_classes]
         self.div_value: float = div_value
         self.head_bias: bool = head_bias
-        self.shortlist_size: int = given[0]
-        self.n_clusters: int = len(given)
+        self.shortlist_size: int = bounds[0]
+        self.n_clusters: int = len(bounds)
         self.head_size: int = self.shortlist_size + self.n_clusters
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         self.head: Linear = Linear(in_features, self.head_size, bias=head_bias, **place)
@@ -79,7 +79,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         x, target = (ag.unsqueeze(input_, 0), ag.reshape(target_, (1,))) if single else (input_, target_)
         if x.ndim != 2 or target.shape != x.shape[:1] or x.shape[1] != self.in_features:
             raise ShapeError(
-                f"{type(self).__name__} takes x (N, {self.in_features}) and targets (N,), not {input_.shape} and "
+                f"{type(self).__name__}: expected x (N, {self.in_features}) and targets (N,), got {input_.shape} and "
                 f"{target_.shape}",
                 op=type(self).__name__,
             )

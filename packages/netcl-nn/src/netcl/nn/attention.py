@@ -86,11 +86,11 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Returns output and weights. The weights are averaged over the heads; without ``average_attn_weights`` they
-        have the shape (N, heads, L, S), without ``need_weights`` they are None, which is faster.
+        have the shape (N, heads, L, S), without ``need_weights`` they are None (faster).
 
         Masks are bool, True for hidden keys, or floating, added to the scores: ``attn_mask`` (L, S) or (N * heads, L,
         S), ``key_padding_mask`` (N, S). ``is_causal`` says that ``attn_mask`` is causal; without weights and padding
-        the mask itself is then not read. A query for which every key is hidden gives the projection of zeros. Raises
+        the mask itself is then not read. A query with all keys hidden gives the projection of zeros. Raises
         RuntimeError for ``is_causal`` without ``attn_mask``.
         """
         heads.check_hint(is_causal, attn_mask, "MultiheadAttention")
@@ -121,7 +121,7 @@ class MultiheadAttention(Module):
     def _with_more_keys(
         self, inputs: tuple[Tensor, Tensor, Tensor], masks: tuple[Any, Any, Any], average: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """The result with ``bias_k`` and ``bias_v``, or zeros, as keys and values after the given ones."""
+        """Returns the result with ``bias_k`` and ``bias_v``, or zeros, as keys and values after the given ones."""
         batched = self.batch_first and inputs[0].ndim == 3
         query, key, value = (ag.transpose(x, 0, 1) if batched else x for x in inputs)
         key_padding_mask, need_weights, attn_mask = masks
@@ -196,7 +196,7 @@ class MultiheadAttention(Module):
         return tuple(made)
 
     def multiply_adds(self, query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> int:
-        """Multiply-adds of the input projections and both attention products (the output projection is counted
+        """Counts multiply-adds of the input projections and both attention products (the output projection is counted
         separately).
         """
         rows = [x.size // x.shape[-1] for x in (query, key, value)]
@@ -220,7 +220,7 @@ class RotaryEmbedding(Module):
 
     def forward(self, x: Tensor, positions: Any = None) -> Tensor:
         if x.ndim < 2 or x.shape[-1] != self.dim:
-            raise ShapeError(f"{self!r} takes x (..., T, {self.dim}), not {x.shape}", op="RotaryEmbedding")
+            raise ShapeError(f"{self!r}: expected x (..., T, {self.dim}), got {x.shape}", op="RotaryEmbedding")
         return ag.rope(x, positions, base=float(self.base), interleaved=self.interleaved)
 
     def extra_repr(self) -> str:

@@ -107,7 +107,7 @@ class Softmax2d(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim not in (3, 4):
-            raise ShapeError(f"Softmax2d takes x (N, C, H, W) or (C, H, W), not {x.shape}", op="Softmax2d")
+            raise ShapeError(f"Softmax2d: expected x (N, C, H, W) or (C, H, W), got {x.shape}", op="Softmax2d")
         return ag.softmax(x, axis=-3)
 
 

@@ -158,11 +158,11 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def keys(self) -> Iterable[str]:
-        """The names."""
+        """Returns the names."""
         return self._modules.keys()
 
     def values(self) -> Iterable[Any]:
-        """The modules."""
+        """Returns the modules."""
         return self._modules.values()
 
     def items(self) -> Iterable[tuple[str, Any]]:

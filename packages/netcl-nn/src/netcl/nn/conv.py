@@ -22,7 +22,7 @@ def per_axis(name: str, value: Size, rank: int) -> tuple[int, ...]:
     """Returns ``value`` as one int per axis; raises ValueError that names the argument."""
     sizes = (value,) * rank if isinstance(value, int) else tuple(value)
     if len(sizes) != rank or not all(isinstance(size, int) for size in sizes):
-        raise ValueError(f"{name} is a whole number or {rank} of them, not {value!r}")
+        raise ValueError(f"{name}: expected a whole number or {rank} of them, got {value!r}")
     return sizes
 
 
@@ -30,7 +30,7 @@ def check_channels(layer: Module, x: Tensor, rank: int, channels: int) -> None:
     """Raises ShapeError with the layer's name unless x is (N, channels, spatial...) or (channels, spatial...)."""
     if x.ndim not in (rank + 1, rank + 2) or x.shape[-rank - 1] != channels:
         wanted = ", ".join((str(channels), *AXES[rank]))
-        raise ShapeError(f"{layer!r} takes x (N, {wanted}) or ({wanted}), not {x.shape}", op=type(layer).__name__)
+        raise ShapeError(f"{layer!r}: expected x (N, {wanted}) or ({wanted}), got {x.shape}", op=type(layer).__name__)
 
 
 class _Conv(Layer):
@@ -109,15 +109,15 @@ class _Convolution(_Conv):
         dtype: Any = None,
     ) -> None:
         if padding_mode not in _MODES:
-            raise ValueError(f"padding_mode is one of {', '.join(_MODES)}, not {padding_mode!r}")
+            raise ValueError(f"padding_mode: expected one of {', '.join(_MODES)}, got {padding_mode!r}")
         if isinstance(padding, str) and padding not in ("same", "valid"):
-            raise ValueError(f"padding is 'same', 'valid' or a size, not {padding!r}")
+            raise ValueError(f"padding: expected 'same', 'valid' or a size, got {padding!r}")
         shape = (out_channels, in_channels // max(1, groups))
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, shape, device, dtype
         )
         if padding == "same" and any(step != 1 for step in self.stride):
-            raise ValueError(f"padding='same' needs a stride of 1, not {self.stride}")
+            raise ValueError(f"padding='same': expected a stride of 1, got {self.stride}")
         self.padding_mode = padding_mode
 
     def _pads(self) -> list[int]:

@@ -17,7 +17,7 @@ class Dropout(Layer, shown=("p", "inplace")):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise ValueError(f"a dropout probability is in [0, 1], not {p}")
+            raise ValueError(f"expected a dropout probability in [0, 1], got {p}")
         self.p: float = p
         self.inplace: bool = inplace
 

@@ -18,10 +18,10 @@ from netcl.nn.placement import new_parameter
 class Embedding(Module):
     """Row ``i`` of weight (num_embeddings, embedding_dim) for each index i: (...) gives (..., embedding_dim).
 
-    The row ``padding_idx`` is initialized with zeros and gets no gradient. With ``max_norm`` the rows that are read are
-    first scaled in place to at most that ``norm_type``-norm; with ``scale_grad_by_freq`` the gradient of a row is
-    divided by the number of its occurrences. Gradients are dense, regardless of ``sparse``. An index out of range
-    raises IndexError at the next host read.
+    The row ``padding_idx`` is initialized with zeros and gets no gradient. With ``max_norm`` the rows to read are first
+    scaled in place to at most this ``norm_type``-norm; with ``scale_grad_by_freq`` the gradient of a row is divided by
+    the number of its occurrences. Gradients are dense, regardless of ``sparse``. An index out of range raises
+    IndexError at the next host read.
     """
 
     def __init__(
@@ -54,9 +54,11 @@ class Embedding(Module):
             self.reset_parameters()
         else:
             if not isinstance(_weight, Tensor):
-                raise TypeError(f"_weight is a tensor, not {type(_weight).__name__}")
+                raise TypeError(f"_weight: expected a tensor, got {type(_weight).__name__}")
             if _weight.shape != (num_embeddings, embedding_dim):
-                raise ShapeError(f"_weight is {_weight.shape}, not {(num_embeddings, embedding_dim)}", op="Embedding")
+                raise ShapeError(
+                    f"_weight: expected shape {(num_embeddings, embedding_dim)}, got {_weight.shape}", op="Embedding"
+                )
             self.weight = ag.Parameter(_weight)
         if _freeze:
             self.weight.requires_grad = False
@@ -71,7 +73,7 @@ class Embedding(Module):
 
     def forward(self, indices: Any) -> Tensor:
         if isinstance(indices, Tensor) and (is_floating(indices.dtype) or indices.dtype == "bool"):
-            raise DTypeError(f"{self!r} takes whole numbers, not {indices.dtype}", op="Embedding")
+            raise DTypeError(f"{self!r}: expected whole numbers, got {indices.dtype}", op="Embedding")
         if self.max_norm is not None:
             renormalize(self.weight, indices, self.max_norm, self.norm_type)
         return rows_of(indices, self.weight, self.padding_idx, self.scale_grad_by_freq)
@@ -109,9 +111,9 @@ class Embedding(Module):
 def config_of(layer: Embedding) -> dict[str, Any]:
     """Returns the arguments that build an equal layer, those after the sizes only if they are not the defaults."""
     names = ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse", "mode", "include_last_offset")
-    given = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
+    options = {name: getattr(layer, name) for name in names if hasattr(layer, name)}
     defaults = {"norm_type": 2.0, "scale_grad_by_freq": False, "sparse": False, "max_norm": None}
-    kept = {name: value for name, value in given.items() if name not in defaults or value != defaults[name]}
+    kept = {name: value for name, value in options.items() if name not in defaults or value != defaults[name]}
     return {"num_embeddings": layer.num_embeddings, "embedding_dim": layer.embedding_dim, **kept}
 
 
@@ -120,14 +122,14 @@ def check_norm(max_norm: Any) -> None:
     if max_norm is None:
         return
     if not isinstance(max_norm, (int, float, np.number)):
-        raise TypeError(f"max_norm is a number or None, not {max_norm!r}")
+        raise TypeError(f"max_norm: expected a number or None, got {max_norm!r}")
     if not max_norm >= 0:
-        raise ValueError(f"embedding: max_norm is not negative, not {max_norm}")
+        raise ValueError(f"embedding: expected a max_norm of at least 0, got {max_norm}")
 
 
 def _table_sizes(embeddings: Tensor) -> tuple[int, int]:
     if embeddings.ndim != 2:
-        raise ShapeError(f"from_pretrained takes rows (num, dim), not {embeddings.shape}", op="Embedding")
+        raise ShapeError(f"from_pretrained: expected rows (num, dim), got {embeddings.shape}", op="Embedding")
     return embeddings.shape[0], embeddings.shape[1]
 
 
@@ -181,9 +183,9 @@ def embedding_bag(
     on the device are read only for the maximum.
     """
     if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}")
+        raise ValueError(f"embedding_bag: expected mode 'sum', 'mean' or 'max', got {mode!r}")
     if per_sample_weights is not None and mode != "sum":
-        raise ValueError(f"embedding_bag: per_sample_weights go with mode='sum', not {mode!r}")
+        raise ValueError(f"embedding_bag: expected mode='sum' with per_sample_weights, got {mode!r}")
     indices = _whole("embedding_bag", indices, weight)
     if indices.ndim == 2 and offsets is None:
         bags, length = indices.shape
@@ -226,7 +228,7 @@ def _whole(op: str, values: Any, weight: Tensor) -> Tensor:
     """Returns integers on the device of ``weight``."""
     tensor = values if isinstance(values, Tensor) else Tensor.from_host(weight.queue, np.asarray(values))
     if is_floating(tensor.dtype) or tensor.dtype == "bool":
-        raise DTypeError(f"{op} takes whole numbers, not {tensor.dtype}", op=op)
+        raise DTypeError(f"{op}: expected whole numbers, got {tensor.dtype}", op=op)
     return tensor
 
 
@@ -245,7 +247,7 @@ def _starts(offsets: Any, length: int, include_last: bool, weight: Tensor) -> Te
 
 
 def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, length: int | None) -> Tensor:
-    """The maximum of each bag, over rows in one table (bags, longest, dim) padded with -inf."""
+    """Returns the maximum of each bag, over rows in one table (bags, longest, dim) padded with -inf."""
     never = float("-inf")
     if kept is not None:
         rows = ag.where(kept, rows, never)
@@ -269,7 +271,7 @@ def _largest(rows: Tensor, kept: Tensor | None, counted: Tensor, bags: int, leng
 class EmbeddingBag(Embedding):
     """``embedding_bag`` with a weight (num_embeddings, embedding_dim) initialized as in Embedding:
     ``bag(indices, offsets=None, per_sample_weights=None)``. ``max_norm``, ``norm_type``, ``sparse`` and
-    ``scale_grad_by_freq`` (not for the maximum) are those of Embedding.
+    ``scale_grad_by_freq`` (not for the maximum) are as in Embedding.
     """
 
     def __init__(
@@ -288,7 +290,7 @@ class EmbeddingBag(Embedding):
         dtype: Any = None,
     ) -> None:
         if mode not in ("sum", "mean", "max"):
-            raise ValueError(f"mode is 'sum', 'mean' or 'max', not {mode!r}")
+            raise ValueError(f"mode: expected 'sum', 'mean' or 'max', got {mode!r}")
         if scale_grad_by_freq and mode == "max":
             raise ValueError("EmbeddingBag: scale_grad_by_freq goes with the modes sum and mean, not max")
         options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight)

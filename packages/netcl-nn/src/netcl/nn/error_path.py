@@ -20,10 +20,10 @@ def refuse_host_data(module: Any, inputs: tuple[Any, ...]) -> None:
     for value in inputs:
         kind, advice = type(value).__name__, "; write netcl.tensor(...)"
         if isinstance(value, (list, np.ndarray)):
-            raise TypeError(f"{type(module).__name__} takes tensors, not {kind}{advice}") from None
+            raise TypeError(f"{type(module).__name__}: expected tensors, got {kind}{advice}") from None
         of_python = isinstance(sys.exc_info()[1], AttributeError)
         if of_python and value is inputs[0] and (value is None or isinstance(value, (int, float, str, dict))):
-            raise UnsupportedError(f"{type(module).__name__} takes tensors, not {kind}") from None
+            raise UnsupportedError(f"{type(module).__name__}: expected tensors, got {kind}") from None
 
 
 def add_module_path(error: BaseException, module: Any) -> None:

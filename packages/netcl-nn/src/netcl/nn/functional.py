@@ -23,7 +23,9 @@ from netcl.nn.unbind import unbind as _unbind
 
 
 def _with_inplace(name: str, function: Any) -> Any:
-    """An activation with PyTorch's ``inplace``, the last argument: the result is written into the first operand."""
+    """Returns an activation with PyTorch's ``inplace``, the last argument: the result is written into the first
+    operand.
+    """
     signature = inspect.signature(function)
     count = len(signature.parameters)
 
@@ -60,12 +62,12 @@ def _axis(axis: int, dim: int | None) -> int:
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(input, 0), written into ``input`` if ``inplace``."""
+    """Returns max(input, 0), written into ``input`` if ``inplace``."""
     return in_place.write(input, ag.relu(input)) if inplace else ag.relu(input)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """input if positive, else negative_slope * input; written into ``input`` if ``inplace``."""
+    """Returns input if positive, else negative_slope * input; written into ``input`` if ``inplace``."""
     result = ag.leaky_relu(input, slope=negative_slope)
     return in_place.write(input, result) if inplace else result
 
@@ -73,15 +75,15 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """input if positive, else input times a random slope in [lower, upper), or without ``training`` their middle;
-    written into ``input`` if ``inplace``.
+    """Returns input if positive, else input times a random slope in [lower, upper), or without ``training`` their
+    middle; written into ``input`` if ``inplace``.
     """
     result = ag.rrelu(input, lower, upper, training)
     return in_place.write(input, result) if inplace else result
 
 
 def _writing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The form ``name_`` of an activation, which writes the result into its input and returns it."""
+    """Returns the form ``name_`` of an activation, which writes the result into its input and returns it."""
     first, *more = inspect.signature(function).parameters.values()
 
     @functools.wraps(function)
@@ -106,25 +108,26 @@ threshold_: Callable[..., Tensor] = _writing(threshold)
 
 
 def softmin(input: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
-    """softmax(-input) along ``dim`` (default: the last), of the elements as ``dtype``."""
+    """Returns softmax(-input) along ``dim`` (default: the last), of the elements as ``dtype``."""
     return ag.neg(input).softmax(dim, dtype, axis=axis)
 
 
 def softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
-    """exp(input) / sum(exp(input)) along ``dim`` (default: the last), of the elements as ``dtype``."""
+    """Returns exp(input) / sum(exp(input)) along ``dim`` (default: the last), of the elements as ``dtype``."""
     return input.softmax(dim, dtype, axis=axis)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
-    """log(softmax(input)) along ``dim`` (default: the last), of the elements as ``dtype``."""
+    """Returns log(softmax(input)) along ``dim`` (default: the last), of the elements as ``dtype``."""
     return input.log_softmax(dim, dtype, axis=axis)
 
 
 def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1, *, axis: int | None = None
 ) -> Tensor:
-    """softmax((logits + Gumbel noise) / tau) along ``dim`` (Jang et al. 2016); with ``hard`` one-hot at the maximum,
-    with the gradient of the soft result. ``axis`` is another name of ``dim``; ``eps`` changes nothing, as in PyTorch.
+    """Returns softmax((logits + Gumbel noise) / tau) along ``dim`` (Jang et al. 2016); with ``hard`` one-hot at the
+    maximum, with the gradient of the soft result. ``axis`` is another name of ``dim``; ``eps`` changes nothing, as in
+    PyTorch.
     """
     axis = dim if axis is None else axis
     waits: Any = Tensor.empty(logits.shape, logits.dtype, queue=logits.queue)
@@ -146,9 +149,9 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _channels(x: Tensor, p: float, training: bool, rank: int, inplace: bool) -> Tensor:
-    """Dropout of whole slices x[n, c]; without a batch axis of whole x[c]."""
+    """Drops whole slices x[n, c]; without a batch axis whole x[c]."""
     if x.ndim < 2:
-        raise ShapeError(f"dropout{rank}d takes x (N, C, ...) with {rank} axes more, not {x.shape}", op="dropout")
+        raise ShapeError(f"dropout{rank}d: expected x (N, C, ...) with {rank} axes more, got {x.shape}", op="dropout")
     if x.ndim not in (rank + 2, rank + 1):
         warnings.warn(
             f"dropout{rank}d: x {x.shape} has no {rank} axes after (N, C); slices x[n, c] are dropped",
@@ -165,27 +168,27 @@ def _channels(x: Tensor, p: float, training: bool, rank: int, inplace: bool) -> 
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of input (N, C, L) or (C, L)."""
+    """Drops whole channels of input (N, C, L) or (C, L)."""
     return _channels(input, p, training, 1, inplace)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of input (N, C, H, W), or (N, C, L) as PyTorch's; warns for other shapes."""
+    """Drops whole channels of input (N, C, H, W), or (N, C, L) as PyTorch's; warns for other shapes."""
     return _channels(input, p, training, 2, inplace)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of input (N, C, D, H, W) or (C, D, H, W)."""
+    """Drops whole channels of input (N, C, D, H, W) or (C, D, H, W)."""
     return _channels(input, p, training, 3, inplace)
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout for nets of SELU, which keeps mean 0 and variance 1; returns input itself unless ``training``."""
+    """Drops elements for nets of SELU: keeps mean 0 and variance 1; returns input itself unless ``training``."""
     return _noisy(ag.alpha_dropout, input, p, training, inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """``alpha_dropout`` of whole channels of input (N, C, ...)."""
+    """Drops whole channels of input (N, C, ...) as ``alpha_dropout``."""
     return _noisy(ag.feature_alpha_dropout, input, p, training, inplace)
 
 
@@ -197,9 +200,11 @@ def _noisy(function: Callable[..., Tensor], input: Tensor, p: float, training: b
 # -- pools and pads ----------------------------------------------------------------------------------------------------
 
 
-def long_positions(found: Any) -> Any:
-    """The result of a pool, with its positions, if it has them, as int64, which is PyTorch's dtype of positions."""
-    return (found[0], ag.cast(found[1], dtype="int64")) if isinstance(found, tuple) else found
+def long_positions(pooled: Any) -> Any:
+    """Returns the result of a pool, with its positions, if it has them, as int64, which is PyTorch's dtype of
+    positions.
+    """
+    return (pooled[0], ag.cast(pooled[1], dtype="int64")) if isinstance(pooled, tuple) else pooled
 
 
 def _max_pool(rank: int) -> Any:
@@ -247,15 +252,15 @@ else:
 
 
 def _with_indices(name: str) -> Callable[..., tuple[Tensor, Tensor]]:
-    """A pool that always gives positions too; ``return_indices`` is accepted and means nothing."""
+    """Returns a pool that always gives positions too; ``return_indices`` is accepted and means nothing."""
     pool = globals().get(name) or getattr(ag, name)
     signature = inspect.signature(pool)
     first, *more = signature.parameters.values()
 
     def call(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        given = signature.bind(input, *args, **kwargs).arguments
-        given["return_indices"] = True
-        return long_positions(pool(**given))  # type: ignore[no-any-return]
+        bound = signature.bind(input, *args, **kwargs).arguments
+        bound["return_indices"] = True
+        return long_positions(pool(**bound))  # type: ignore[no-any-return]
 
     call.__signature__ = signature.replace(parameters=[first.replace(name="input"), *more])  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = f"{name}_with_indices"
@@ -275,17 +280,17 @@ fractional_max_pool3d_with_indices: _Indexed = _with_indices("fractional_max_poo
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """``interpolate`` with the mode nearest."""
+    """Calls ``interpolate`` with the mode nearest."""
     return ag.interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """``interpolate`` with the mode bilinear and ``align_corners``."""
+    """Calls ``interpolate`` with the mode bilinear and ``align_corners``."""
     return ag.interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """``channel_shuffle``."""
+    """Calls ``channel_shuffle``."""
     return ag.channel_shuffle(input, groups)
 
 
@@ -309,7 +314,7 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Batch normalization of input (N, C, ...), with the statistics of the batch in training, else the running ones."""
+    """Normalizes a batch: input (N, C, ...), with the statistics of the batch in training, else the running ones."""
     return ag.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
@@ -336,8 +341,8 @@ def instance_norm(
     running = (running_mean, running_var)
     copies = [ag.reshape(ag.expand(t.detach(), rows), (n * channels,)) for t in running]
     affine = [None if t is None else ag.reshape(ag.expand(t, rows), (n * channels,)) for t in (weight, bias)]
-    one = ag.reshape(input, (1, n * channels, *input.shape[2:]))
-    y = ag.batch_norm(one, copies[0], copies[1], affine[0], affine[1], training=True, momentum=momentum, eps=eps)
+    merged = ag.reshape(input, (1, n * channels, *input.shape[2:]))
+    y = ag.batch_norm(merged, copies[0], copies[1], affine[0], affine[1], training=True, momentum=momentum, eps=eps)
     with ag.no_grad():
         for target, copied in zip(running, copies):
             target.write(ag.mean(ag.reshape(copied, rows), axis=0))
@@ -345,7 +350,7 @@ def instance_norm(
 
 
 def normalize(input: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12, *, dim: int | None = None) -> Tensor:
-    """input / max(||input||_p, eps) along ``axis``."""
+    """Returns input / max(||input||_p, eps) along ``axis``."""
     norm = ag.norm(input, p=p, axis=_axis(axis, dim), keepdims=True)
     return ag.div(input, ag.maximum(norm, eps))
 
@@ -363,7 +368,7 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """``triplet_margin_loss`` with the distance of a function of two tensors; None is ``pairwise_distance``."""
+    """Returns ``triplet_margin_loss`` by a distance function of two tensors; None is ``pairwise_distance``."""
     distance: Any = ag.pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -375,7 +380,7 @@ def triplet_margin_with_distance_loss(
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """The windows of images (N, C, H, W) as columns: (N, C * prod(kernel), windows); without N also without it."""
+    """Returns the windows of images (N, C, H, W) as columns (N, C * prod(kernel), windows), or without N."""
     if input.ndim == 3:
         return unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
     if input.ndim != 4:
@@ -417,7 +422,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of weight (num, dim) at ``input`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
+    """Returns the rows of weight (num, dim) at ``input`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
 
     With ``max_norm`` these rows are first scaled in place to at most that p-norm; with ``scale_grad_by_freq`` the
     gradient of a row is divided by the number of its occurrences. The gradient is dense, regardless of ``sparse``.
@@ -440,12 +445,12 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum of the rows of weight (num, dim) in each bag of indices: (bags, dim).
+    """Returns the sum, mean or maximum of the rows of weight (num, dim) in each bag of indices: (bags, dim).
 
     ``input`` (bags, length), or (n,) with the start of each bag in ``offsets`` (bags,); with ``include_last_offset``
     they end with n. An empty bag gives zeros, and rows ``padding_idx`` are ignored. ``per_sample_weights``, of the
     shape of the input, multiply the rows of a sum; ``max_norm``, ``scale_grad_by_freq`` (not for the maximum) and
-    ``sparse`` are those of ``embedding``.
+    ``sparse`` are as in ``embedding``.
     """
     if scale_grad_by_freq and mode == "max":
         raise ValueError("embedding_bag: scale_grad_by_freq goes with the modes sum and mean, not max")
@@ -457,8 +462,8 @@ def embedding_bag(
 
 
 def one_hot(tensor: Any, num_classes: int | None = None) -> Tensor:
-    """One-hot encoding: (...) gives (..., num_classes), int64. With ``num_classes`` None or -1 the largest index is
-    read on the host.
+    """Returns one-hot encoding: (...) gives (..., num_classes), int64. With ``num_classes`` None or -1 the largest
+    index is read on the host.
     """
     return ag.one_hot(tensor, None if num_classes == -1 else num_classes)
 
@@ -473,8 +478,8 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """softmax(scale q k^T + mask) v, as ``ag.scaled_dot_product_attention``; a bool ``attn_mask`` is True for visible
-    keys.
+    """Returns softmax(scale q k^T + mask) v, as ``ag.scaled_dot_product_attention``; a bool ``attn_mask`` is True for
+    visible keys.
     """
     options = (attn_mask, dropout_p, is_causal, scale, enable_gqa)
     return ag.scaled_dot_product_attention(query, key, value, *options)
@@ -507,11 +512,12 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """``nn.MultiheadAttention`` as a function of its weights: query (L, N, E), key and value (S, N, ...), or without N.
+    """Computes ``nn.MultiheadAttention`` as a function of its weights: query (L, N, E), key and value (S, N, ...), or
+    without N.
 
     The projection weights are ``in_proj_weight`` (3 E, E), or with ``use_separate_proj_weight`` the three others.
-    ``static_k`` and ``static_v`` (N * heads, S, D) replace the projected keys and values. Masks and results are those
-    of the layer. Raises ShapeError unless E is ``embed_dim_to_check`` and the weights are given, RuntimeError for
+    ``static_k`` and ``static_v`` (N * heads, S, D) replace the projected keys and values. Masks and results are as in
+    the layer. Raises ShapeError unless E is ``embed_dim_to_check`` and the weights are given, RuntimeError for
     ``is_causal``, a hint on the mask, without ``attn_mask``.
     """
     op = "multi_head_attention_forward"
@@ -571,6 +577,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The functions here and those of netcl.autograd, for completion."""
+    """Returns the functions here and in netcl.autograd, for completion."""
     own = {n for n, v in globals().items() if n[0].islower() and getattr(v, "__module__", "").startswith("netcl.")}
     return sorted(own | {name for name in ag.__all__ if name[0].islower()})

@@ -34,7 +34,7 @@ class KeyValueCache:
         self._layers: dict[int, tuple[Tensor, Tensor]] = {}
 
     def extend(self, layer: int, *keys_and_values: Tensor) -> tuple[Tensor, Tensor]:
-        """Appends keys and values (N, heads, T, D) to those of ``layer`` and returns all; unused positions are zero."""
+        """Appends keys and values (N, heads, T, D) to ``layer``'s own and returns all; unused positions are zero."""
         if layer not in self._layers:
             k, v = (
                 Tensor.zeros((*x.shape[:2], self.length, x.shape[3]), x.dtype, queue=x.queue) for x in keys_and_values
@@ -143,7 +143,7 @@ class GPT(Module):
         if ids.ndim != 2 or not ids.size or used + ids.shape[1] > self.block_size:
             behind = f" behind {used} cached ones" if used else ""
             raise ShapeError(
-                f"GPT takes ids (N, T){behind} with T up to block_size={self.block_size}, not {ids.shape}", op="GPT"
+                f"GPT: expected ids (N, T){behind} with T up to block_size={self.block_size}, got {ids.shape}", op="GPT"
             )
         x = ag.add(self.wte(ids), ag.narrow(self.wpe.weight, 0, used, ids.shape[1]))
         x = self.drop(x)
@@ -201,6 +201,6 @@ class GPT(Module):
             least = ag.amin(ag.topk(logits, top_k)[0], axis=-1, keepdims=True)
             logits = ag.where(ag.lt(logits, least), float("-inf"), logits)
         noise = ag.rand(logits.shape, queue=logits.queue)
-        # Uniform numbers include 0, whose logarithm is not finite.
+        # Uniform numbers include 0, which has no finite logarithm.
         noise = ag.neg(ag.log(ag.neg(ag.log(ag.maximum(noise, 1e-30)))))
         return ag.argmax(ag.add(logits, noise), axis=-1)

@@ -27,7 +27,7 @@ def attend(
 
 
 def check_hint(is_causal: bool, attn_mask: Tensor | None, op: str) -> None:
-    """Raises RuntimeError for ``is_causal``, which says that the mask is causal, without a mask."""
+    """Raises RuntimeError for ``is_causal``, a hint on the mask, without a mask."""
     if is_causal and attn_mask is None:
         raise RuntimeError(
             f"{op}: is_causal says that attn_mask is causal and needs it; write "
@@ -58,12 +58,12 @@ def hidden(attention: Tensor | None, padding: Tensor | None, sizes: tuple[int, .
     return combined(attention, padding)
 
 
-def combined(one: Tensor, two: Tensor) -> Tensor:
+def combined(first: Tensor, second: Tensor) -> Tensor:
     """Returns a mask that hides a key if either mask does."""
-    if one.dtype == two.dtype == "bool":
-        return ag.logical_or(one, two)
-    one, two = (ag.where(mask, float("-inf"), 0.0) if mask.dtype == "bool" else mask for mask in (one, two))
-    return ag.add(one, two)
+    if first.dtype == second.dtype == "bool":
+        return ag.logical_or(first, second)
+    first, second = (ag.where(mask, float("-inf"), 0.0) if mask.dtype == "bool" else mask for mask in (first, second))
+    return ag.add(first, second)
 
 
 def with_visible_key(mask: Tensor | None) -> Tensor | None:

@@ -15,8 +15,8 @@ _ids = itertools.count()
 class RemovableHandle:
     """The handle of a registered hook; ``remove()`` removes the hook, as does the end of a ``with`` block.
 
-    ``hooks`` is the table that the hook is added to, before its others if ``first``, and ``options`` are tables that
-    have True for its key.
+    ``hooks`` is the table that the hook is added to, before its others if ``first``. ``options`` are tables with True
+    for its key.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ def _every(kind: str, hook: Any) -> RemovableHandle:
 
 
 def of_all_modules(kind: str) -> list[Any]:
-    """The hooks of all modules of a kind: "forward_pre", "forward", "backward_pre" or "backward"."""
+    """Returns the hooks of all modules of a kind: "forward_pre", "forward", "backward_pre" or "backward"."""
     return [each.hook for each in EVERY.values() if each.kind == kind]
 
 
@@ -92,29 +92,29 @@ def registered(kind: str, module: Any, name: str, value: Any) -> Any:
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """``Module.register_forward_pre_hook`` of all modules; called before theirs."""
+    """Registers a forward pre-hook of all modules, called before their own."""
     return _every("forward_pre", ForwardHook(hook))
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """``Module.register_forward_hook`` of all modules; called before theirs."""
+    """Registers a forward hook of all modules, called before their own."""
     return _every("forward", ForwardHook(hook, with_kwargs, always_call))
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """``Module.register_full_backward_hook`` of all modules; called before theirs."""
+    """Registers a full backward hook of all modules, called before their own."""
     return _every("backward", hook)
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """``register_module_full_backward_hook``: PyTorch's form of this name sees a part of the gradients only."""
+    """Calls ``register_module_full_backward_hook``: PyTorch's form of this name sees a part of the gradients only."""
     return register_module_full_backward_hook(hook)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """``Module.register_full_backward_pre_hook`` of all modules; called before theirs."""
+    """Registers a full backward pre-hook of all modules, called before their own."""
     return _every("backward_pre", hook)
 
 
@@ -154,7 +154,7 @@ class BackwardHooks:
         self.inputs_watched: bool = False
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Returns the arguments; tensors among them pass through an op whose gradient calls the hooks."""
+        """Returns the arguments; tensors among them pass through an op: its gradient calls the hooks."""
         at = [i for i, arg in enumerate(args) if isinstance(arg, Tensor)]
         if not self.hooks or not ag.is_grad_enabled() or not any(args[i].requires_grad for i in at):
             return args
@@ -166,7 +166,7 @@ class BackwardHooks:
         return tuple(result)
 
     def outputs(self, result: Any) -> Any:
-        """Returns the output or outputs, passed through an op whose gradient records the incoming gradients."""
+        """Returns the output or outputs, passed through an op: its gradient records the incoming gradients."""
         values = list(result) if isinstance(result, (tuple, list)) else [result]
         at = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
         if not any(values[i].requires_grad for i in at):
@@ -195,7 +195,7 @@ class BackwardHooks:
 
 
 def _identity(values: Sequence[Tensor], backward: Callable[..., Any]) -> tuple[Tensor, ...]:
-    """Returns the values as results of one op whose gradient is ``backward(*grads)``."""
+    """Returns the values as results of one op with ``backward(*grads)`` as gradient."""
 
     class Pass(ag.Function):
         @staticmethod

@@ -13,7 +13,7 @@ _STYLE = "text-align:left;font-family:monospace;white-space:nowrap"
 
 def html_table(model: Any) -> str:
     """Returns a table with a row for each leaf module and each module with parameters of its own: name, layer,
-    parameters with their shapes, and their number; the last row is the sum, in which shared parameters count once.
+    parameters with their shapes, and their number; the last row is the sum; shared parameters count once.
     """
     counted: set[int] = set()
     rows: list[str] = []

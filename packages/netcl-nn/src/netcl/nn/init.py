@@ -36,9 +36,7 @@ _thread = _Thread()
 
 @contextmanager
 def skipped() -> Iterator[None]:
-    """Initializers inside the block leave tensors undefined and draw no numbers: for models whose state is
-    loaded next.
-    """
+    """Makes initializers inside the block leave tensors undefined and draw no numbers, before a state is loaded."""
     outer, _thread.skipping = _thread.skipping, True
     try:
         yield
@@ -82,25 +80,25 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 def fans(tensor: Tensor) -> tuple[int, int]:
     """Returns (fan_in, fan_out) of a weight (out, in, kernel...); raises ShapeError below two dimensions."""
     if tensor.ndim < 2:
-        raise ShapeError(f"fan in and out need a weight of two dimensions or more, not {tensor.shape}")
+        raise ShapeError(f"fan in and out: expected a weight of two dimensions or more, got {tensor.shape}")
     taps = math.prod(tensor.shape[2:])
     return tensor.shape[1] * taps, tensor.shape[0] * taps
 
 
 @_initialiser
 def uniform(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Any:
-    """Uniform in [a, b)."""
+    """Fills with uniform numbers in [a, b)."""
     tensor.uniform_(a, b, generator=generator)
 
 
 @_initialiser
 def normal(tensor: Tensor, mean: float = 0.0, std: float = 0.02, generator: Generator | None = None) -> Any:
-    """Normal with ``mean`` and ``std``."""
+    """Fills with normal numbers of ``mean`` and ``std``."""
     tensor.normal_(mean, std, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Normal with ``mean`` and ``std``: ``normal`` with PyTorch's default."""
+    """Fills with normal numbers of ``mean`` and ``std``: ``normal`` with PyTorch's default."""
     return normal(tensor, mean, std, generator=generator)  # type: ignore[no-any-return]
 
 
@@ -113,7 +111,7 @@ def trunc_normal(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Any:
-    """Normal with ``mean`` and ``std``; values outside of [a, b] are drawn again.
+    """Fills with normal numbers of ``mean`` and ``std``; values outside of [a, b] are drawn again.
 
     If [a, b] holds less than 0.3 of the distribution, uniform numbers in [a, b] are accepted with the density relative
     to its largest (rejection sampling), so an interval in a tail ends too; a mean far outside of [a, b] warns.
@@ -146,33 +144,33 @@ def trunc_normal(
 
 @_initialiser
 def constant(tensor: Tensor, value: float) -> Any:
-    """``value`` everywhere."""
+    """Fills with ``value``."""
     tensor.write(Tensor.full(tensor.shape, value, tensor.dtype, queue=tensor.queue))
 
 
 def zeros(tensor: Tensor) -> Tensor:
-    """Zero everywhere."""
+    """Fills with zeros."""
     return constant(tensor, 0.0)  # type: ignore[no-any-return]
 
 
 def ones(tensor: Tensor) -> Tensor:
-    """One everywhere."""
+    """Returns one everywhere."""
     return constant(tensor, 1.0)  # type: ignore[no-any-return]
 
 
 @_initialiser
 def eye(tensor: Tensor) -> Any:
-    """The identity matrix; raises ShapeError unless the tensor has two dimensions."""
+    """Returns the identity matrix; raises ShapeError unless the tensor has two dimensions."""
     if tensor.ndim != 2:
-        raise ShapeError(f"eye fills matrices, not a tensor of shape {tensor.shape}")
+        raise ShapeError(f"eye: expected a matrix, got a tensor of shape {tensor.shape}")
     tensor.write(np.eye(tensor.shape[0], tensor.shape[1]))
 
 
 @_initialiser
 def orthogonal(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Any:
-    """Orthonormal rows or columns (of the tensor as a matrix (out, rest)) times ``gain`` (Saxe et al. 2013)."""
+    """Fills with orthonormal rows or columns of the tensor as matrix (out, rest), times ``gain`` (Saxe et al. 2013)."""
     if tensor.ndim < 2:
-        raise ShapeError(f"orthogonal needs two dimensions or more, not {tensor.shape}")
+        raise ShapeError(f"orthogonal: expected two dimensions or more, got {tensor.shape}")
     rows = tensor.shape[0]
     columns = tensor.size // rows if rows else 0
     if tensor.size == 0:
@@ -187,14 +185,14 @@ def orthogonal(tensor: Tensor, gain: float = 1.0, generator: Generator | None = 
 
 @_initialiser
 def dirac(tensor: Tensor, groups: int = 1) -> Any:
-    """The identity of a convolution with an odd kernel: in each of ``groups`` parts of the weight (out, in, kernel...)
-    output channel i is input channel i, further channels are zero.
+    """Returns the identity of a convolution with an odd kernel: in each of ``groups`` parts of the weight (out, in,
+    kernel...) output channel i is input channel i, further channels are zero.
 
     Raises ShapeError for other tensors than weights of one to three spatial axes, ValueError unless ``groups`` divides
     their first axis.
     """
     if tensor.ndim not in (3, 4, 5):
-        raise ShapeError(f"dirac fills weights (out, in, kernel...) of 3 to 5 dimensions, not {tensor.shape}")
+        raise ShapeError(f"dirac: expected a weight (out, in, kernel...) of 3 to 5 dimensions, got {tensor.shape}")
     if groups < 1 or tensor.shape[0] % groups:
         raise ValueError(f"dirac: groups={groups} does not divide {tensor.shape[0]} output channels")
     part = tensor.shape[0] // groups
@@ -207,11 +205,11 @@ def dirac(tensor: Tensor, groups: int = 1) -> Any:
 
 @_initialiser
 def sparse(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Any:
-    """Normal with ``std``, and in each column of a matrix the fraction ``sparsity``, rounded up, zero at random rows
-    (Martens 2010). Raises ShapeError unless the tensor has two dimensions.
+    """Fills with normal numbers of ``std``, and in each column of a matrix the fraction ``sparsity``, rounded up, zero
+    at random rows (Martens 2010). Raises ShapeError unless the tensor has two dimensions.
     """
     if tensor.ndim != 2:
-        raise ShapeError(f"sparse fills matrices, not a tensor of shape {tensor.shape}")
+        raise ShapeError(f"sparse: expected a matrix, got a tensor of shape {tensor.shape}")
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     tensor.normal_(0, std, generator=generator)
@@ -223,20 +221,20 @@ def sparse(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Genera
 
 
 def xavier_uniform(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Uniform in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+    """Fills with uniform numbers in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
     bound = gain * math.sqrt(6.0 / max(1, sum(fans(tensor))))
     return uniform(tensor, -bound, bound, generator=generator)  # type: ignore[no-any-return]
 
 
 def xavier_normal(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Normal with std gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+    """Fills with normal numbers of std gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
     std = gain * math.sqrt(2.0 / max(1, sum(fans(tensor))))
     return normal(tensor, 0.0, std, generator=generator)  # type: ignore[no-any-return]
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"mode is 'fan_in' or 'fan_out', not {mode!r}")
+        raise ValueError(f"mode: expected 'fan_in' or 'fan_out', got {mode!r}")
     fan = fans(tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(max(1, fan))
 
@@ -248,7 +246,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Uniform in +-sqrt(3) gain / sqrt(fan) (He et al. 2015)."""
+    """Fills with uniform numbers in +-sqrt(3) gain / sqrt(fan) (He et al. 2015)."""
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform(tensor, -bound, bound, generator=generator)  # type: ignore[no-any-return]
 
@@ -260,7 +258,7 @@ def kaiming_uniform(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """``kaiming_uniform_`` with another default: a = sqrt(5) gives +-1/sqrt(fan_in), as in PyTorch's layers."""
+    """Calls ``kaiming_uniform_`` with the default a = sqrt(5), which gives +-1/sqrt(fan_in) as in PyTorch's layers."""
     return kaiming_uniform_(tensor, a, mode, nonlinearity, generator)
 
 
@@ -271,12 +269,12 @@ def kaiming_normal(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal with std gain / sqrt(fan) (He et al. 2015)."""
+    """Fills with normal numbers of std gain / sqrt(fan) (He et al. 2015)."""
     return normal(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator=generator)  # type: ignore[no-any-return]
 
 
 def uniform_around_zero_(tensor: Tensor | None, bound: float) -> None:
-    """Uniform in [-bound, bound); does nothing for None."""
+    """Fills with uniform numbers in [-bound, bound); does nothing for None."""
     if tensor is not None:
         uniform(tensor, -bound, bound)
 
@@ -286,7 +284,7 @@ trunc_normal_ = trunc_normal
 
 
 def constant_(tensor: Any, val: float) -> Any:
-    """Every element ``val``; PyTorch's name of ``constant``."""
+    """Returns every element ``val``; PyTorch's name of ``constant``."""
     return constant(tensor, val)
 
 
@@ -302,5 +300,5 @@ kaiming_normal_ = kaiming_normal
 
 
 def __dir__() -> list[str]:
-    """The functions, for completion."""
+    """Returns the functions, for completion."""
     return sorted(n for n, v in globals().items() if n[0].islower() and getattr(v, "__module__", "") == __name__)

@@ -67,7 +67,7 @@ class UninitializedBuffer(Tensor):
 
 
 class LazyModuleMixin:
-    """A module whose parameters get their shapes at its first call, and which then becomes one of ``cls_to_become``.
+    """A module that gets the shapes of its parameters at its first call, and then becomes one of ``cls_to_become``.
 
     ``built(size)`` returns the layer of that class for the size of the input's channels, with its own parameters.
     """
@@ -80,7 +80,7 @@ class LazyModuleMixin:
         return isinstance(self, LazyModuleMixin)
 
     def _start(self, make: Callable[[int], Module], names: tuple[str, ...], device: Any, dtype: Any) -> None:
-        """Sets the attributes of the layer that will be, with parameters that have no shape."""
+        """Sets the attributes of the later layer, with parameters that have no shape."""
         module: Any = self
         Module.__init__(module)
         with init.skipped():
@@ -102,7 +102,7 @@ class LazyModuleMixin:
     def channels(self, x: Tensor) -> int:
         """Returns the size of the input that sets the shapes."""
         if x.ndim < 2:
-            raise ShapeError(f"{type(self).__name__} takes x (N, C, ...), not {x.shape}", op=type(self).__name__)
+            raise ShapeError(f"{type(self).__name__}: expected x (N, C, ...), got {x.shape}", op=type(self).__name__)
         return x.shape[1]
 
     @staticmethod
@@ -181,7 +181,7 @@ class _LazyConv(LazyModuleMixin):
 
     def channels(self, x: Tensor) -> int:
         if x.ndim not in (self.rank + 1, self.rank + 2):
-            raise ShapeError(f"{type(self).__name__} takes x (N, C, ...), not {x.shape}", op=type(self).__name__)
+            raise ShapeError(f"{type(self).__name__}: expected x (N, C, ...), got {x.shape}", op=type(self).__name__)
         return x.shape[-self.rank - 1]
 
     def size_in(self, state: Any, prefix: str) -> int | None:

@@ -39,7 +39,7 @@ class Linear(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if not x.shape or x.shape[-1] != self.in_features:
-            raise ShapeError(f"{self!r} takes x (..., {self.in_features}), not {x.shape}", op="Linear")
+            raise ShapeError(f"{self!r}: expected x (..., {self.in_features}), got {x.shape}", op="Linear")
         weight = self.weight  # once: a parameter is found by __getattr__
         check_precision(self, x, weight)
         return ag.linear(x, weight, self.bias)
@@ -78,7 +78,7 @@ class Bilinear(Module):
         ins = (self.in1_features, self.in2_features)
         if x1.shape[:-1] != x2.shape[:-1] or (x1.shape[-1:], x2.shape[-1:]) != ((ins[0],), (ins[1],)):
             raise ShapeError(
-                f"{self!r} takes x1 (..., {ins[0]}) and x2 (..., {ins[1]}), not {x1.shape} and {x2.shape}",
+                f"{self!r}: expected x1 (..., {ins[0]}) and x2 (..., {ins[1]}), got {x1.shape} and {x2.shape}",
                 op="Bilinear",
             )
         check_precision(self, x1, self.weight)
@@ -115,7 +115,7 @@ class Flatten(Layer, shown=("start_dim", "end_dim")):
 
 
 class Unflatten(Module):
-    """Splits the axis ``dim`` into axes of ``sizes``, one of which may be -1.
+    """Splits the axis ``dim`` into axes of ``sizes``; one size may be -1.
 
     ``unflattened_size`` is PyTorch's name of ``sizes``.
     """

@@ -67,7 +67,7 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Adds values at the end and returns the list."""
         if isinstance(values, Tensor) or not isinstance(values, Iterable):
-            raise TypeError(f"ParameterList takes an iterable of parameters, not a {type(values).__name__}")
+            raise TypeError(f"ParameterList: expected an iterable of parameters, got {type(values).__name__}")
         for value in values:
             self.append(value)
         return self
@@ -77,7 +77,7 @@ class ParameterList(Module):
         return "\n  ".join(["", *lines])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: a list computes nothing."""
+        """Raises an error: a list computes nothing."""
         raise TypeError("ParameterList computes nothing; index it")
 
 
@@ -101,7 +101,7 @@ class _Dict(Module):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
-            raise TypeError(f"a key of {type(self).__name__} is a string, not {type(key).__name__}")
+            raise TypeError(f"{type(self).__name__}: expected a string as key, got {type(key).__name__}")
         if key not in self._keys and hasattr(type(self), key):
             raise KeyError(f"{type(self).__name__} has an attribute {key!r} already")
         self._keys[key] = None
@@ -133,11 +133,11 @@ class _Dict(Module):
         return self
 
     def keys(self) -> Iterable[str]:
-        """The names."""
+        """Returns the names."""
         return self._keys.keys()
 
     def values(self) -> Iterable[Any]:
-        """The values."""
+        """Returns the values."""
         return (self[key] for key in self._keys)
 
     def items(self) -> Iterable[tuple[str, Any]]:
@@ -188,7 +188,7 @@ class _Dict(Module):
         return "\n  ".join(["", *lines])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: a dict computes nothing."""
+        """Raises an error: a dict computes nothing."""
         raise TypeError(f"{type(self).__name__} computes nothing; index it")
 
 
@@ -207,7 +207,7 @@ class BufferDict(_Dict):
 
     def _stored(self, value: Any) -> Any:
         if not isinstance(value, Tensor):
-            raise TypeError(f"BufferDict takes tensors, not {type(value).__name__}")
+            raise TypeError(f"BufferDict: expected tensors, got {type(value).__name__}")
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:

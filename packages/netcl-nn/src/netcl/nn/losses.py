@@ -16,7 +16,7 @@ from netcl.nn.module import Module
 
 
 def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str = "mean") -> str:
-    """The reduction that PyTorch's deprecated flags mean, with a UserWarning; ``reduction`` if both are None."""
+    """Returns the reduction of PyTorch's deprecated flags, with a UserWarning; ``reduction`` if both are None."""
     if size_average is None and reduce is None:
         return reduction
     meant = "none" if reduce is False else "sum" if size_average is False else "mean"
@@ -27,7 +27,7 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str 
 
 
 def _with_deprecated_flags(begin: Callable[..., None]) -> Callable[..., None]:
-    """``__init__`` of a loss that takes ``size_average`` and ``reduce`` by name, too."""
+    """Returns ``__init__`` of a loss that takes ``size_average`` and ``reduce`` by name, too."""
 
     @functools.wraps(begin)
     def init(self: _Loss, *args: Any, **kwargs: Any) -> None:
@@ -40,8 +40,8 @@ def _with_deprecated_flags(begin: Callable[..., None]) -> Callable[..., None]:
 
 
 class _Loss(Layer):
-    """A loss of ``netcl.autograd``; ``options`` names the attributes that are passed to it, which are the parameters of
-    the constructor.
+    """A loss of ``netcl.autograd``; ``options`` names the attributes that are passed to it: the parameters of the
+    constructor.
     """
 
     function: ClassVar[str]
@@ -58,12 +58,12 @@ class _Loss(Layer):
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
         if reduction not in ("mean", "sum", "none", "batchmean"):
-            raise ValueError(f"reduction is mean, sum or none, not {reduction!r}")
+            raise ValueError(f"reduction: expected mean, sum or none, got {reduction!r}")
         self.reduction = reduction
 
     def forward(self, *operands: Any) -> Tensor:
-        given = {name: getattr(self, name) for name in self.options}
-        return getattr(ag, self.function)(*operands, **{k: v for k, v in given.items() if v is not None})  # type: ignore[no-any-return]
+        options = {name: getattr(self, name) for name in self.options}
+        return getattr(ag, self.function)(*operands, **{k: v for k, v in options.items() if v is not None})  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         """Returns the options that differ from their defaults."""
@@ -100,7 +100,7 @@ class HuberLoss(_Loss, function="huber_loss"):
 
 
 class _Weighted(_Loss):
-    """A loss whose ``weight`` is a buffer, so that it moves with the module."""
+    """A loss with ``weight`` as a buffer, so that it moves with the module."""
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -296,7 +296,7 @@ class TripletMarginWithDistanceLoss(Module):
     ) -> None:
         super().__init__()
         if margin <= 0:
-            raise ValueError(f"margin is above 0, not {margin}")
+            raise ValueError(f"expected a margin above 0, got {margin}")
         self.distance_function: Callable[[Tensor, Tensor], Tensor] | None = distance_function
         self.margin: float = margin
         self.swap: bool = swap

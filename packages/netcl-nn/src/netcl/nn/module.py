@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         """A module as its call sees it: the call has the parameters and the result of ``forward``."""
 
         def forward(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-            """The computation of the module."""
+            """Returns the computation of the module."""
             ...
 
 
@@ -82,7 +82,7 @@ class Module:
             object.__setattr__(self, name, value)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The computation of the module; defined by subclasses."""
+        """Returns the computation of the module; defined by subclasses."""
         raise TypeError(f"{type(self).__name__} has no forward(); a Module computes there")
 
     if TYPE_CHECKING:
@@ -154,9 +154,7 @@ class Module:
             if not isinstance(value, (Module, ag.Parameter, Buffer)):
                 object.__setattr__(self, name, value)
                 return
-            raise AttributeError(
-                f"{type(self).__name__}.__init__ has to call super().__init__() before it sets {name!r}"
-            )
+            raise AttributeError(f"{type(self).__name__}.__init__ must call super().__init__() before it sets {name!r}")
         tables: Any = (self._parameters, self._buffers, self._modules)
         if isinstance(value, Buffer):
             for table in tables:
@@ -221,7 +219,7 @@ class Module:
         """Adds a parameter; None reserves the name for an optional parameter that is absent."""
         self._check_name(name)
         if param is not None and not isinstance(param, ag.Parameter):
-            raise TypeError(f"register_parameter takes a Parameter or None, not {type(param).__name__}")
+            raise TypeError(f"register_parameter: expected a Parameter or None, got {type(param).__name__}")
         self._parameters[name] = registered("parameter", self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -230,7 +228,7 @@ class Module:
         """
         self._check_name(name)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"register_buffer takes a Tensor or None, not {type(tensor).__name__}")
+            raise TypeError(f"register_buffer: expected a Tensor or None, got {type(tensor).__name__}")
         self._buffers[name] = registered("buffer", self, name, tensor)
         (self._passing_buffers.discard if persistent else self._passing_buffers.add)(name)
 
@@ -238,11 +236,11 @@ class Module:
         """Adds a module under a name."""
         self._check_name(name)
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"add_module takes a Module or None, not {type(module).__name__}")
+            raise TypeError(f"add_module: expected a Module or None, got {type(module).__name__}")
         self._modules[name] = registered("module", self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """``add_module`` under its other name."""
+        """Calls ``add_module``."""
         self.add_module(name, module)
 
     # -- walking -----------------------------------------------------------------------------------------------------
@@ -264,14 +262,14 @@ class Module:
 
     def modules(self) -> Iterator[Module]:
         """Yields this module and all below, each once."""
-        found: dict[Module, None] = {}
+        modules: dict[Module, None] = {}
         waiting: list[Module] = [self]
         while waiting:
             module = waiting.pop()
-            if module not in found:
-                found[module] = None
+            if module not in modules:
+                modules[module] = None
                 waiting.extend([child for child in module._modules.values() if child is not None][::-1])
-        return iter(found)
+        return iter(modules)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Yields the direct children with their names."""
@@ -317,12 +315,12 @@ class Module:
 
     def _tensors(self, table: str, recurse: bool) -> Iterator[Any]:
         """Yields the tensors of a table, each once: ``_entries`` without the names."""
-        found: dict[int, Any] = {}
+        tensors: dict[int, Any] = {}
         for module in self.modules() if recurse else (self,):
             for tensor in getattr(module, table).values():
                 if tensor is not None:
-                    found[id(tensor)] = tensor
-        return iter(found.values())
+                    tensors[id(tensor)] = tensor
+        return iter(tensors.values())
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -360,13 +358,13 @@ class Module:
         return module  # type: ignore[no-any-return]
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Puts ``module`` at a dotted path; with ``strict`` there has to be one already. Raises AttributeError if a
+        """Puts ``module`` at a dotted path; with ``strict`` a module must already be there. Raises AttributeError if a
         module of the path is missing, ValueError for the empty path.
         """
         if not target:
             raise ValueError("the path of the module to set is empty")
         if not isinstance(module, Module):
-            raise ValueError(f"set_submodule sets modules, not {type(module).__name__}")
+            raise ValueError(f"set_submodule: expected a Module, got {type(module).__name__}")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
         if strict and name not in parent._modules:
@@ -433,14 +431,14 @@ class Module:
         With ``strict=False`` missing and unexpected names are not an error; with ``assign`` the tensors of the state
         take the place of the module's, on their devices and in their dtypes.
         """
-        given = dict(state_dict)
+        state = dict(state_dict)
         modules = list(self.named_modules())
         for path, module in modules:
             prefix = f"{path}." if path else ""
             for hook in tuple(module._state_hooks.get("load_state_dict_pre", {}).values()):
-                # The lists of keys and messages are those of PyTorch's hooks, which may fill them.
+                # The lists of keys and messages are as for PyTorch's hooks, which may fill them.
                 missing, unexpected, messages = [], [], []  # type: ignore[var-annotated]
-                hook(module, given, prefix, {}, strict, missing, unexpected, messages)
+                hook(module, state, prefix, {}, strict, missing, unexpected, messages)
                 if messages:
                     raise RuntimeError("; ".join(messages))
         own = self._state_tensors("")
@@ -449,7 +447,7 @@ class Module:
             for path, module in modules
             if type(module).get_extra_state is not Module.get_extra_state
         }
-        tensors = {name: value for name, value in given.items() if name not in extra}
+        tensors = {name: value for name, value in state.items() if name not in extra}
         # A hook after loading may clear the lists of keys, so that their check comes after it.
         after = [(m, tuple(m._state_hooks.get("load_state_dict_post", {}).values())) for _, m in modules]
         late = strict and any(hooks for _, hooks in after)
@@ -467,8 +465,8 @@ class Module:
                     same = isinstance(value, ag.Parameter)
                     holder._parameters[last] = value if same else ag.Parameter(value, old.requires_grad)
         for name, module in extra.items():
-            if name in given:
-                module.set_extra_state(given[name])
+            if name in state:
+                module.set_extra_state(state[name])
             elif strict:
                 raise RuntimeError(f"missing: {name}")
             else:
@@ -478,8 +476,8 @@ class Module:
                 if hook(module, keys) is not None:
                     raise RuntimeError("a load_state_dict post-hook changes the keys in place and returns None")
         if late and (keys.missing_keys or keys.unexpected_keys):
-            problems = [f"missing: {one}" for one in keys.missing_keys]
-            problems += [f"unexpected: {one}" for one in keys.unexpected_keys]
+            problems = [f"missing: {key}" for key in keys.missing_keys]
+            problems += [f"unexpected: {key}" for key in keys.unexpected_keys]
             raise StateError(f"the state does not fit {type(self).__name__}:\n    " + "\n    ".join(problems))
         return keys
 
@@ -514,16 +512,16 @@ class Module:
 
     def to(self: M, *args: Any, device: Any = None, dtype: Any = None, **unused: Any) -> M:
         """Moves the module to a device (selector, handle or queue) and its floating tensors to a dtype, in any order,
-        or to those of a tensor; returns the module.
+        or to device and dtype of a tensor; returns the module.
 
-        Parameters stay the same objects, with their gradients, so that an optimizer steps them on; one that has taken
-        a step has its states on the old device. ``non_blocking`` and ``memory_format`` are accepted.
+        Parameters stay the same objects, with their gradients, so that an optimizer steps them on; after its first step
+        an optimizer has its states on the old device. ``non_blocking`` and ``memory_format`` are accepted.
         """
         for name in unused:
             if name not in ("non_blocking", "memory_format", "tensor"):
-                raise TypeError(f"to() takes a device, a dtype or a tensor, not {name}=")
-        given = [*args, unused["tensor"]] if "tensor" in unused else list(args)
-        for value in given:
+                raise TypeError(f"to(): expected a device, a dtype or a tensor, got {name}=")
+        values = [*args, unused["tensor"]] if "tensor" in unused else list(args)
+        for value in values:
             if isinstance(value, Tensor):
                 device, dtype = value.queue, value.dtype
             elif _is_dtype(value):
@@ -565,23 +563,23 @@ class Module:
         return self.to(dtype=dst_type)
 
     def half(self: M) -> M:
-        """``to("float16")``."""
+        """Calls ``to("float16")``."""
         return self.to(dtype="float16")
 
     def bfloat16(self: M) -> M:
-        """``to("bfloat16")``."""
+        """Calls ``to("bfloat16")``."""
         return self.to(dtype="bfloat16")
 
     def float(self: M) -> M:
-        """``to("float32")``."""
+        """Calls ``to("float32")``."""
         return self.to(dtype="float32")
 
     def double(self: M) -> M:
-        """``to("float64")``."""
+        """Calls ``to("float64")``."""
         return self.to(dtype="float64")
 
     def cpu(self: M) -> M:
-        """``to("cpu")``."""
+        """Calls ``to("cpu")``."""
         return self.to("cpu")
 
     def cuda(self: M, device: Any = None) -> M:
@@ -589,7 +587,7 @@ class Module:
         return self.to("gpu" if device is None else f"gpu:{device}" if isinstance(device, int) else device)
 
     def xpu(self: M, device: Any = None) -> M:
-        """``cuda``: a GPU of any manufacturer."""
+        """Calls ``cuda``: a GPU of any manufacturer."""
         return self.cuda(device)
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
@@ -598,7 +596,7 @@ class Module:
         return self._apply(lambda t: Tensor.empty(t.shape, t.dtype, queue=queue, persistent=True), recurse)
 
     def share_memory(self: M) -> M:
-        """Refused: tensors of a device cannot be shared between processes."""
+        """Raises an error: tensors of a device cannot be shared between processes."""
         raise TypeError(f"{type(self).__name__}.share_memory(): send state_dict() to the other process instead")
 
     def __deepcopy__(self: M, memo: dict[int, Any]) -> M:
@@ -624,7 +622,7 @@ class Module:
     def train(self: M, mode: bool = True) -> M:
         """Sets training mode, or evaluation mode, in this module and all below."""
         if not isinstance(mode, bool):
-            raise ValueError(f"train() takes True or False, not {mode!r}")
+            raise ValueError(f"train(): expected True or False, got {mode!r}")
         self.training = mode
         for module in self.children():
             module.train(mode)
@@ -649,11 +647,11 @@ class Module:
         return self
 
     def freeze(self: M) -> M:
-        """``requires_grad_(False)``."""
+        """Calls ``requires_grad_(False)``."""
         return self.requires_grad_(False)
 
     def unfreeze(self: M) -> M:
-        """``requires_grad_(True)``."""
+        """Calls ``requires_grad_(True)``."""
         return self.requires_grad_(True)
 
     def apply(self: M, fn: Callable[[Module], Any]) -> M:
@@ -706,7 +704,7 @@ class Module:
         return RemovableHandle(self._backward_pre_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """``register_full_backward_hook``: PyTorch's form of this name sees a part of the gradients only."""
+        """Calls ``register_full_backward_hook``: PyTorch's form of this name sees a part of the gradients only."""
         return self.register_full_backward_hook(hook)
 
     def _state_hook(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
@@ -775,7 +773,7 @@ class Module:
     # -- text --------------------------------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
-        """The table of layers that a notebook shows."""
+        """Returns the table of layers that a notebook shows."""
         from netcl.nn.html_table import html_table
 
         return html_table(self)
@@ -797,7 +795,7 @@ class Module:
 
 
 def text_of(module: Module, children: Iterable[tuple[str, str]]) -> str:
-    """The text of a module in PyTorch's form, of its ``extra_repr`` and its children, each a label and a text."""
+    """Returns a module's text in PyTorch's form, from its ``extra_repr`` and its children (label, text)."""
     extra = module.extra_repr().splitlines()
     lines = [label + text.replace("\n", "\n  ") for label, text in children]
     if not lines and len(extra) < 2:

@@ -90,7 +90,7 @@ class _BatchNorm(_Running):
             wanted = " or ".join(
                 f"({', '.join(('N', str(self.num_features), *AXES.get(rank, ())))})" for rank in self.ranks
             )
-            raise ShapeError(f"{self!r} takes x {wanted}, not {x.shape}", op=type(self).__name__)
+            raise ShapeError(f"{self!r}: expected x {wanted}, got {x.shape}", op=type(self).__name__)
         check_precision(self, x, self.weight)
         tracked = self.training and self.track_running_stats
         momentum = self.momentum
@@ -129,8 +129,8 @@ class BatchNorm3d(_BatchNorm, ranks=(3,)):
 class SyncBatchNorm(_BatchNorm, ranks=(0, 1, 2, 3)):
     """BatchNorm of x (N, C, ...) with the statistics of all processes of a group.
 
-    In one process they are those of its batch; in ``netcl.distributed`` a replicated model synchronizes the statistics
-    of every BatchNorm. Raises ValueError for a ``process_group`` of its own.
+    In one process they are the ones of its batch; in ``netcl.distributed`` a replicated model synchronizes the
+    statistics of every BatchNorm. Raises ValueError for a ``process_group`` of its own.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class LayerNorm(_Affine):
 
 class RMSNorm(_Affine):
     """x / sqrt(mean(x^2) + eps) weight over the last axes, of shape ``normalized_shape`` (Zhang and Sennrich 2019).
-    ``eps`` None: the machine epsilon, that of float32 for narrower dtypes.
+    ``eps`` None: the machine epsilon, for narrower dtypes float32's.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class GroupNorm(_Affine):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
-            raise ShapeError(f"{self!r} takes x (N, {self.num_channels}, ...), not {x.shape}", op="GroupNorm")
+            raise ShapeError(f"{self!r}: expected x (N, {self.num_channels}, ...), got {x.shape}", op="GroupNorm")
         check_precision(self, x, self.weight)
         return ag.group_norm(x, self.num_groups, self.weight, self.bias, eps=self.eps)
 
@@ -290,7 +290,7 @@ class _InstanceNorm(_Running):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != self.rank + 2 or x.shape[1] != self.num_features:
             wanted = ", ".join(("N", str(self.num_features), *AXES[self.rank]))
-            raise ShapeError(f"{self!r} takes x ({wanted}), not {x.shape}", op=type(self).__name__)
+            raise ShapeError(f"{self!r}: expected x ({wanted}), got {x.shape}", op=type(self).__name__)
         check_precision(self, x, self.weight)
         return functional.instance_norm(
             x,
@@ -323,4 +323,4 @@ def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
 def _check_trailing(layer: Module, x: Tensor, shape: tuple[int, ...]) -> None:
     if x.shape[max(0, x.ndim - len(shape)) :] != shape:
         wanted = ", ".join(("...", *map(str, shape)))
-        raise ShapeError(f"{layer!r} takes x ({wanted}), not {x.shape}", op=type(layer).__name__)
+        raise ShapeError(f"{layer!r}: expected x ({wanted}), got {x.shape}", op=type(layer).__name__)

@@ -42,7 +42,7 @@ class PackedSequence(_Fields):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The sequences with ``data`` on another device or in another dtype."""
+        """Returns the sequences with ``data`` on another device or in another dtype."""
         data: Tensor = self.data.to(*args, **kwargs)
         moved = [None if t is None or t.queue is data.queue else t.to(data.queue) for t in self[2:]]
         kept = [old if new is None else new for old, new in zip(self[2:], moved)]
@@ -75,16 +75,16 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Packs input (T, N, ...), or (N, T, ...) with ``batch_first``, of N sequences of ``lengths``.
 
-    Raises ValueError for lengths that are not positive or, with ``enforce_sorted``, that increase.
+    Raises ValueError for lengths below 1 or, with ``enforce_sorted``, for increasing ones.
     """
     counts = _host(lengths)
     if batch_first:
         input = ag.transpose(input, 0, 1)
     steps, batch = input.shape[:2]
     if counts.shape != (batch,):
-        raise ShapeError(f"pack_padded_sequence: {batch} sequences need {batch} lengths, not {counts.shape}")
+        raise ShapeError(f"pack_padded_sequence: expected {batch} lengths for {batch} sequences, got {counts.shape}")
     if batch and (counts.min() < 1 or counts.max() > steps):
-        raise ValueError(f"pack_padded_sequence: lengths are from 1 to {steps}, not {counts.tolist()}")
+        raise ValueError(f"pack_padded_sequence: expected lengths from 1 to {steps}, got {counts.tolist()}")
     order = None
     if enforce_sorted:
         if (np.diff(counts) > 0).any():
@@ -158,11 +158,11 @@ def pad_sequence(
 ) -> Tensor:
     """Pads sequences (length, ...) to the longest and stacks them: (T, N, ...), or (N, T, ...) with ``batch_first``."""
     if padding_side not in ("left", "right"):
-        raise ValueError(f"padding_side is 'left' or 'right', not {padding_side!r}")
-    given = list(sequences)
-    longest = max(x.shape[0] for x in given)
+        raise ValueError(f"padding_side: expected 'left' or 'right', got {padding_side!r}")
+    tensors = list(sequences)
+    longest = max(x.shape[0] for x in tensors)
     rows = []
-    for x in given:
+    for x in tensors:
         missing = longest - x.shape[0]
         if missing:
             filled = Tensor.full((missing, *x.shape[1:]), padding_value, x.dtype, queue=x.queue)

@@ -63,7 +63,7 @@ def metered(meter: ConstructionMeter) -> Iterator[None]:
 
 
 def construction_meter() -> ConstructionMeter | None:
-    """Returns the meter of the file from which this thread builds layers, None outside of that."""
+    """Returns the meter of the file that this thread builds layers from, else None."""
     return _thread.meter
 
 
@@ -98,13 +98,13 @@ def new_buffer(shape: Sequence[int], value: float, device: Any = None, dtype: An
 
 
 class Buffer:
-    """A tensor that becomes a buffer of the module to which it is assigned: ``self.mean = Buffer(tensor)``; part of the
+    """A tensor that becomes a buffer on assignment to a module: ``self.mean = Buffer(tensor)``; part of the
     module's state if ``persistent``.
     """
 
     def __init__(self, data: Tensor, *, persistent: bool = True) -> None:
         if not isinstance(data, Tensor):
-            raise TypeError(f"Buffer takes a tensor, not {type(data).__name__}")
+            raise TypeError(f"Buffer: expected a tensor, got {type(data).__name__}")
         self.data: Tensor = data
         self.persistent: bool = persistent
 

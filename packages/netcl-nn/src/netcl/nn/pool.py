@@ -20,7 +20,7 @@ class _Spatial(Layer):
         """Raises ShapeError with the layer's name unless x is (N, C, spatial...) or (C, spatial...)."""
         if x.ndim not in (self.rank + 1, self.rank + 2):
             axes = ", ".join(("C", *AXES[self.rank]))
-            raise ShapeError(f"{self!r} takes x (N, {axes}) or ({axes}), not {x.shape}", op=type(self).__name__)
+            raise ShapeError(f"{self!r}: expected x (N, {axes}) or ({axes}), got {x.shape}", op=type(self).__name__)
 
 
 class _MaxPool(_Spatial, shown=("kernel_size", "stride", "padding", "dilation", "ceil_mode")):
@@ -213,7 +213,7 @@ class _Pad(_Spatial):
             (padding,) * (2 * self.rank) if isinstance(padding, int) else tuple(padding)
         )
         if len(self.padding) != 2 * self.rank:
-            raise ValueError(f"padding is a number or {2 * self.rank} of them, last axis first, not {padding!r}")
+            raise ValueError(f"padding: expected a number or {2 * self.rank} of them, last axis first, got {padding!r}")
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
@@ -308,7 +308,7 @@ class Upsample(Module):
         super().__init__()
         if (size is None) == (scale_factor is None):
             raise ValueError(
-                f"Upsample takes size or scale_factor, one of them, not size={size}, scale_factor={scale_factor}"
+                f"Upsample: expected either size or scale_factor, got size={size}, scale_factor={scale_factor}"
             )
         self.size: Any = size
         self.scale_factor: Any = scale_factor
@@ -321,8 +321,8 @@ class Upsample(Module):
         return ag.interpolate(x, *options)
 
     def extra_repr(self) -> str:
-        given = f"size={self.size}" if self.scale_factor is None else f"scale_factor={_floats(self.scale_factor)}"
-        return f"{given}, mode={self.mode!r}"
+        size = f"size={self.size}" if self.scale_factor is None else f"scale_factor={_floats(self.scale_factor)}"
+        return f"{size}, mode={self.mode!r}"
 
 
 class Unfold(Layer, shown=("kernel_size", "dilation", "padding", "stride")):

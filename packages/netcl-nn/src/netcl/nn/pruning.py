@@ -83,7 +83,7 @@ class BasePruningMethod(ABC):
         return ag.mul(t, mask.astype(t.dtype))
 
     def remove(self, module: Module) -> None:
-        """Makes the pruned values those of the parameter ``<name>``, without mask and original."""
+        """Makes the pruned values the values of the parameter ``<name>``, without mask and original."""
         name = self._tensor_name
         with ag.no_grad():
             value = self.apply_mask(module)
@@ -107,7 +107,7 @@ def _vector(tensors: list[Tensor]) -> Tensor:
 
 
 class PruningContainer(BasePruningMethod):
-    """Pruning methods of one tensor, each of which prunes what the ones before it left."""
+    """Pruning methods of one tensor; each prunes the values that the methods before it left."""
 
     def __init__(self, *args: Any) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
@@ -122,7 +122,7 @@ class PruningContainer(BasePruningMethod):
         if method is None:
             return
         if not isinstance(method, BasePruningMethod):
-            raise TypeError(f"{type(method).__name__} is not a BasePruningMethod")
+            raise TypeError(f"expected a BasePruningMethod, got {type(method).__name__}")
         if self._tensor_name != method._tensor_name:
             raise ValueError(
                 f"the container prunes {self._tensor_name!r}, and the method to be added {method._tensor_name!r}"
@@ -152,7 +152,9 @@ class PruningContainer(BasePruningMethod):
             kept: Tensor = default_mask.sum(dim=others) != 0
             place = (*place[:dim], kept, *place[dim + 1 :])
         elif method.PRUNING_TYPE != "global":
-            raise ValueError(f"PRUNING_TYPE is 'unstructured', 'structured' or 'global', not {method.PRUNING_TYPE!r}")
+            raise ValueError(
+                f"PRUNING_TYPE: expected 'unstructured', 'structured' or 'global', got {method.PRUNING_TYPE!r}"
+            )
         mask = default_mask.astype(t.dtype).clone()
         mask[place] = method.compute_mask(t[place], default_mask=default_mask[place]).astype(t.dtype)
         return mask
@@ -173,13 +175,13 @@ class _ByAmount(BasePruningMethod):
 
     def __init__(self, amount: int | float) -> None:
         if not isinstance(cast(Any, amount), Real):
-            raise TypeError(f"the amount to prune is a number, not {amount!r}")
+            raise TypeError(f"amount to prune: expected a number, got {amount!r}")
         if amount < 0 or (not _is_count(amount) and amount > 1):
-            raise ValueError(f"the amount to prune is an int of at least 0 or a float in [0, 1], not {amount!r}")
+            raise ValueError(f"amount to prune: expected an int of at least 0 or a float in [0, 1], got {amount!r}")
         self.amount: int | float = amount
 
     def _count(self, size: int) -> int:
-        """The number of elements to prune out of ``size``."""
+        """Returns the number of elements to prune out of ``size``."""
         if not _is_count(self.amount):
             return round(self.amount * size)
         if self.amount > size:
@@ -196,7 +198,7 @@ class _Elements(_ByAmount):
 
     @abstractmethod
     def _scores(self, t: Tensor) -> Tensor:
-        """The number of each element; the lowest are pruned."""
+        """Returns the number of each element; the lowest are pruned."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Returns ``default_mask`` with 0 for the elements of the lowest scores."""
@@ -244,12 +246,12 @@ class _Slices(_ByAmount):
 
     @abstractmethod
     def _kept(self, t: Tensor, count: int) -> Tensor:
-        """The slices to keep: their indices, or True for each of them."""
+        """Returns the slices to keep: their indices, or True for each of them."""
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Returns ``default_mask`` with 0 for the slices along ``dim`` that are pruned."""
         if t.ndim <= 1:
-            raise ValueError(f"structured pruning takes a tensor of at least two axes, not {t.shape}")
+            raise ValueError(f"structured pruning: expected a tensor of at least two axes, got {t.shape}")
         dim = _axis(self.dim, t)
         count = self._count(t.shape[dim])
         if not count:
@@ -331,7 +333,7 @@ class CustomFromMask(BasePruningMethod):
 
 
 def _random(shape: tuple[int, ...], dtype: str, like: Tensor) -> Tensor:
-    """Uniform numbers in [0, 1)."""
+    """Returns uniform numbers in [0, 1)."""
     numbers: Tensor = Tensor.full(shape, 0.0, dtype, queue=like.queue).uniform_()
     return numbers
 
@@ -407,10 +409,10 @@ def global_unstructured(
     Raises TypeError if the method is not unstructured.
     """
     if not isinstance(parameters, Iterable):
-        raise TypeError(f"global_unstructured takes pairs (module, name), not {type(parameters).__name__}")
+        raise TypeError(f"global_unstructured: expected pairs (module, name), got {type(parameters).__name__}")
     pairs = list(parameters)
-    given = {} if importance_scores is None else importance_scores
-    if not isinstance(given, Mapping):
+    importances = {} if importance_scores is None else importance_scores
+    if not isinstance(importances, Mapping):
         raise TypeError("global_unstructured: importance_scores is a dict by (module, name), or None")
     method: Any = pruning_method(**kwargs)
     method._tensor_name = "temp"
@@ -418,7 +420,7 @@ def global_unstructured(
         raise TypeError(f"global_unstructured takes an unstructured method, and {pruning_method.__name__} is not one")
     tensors = [getattr(module, name).detach() for module, name in pairs]
     with ag.no_grad():
-        scores = _vector([given.get(pair, tensor).detach() for pair, tensor in zip(pairs, tensors)])
+        scores = _vector([importances.get(pair, tensor).detach() for pair, tensor in zip(pairs, tensors)])
         masks = [getattr(m, f"{name}_mask", None) for m, name in pairs]
         default = _vector([_ones(t) if mask is None else mask for t, mask in zip(tensors, masks)])
         mask = PruningContainer(method).compute_mask(scores, default)
@@ -445,10 +447,10 @@ def remove(module: M, name: str) -> M:
 
 
 def pruned_names(module: Module) -> list[str]:
-    """The names of the tensors of this module that are pruned."""
+    """Returns the names of the tensors of this module that are pruned."""
     return [hook._tensor_name for hook in module._forward_pre_hooks.values() if _prunes(hook)]
 
 
 def is_pruned(module: Module) -> bool:
     """Returns True if a tensor of the module, or of one below it, is pruned."""
-    return any(pruned_names(one) for one in module.modules())
+    return any(pruned_names(part) for part in module.modules())

@@ -42,7 +42,7 @@ def _relu(x: Tensor, product: Tensor, state: State) -> State:
 def _advance(mode: str) -> Advance:
     known = {"tanh": _tanh, "relu": _relu, "lstm": _lstm, "gru": _gru}
     if mode not in known:
-        raise ValueError(f"nonlinearity is 'tanh' or 'relu', not {mode!r}")
+        raise ValueError(f"nonlinearity: expected 'tanh' or 'relu', got {mode!r}")
     return known[mode]
 
 
@@ -59,7 +59,7 @@ class _Weights(Module):
 
     @property
     def _width(self) -> int:
-        """The length of h: that of its projection if there is one."""
+        """The length of h, or of its projection if there is one."""
         return self.proj_size or self.hidden_size
 
     def _add_weights(self, suffix: str, size: int, device: Any, dtype: Any) -> None:
@@ -93,7 +93,7 @@ class _Weights(Module):
         return product, getattr(self, f"weight_hh{suffix}"), rest
 
     def multiply_adds(self, x: Tensor, *rest: Any) -> int:
-        """For each position and each row of the weights, the length of the row."""
+        """Returns the sum over positions and rows of the weights of the length of a row."""
         return (x.size // x.shape[-1]) * sum(p.size for p in self.parameters() if p.ndim == 2)
 
     def _zeros(self, shape: tuple[int, ...], x: Tensor) -> State:
@@ -101,18 +101,18 @@ class _Weights(Module):
 
     def _given(self, hx: Any, shape: tuple[int, ...]) -> State:
         """Checks the initial states: h of ``shape`` and the length of h, c of ``shape`` and ``hidden_size``."""
-        given = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        states = (hx,) if isinstance(hx, Tensor) else tuple(hx)
         shapes = [(*shape, self._width), (*shape, self.hidden_size)][: self.states]
-        if [state.shape for state in given] != shapes:
+        if [state.shape for state in states] != shapes:
             names = "h" if self.states == 1 else "(h, c)"
             raise ShapeError(
-                f"{self!r} takes {names} of shape {' and '.join(map(str, dict.fromkeys(shapes)))}, not "
-                f"{' and '.join(str(s.shape) for s in given)}",
+                f"{self!r}: expected {names} of shape {' and '.join(map(str, dict.fromkeys(shapes)))}, got "
+                f"{' and '.join(str(s.shape) for s in states)}",
                 op=type(self).__name__,
             )
-        for state in given:
+        for state in states:
             check_precision(self, state, next(iter(self.parameters())))
-        return given
+        return states
 
 
 # PyTorch's names of the recurrences: the name of the kernel, gates, states.
@@ -142,16 +142,16 @@ class RNNBase(_Weights):
     ) -> None:
         super().__init__()
         if mode not in _MODES:
-            raise ValueError(f"the mode is {', '.join(_MODES)}, not {mode!r}")
+            raise ValueError(f"expected a mode of {', '.join(_MODES)}, got {mode!r}")
         if proj_size and mode != "LSTM":
             raise ValueError(f"{type(self).__name__}: only an LSTM has a projection; proj_size={proj_size}")
         if not 0 <= proj_size < max(hidden_size, 1):
-            raise ValueError(f"proj_size={proj_size} has to be 0, for none, or below hidden_size={hidden_size}")
+            raise ValueError(f"expected proj_size 0, for none, or below hidden_size={hidden_size}, got {proj_size}")
         check_layers("num_layers", num_layers)
         if hidden_size < 1:
             raise ValueError(f"hidden_size={hidden_size} must be positive")
         if not 0 <= dropout <= 1:
-            raise ValueError(f"a dropout probability is in [0, 1], not {dropout}")
+            raise ValueError(f"expected a dropout probability in [0, 1], got {dropout}")
         self.kernel: str
         self.kernel, self.gates, self.states = _MODES[mode]
         self.input_size: int = input_size
@@ -169,7 +169,7 @@ class RNNBase(_Weights):
         self.reset_parameters()
 
     def _runs(self) -> Iterator[tuple[int, str]]:
-        """Layer and suffix of each pass over the sequence, in the order of the states."""
+        """Yields layer and suffix of each pass over the sequence, in the order of the states."""
         for layer in range(self.num_layers):
             for direction in ("", "_reverse")[: 1 + self.bidirectional]:
                 yield layer, f"_l{layer}{direction}"
@@ -197,10 +197,10 @@ class RNNBase(_Weights):
         if hx is None:
             begins = [self._start(batch, x)] * count
         else:
-            given = self._given(hx, (count, batch))
+            states = self._given(hx, (count, batch))
             if packed.sorted_indices is not None:
-                given = tuple(ag.index_select(state, 1, packed.sorted_indices) for state in given)
-            begins = list(zip(*map(unbind, given)))
+                states = tuple(ag.index_select(state, 1, packed.sorted_indices) for state in states)
+            begins = list(zip(*map(unbind, states)))
         times, rows = np.arange(steps)[:, None], np.arange(batch)
         back = np.where(times < lengths, lengths - 1 - times, times) * batch + rows
         last = (lengths - 1) * batch + rows
@@ -217,9 +217,9 @@ class RNNBase(_Weights):
             outputs = []
             for direction in range(1 + self.bidirectional):
                 suffix = f"_l{layer}{'_reverse' if direction else ''}"
-                found = self._steps(at(x, back) if direction else x, suffix, begins[len(ends)], reverse=False)
-                ends.append(tuple(ag.unsqueeze(at(value, last), 0) for value in found))
-                outputs.append(at(found[0], back) if direction else found[0])
+                results = self._steps(at(x, back) if direction else x, suffix, begins[len(ends)], reverse=False)
+                ends.append(tuple(ag.unsqueeze(at(value, last), 0) for value in results))
+                outputs.append(at(results[0], back) if direction else results[0])
             x = outputs[0] if len(outputs) == 1 else ag.cat(outputs, axis=-1)
         final = tuple(ag.cat(parts) if count > 1 else parts[0] for parts in zip(*ends))
         if packed.unsorted_indices is not None:
@@ -228,15 +228,16 @@ class RNNBase(_Weights):
         return result, final[0] if self.states == 1 else final
 
     def forward(self, x: Any, hx: Any = None) -> tuple[Any, Any]:
-        """x (T, N, in), (N, T, in) with ``batch_first``, or (T, in), and the initial states, (layers * directions, N,
-        H) each, give the outputs of the last layer, (T, N, directions * H), and the final states.
+        """Returns x (T, N, in), (N, T, in) with ``batch_first``, or (T, in), and the initial states, (layers *
+        directions, N, H) each, give the outputs of the last layer, (T, N, directions * H), and the final states.
         """
         if isinstance(x, PackedSequence):
             return self._packed(x, hx)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size or not math.prod(x.shape[:-1]):
             axes = "(N, T, {})" if self.batch_first else "(T, N, {})"
             raise ShapeError(
-                f"{self!r} takes x {axes.format(self.input_size)} or (T, {self.input_size}), not empty; not {x.shape}",
+                f"{self!r}: expected x {axes.format(self.input_size)} or (T, {self.input_size}), not empty, "
+                f"got {x.shape}",
                 op=type(self).__name__,
             )
         check_precision(self, x, next(iter(self.parameters())))
@@ -272,7 +273,7 @@ class RNNBase(_Weights):
         return x, last[0] if self.states == 1 else last
 
     def _start(self, batch: int, x: Tensor) -> Start:
-        """The initial states of one layer and direction; None for an h of zeros that has a projection."""
+        """Returns the initial states of one layer and direction; None for an h of zeros that has a projection."""
         zeros = self._zeros((batch, self.hidden_size), x)
         return (None, *zeros[1:]) if self.proj_size else zeros
 
@@ -290,10 +291,10 @@ class RNNBase(_Weights):
         product, weight, bias = self._products(x, suffix)
         project = getattr(self, f"weight_hr{suffix}") if self.proj_size else None
         narrow = product.dtype if product.dtype in ("float16", "bfloat16") else None
-        given: list[Any] = [product, weight, state[0], bias, state[1] if self.states > 1 else None, project]
+        arguments: list[Any] = [product, weight, state[0], bias, state[1] if self.states > 1 else None, project]
         if narrow:
-            given = [None if t is None else ag.cast(t, dtype="float32") for t in given]
-        product, weight, first, bias, cell, project = given
+            arguments = [None if t is None else ag.cast(t, dtype="float32") for t in arguments]
+        product, weight, first, bias, cell, project = arguments
         if project is not None:
             product, weight, first = self._unprojected(product, weight, first, project, reverse)
         operands: tuple[Any, ...] = (product, weight, first, bias, cell, self.kernel, reverse)
@@ -305,9 +306,9 @@ class RNNBase(_Weights):
     def _unprojected(
         self, product: Tensor, weight: Tensor, first: Tensor | None, project: Tensor, reverse: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the products, the weight of the state and the initial state of the recurrence of o * tanh(c), of
-        which h is the projection: W_hh h = (W_hh W_hr)(o * tanh(c)), and W_hh h_0 is added to the product of the step
-        that is computed first.
+        """Returns the products, the weight of the state and the initial state of the recurrence of o * tanh(c); h is
+        its projection: W_hh h = (W_hh W_hr)(o * tanh(c)), and W_hh h_0 is added to the product of the step that is
+        computed first.
         """
         steps, batch = product.shape[:2]
         if first is not None:
@@ -422,10 +423,12 @@ class _Cell(_Weights):
         self.reset_parameters()
 
     def forward(self, x: Tensor, hx: Any = None) -> Any:
-        """x (N, in) or (in,) and the state, (N, H) or (H,), give the next state; the state of an LSTMCell is (h, c)."""
+        """Returns x (N, in) or (in,) and the state, (N, H) or (H,), give the next state; the state of an LSTMCell is
+        (h, c).
+        """
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ShapeError(
-                f"{self!r} takes x (N, {self.input_size}) or ({self.input_size},), not {x.shape}",
+                f"{self!r}: expected x (N, {self.input_size}) or ({self.input_size},), got {x.shape}",
                 op=type(self).__name__,
             )
         check_precision(self, x, next(iter(self.parameters())))

@@ -44,9 +44,9 @@ def register(cls: type[Module] | None = None, to_config: ToConfig | None = None)
     name.
     """
     if cls is None:
-        return lambda given: register(given, to_config)
+        return lambda decorated: register(decorated, to_config)
     if not (isinstance(cls, type) and issubclass(cls, Module)):
-        raise TypeError(f"register takes a subclass of Module, not {cls!r}")
+        raise TypeError(f"register: expected a subclass of Module, got {cls!r}")
     with _lock:
         old = _entries.get(cls.__name__)
         if old is not None and (old.cls.__module__, old.cls.__qualname__) != (cls.__module__, cls.__qualname__):
@@ -57,7 +57,7 @@ def register(cls: type[Module] | None = None, to_config: ToConfig | None = None)
 
 def _arguments(module: Module) -> dict[str, Any]:
     """Returns the arguments of ``__init__`` from the attributes of the same names."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(module).__init__).parameters.items():
         if name in ("self", "device", "dtype"):
             continue
@@ -69,8 +69,8 @@ def _arguments(module: Module) -> dict[str, Any]:
         value = getattr(module, name)
         # The argument for an optional parameter is a bool: Linear(4, 2, bias=False).
         optional = isinstance(parameter.default, bool) and (value is None or isinstance(value, ag.Parameter))
-        found[name] = value is not None if optional else value
-    return found
+        arguments[name] = value is not None if optional else value
+    return arguments
 
 
 def _layers(module: Module) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def from_config(config: Mapping[str, Any]) -> Module:
 
 def _decode_module(config: Any, seen: list[Module | None]) -> Module:
     if not isinstance(config, Mapping):
-        raise ValueError(f"the config of a module is a mapping, not a {type(config).__name__}")
+        raise ValueError(f"expected a mapping as config of a module, got {type(config).__name__}")
     if "shared" in config:
         at = config["shared"]
         module = seen[at] if isinstance(at, int) and 0 <= at < len(seen) else None
@@ -167,8 +167,8 @@ def _decode_module(config: Any, seen: list[Module | None]) -> Module:
     _check_numbers(entry.cls, values)
     module = entry.cls(*values.pop("*", ()), **values)
     seen[at] = module
-    for one in config.get("normalised", ()):
-        reparameterize.reapply(module, one)
+    for settings in config.get("normalised", ()):
+        reparameterize.reapply(module, settings)
     return module
 
 
@@ -176,10 +176,12 @@ def _decode_module(config: Any, seen: list[Module | None]) -> Module:
 def _numbers_of(cls: Any) -> tuple[list[str], set[str]]:
     """Returns the positional parameters of a constructor, and all parameters that are annotated as numbers alone."""
     parameters = inspect.signature(cls).parameters.values()
-    single = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-    kinds = {one.name: {kind.strip() for kind in str(one.annotation).split("|")} for one in single}
+    single = [
+        parameter for parameter in parameters if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    kinds = {parameter.name: {kind.strip() for kind in str(parameter.annotation).split("|")} for parameter in single}
     numbers = {name for name, allowed in kinds.items() if allowed <= {"int", "float", "bool", "None"}}
-    return [one.name for one in single if one.kind != one.KEYWORD_ONLY], numbers
+    return [parameter.name for parameter in single if parameter.kind != parameter.KEYWORD_ONLY], numbers
 
 
 def _check_numbers(cls: Any, values: Mapping[str, Any]) -> None:
@@ -189,7 +191,7 @@ def _check_numbers(cls: Any, values: Mapping[str, Any]) -> None:
     positional, numbers = _numbers_of(cls)
     for name, value in (*zip(positional, values.get("*", ())), *values.items()):
         if name in numbers and value is not None and not isinstance(value, (bool, int, float)):
-            raise ValueError(f"{cls.__name__}: {name} is a number, not a {type(value).__name__}")
+            raise ValueError(f"{cls.__name__}: expected a number as {name}, got {type(value).__name__}")
 
 
 def _decode(value: Any, seen: list[Module | None]) -> Any:
@@ -219,7 +221,7 @@ def build_sequential(config: Mapping[str, Any] | Iterable[Mapping[str, Any]]) ->
     if isinstance(config, Mapping):
         module = _decode_module(config, [])
         if not isinstance(module, Sequential):
-            raise ValueError(f"the config is that of a {type(module).__name__}, not of a Sequential")
+            raise ValueError(f"expected the config of a Sequential, got that of a {type(module).__name__}")
         return module
     seen: list[Module | None] = []
     return Sequential(*(_decode_module(layer, seen) for layer in config))

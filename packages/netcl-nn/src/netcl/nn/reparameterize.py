@@ -15,7 +15,7 @@ M = TypeVar("M", bound=Module)
 
 
 class _Reparameterized:
-    """A forward pre-hook that computes the attribute ``name`` from the tensors ``<name>_<part>`` that replace it."""
+    """A forward pre-hook that computes the attribute ``name`` from the tensors ``<name>_<part>``."""
 
     parts: ClassVar[tuple[str, ...]]
 
@@ -197,8 +197,8 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
 def configs(module: Module) -> list[dict[str, Any]]:
     """Returns the reparameterizations of the module's parameters, as plain values."""
     hooks = module._forward_pre_hooks.values()
-    found = [hook.config() for hook in hooks if isinstance(hook, _Reparameterized)]
-    return found + [{"by": "pruning", "name": name} for name in pruned_names(module)]
+    configs = [hook.config() for hook in hooks if isinstance(hook, _Reparameterized)]
+    return configs + [{"by": "pruning", "name": name} for name in pruned_names(module)]
 
 
 def reapply(module: Module, config: Any) -> None:

@@ -84,7 +84,7 @@ class ResNet(Module):
     ) -> None:
         super().__init__()
         if stem not in ("imagenet", "cifar"):
-            raise ValueError(f"stem is 'imagenet' or 'cifar', not {stem!r}")
+            raise ValueError(f"stem: expected 'imagenet' or 'cifar', got {stem!r}")
         self.block, self.layers, self.num_classes, self.stem = block, tuple(layers), num_classes, stem
         large = stem == "imagenet"
         self.conv1 = Conv2d(3, 64, 7, 2, 3, bias=False) if large else Conv2d(3, 64, 3, 1, 1, bias=False)
@@ -122,27 +122,27 @@ def _stage(
 
 
 def resnet18(num_classes: int = 1000, stem: str = "imagenet") -> ResNet:
-    """18 layers, 11.7 million parameters for 1000 classes."""
+    """Returns 18 layers, 11.7 million parameters for 1000 classes."""
     return ResNet(BasicBlock, (2, 2, 2, 2), num_classes, stem)
 
 
 def resnet34(num_classes: int = 1000, stem: str = "imagenet") -> ResNet:
-    """34 layers, 21.8 million parameters for 1000 classes."""
+    """Returns 34 layers, 21.8 million parameters for 1000 classes."""
     return ResNet(BasicBlock, (3, 4, 6, 3), num_classes, stem)
 
 
 def resnet50(num_classes: int = 1000, stem: str = "imagenet") -> ResNet:
-    """50 layers, 25.6 million parameters for 1000 classes."""
+    """Returns 50 layers, 25.6 million parameters for 1000 classes."""
     return ResNet(Bottleneck, (3, 4, 6, 3), num_classes, stem)
 
 
 def resnet101(num_classes: int = 1000, stem: str = "imagenet") -> ResNet:
-    """101 layers, 44.5 million parameters for 1000 classes."""
+    """Returns 101 layers, 44.5 million parameters for 1000 classes."""
     return ResNet(Bottleneck, (3, 4, 23, 3), num_classes, stem)
 
 
 def resnet152(num_classes: int = 1000, stem: str = "imagenet") -> ResNet:
-    """152 layers, 60.2 million parameters for 1000 classes."""
+    """Returns 152 layers, 60.2 million parameters for 1000 classes."""
     return ResNet(Bottleneck, (3, 8, 36, 3), num_classes, stem)
 
 

@@ -19,7 +19,7 @@ class StateError(NetclError, RuntimeError):
 
 
 class IncompatibleKeys(NamedTuple):
-    """Names that the module has and the state lacks, and names that the state has and the module lacks."""
+    """Names of the module that the state lacks, and names of the state that the module lacks."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]

@@ -25,7 +25,7 @@ def _activation(name: Activation) -> Callable[[Tensor], Tensor]:
     if callable(name):
         return name
     if name not in ("relu", "gelu"):
-        raise ValueError(f"activation is 'relu', 'gelu' or a function, not {name!r}")
+        raise ValueError(f"activation: expected 'relu', 'gelu' or a function, got {name!r}")
     return getattr(ag, name)  # type: ignore[no-any-return]
 
 

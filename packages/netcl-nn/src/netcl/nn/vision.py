@@ -90,7 +90,7 @@ class VisionTransformer(Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 4 or x.shape[1:] != (3, self.image_size, self.image_size):
             raise ShapeError(
-                f"VisionTransformer takes x (N, 3, {self.image_size}, {self.image_size}), not {x.shape}",
+                f"VisionTransformer: expected x (N, 3, {self.image_size}, {self.image_size}), got {x.shape}",
                 op="VisionTransformer",
             )
         n = x.shape[0]

@@ -39,13 +39,13 @@ _MOVING = frozenset(
 )
 
 
-def charge(node: Node, given: Sequence[Array | None], meter: Meter) -> None:
+def charge(node: Node, inputs: Sequence[Array | None], meter: Meter) -> None:
     """Takes what the node needs from ``meter``: raises ValueError if that is too much, or if a size is invalid."""
     if node.op in _NEVER:
         raise ValueError(f"{node.op} is not computed from constants alone")
-    elements, steps = _bound(node, given)
-    read = sum(value.size for value in given if value is not None)
-    width = max((value.itemsize for value in given if value is not None), default=8)
+    elements, steps = _bound(node, inputs)
+    read = sum(value.size for value in inputs if value is not None)
+    width = max((value.itemsize for value in inputs if value is not None), default=8)
     meter.spend(elements * max(width, 8), "its result")
     each = _SLOW.get(node.op, _SECONDS_PER_ELEMENT)
     meter.take(_SECONDS_PER_NODE + each * max(elements, read) + _SECONDS_PER_ELEMENT * steps, "computing constants")

@@ -257,5 +257,5 @@ def _storage(tensor: Any) -> tuple[Any, ...]:
 
 
 def names_of(state: Mapping[str, Tensor]) -> dict[tuple[Any, ...], str]:
-    """Maps the keys by which ``Graph`` finds tensors to the names of a model's state."""
+    """Maps the keys of tensors in ``Graph`` to the names of a model's state."""
     return {_storage(tensor): name for name, tensor in state.items()}

@@ -23,10 +23,10 @@ def get_total_norm(
     """Returns the norm of the tensors as one vector, 0-d. With ``error_if_nonfinite`` it is read on the host, and
     NonFiniteError is raised if it is NaN or infinite. ``foreach`` is accepted: one launch reads all tensors.
     """
-    given = _given(tensors)
-    if not given:
+    present = _given(tensors)
+    if not present:
         return Tensor.zeros(())
-    norm, _ = clipping.norm_and_factor(given, float("inf"), float(norm_type))
+    norm, _ = clipping.norm_and_factor(present, float("inf"), float(norm_type))
     _check(norm, error_if_nonfinite)
     return norm
 
@@ -48,11 +48,11 @@ def clip_grad_norm_(
     """Scales the gradients, in place, so that their norm as one vector is at most ``max_norm``; returns the norm before
     as a 0-d tensor, without a host read unless ``error_if_nonfinite``.
     """
-    given = [p for p in _given(parameters) if p.grad is not None]
-    norm, factor = clipping.clipping(given, float(max_norm), float(norm_type))
+    with_grads = [p for p in _given(parameters) if p.grad is not None]
+    norm, factor = clipping.clipping(with_grads, float(max_norm), float(norm_type))
     _check(norm, error_if_nonfinite)
     if factor is not None:
-        clipping.scale([p.grad for p in given if p.grad is not None], factor)
+        clipping.scale([p.grad for p in with_grads if p.grad is not None], factor)
     return norm
 
 

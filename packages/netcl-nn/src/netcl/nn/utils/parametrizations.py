@@ -44,7 +44,7 @@ class _SpectralNorm(Module):
     def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         if n_power_iterations < 1:
-            raise ValueError(f"n_power_iterations is at least 1, not {n_power_iterations}")
+            raise ValueError(f"expected n_power_iterations of at least 1, got {n_power_iterations}")
         if not -weight.ndim <= dim < weight.ndim:
             raise IndexError(f"dim {dim} is out of range of a weight of shape {weight.shape}")
         self.dim: int = dim % weight.ndim
@@ -84,8 +84,8 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> M:
-    """Parametrizes the weight as w / sigma, sigma its largest singular value as a matrix whose rows are the axis
-    ``dim`` (1 for transposed convolutions, else 0), by the power method; returns the module (Miyato et al. 2018).
+    """Parametrizes the weight as w / sigma, sigma its largest singular value as a matrix with the axis ``dim`` (1 for
+    transposed convolutions, else 0) as rows, by the power method; returns the module (Miyato et al. 2018).
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
@@ -190,11 +190,11 @@ def orthogonal(
     if not isinstance(weight, Tensor):
         raise ValueError(f"{type(module).__name__} has no parameter or buffer {name!r}")
     if weight.ndim < 2:
-        raise ValueError(f"orthogonal takes a matrix or a batch of them, not {weight.shape}")
+        raise ValueError(f"orthogonal: expected a matrix or a batch of them, got {weight.shape}")
     if orthogonal_map is None:
         orthogonal_map = "matrix_exp" if weight.shape[-2] == weight.shape[-1] else "householder"
     if orthogonal_map not in ("matrix_exp", "cayley", "householder"):
-        raise ValueError(f"orthogonal_map is 'matrix_exp', 'cayley' or 'householder', not {orthogonal_map!r}")
+        raise ValueError(f"orthogonal_map: expected 'matrix_exp', 'cayley' or 'householder', got {orthogonal_map!r}")
     if orthogonal_map == "householder" and not use_trivialization:
         raise ValueError("householder needs use_trivialization=True; or write orthogonal_map='matrix_exp'")
     made = _Orthogonal(weight, orthogonal_map, use_trivialization)

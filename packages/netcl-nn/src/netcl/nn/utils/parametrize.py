@@ -35,7 +35,7 @@ _cache = _Cache()
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Inside the block every parametrized tensor is computed once."""
+    """Computes every parametrized tensor once inside the block."""
     _cache.depth += 1
     try:
         yield
@@ -46,8 +46,8 @@ def cached() -> Iterator[None]:
 
 
 class ParametrizationList(ModuleList):
-    """The parametrizations of one tensor and the tensors from which they compute it: ``original``, or ``original0``,
-    ``original1`` and so on if the first of them has a ``right_inverse`` that returns several.
+    """The parametrizations of one tensor and the tensors that they compute it from: ``original``, or ``original0``,
+    ``original1`` and so on if the ``right_inverse`` of the first returns several.
     """
 
     def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
@@ -73,9 +73,9 @@ class ParametrizationList(ModuleList):
             self._add("original", original, parameter)
         else:
             self.ntensors: int = len(value)
-            for at, one in enumerate(value):
-                if one is not None:
-                    held = ag.Parameter(_kept(one), original.requires_grad) if parameter else _kept(one)
+            for at, tensor in enumerate(value):
+                if tensor is not None:
+                    held = ag.Parameter(_kept(tensor), original.requires_grad) if parameter else _kept(tensor)
                     self._add(f"original{at}", held, parameter)
         if not unsafe:
             result = self()
@@ -94,18 +94,18 @@ class ParametrizationList(ModuleList):
         return [getattr(self, f"original{at}", None) for at in range(self.ntensors)]
 
     def right_inverse(self, value: Tensor) -> None:
-        """Writes the tensors for which the parametrizations give ``value``."""
-        found: Any = value
+        """Writes the tensors that the parametrizations turn into ``value``."""
+        inverse: Any = value
         with ag.no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(
                         f"{type(module).__name__} has no right_inverse, so the parametrized tensor cannot be assigned"
                     )
-                found = module.right_inverse(found)
-            for target, one in zip(self._originals(), [found] if self.is_tensor else found):
+                inverse = module.right_inverse(inverse)
+            for target, tensor in zip(self._originals(), [inverse] if self.is_tensor else inverse):
                 if target is not None:
-                    target.write(one.detach())
+                    target.write(tensor.detach())
 
     def forward(self, *unused: Any) -> Tensor:
         first, *rest = list(self)
@@ -168,8 +168,8 @@ def register_parametrization(
         if hasattr(parametrization, "right_inverse"):
             with ag.no_grad():
                 inverse = parametrization.right_inverse(before)
-            for one in reversed(list(holder)):
-                inverse = one.right_inverse(inverse) if hasattr(one, "right_inverse") else inverse
+            for step in reversed(list(holder)):
+                inverse = step.right_inverse(inverse) if hasattr(step, "right_inverse") else inverse
             if holder.is_tensor:
                 holder.original.write(inverse.detach())
         holder.append(parametrization)
@@ -199,11 +199,11 @@ def register_parametrization(
     return module
 
 
-def _check(parametrization: Module, given: Tensor, wanted: Tensor) -> None:
+def _check(parametrization: Module, tensor: Tensor, wanted: Tensor) -> None:
     with ag.no_grad():
-        result = parametrization(given)
+        result = parametrization(tensor)
     if not isinstance(result, Tensor):
-        raise ValueError(f"{type(parametrization).__name__} returns a {type(result).__name__}, not a tensor")
+        raise ValueError(f"expected a tensor from {type(parametrization).__name__}, got {type(result).__name__}")
     if result.shape != wanted.shape or result.dtype != wanted.dtype:
         raise ValueError(
             f"{type(parametrization).__name__} changes {wanted.shape} {wanted.dtype} to {result.shape} "
@@ -213,20 +213,20 @@ def _check(parametrization: Module, given: Tensor, wanted: Tensor) -> None:
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Returns True if the module has parametrizations, or one of ``tensor_name``."""
-    found: Any = module._modules.get("parametrizations")
-    if not isinstance(found, ModuleDict):
+    holders: Any = module._modules.get("parametrizations")
+    if not isinstance(holders, ModuleDict):
         return False
-    return len(found) > 0 if tensor_name is None else tensor_name in found
+    return len(holders) > 0 if tensor_name is None else tensor_name in holders
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
     """Removes the parametrizations of a tensor and returns the module: the tensor keeps its current value, or with
-    ``leave_parametrized=False`` that of its ``original``.
+    ``leave_parametrized=False`` the value of its ``original``.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"{type(module).__name__} has no parametrization of {tensor_name!r}")
     holder: Any = module.parametrizations[tensor_name]
-    originals = [one for one in holder._originals() if one is not None]
+    originals = [part for part in holder._originals() if part is not None]
     if not leave_parametrized and not holder.is_tensor:
         raise ValueError("leave_parametrized=False needs a parametrization of one tensor")
     tensor = originals[0]
@@ -267,10 +267,10 @@ def transfer_parametrizations_and_params(
         holder: Any = from_module.parametrizations[name]
         if not hasattr(to_module, name):
             setattr(to_module, name, ag.Parameter(_kept(holder())))
-        for one in holder:
-            register_parametrization(to_module, name, one, unsafe=True)
+        for parametrization in holder:
+            register_parametrization(to_module, name, parametrization, unsafe=True)
         other: Any = to_module.parametrizations[name]
-        for mine, given in zip(other._originals(), holder._originals()):
+        for mine, source in zip(other._originals(), holder._originals()):
             if mine is not None:
-                mine.write(given.detach())
+                mine.write(source.detach())
     return to_module

@@ -31,13 +31,13 @@ def functional_call(
         else (list(parameter_and_buffer_dicts))
     )
     values: dict[str, Tensor] = {}
-    for one in dicts:
-        if doubled := values.keys() & one.keys():
+    for state in dicts:
+        if doubled := values.keys() & state.keys():
             raise ValueError(f"functional_call: {sorted(doubled)} are in several of the mappings")
-        values.update(one)
-    given = () if args is None else args if isinstance(args, tuple) else (args,)
+        values.update(state)
+    arguments = () if args is None else args if isinstance(args, tuple) else (args,)
     with _replaced(module, values, tie_weights, strict):
-        return module(*given, **dict(kwargs or {}))
+        return module(*arguments, **dict(kwargs or {}))
 
 
 @contextmanager
