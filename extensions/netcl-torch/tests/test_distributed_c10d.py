@@ -129,9 +129,9 @@ def test_handles_end_with_the_collective() -> None:
 def test_wrong_lists_and_sizes_are_refused_before_the_collective() -> None:
     def rank(group: Any) -> None:
         one = tensor([1.0])
-        with pytest.raises(ShapeError, match="a tensor for each of the 2 ranks; given is 1 tensors"):
+        with pytest.raises(ShapeError, match="a tensor for each of the 2 ranks, got 1 tensors"):
             c10d.all_gather([one], one)
-        with pytest.raises(ShapeError, match="given is one tensor"):
+        with pytest.raises(ShapeError, match="got one tensor"):
             c10d.all_gather(one, one)  # type: ignore[arg-type]
         with pytest.raises(ShapeError, match="output_tensor has 3 elements, input_tensor 1 on each of 2 ranks"):
             c10d.all_gather_into_tensor(tensor(np.zeros(3)), one)

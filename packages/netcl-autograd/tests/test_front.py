@@ -87,7 +87,7 @@ def test_a_function_without_its_backward_is_not_captured():
         ({"backend": "openxla"}, UnsupportedError, "leave backend out"),
         ({"options": {"triton.cudagraphs": True}}, UnsupportedError, "fast_math=True"),
         ({"mode": "fastest"}, ValueError, "default, reduce-overhead"),
-        ({"model": 3}, TypeError, "a function or a module, not int"),
+        ({"model": 3}, TypeError, "a function or a module, got int"),
     ],
 )
 def test_compile_says_what_to_write(arguments, error, said):

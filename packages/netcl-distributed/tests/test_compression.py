@@ -94,6 +94,6 @@ def test_models_with_compressed_gradients_stay_within_their_error(handles: list[
 
 
 def test_another_compression_is_refused() -> None:
-    with pytest.raises(ValueError, match="None, 'float16' or 'bfloat16', not 'int8'"):
+    with pytest.raises(ValueError, match="None, 'float16' or 'bfloat16', got 'int8'"):
         dist.DataParallel(nn.Linear(1, 1), compression="int8")
     assert ag.is_grad_enabled()

@@ -22,7 +22,7 @@ def test_shards_cover_the_batch_in_proportion_to_their_weights() -> None:
     np.testing.assert_array_equal(np.concatenate(dist.shard_batch(x, 3, [1, 0, 2])), x)
     parts = dist.shard_batch(Tensor.from_host(np.arange(6.0)), 2)
     np.testing.assert_array_equal(parts[1].numpy(), [3, 4, 5])
-    with pytest.raises(ValueError, match="weights are 2 numbers"):
+    with pytest.raises(ValueError, match="expected 2 weights"):
         dist.shard_sizes(4, 2, [1.0])
     with pytest.raises(ShapeError, match="0-d"):
         dist.shard_batch(np.array(1.0), 2)

@@ -242,7 +242,7 @@ def test_shares_follow_the_measured_speed_and_stay_where_they_are_told_to() -> N
     assert LoadBalancer(3, [1, 1, 900]).sizes(2) == [1, 0, 1]
     with config.override(DETERMINISTIC=True):
         assert not balancer.measures
-    with pytest.raises(ValueError, match="weights are 2 numbers"):
+    with pytest.raises(ValueError, match="expected 2 weights"):
         LoadBalancer(2, [1.0])
 
 

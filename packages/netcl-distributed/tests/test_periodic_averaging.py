@@ -227,7 +227,7 @@ def test_schedules_groups_and_closures_work_on_the_wrapper() -> None:
 
 def test_wrong_arguments_are_refused() -> None:
     inner = optim.SGD(parameters())
-    with pytest.raises(ValueError, match="period is at least 1"):
+    with pytest.raises(ValueError, match="expected a period of at least 1"):
         PeriodicModelAverager(0)
     with pytest.raises(ValueError, match="warmup_steps"):
         PeriodicModelAverager(1, -1)

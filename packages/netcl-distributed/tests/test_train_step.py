@@ -197,7 +197,7 @@ def test_what_cannot_be_stepped_is_refused() -> None:
     with device("cpu"):
         model = network()
         updates = optim.SGD(model.parameters(), lr=0.1)
-        with pytest.raises(TypeError, match="takes a DataParallel model, not Sequential"):
+        with pytest.raises(TypeError, match="expected a DataParallel model, got Sequential"):
             dist.TrainStep(model, nn.functional.cross_entropy, updates)  # type: ignore[arg-type]
         step = dist.TrainStep(dist.DataParallel(model, ["cpu", "cpu"]), nn.functional.cross_entropy, updates)
         with pytest.raises(ShapeError, match="1 samples are too few for 2 devices"):

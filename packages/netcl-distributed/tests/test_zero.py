@@ -522,14 +522,14 @@ def test_wrong_classes_and_options_are_refused() -> None:
         ZeroRedundancyOptimizer(params, optim.SGD, overlap_with_ddp=True)
     with pytest.raises(TypeError, match="class of netcl.optim"):
         ZeroRedundancyOptimizer(params, "Adam")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="lr is at least 0"):
+    with pytest.raises(ValueError, match="expected lr of at least 0"):
         ZeroRedundancyOptimizer(params, optim.SGD, lr=-1.0)
     with pytest.raises(ValueError, match="bucket_mb"):
         ZeroRedundancyOptimizer(params, optim.SGD, bucket_mb=0)
     with pytest.raises(TypeError, match="unexpected keyword"):
         ZeroRedundancyOptimizer(params, optim.SGD, speed=3)
     optimizer = ZeroRedundancyOptimizer(params, optim.SGD)
-    with pytest.raises(ValueError, match="lr is at least 0"):
+    with pytest.raises(ValueError, match="expected lr of at least 0"):
         optimizer.param_groups[0]["lr"] = -1.0
     assert optimizer.optim.param_groups[0]["lr"] == 1e-2
     with pytest.raises(TypeError, match="not copied or pickled"):

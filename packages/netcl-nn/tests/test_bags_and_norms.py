@@ -46,7 +46,7 @@ def test_layers_scale_the_rows_that_they_read(kind: Any) -> None:
         kind(3, 2, max_norm=-1)
     with pytest.raises(TypeError, match="max_norm: expected a number or None, got 'sum'"):
         kind(3, 2, max_norm="sum")
-    with pytest.raises(ShapeError, match=r"\(num, dim\), not \(4,\)"):
+    with pytest.raises(ShapeError, match=r"\(num, dim\), got \(4,\)"):
         kind.from_pretrained(Tensor.zeros((4,)))
 
 
@@ -145,7 +145,7 @@ def test_bags_that_are_wrong() -> None:
         bag(ids, [1, 2])
     with pytest.raises(ValueError, match="expected mode='sum' with per_sample_weights"):
         bag(ids, [0, 2], Tensor.ones((4,)))
-    with pytest.raises(DTypeError, match="whole numbers, not float"):
+    with pytest.raises(DTypeError, match="whole numbers, got float"):
         bag(np.ones((2, 2)))
     with pytest.raises(ValueError, match="'median'"):
         nn.EmbeddingBag(6, 3, mode="median")

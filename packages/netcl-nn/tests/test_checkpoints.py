@@ -206,7 +206,7 @@ def test_latest_and_verify(tmp_path: Path) -> None:
     assert verify(tmp_path / "z.netcl")["type"] == "Sequential"
     with pytest.raises(CheckpointError, match="damaged"):
         verify(tmp_path / "d")
-    with pytest.raises(CheckpointError, match="'netcl.single-file', not 'netcl.checkpoint'"):
+    with pytest.raises(CheckpointError, match="has the format 'netcl.single-file'; expected 'netcl.checkpoint'"):
         load_checkpoint(tmp_path / "z.netcl", model)
     assert os.listdir(tmp_path).count("b") == 1
 

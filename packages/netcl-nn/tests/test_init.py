@@ -138,7 +138,7 @@ def test_sparse_columns():
 
 
 def test_weights_that_dirac_and_sparse_refuse():
-    with pytest.raises(ShapeError, match=r"3 to 5 dimensions, not \(3, 3\)"):
+    with pytest.raises(ShapeError, match=r"3 to 5 dimensions, got \(3, 3\)"):
         init.dirac_(Tensor.zeros((3, 3)))
     with pytest.raises(ValueError, match="groups=2 does not divide 3"):
         init.dirac_(Tensor.zeros((3, 3, 3)), 2)

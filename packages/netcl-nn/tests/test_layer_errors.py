@@ -14,7 +14,7 @@ from netcl.core.errors import DTypeError, ShapeError
 WRONG: list[tuple[nn.Module, tuple[int, ...], str]] = [
     (nn.Linear(5, 3), (2, 4), r"Linear\(in_features=5.*\(\.\.\., 5\).*\(2, 4\)"),
     (nn.Conv2d(3, 4, 3), (2, 4, 5, 5), r"Conv2d\(3, 4.*\(N, 3, H, W\).*\(2, 4, 5, 5\)"),
-    (nn.Conv2d(3, 4, 3), (5, 5), r"\(N, 3, H, W\) or \(3, H, W\), not \(5, 5\)"),
+    (nn.Conv2d(3, 4, 3), (5, 5), r"\(N, 3, H, W\) or \(3, H, W\), got \(5, 5\)"),
     (nn.ConvTranspose1d(3, 4, 3), (2, 4, 5), r"\(N, 3, L\)"),
     (nn.BatchNorm1d(3), (2, 3, 4, 4), r"\(N, 3\) or \(N, 3, L\)"),
     (nn.BatchNorm2d(3), (2, 4, 5, 5), r"BatchNorm2d\(3.*\(N, 3, H, W\)"),

@@ -107,7 +107,7 @@ def test_gpt_draws() -> None:
     manual_seed(5)
     np.testing.assert_array_equal(model.generate(ids, 1, temperature=2.0, top_k=3).to_host()[:, -1], drawn)
     assert model.generate(ids, 0).shape == (200, 2)
-    with pytest.raises(ShapeError, match=r"block_size=8, not \(1, 9\)"):
+    with pytest.raises(ShapeError, match=r"block_size=8, got \(1, 9\)"):
         model(Tensor.zeros((1, 9), "int64"))
     with pytest.raises(ValueError, match="top_k=0"):
         model.generate(ids, 1, top_k=0)

@@ -18,8 +18,8 @@ from netcl import nn, optim
         ({"epsilon": 1e-8}, r"Adam takes no epsilon; write eps="),
         ({"l2": 0.1}, r"Adam takes no l2; write weight_decay="),
         ({"nonsense": 1}, r"unexpected keyword argument 'nonsense'"),
-        ({"lr": "0.1"}, r"Adam: lr is a number, not the string '0.1'"),
-        ({"weight_decay": "a"}, r"Adam: weight_decay is a number, not the string 'a'"),
+        ({"lr": "0.1"}, r"Adam: expected a number as lr, got the string '0.1'"),
+        ({"weight_decay": "a"}, r"Adam: expected a number as weight_decay, got the string 'a'"),
     ],
 )
 def test_options(parameter, options, message) -> None:
@@ -28,10 +28,10 @@ def test_options(parameter, options, message) -> None:
 
 
 def test_an_option_of_a_group(parameter) -> None:
-    with pytest.raises(TypeError, match="SGD: momentum is a number, not the string '0.9'"):
+    with pytest.raises(TypeError, match="SGD: expected a number as momentum, got the string '0.9'"):
         optim.SGD([{"params": [parameter(np.ones(2))], "momentum": "0.9"}], lr=0.1)
     optimizer = optim.SGD([parameter(np.ones(2))], lr=0.1)
-    with pytest.raises(TypeError, match="SGD: lr is a number"):
+    with pytest.raises(TypeError, match="SGD: expected a number as lr"):
         optimizer.add_param_group({"params": [parameter(np.ones(3))], "lr": "1"})
 
 
@@ -52,6 +52,6 @@ def test_params_of_another_kind(parameter) -> None:
 
 
 def test_errors_are_raised_close_to_the_caller(parameter) -> None:
-    with pytest.raises(ValueError, match="lr is at least 0, not -1") as caught:
+    with pytest.raises(ValueError, match="expected lr of at least 0, got -1") as caught:
         optim.SGD([parameter(np.ones(2))], lr=-1)
     assert len(traceback.extract_tb(caught.value.__traceback__)) <= 4

@@ -163,7 +163,7 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
         ("epochs = 2", 'epochs = "two"', r":20:1: epochs in \[trainer\] must be a whole number, got the text 'two'"),
         ("epochs = 2", "epochs = true", r":20:1: epochs in \[trainer\] must be a whole number, got true"),
         ("epochs = 2", "epochs = 0", r":20:1: epochs must be at least 1, got 0"),
-        ("lr = 0.01", "lr = -1", r":10:1: \[optimizer\] cannot be made: lr is at least 0"),
+        ("lr = 0.01", "lr = -1", r":10:1: \[optimizer\] cannot be made: expected lr of at least 0"),
         ("n = 300", "n = 300\nroot = 3", r":7:1: unknown key 'root' in \[data\]"),
         ('"AdamW"', '"AdanW"', r":11:1: unknown optimizer 'AdanW'; did you mean 'AdamW'\?"),
         ("[scheduler]", "[schedule]", r":14:1: unknown table \[schedule\]; did you mean 'scheduler'\?"),

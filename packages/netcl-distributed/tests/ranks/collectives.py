@@ -69,7 +69,7 @@ def check_moves(group: ProcessGroup) -> None:
     out = Tensor.zeros((rank + 1, 2), "int64")
     dist.scatter(joined if rank == 0 else None, out)
     np.testing.assert_array_equal(out.numpy(), own.numpy())
-    with pytest.raises(ValueError, match="root is a rank"):
+    with pytest.raises(ValueError, match="root: expected a rank"):
         dist.broadcast(x, root=size)
     dist.barrier()
 

@@ -1,4 +1,4 @@
-"""The version of netcl-distributed, and those of other layers that it works with; read by the build and at import."""
+"""The version of netcl-distributed, and the versions of other layers that fit; read by the build and at import."""
 
 from __future__ import annotations
 

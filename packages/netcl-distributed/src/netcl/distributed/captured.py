@@ -1,4 +1,4 @@
-"""Refuses the capture of a step whose Python code has to run at each step."""
+"""Refuses the capture of a step with Python code that must run at each step."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def all_reduce(
 
     ``tensors``: one for each local device, of equal shape and dtype, or this rank's tensor or array, combined over the
     ranks of ``group`` (None: the group of this process). A list in a group of several processes is combined over the
-    devices first and then over the processes, whose lists must have the same length. ``async_op`` (or its synonym
+    devices first and then over the processes; their lists must have the same length. ``async_op`` (or its synonym
     ``overlap``): returns a Work. Raises CollectiveMismatchError if shapes or dtypes differ.
     """
     check_op(op)
@@ -196,7 +196,7 @@ def scatter(
     if isinstance(chunks, (Tensor, np.ndarray)):
         return _group(group).scatter(tensor, chunks, root, async_op=async_op)
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"scatter cuts a Tensor, not {type(tensor).__name__}")
+        raise TypeError(f"scatter: expected a Tensor, got {type(tensor).__name__}")
     values = tensor.to_host()
     if isinstance(chunks, int):
         if not 1 <= chunks <= max(1, tensor.shape[0] if tensor.shape else 0):
@@ -319,4 +319,4 @@ def _joined(tensors: Sequence[Tensor]) -> Array:
 
 def _check_root(root: int, size: int) -> None:
     if not 0 <= root < size:
-        raise ValueError(f"root is a rank from 0 to {size - 1}, not {root}")
+        raise ValueError(f"root: expected a rank from 0 to {size - 1}, got {root}")

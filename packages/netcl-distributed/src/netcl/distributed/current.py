@@ -83,8 +83,8 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 
 
 def get_local_rank() -> int:
-    """Returns the rank among those of this host, for example to choose a device; without a group, that set by the
-    launcher, or 0.
+    """Returns the rank among this host's ranks, for example to choose a device; without a group, the launcher's number,
+    or 0.
     """
     group = current_group()
     return int(config.get("LOCAL_RANK") or 0) if group is None else group.local_rank

@@ -134,7 +134,7 @@ class ProcessGroup(ABC):
         return self._issue(signature, work, async_op)
 
     def reduce(self, x: Value, root: int = 0, op: str = "sum", *, async_op: bool = False) -> Any:
-        """Like ``all_reduce``, but only the ``x`` of rank ``root`` is replaced."""
+        """Reduces like ``all_reduce``, but replaces only the ``x`` of rank ``root``."""
         check_op(op)
         self._check_rank(root, "root")
         host = _Host(x)
@@ -168,7 +168,7 @@ class ProcessGroup(ABC):
         return self._issue(self._signed("reduce_scatter", x, reduce=op), work, async_op)
 
     def broadcast(self, x: Value, root: int = 0, *, async_op: bool = False) -> Any:
-        """Writes the ``x`` of rank ``root`` into that of all others, in place."""
+        """Writes the ``x`` of rank ``root`` into ``x`` of all others, in place."""
         self._check_rank(root, "root")
         host = _Host(x)
 
@@ -190,7 +190,7 @@ class ProcessGroup(ABC):
         """
         self._check_rank(root, "root")
         if self.rank == root and x is None:
-            raise ValueError(f"scatter: rank {root} is the root and has to give x")
+            raise ValueError(f"scatter: rank {root} is the root and must give x")
         source = _Host(x) if self.rank == root and x is not None else None
         host = _Host(out)
 
@@ -201,11 +201,11 @@ class ProcessGroup(ABC):
             if values is not None and (values.shape[1:] != target.shape[1:] or values.dtype != target.dtype):
                 rows = -2
             counts = self._concatenate(np.array([_rows(target), rows], np.int64), [2] * self.size)
-            held, given = counts.reshape(-1, 2).T
-            if int(held.sum()) != int(given[root]):
+            held, sent = counts.reshape(-1, 2).T
+            if int(held.sum()) != int(sent[root]):
                 raise CollectiveMismatchError(
                     f"scatter: the parts have {int(held.sum())} rows in all, the tensor of rank {root} "
-                    + (f"has {int(given[root])}" if given[root] >= 0 else "has other axes or another dtype"),
+                    + (f"has {int(sent[root])}" if sent[root] >= 0 else "has other axes or another dtype"),
                     op="scatter",
                 )
             row = math.prod(target.shape[1:])
@@ -335,12 +335,12 @@ class ProcessGroup(ABC):
 
     def _check_rank(self, rank: int, name: str) -> None:
         if not 0 <= rank < self.size:
-            raise ValueError(f"{name} is a rank from 0 to {self.size - 1}, not {rank}")
+            raise ValueError(f"{name}: expected a rank from 0 to {self.size - 1}, got {rank}")
 
     def _check_peer(self, rank: int) -> None:
         self._check_rank(rank, "the other")
         if rank == self.rank:
-            raise ValueError(f"send and recv are between two ranks, not of rank {rank} with itself")
+            raise ValueError(f"send and recv: expected two ranks, got rank {rank} with itself")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ProcessGroup:
         return self  # a copy of a model that refers to its group is in the same group
@@ -360,8 +360,8 @@ class ProcessGroup(ABC):
 
     @abstractmethod
     def _reduce_range(self, source: Array, out: Array, op: str, low: int, high: int) -> None:
-        """Writes elements ``low`` to ``high`` of the ``op`` of all sources into ``out``, whose first element is
-        ``low``; it may be the source.
+        """Writes elements ``low`` to ``high`` of the ``op`` of all sources into ``out``. Its first element is ``low``;
+        it may be the source.
         """
 
     @abstractmethod

@@ -72,17 +72,17 @@ class ReduceOp(metaclass=_Ops):
 NON_GROUP_MEMBER: Any = -100
 
 
-def group_of(given: Any) -> ProcessGroup:
-    """Returns the given group, else that of this thread or process.
+def group_of(group: Any) -> ProcessGroup:
+    """Returns ``group``, or if it is None the group of this thread or process.
 
-    Raises ValueError if there is none, or this rank is not a member of the given one.
+    Raises ValueError if there is none, or this rank is not a member of ``group``.
     """
-    if given is NON_GROUP_MEMBER:
+    if group is NON_GROUP_MEMBER:
         raise ValueError("this rank is not a member of the given group")
-    found: ProcessGroup | None = given if given is not None else current_group()
-    if found is None:
+    current: ProcessGroup | None = group if group is not None else current_group()
+    if current is None:
         raise ValueError("the default process group has not been initialized; call init_process_group first")
-    return found
+    return current
 
 
 # -- properties ------------------------------------------------------------------------------------------------------
@@ -102,22 +102,22 @@ def get_backend(group: Any = None) -> str:
     """Returns the ``backend`` that ``init_process_group`` was given, else the transport: "local", "shared", "mpi" or
     the name of an entry point. Raises ValueError without a group.
     """
-    found = group_of(group)
-    return backends.get(found, "local")
+    member_of = group_of(group)
+    return backends.get(member_of, "local")
 
 
 def get_process_group_ranks(group: Any = None) -> list[int]:
     """Returns the ranks of the default group that are in the group."""
-    found = group_of(group)
-    return list(members.get(found, range(found.size)))
+    ranks = group_of(group)
+    return list(members.get(ranks, range(ranks.size)))
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
     """Returns the rank in the group of a rank of the default group; raises ValueError if it is not a member."""
-    found = get_process_group_ranks(group)
-    if global_rank not in found:
-        raise ValueError(f"rank {global_rank} is not in the group of the ranks {found}")
-    return found.index(global_rank)
+    ranks = get_process_group_ranks(group)
+    if global_rank not in ranks:
+        raise ValueError(f"rank {global_rank} is not in the group of the ranks {ranks}")
+    return ranks.index(global_rank)
 
 
 def new_group(
@@ -202,13 +202,13 @@ def issued(ranks: ProcessGroup, work: Callable[[], Any], op: str, async_op: bool
     return None
 
 
-def root_of(ranks: ProcessGroup, given: Any, rank: int | None, group_rank: int | None, name: str) -> int:
+def root_of(ranks: ProcessGroup, group: Any, rank: int | None, group_rank: int | None, name: str) -> int:
     """Returns the rank in the group that PyTorch's pair of arguments names."""
     if rank is not None and group_rank is not None:
         raise ValueError(f"give {name} or group_{name}, not both")
     if group_rank is not None:
         return group_rank
-    return 0 if rank is None else rank if given is None else get_group_rank(ranks, rank)
+    return 0 if rank is None else rank if group is None else get_group_rank(ranks, rank)
 
 
 # -- collectives -----------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def reduce_scattered(
 
 
 class _Lanes:
-    """The threads of a group that send, in order, and that receive from each rank, in order: a send that waits for its
+    """The threads of a group for sends, in order, and for receives from each rank, in order: a send that waits for its
     receiver must not delay a receive.
     """
 
@@ -323,7 +323,7 @@ def message(
 def isend(
     tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
 ) -> PendingWork:
-    """``send`` that returns a handle at once; ``tensor`` must not change before ``wait()`` returns."""
+    """Sends as ``send``, but returns a handle at once; ``tensor`` must not change before ``wait()`` returns."""
     made, _ = message(tensor, dst, group, tag, group_dst, False, True)
     assert made is not None
     return made
@@ -332,7 +332,7 @@ def isend(
 def irecv(
     tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> PendingWork:
-    """``recv`` that returns a handle at once; ``tensor`` has its values when ``wait()`` has returned."""
+    """Receives as ``recv``, but returns a handle at once; ``tensor`` has its values when ``wait()`` has returned."""
     made, _ = message(tensor, src, group, tag, group_src, True, True)
     assert made is not None
     return made
@@ -367,11 +367,11 @@ def write_into(joined: Any, targets: Sequence[Any], op: str) -> None:
         start += target.size
 
 
-def list_of_ranks(given: Sequence[Any], size: int, op: str) -> list[Any]:
-    if isinstance(given, (Tensor, np.ndarray)) or len(given) != size:
-        count = "one tensor" if isinstance(given, (Tensor, np.ndarray)) else f"{len(given)} tensors"
-        raise ShapeError(f"{op}: the list has a tensor for each of the {size} ranks; given is {count}", op=op)
-    return list(given)
+def list_of_ranks(tensors: Sequence[Any], size: int, op: str) -> list[Any]:
+    if isinstance(tensors, (Tensor, np.ndarray)) or len(tensors) != size:
+        count = "one tensor" if isinstance(tensors, (Tensor, np.ndarray)) else f"{len(tensors)} tensors"
+        raise ShapeError(f"{op}: expected a list with a tensor for each of the {size} ranks, got {count}", op=op)
+    return list(tensors)
 
 
 def _check_size(large: Any, small: Any, size: int, op: str, large_name: str, small_name: str) -> None:

@@ -83,21 +83,21 @@ def _joined(
     name: str | None, timeout: float, init_method: str | None, world_size: int, number: int
 ) -> tuple[ProcessGroup, str]:
     """Returns the group and the name of its transport."""
-    found = name or _found()
+    transport = name or _found()
     # The variables of the environment count if there is no launcher of netcl or MPI, which has numbers of its own.
-    alone = name is None and found == "local"
+    alone = name is None and transport == "local"
     rank, size = numbers(world_size, number, init_method, os.environ if alone else {})
     if alone and size > 1:
         _, port = address_of(init_method)
         return meet(rank, size, port, timeout), "shared"
-    group = _maker(found)(timeout)
+    group = _maker(transport)(timeout)
     if size >= 0 and (rank, size) != (group.rank, group.size):
         group.close()
         raise UnsupportedError(
-            f"init_process_group: this process is rank {group.rank} of {group.size} of the transport {found!r}, not "
-            f"{rank} of {size}; start the script with python -m netcl.distributed.run -n {size}"
+            f"init_process_group: expected rank {rank} of {size}, got rank {group.rank} of {group.size} of transport "
+            f"{transport!r}; start the script with python -m netcl.distributed.run -n {size}"
         )
-    return group, found
+    return group, transport
 
 
 def _found() -> str:
@@ -116,11 +116,11 @@ def _maker(name: str) -> Callable[[float], ProcessGroup]:
         from netcl.distributed.transports.mpi import MPIGroup
 
         return MPIGroup
-    found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if name not in found:
-        known = ", ".join(["local", "shared", "mpi", *sorted(found)])
+    points = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name not in points:
+        known = ", ".join(["local", "shared", "mpi", *sorted(points)])
         raise ValueError(f"there is no transport {name!r}; there are {known}")
-    maker: Callable[[float], ProcessGroup] = found[name].load()
+    maker: Callable[[float], ProcessGroup] = points[name].load()
     return maker
 
 

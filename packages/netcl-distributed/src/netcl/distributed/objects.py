@@ -61,8 +61,8 @@ def gather_object(
 ) -> None:
     """Writes the ``obj`` of rank r into ``object_gather_list[r]`` of rank ``dst`` (0); the others give no list.
 
-    The objects are those of ``all_gather_object``. Raises ValueError if rank ``dst`` gives no list or another rank
-    gives one.
+    The objects are as for ``all_gather_object``. Raises ValueError if rank ``dst`` gives no list or another rank gives
+    one.
     """
     ranks = _group(group)
     root = root_of(ranks, group, dst, group_dst, "dst")
@@ -72,9 +72,9 @@ def gather_object(
         )
     if object_gather_list is not None:
         _check_length(object_gather_list, ranks.size, "gather_object")
-    found = gathered_objects(obj, ranks, root, op="gather_object")
+    objects = gathered_objects(obj, ranks, root, op="gather_object")
     if object_gather_list is not None:
-        object_gather_list[:] = found or []
+        object_gather_list[:] = objects or []
 
 
 def broadcast_object_list(
@@ -86,7 +86,7 @@ def broadcast_object_list(
 ) -> None:
     """Writes the objects of rank ``src`` (0) into the list of each rank, which has the same length everywhere.
 
-    The objects are those of ``all_gather_object``. ``device`` is accepted and not used: bytes travel by the host.
+    The objects are as for ``all_gather_object``. ``device`` is accepted and not used: bytes travel by the host.
     Raises CollectiveMismatchError if the lengths differ.
     """
     ranks = _group(group)
@@ -111,20 +111,20 @@ def scatter_object_list(
 ) -> None:
     """Writes item r of the input list of rank ``src`` (0) into the first item of the output list of rank r.
 
-    The objects are those of ``all_gather_object``. Raises ValueError if the output list is empty, or rank ``src`` has
-    not one object for each rank.
+    The objects are as for ``all_gather_object``. Raises ValueError if the output list is empty, or rank ``src`` has not
+    one object for each rank.
     """
     ranks = _group(group)
     if not scatter_object_output_list:
         raise ValueError("scatter_object_list: the output list needs an item, which is replaced; it is empty")
     root = root_of(ranks, group, src, group_src, "src")
-    given = list(scatter_object_input_list or []) if ranks.rank == root else [None] * ranks.size
-    if len(given) != ranks.size:
+    objects = list(scatter_object_input_list or []) if ranks.rank == root else [None] * ranks.size
+    if len(objects) != ranks.size:
         raise ValueError(
-            f"scatter_object_list: rank {root} gives {len(given)} objects, the group has {ranks.size} ranks"
+            f"scatter_object_list: rank {root} gives {len(objects)} objects, the group has {ranks.size} ranks"
         )
-    broadcast_object_list(given, group=ranks, group_src=root)
-    scatter_object_output_list[0] = given[ranks.rank]
+    broadcast_object_list(objects, group=ranks, group_src=root)
+    scatter_object_output_list[0] = objects[ranks.rank]
 
 
 def _check_length(values: Sequence[Any], size: int, op: str) -> None:

@@ -15,13 +15,13 @@ from netcl.distributed.reductions import Array
 __all__ = ["decode", "encode"]
 
 _PLAIN = (bool, int, float, str)
-# Kinds of NumPy dtypes whose bytes are numbers: bool, integers, floating and complex numbers.
+# Kinds of NumPy dtypes with numbers as bytes: bool, integers, floating and complex numbers.
 _NUMBERS = "biufc"
 
 
 def encode(value: Any, op: str) -> Array:
     """Returns the bytes of a value: None, bool, int, float, str, bytes, lists, tuples, dicts, NumPy arrays and scalars
-    of numbers, and tensors, whose values are read.
+    of numbers, and tensors (their values are read).
 
     The form is a header of JSON, its length in eight bytes first, and then the bytes of the arrays. Raises TypeError
     for any other value; ``op`` is named in the message.
@@ -36,9 +36,9 @@ def _form(value: Any, blocks: list[bytes], op: str) -> Any:
     if value is None or kind in _PLAIN:
         return value
     if kind in (list, tuple) or (isinstance(value, tuple) and kind.__name__ == "Size"):
-        return ["list" if kind is list else "tuple", [_form(one, blocks, op) for one in value]]
+        return ["list" if kind is list else "tuple", [_form(item, blocks, op) for item in value]]
     if kind in (dict, OrderedDict):
-        pairs = [[_form(key, blocks, op), _form(one, blocks, op)] for key, one in dict(value).items()]
+        pairs = [[_form(key, blocks, op), _form(item, blocks, op)] for key, item in dict(value).items()]
         return ["dict" if kind is dict else "ordered", pairs]
     if kind in (bytes, bytearray):
         blocks.append(bytes(value))
@@ -76,10 +76,10 @@ def _value(form: Any, take: Callable[[int], bytes], queue: Any) -> Any:
         return form
     kind, content = form[0], form[1]
     if kind in ("list", "tuple"):
-        items = [_value(one, take, queue) for one in content]
+        items = [_value(item, take, queue) for item in content]
         return items if kind == "list" else tuple(items)
     if kind in ("dict", "ordered"):
-        pairs = [(_value(key, take, queue), _value(one, take, queue)) for key, one in content]
+        pairs = [(_value(key, take, queue), _value(item, take, queue)) for key, item in content]
         return dict(pairs) if kind == "dict" else OrderedDict(pairs)
     if kind in ("bytes", "bytearray"):
         taken = take(content)

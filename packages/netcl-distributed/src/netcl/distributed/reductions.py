@@ -40,11 +40,11 @@ REDUCED = ("float32", "float64", "float16", "bfloat16", "int32", "int64")
 def check_op(op: str) -> None:
     """Raises ValueError if ``op`` is not sum, mean, max, min or prod."""
     if op not in OPS:
-        raise ValueError(f"op is one of {', '.join(OPS)}, not {op!r}")
+        raise ValueError(f"op: expected one of {', '.join(OPS)}, got {op!r}")
 
 
 def reduce_in_order(parts: Sequence[Array], op: str, out: Array) -> None:
-    """Writes ``parts[0] op parts[1] op ...``, in that order, into ``out``, which must not be one of the parts.
+    """Writes ``parts[0] op parts[1] op ...``, in this order, into ``out``, which must not be one of the parts.
 
     float16 and bfloat16 are summed in float32 and rounded once, at the end; a mean of integers is truncated.
     """

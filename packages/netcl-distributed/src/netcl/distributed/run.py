@@ -125,12 +125,12 @@ class _Group:
             raise
 
     def _start(self, rank: int, options: argparse.Namespace, device: str | None) -> subprocess.Popen[bytes]:
-        given = {"RANK": rank, "WORLD_SIZE": self.size, "LOCAL_RANK": rank, "RENDEZVOUS": self.path}
+        settings = {"RANK": rank, "WORLD_SIZE": self.size, "LOCAL_RANK": rank, "RENDEZVOUS": self.path}
         if device is not None:
-            given["DEVICE"] = device
+            settings["DEVICE"] = device
         if options.timeout is not None:
-            given["DIST_TIMEOUT_S"] = options.timeout
-        names = {f"NETCL_{name}": str(value) for name, value in given.items()}
+            settings["DIST_TIMEOUT_S"] = options.timeout
+        names = {f"NETCL_{name}": str(value) for name, value in settings.items()}
         told = {"RANK": rank, "WORLD_SIZE": self.size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": self.size}
         told.update(GROUP_RANK=0, GROUP_WORLD_SIZE=1, MASTER_ADDR="127.0.0.1", MASTER_PORT=self._port)
         names.update((name, str(value)) for name, value in told.items())
@@ -247,8 +247,8 @@ def launch(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command: returns 0 for success, 2 for wrong usage, else the exit code of the rank that failed first, 128 + n
-    for a signal n.
+    """Returns the command: returns 0 for success, 2 for wrong usage, else the exit code of the rank that failed first,
+    128 + n for a signal n.
     """
     options = parse(arguments)
     try:

@@ -26,7 +26,7 @@ class Work:
 
     def wait(self, timeout: float | None = None) -> Any:
         """Returns the result of the collective; raises CollectiveTimeoutError if it has not ended after ``timeout``
-        seconds, in which case it continues.
+        seconds; the collective then continues.
         """
         try:
             return self._future.result(timeout)

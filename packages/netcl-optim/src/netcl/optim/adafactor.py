@@ -16,7 +16,7 @@ _EPS = {"float32": 2.0**-23, "float64": sys.float_info.epsilon}
 
 
 def _mean(x: Expr, axes: Sequence[int]) -> Expr:
-    """The mean over axes of the parameter; they are kept with length one."""
+    """Returns the mean over axes of the parameter; they are kept with length one."""
     if not axes:
         return x
     return reduce("sum", x, tuple(axes)) / Scalar(f"size:{','.join(map(str, axes))}", x.dtype)
@@ -92,10 +92,10 @@ class Adafactor(Declared):
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
         eps1, eps2 = group["eps"]
-        require(eps1 is None or eps1 >= 0, f"eps[0] is at least 0 or None, not {eps1}")
-        require(eps2 >= 0, f"eps[1] is at least 0, not {eps2}")
-        require(group["beta2_decay"] <= 0, f"beta2_decay is at most 0, not {group['beta2_decay']}")
-        require(group["d"] >= 1, f"d is at least 1, not {group['d']}")
+        require(eps1 is None or eps1 >= 0, f"expected eps[0] of at least 0 or None, got {eps1}")
+        require(eps2 >= 0, f"expected eps[1] of at least 0, got {eps2}")
+        require(group["beta2_decay"] <= 0, f"expected beta2_decay of at most 0, got {group['beta2_decay']}")
+        require(group["d"] >= 1, f"expected d of at least 1, got {group['d']}")
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return AdafactorRule(group["maximize"], eps1_given=group["eps"][0] is not None)

@@ -36,7 +36,7 @@ class AdagradRule(CountingRule):
 class Adagrad(Declared):
     """Learning rates by the sum of squared gradients (Duchi et al. 2011).
 
-    As in PyTorch, the states exist from the start, those of a group that is added later from its first step on, and all
+    As in PyTorch, the states exist from the start (of a group that is added later, from its first step on), and all
     begin with the optimizer's ``initial_accumulator_value``, also if a group has another one.
     """
 
@@ -57,7 +57,7 @@ class Adagrad(Declared):
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
         for name in ("lr_decay", "initial_accumulator_value", "eps"):
-            require(group[name] >= 0, f"{name} is at least 0, not {group[name]}")
+            require(group[name] >= 0, f"expected {name} of at least 0, got {group[name]}")
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return AdagradRule(group["maximize"])
@@ -97,8 +97,8 @@ class Adadelta(WithForms):
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
-        require(0 <= group["rho"] <= 1, f"rho is in [0, 1], not {group['rho']}")
-        require(group["eps"] >= 0, f"eps is at least 0, not {group['eps']}")
+        require(0 <= group["rho"] <= 1, f"expected rho in [0, 1], got {group['rho']}")
+        require(group["eps"] >= 0, f"expected eps of at least 0, got {group['eps']}")
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return AdadeltaRule(group["maximize"])

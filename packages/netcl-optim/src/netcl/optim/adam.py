@@ -14,7 +14,7 @@ from netcl.optim.options import Declared, with_options
 
 
 def log_of(beta: float) -> float:
-    """Returns log(beta); for beta = 0 a number whose exponential is zero."""
+    """Returns log(beta); for beta = 0 a number with the exponential zero."""
     return math.log(beta) if beta > 0 else -1e4
 
 
@@ -94,7 +94,7 @@ class MomentsOptimizer(Declared):
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
         check_betas(group["betas"])
-        require(group.get("eps", 0.0) >= 0, f"eps is at least 0, not {group.get('eps')}")
+        require(group.get("eps", 0.0) >= 0, f"expected eps of at least 0, got {group.get('eps')}")
 
     def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
         return moment_numbers(group)

@@ -131,7 +131,7 @@ class RAdam(AdaptiveOptimizer):
         super().check(group)
         require(
             group["betas"][1] > 0.6,
-            f"RAdam needs betas[1] above 0.6, where its limit passes 4, not {group['betas'][1]}",
+            f"RAdam: expected betas[1] above 0.6, where its limit passes 4, got {group['betas'][1]}",
         )
 
     def rule(self, group: Mapping[str, Any]) -> Rule:

@@ -84,7 +84,7 @@ class WeightAverage:
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """The model holds the averages inside the block."""
+        """Puts the averages into the model inside the block."""
         self.store()
         try:
             yield
@@ -123,7 +123,7 @@ class ModelEMA(WeightAverage):
 
     def __init__(self, model: Any, decay: float = 0.999, warmup: bool = True) -> None:
         if not 0 <= decay <= 1:
-            raise ValueError(f"decay is in [0, 1], not {decay}")
+            raise ValueError(f"expected a decay in [0, 1], got {decay}")
         self.decay: float = decay
         self.warmup: bool = warmup
         super().__init__(model)

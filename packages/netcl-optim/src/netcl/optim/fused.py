@@ -123,9 +123,9 @@ class UpdateKernel:
 
 
 def compute_dtype(dtype: str) -> str:
-    """Returns the dtype in which a rule computes and stores its states: float64 for float64, else float32."""
+    """Returns the dtype of a rule's computation and states: float64 for float64, else float32."""
     if dtype not in ("float16", "bfloat16", "float32", "float64"):
-        raise DTypeError(f"an optimizer steps floating parameters, not {dtype}; leave it out or freeze it")
+        raise DTypeError(f"expected a floating dtype of a parameter, got {dtype}; leave the parameter out or freeze it")
     return "float64" if dtype == "float64" else "float32"
 
 
@@ -137,7 +137,7 @@ _ROUNDING = {"float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 0.0)}
 
 
 def states_of(rule: Rule, dtype: str) -> tuple[str, ...]:
-    """Returns the state names of a parameter of ``dtype``: those of the rule, and the master copy of a half one."""
+    """Returns the state names of a parameter of ``dtype``: the rule's, and for a half dtype the master copy."""
     return (*rule.states, MASTER) if dtype in _ROUNDING else rule.states
 
 
@@ -167,7 +167,7 @@ def update_kernel(
         near = apply("abs", old[MASTER] - old_p) <= apply("abs", old_p) * relative + absolute
         old_p = apply("where", near, old[MASTER], old_p)
     slots = _Slots(2 + len(old), dtype)
-    extra = {name: cast(slots.load(name, given), dtype) for name, given in step_scalars if name != FOUND}
+    extra = {name: cast(slots.load(name, scalar_dtype), dtype) for name, scalar_dtype in step_scalars if name != FOUND}
     unscaled: tuple[Expr, ...] = ()
     if SCALE in extra:
         g = g / extra[SCALE]
@@ -187,9 +187,7 @@ def update_kernel(
 def advance_kernel(
     rule: Rule, numbers: tuple[str, ...], dtype: str, guarded: bool
 ) -> tuple[UpdateKernel, tuple[str, ...]]:
-    """Returns the kernel that advances a bucket's scalars, and the names of its outputs, of which the first are the
-    running scalars.
-    """
+    """Returns the kernel that advances a bucket's scalars, and the names of its outputs, running scalars first."""
     slots = _Slots(0, dtype)
     running = {name: slots.load(name) for name in rule.running}
     values = dict(rule.advance(running, _ScalarLoads(slots, numbers)))
@@ -295,9 +293,9 @@ class Bucket:
             if rank not in rules:
                 rules[rank] = rule.for_rank(rank)
             by_kernel.setdefault((rules[rank], p.dtype, grad.dtype), []).append([p, grad, *states_of(p)])
-        for (one, *dtypes), inputs in by_kernel.items():
+        for (rule_key, *dtypes), inputs in by_kernel.items():
             kernel = update_kernel(
-                one, self.names, *dtypes, tuple((name, tensor.dtype) for name, tensor in step_scalars.items())
+                rule_key, self.names, *dtypes, tuple((name, tensor.dtype) for name, tensor in step_scalars.items())
             )
             out = [[p, *states, *([g] if SCALE in step_scalars else [])] for p, g, *states in inputs]
             evaluate_each(kernel.outputs, inputs, self.scalars(kernel.scalars, step_scalars), out=out)

@@ -56,7 +56,10 @@ class LBFGS(Declared):
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
         known = (None, "strong_wolfe")
-        require(group["line_search_fn"] in known, f"line_search_fn is one of {known}, not {group['line_search_fn']!r}")
+        require(
+            group["line_search_fn"] in known,
+            f"line_search_fn: expected one of {known}, got {group['line_search_fn']!r}",
+        )
         for p in group["params"][1:]:
             first = group["params"][0]
             if p.queue is not first.queue or p.dtype != first.dtype:
@@ -135,8 +138,8 @@ class LBFGS(Declared):
             if group["line_search_fn"] is not None:
                 here = Point(0.0, loss, grad, slope)
                 at = self._along(start, direction, evaluated)
-                found, calls = strong_wolfe(at, here, t, _largest(direction), max_eval - evaluations)
-                t, loss, grad = found.step, found.loss, found.grad
+                point, calls = strong_wolfe(at, here, t, _largest(direction), max_eval - evaluations)
+                t, loss, grad = point.step, point.loss, point.grad
                 evaluations += calls
                 self._move(start, t, direction)
                 state["t"] = t
@@ -236,9 +239,9 @@ def strong_wolfe(
     return low, calls
 
 
-def _cubic_minimum(one: Point, other: Point, bounds: tuple[float, float]) -> float:
+def _cubic_minimum(first: Point, second: Point, bounds: tuple[float, float]) -> float:
     """Returns the minimum within ``bounds`` of the cubic through two points with their slopes, or the middle."""
-    left, right = sorted((one, other), key=lambda point: point.step)
+    left, right = sorted((first, second), key=lambda point: point.step)
     width = right.step - left.step
     middle = (bounds[0] + bounds[1]) / 2
     if not width:

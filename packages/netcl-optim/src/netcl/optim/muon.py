@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrix is made orthogonal by Newton-Schulz iterations."""
+"""Muon: momentum, with its matrix made orthogonal by Newton-Schulz iterations."""
 
 from __future__ import annotations
 
@@ -57,13 +57,14 @@ class Muon(Declared):
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
-        require(group["momentum"] >= 0, f"momentum is at least 0, not {group['momentum']}")
+        require(group["momentum"] >= 0, f"expected momentum of at least 0, got {group['momentum']}")
         require(
-            len(group["ns_coefficients"]) == 3, f"ns_coefficients are three numbers, not {group['ns_coefficients']}"
+            len(group["ns_coefficients"]) == 3,
+            f"ns_coefficients: expected three numbers, got {group['ns_coefficients']}",
         )
-        require(group["ns_steps"] < 100, f"ns_steps is below 100, not {group['ns_steps']}")
+        require(group["ns_steps"] < 100, f"expected ns_steps below 100, got {group['ns_steps']}")
         known = (None, "original", "match_rms_adamw")
-        require(group["adjust_lr_fn"] in known, f"adjust_lr_fn is one of {known}, not {group['adjust_lr_fn']!r}")
+        require(group["adjust_lr_fn"] in known, f"adjust_lr_fn: expected one of {known}, got {group['adjust_lr_fn']!r}")
         for p in group["params"]:
             require(
                 p.ndim == 2, f"Muon takes matrices, not a parameter of shape {p.shape}; give it to another optimizer"
@@ -87,15 +88,15 @@ class Muon(Declared):
             evaluate(outputs, [p.grad, buffer, *bucket.scalars(names, step_scalars)], out=out)
             with ag.no_grad():
                 direction = orthogonal(direction, group["ns_coefficients"], group["ns_steps"], group["eps"])
-            found = {name: tensor for name, tensor in step_scalars.items() if name == FOUND}
+            flags = {name: tensor for name, tensor in step_scalars.items() if name == FOUND}
             kernel = update_kernel(
                 StepRule(ratio=_ratio(group["adjust_lr_fn"], *p.shape)),
                 bucket.names,
                 p.dtype,
                 direction.dtype,
-                tuple((name, tensor.dtype) for name, tensor in found.items()),
+                tuple((name, tensor.dtype) for name, tensor in flags.items()),
             )
-            inputs = [p, direction, *master, *bucket.scalars(kernel.scalars, found)]
+            inputs = [p, direction, *master, *bucket.scalars(kernel.scalars, flags)]
             evaluate(kernel.outputs, inputs, out=[p, *master])
 
 
@@ -108,15 +109,15 @@ def _momentum(
     """
     names = ("momentum", *(name for name, _ in step_scalars))
     scalars = {name: Load(2 + at, kind) for at, (name, kind) in enumerate((("momentum", dtype), *step_scalars))}
-    given, old = cast(Load(0, g_dtype), dtype), Load(1, dtype)
+    gradient, old = cast(Load(0, g_dtype), dtype), Load(1, dtype)
     if SCALE in scalars:
-        given = given / cast(scalars[SCALE], dtype)
-    g = given * cast(scalars[CLIP], dtype) if CLIP in scalars else given
+        gradient = gradient / cast(scalars[SCALE], dtype)
+    g = gradient * cast(scalars[CLIP], dtype) if CLIP in scalars else gradient
     new = old + (1.0 - scalars["momentum"]) * (g - old)
     direction = g + scalars["momentum"] * (new - g) if nesterov else new
     if FOUND in scalars:
         new = apply("where", apply("ne", scalars[FOUND], 0.0), old, new)
-    return (new, direction, *((cast(given, g_dtype),) if SCALE in scalars else ())), names
+    return (new, direction, *((cast(gradient, g_dtype),) if SCALE in scalars else ())), names
 
 
 def orthogonal(matrix: Tensor, coefficients: Sequence[float], steps: int, eps: float) -> Tensor:

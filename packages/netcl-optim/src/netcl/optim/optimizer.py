@@ -58,21 +58,21 @@ class ParamGroup(dict[str, Any]):
         self.update({key: value})
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """``dict.update``: the values are checked first and written to the device at the end."""
+        """Updates as ``dict.update``; checks the values first and writes them to the device at the end."""
         new = dict(*args, **kwargs)
         self._check({**self, **new})
         super().update(new)
         self._send(self)
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """``dict.setdefault``, implemented by ``update``."""
+        """Sets as ``dict.setdefault``, by ``update``."""
         if key not in self:
             self.update({key: default})
         return self[key]
 
 
 class Optimizer:
-    """Updates parameters by their gradients; a parameter whose ``grad`` is None is skipped.
+    """Updates parameters by their gradients; a parameter with ``grad`` None is skipped.
 
     ``params``: Parameters, or dicts ``{"params": [...], option: value}`` that override the defaults for a group. A
     subclass defines ``rule(group)``, the form of its kernel, and ``numbers(group)``, the values that are written to the
@@ -81,7 +81,7 @@ class Optimizer:
 
     The first step, of Adagrad the constructor, creates the states, on the device of each parameter and in persistent
     storage. If ``found_inf`` is set to a 0-d float32 tensor, a step changes nothing while that is not zero, without a
-    host read; ``grad_scale``, another one, divides the gradients, which have the rule's compute dtype, in the pass that
+    host read. ``grad_scale``, another such tensor, divides the gradients in the rule's compute dtype, in the pass that
     updates.
     """
 
@@ -91,7 +91,9 @@ class Optimizer:
             """Raises TypeError for an option under another library's name, and says which it is here."""
             for name in _OTHER_NAMES.keys() & options.keys():
                 known = inspect.signature(cls).parameters
-                if name not in known and not any(one.kind is one.VAR_KEYWORD for one in known.values()):
+                if name not in known and not any(
+                    parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()
+                ):
                     raise TypeError(f"{cls.__name__} takes no {name}; write {_OTHER_NAMES[name]}")
             return super().__new__(cls)
 
@@ -120,11 +122,11 @@ class Optimizer:
             raise TypeError("params is a mapping; give its values(), or [{'params': ...}] for a group")
         if callable(getattr(params, "parameters", None)):
             raise TypeError(f"params is a {type(params).__name__}; give its parameters(): model.parameters()")
-        given: list[Any] = list(params)
-        if not given:
+        groups: list[Any] = list(params)
+        if not groups:
             raise ValueError("the optimizer got no parameters")
         try:
-            for group in given if isinstance(given[0], Mapping) else [{"params": given}]:
+            for group in groups if isinstance(groups[0], Mapping) else [{"params": groups}]:
                 self.add_param_group(group)
         except Exception as error:
             shorten_traceback(error)
@@ -142,8 +144,10 @@ class Optimizer:
 
     def check(self, group: Mapping[str, Any]) -> None:
         """Raises ValueError if an option of ``group`` is invalid."""
-        require(group.get("lr", 0) >= 0, f"lr is at least 0, not {group.get('lr')}")
-        require(group.get("weight_decay", 0) >= 0, f"weight_decay is at least 0, not {group.get('weight_decay')}")
+        require(group.get("lr", 0) >= 0, f"expected lr of at least 0, got {group.get('lr')}")
+        require(
+            group.get("weight_decay", 0) >= 0, f"expected weight_decay of at least 0, got {group.get('weight_decay')}"
+        )
         self._check_forms(group)
 
     def _check_forms(self, group: Mapping[str, Any]) -> None:
@@ -155,13 +159,13 @@ class Optimizer:
         if group.get("differentiable"):
             raise UnsupportedError(
                 f"{type(self).__name__}: differentiable=True is not in netcl, as a step is not recorded; write the "
-                "update with tensors, of which torch.autograd.grad(..., create_graph=True) gives the gradients"
+                "update with tensors: torch.autograd.grad(..., create_graph=True) gives its gradients"
             )
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """The options, parameters and states, for pickle and deepcopy; what is derived from them is made again."""
+        """Returns the options, parameters and states, for pickle and deepcopy; derived values are made again."""
         made = ("_buckets", "_numbers", "_states", "_own_state", "_clip", "param_groups")
         state = {name: value for name, value in vars(self).items() if name not in made}
         return {"fields": state, "groups": [dict(group) for group in self.param_groups], "state": self.state_dict()}
@@ -182,9 +186,9 @@ class Optimizer:
         parameter, as ``model.named_parameters()`` gives them, put the names in the group's ``param_names``.
         """
         values = {**self.defaults, **group}
-        given = values["params"]
-        values["params"] = [given] if isinstance(given, Tensor) else list(given)
-        if all(isinstance(one, tuple) and len(one) == 2 for one in values["params"]) and values["params"]:
+        tensors = values["params"]
+        values["params"] = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        if all(isinstance(item, tuple) and len(item) == 2 for item in values["params"]) and values["params"]:
             values = {"param_names": [name for name, _ in values["params"]], **values}
             values["params"] = [p for _, p in values["params"]]
         try:
@@ -192,12 +196,14 @@ class Optimizer:
         except TypeError:
             for name, value in values.items():
                 if isinstance(value, str):
-                    raise TypeError(f"{type(self).__name__}: {name} is a number, not the string {value!r}") from None
+                    raise TypeError(
+                        f"{type(self).__name__}: expected a number as {name}, got the string {value!r}"
+                    ) from None
             raise
         known = {id(p) for other in self.param_groups for p in other["params"]}
         for p in values["params"]:
             if not isinstance(p, Tensor):
-                raise TypeError(f"an optimizer steps tensors, not {type(p).__name__}")
+                raise TypeError(f"expected tensors as parameters, got {type(p).__name__}")
             if p.grad_fn is not None:
                 raise ValueError(
                     f"an optimizer steps leaves; this tensor of shape {p.shape} is the result of an operation"
@@ -212,7 +218,7 @@ class Optimizer:
 
     @property
     def lr(self) -> float:
-        """The learning rate of the first group; setting it sets that of all groups."""
+        """The learning rate of the first group; setting it sets the rate of all groups."""
         return float(self.param_groups[0]["lr"])
 
     @lr.setter
@@ -282,9 +288,7 @@ class Optimizer:
         return norm
 
     def _ready_buckets(self, at: int, group: ParamGroup) -> list[Bucket]:
-        """Returns the buckets whose parameters all have gradients, after splitting those in which only some
-        have one.
-        """
+        """Returns the buckets with gradients of all parameters, after splitting the buckets with some gradients."""
         buckets, placed = self._buckets[at], {id(p) for bucket in self._buckets[at] for p in bucket.members}
         if len(placed) < len(group["params"]):
             self._add_buckets([p for p in group["params"] if id(p) not in placed and p.grad is not None], at, group)
@@ -389,17 +393,17 @@ class Optimizer:
         sizes, ours = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
         if sizes != ours:
             raise ValueError(f"the state has groups of {sizes} parameters, the optimizer of {ours}")
-        found: list[tuple[dict[str, Any], list[Entry]]] = []
+        checked: list[tuple[dict[str, Any], list[Entry]]] = []
         for group, saved in zip(self.param_groups, groups):
             fresh = {**group, **saved, "params": group["params"]}
             self.check(fresh)
             entries = [(p, state[key]) for p, key in zip(fresh["params"], saved["params"]) if key in state]
             if not self._has_rule:
-                found.append((fresh, [(p, {}, dict(entry)) for p, entry in entries]))
+                checked.append((fresh, [(p, {}, dict(entry)) for p, entry in entries]))
                 continue
             rule = self.rule(fresh)
-            found.append((fresh, [(p, *self._read(p, rule, fresh, entry)) for p, entry in entries if entry]))
-        return found
+            checked.append((fresh, [(p, *self._read(p, rule, fresh, entry)) for p, entry in entries if entry]))
+        return checked
 
     def _read(
         self, p: Tensor, rule: Rule, group: Mapping[str, Any], entry: Mapping[str, Any]
@@ -496,12 +500,12 @@ def _like(value: Any, p: Tensor, name: str) -> Any:
     except the count ``step``.
     """
     if isinstance(value, (list, tuple)):
-        return type(value)(_like(one, p, name) for one in value)
+        return type(value)(_like(item, p, name) for item in value)
     if not (isinstance(value, (Tensor, np.ndarray)) or hasattr(value, "__array__")) or np.ndim(value) == 0:
         return value
-    given = value if isinstance(value, Tensor) else np.asarray(value)
-    dtype = p.dtype if is_floating(given.dtype) and name != "step" else canonical(given.dtype)
-    return Tensor.empty(tuple(given.shape), dtype, queue=p.queue, persistent=True).write(given)
+    values = value if isinstance(value, Tensor) else np.asarray(value)
+    dtype = p.dtype if is_floating(values.dtype) and name != "step" else canonical(values.dtype)
+    return Tensor.empty(tuple(values.shape), dtype, queue=p.queue, persistent=True).write(values)
 
 
 def require(holds: bool, message: str) -> None:
@@ -512,4 +516,6 @@ def require(holds: bool, message: str) -> None:
 
 def check_betas(betas: Sequence[float]) -> None:
     """Raises ValueError if ``betas`` are not two numbers in [0, 1)."""
-    require(len(betas) == 2 and all(0 <= beta < 1 for beta in betas), f"betas are two numbers in [0, 1), not {betas}")
+    require(
+        len(betas) == 2 and all(0 <= beta < 1 for beta in betas), f"betas: expected two numbers in [0, 1), got {betas}"
+    )

@@ -30,7 +30,7 @@ class ReduceLROnPlateau(Scheduler):
         min_lr: float | Sequence[float] = 0.0,
         eps: float = 1e-8,
     ) -> None:
-        require(factor < 1, f"factor is below 1, not {factor}")
+        require(factor < 1, f"expected factor below 1, got {factor}")
         require(
             mode in ("min", "max") and threshold_mode in ("rel", "abs"), "mode is min or max, threshold_mode rel or abs"
         )

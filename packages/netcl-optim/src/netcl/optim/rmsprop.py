@@ -56,7 +56,7 @@ class RMSProp(WithForms):
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
-        require(0 <= group["alpha"] <= 1, f"alpha is in [0, 1], not {group['alpha']}")
+        require(0 <= group["alpha"] <= 1, f"expected alpha in [0, 1], got {group['alpha']}")
         require(group["eps"] >= 0 and group["momentum"] >= 0, "eps and momentum are at least 0")
 
     def rule(self, group: Mapping[str, Any]) -> Rule:

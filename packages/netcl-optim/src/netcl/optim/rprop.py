@@ -43,9 +43,10 @@ class Rprop(WithForms):
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
         down, up = group["etas"]
-        require(0 < down < 1 < up, f"etas are below and above 1, and positive, not {group['etas']}")
+        require(0 < down < 1 < up, f"etas: expected positive numbers below and above 1, got {group['etas']}")
         require(
-            len(group["step_sizes"]) == 2, f"step_sizes are the smallest and the largest, not {group['step_sizes']}"
+            len(group["step_sizes"]) == 2,
+            f"step_sizes: expected the smallest and the largest, got {group['step_sizes']}",
         )
 
     def rule(self, group: Mapping[str, Any]) -> Rule:

@@ -31,7 +31,7 @@ class Scheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"a schedule is bound to an Optimizer, not {type(optimizer).__name__}")
+            raise TypeError(f"expected an Optimizer, got {type(optimizer).__name__}")
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             if last_epoch == -1:
@@ -42,7 +42,7 @@ class Scheduler:
         self.step(None if last_epoch == -1 else last_epoch + 1)
 
     def lr_at(self, epoch: float, base: float) -> float:
-        """Returns the learning rate in ``epoch`` of a group whose initial one is ``base``."""
+        """Returns the learning rate in ``epoch`` of a group with the initial rate ``base``."""
         raise TypeError(f"{type(self).__name__} has no formula")
 
     def lrs_at(self, epoch: float) -> list[float]:
@@ -64,7 +64,7 @@ class Scheduler:
         self._set_lrs(lrs)
 
     def combined(self, current: float, before: float, after: float) -> float:
-        """Returns the rate that follows ``current``, which is not this schedule's, if its own goes from ``before`` to
+        """Returns the rate after ``current``, of another schedule, if this schedule's rate goes from ``before`` to
         ``after``.
         """
         return current * after / before if before else after
@@ -87,8 +87,8 @@ class Scheduler:
         """
         state_dict = self._of_before(state_dict)
         own = set(self._state())
-        given = {key for key in state_dict if (key in own or not key.startswith("_")) and key not in self._unsaved}
-        require(own == given, f"a {type(self).__name__} keeps {sorted(own)}, the state {sorted(given)}")
+        stored = {key for key in state_dict if (key in own or not key.startswith("_")) and key not in self._unsaved}
+        require(own == stored, f"a {type(self).__name__} keeps {sorted(own)}, the state {sorted(stored)}")
         values = {key: state_dict[key] for key in own}
         vars(self).update({key: list(v) if isinstance(v, (list, tuple)) else v for key, v in values.items()})
         if type(self).get_lr is Scheduler.get_lr:
@@ -133,7 +133,7 @@ class StepLR(Scheduler):
     """lr = base * gamma^(epoch // step_size)."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        require(step_size > 0, f"step_size is at least 1, not {step_size}")
+        require(step_size > 0, f"expected step_size of at least 1, got {step_size}")
         self.step_size: int = step_size
         self.gamma: float = gamma
         super().__init__(optimizer, last_epoch)
@@ -207,7 +207,7 @@ class PolynomialLR(Scheduler):
     """lr = base * (1 - epoch / total_iters)^power, zero from ``total_iters`` on."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        require(total_iters > 0, f"total_iters is at least 1, not {total_iters}")
+        require(total_iters > 0, f"expected total_iters of at least 1, got {total_iters}")
         self.total_iters: int = total_iters
         self.power: float = power
         super().__init__(optimizer, last_epoch)
@@ -220,7 +220,7 @@ class CosineAnnealingLR(Scheduler):
     """lr = eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2 (Loshchilov and Hutter 2016)."""
 
     def __init__(self, optimizer: Optimizer, T_max: float, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        require(T_max > 0, f"T_max is above 0, not {T_max}")
+        require(T_max > 0, f"expected T_max above 0, got {T_max}")
         self.T_max: float = T_max
         self.eta_min: float = eta_min
         super().__init__(optimizer, last_epoch)
@@ -244,7 +244,7 @@ class CosineAnnealingWarmRestarts(Scheduler):
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
-        require(T_0 > 0 and T_mult >= 1, f"T_0 and T_mult are at least 1, not {T_0} and {T_mult}")
+        require(T_0 > 0 and T_mult >= 1, f"expected T_0 and T_mult of at least 1, got {T_0} and {T_mult}")
         self.T_0 = T_0
         self.T_mult: int = T_mult
         self.eta_min: float = eta_min
@@ -277,7 +277,8 @@ class WarmupCosine(Scheduler):
         last_epoch: int = -1,
     ) -> None:
         require(
-            0 <= warmup_epochs < max_epochs, f"warmup_epochs is in [0, max_epochs = {max_epochs}), not {warmup_epochs}"
+            0 <= warmup_epochs < max_epochs,
+            f"expected warmup_epochs in [0, max_epochs = {max_epochs}), got {warmup_epochs}",
         )
         self.max_epochs: int = max_epochs
         self.warmup_epochs: int = warmup_epochs
@@ -323,7 +324,10 @@ class OneCycleLR(Scheduler):
             require(bool(epochs and steps_per_epoch), "give total_steps, or epochs and steps_per_epoch")
             total_steps = int(epochs or 0) * int(steps_per_epoch or 0)
         require(total_steps > 0 and 0 <= pct_start <= 1, "total_steps is at least 1 and pct_start in [0, 1]")
-        require(anneal_strategy in ("cos", "linear"), f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
+        require(
+            anneal_strategy in ("cos", "linear"),
+            f"anneal_strategy: expected 'cos' or 'linear', got {anneal_strategy!r}",
+        )
         groups = optimizer.param_groups
         peaks = per_group("max_lr", max_lr, optimizer)
         lows = per_group("base_momentum", base_momentum, optimizer)
@@ -392,8 +396,8 @@ class OneCycleLR(Scheduler):
 
 
 def _phases(ends: Sequence[float], last: float) -> list[dict[str, Any]]:
-    """The phases of OneCycleLR, with the names of the options of a group between which each goes: up, down, and with
-    a third one on to the end.
+    """Returns the phases of OneCycleLR, with the names of the options of a group between which each goes: up, down, and
+    with a third one on to the end.
     """
     rates, momenta = ["initial_lr", "max_lr", "min_lr"], ["max_momentum", "base_momentum", "max_momentum"]
     if len(ends) == 2:
@@ -425,7 +429,8 @@ class SequentialLR(Scheduler):
         self.milestones: list[int] = list(milestones)
         require(
             len(self.milestones) == len(self.schedulers) - 1,
-            f"{len(self.schedulers)} schedules need {len(self.schedulers) - 1} milestones, not {len(self.milestones)}",
+            f"expected {len(self.schedulers) - 1} milestones for {len(self.schedulers)} schedules, "
+            f"got {len(self.milestones)}",
         )
         require(all(s.optimizer is optimizer for s in self.schedulers), "all schedules belong to one optimizer")
         super().__init__(optimizer, last_epoch)
@@ -520,8 +525,13 @@ class CyclicLR(Scheduler):
         max_momentum: float | Sequence[float] = 0.9,
         last_epoch: int = -1,
     ) -> None:
-        require(scale_fn is not None or mode in _SCALE_MODES, f"mode is one of {', '.join(_SCALE_MODES)}, not {mode!r}")
-        require(scale_mode in ("cycle", "iterations"), f"scale_mode is 'cycle' or 'iterations', not {scale_mode!r}")
+        require(
+            scale_fn is not None or mode in _SCALE_MODES,
+            f"mode: expected one of {', '.join(_SCALE_MODES)}, got {mode!r}",
+        )
+        require(
+            scale_mode in ("cycle", "iterations"), f"scale_mode: expected 'cycle' or 'iterations', got {scale_mode!r}"
+        )
         starts = per_group("base_lr", base_lr, optimizer)
         self.max_lrs: list[float] = per_group("max_lr", max_lr, optimizer)
         up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
@@ -615,8 +625,11 @@ class SWALR(Scheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        require(anneal_strategy in ("cos", "linear"), f"anneal_strategy is 'cos' or 'linear', not {anneal_strategy!r}")
-        require(anneal_epochs >= 0, f"anneal_epochs is at least 0, not {anneal_epochs}")
+        require(
+            anneal_strategy in ("cos", "linear"),
+            f"anneal_strategy: expected 'cos' or 'linear', got {anneal_strategy!r}",
+        )
+        require(anneal_epochs >= 0, f"expected anneal_epochs of at least 0, got {anneal_epochs}")
         self._anneal_strategy: str = anneal_strategy
         self.anneal_epochs: int = anneal_epochs
         for group, lr in zip(optimizer.param_groups, per_group("swa_lr", swa_lr, optimizer)):
@@ -656,13 +669,13 @@ class SWALR(Scheduler):
 
 
 class ChainedScheduler:
-    """Several schedules of one optimizer, all of which take each step: their factors multiply."""
+    """Several schedules of one optimizer. All take each step: their factors multiply."""
 
     def __init__(self, schedulers: Sequence[Scheduler], optimizer: Optimizer | None = None) -> None:
         require(len(schedulers) > 0, "ChainedScheduler takes at least one schedule")
         for scheduler in schedulers:
             if not isinstance(scheduler, Scheduler):
-                raise TypeError(f"ChainedScheduler takes schedules, not {type(scheduler).__name__}")
+                raise TypeError(f"ChainedScheduler: expected schedules, got {type(scheduler).__name__}")
             known = "metric" not in inspect.signature(scheduler.step).parameters
             require(known, f"ChainedScheduler cannot give {type(scheduler).__name__} its metric; step it separately")
         self.schedulers: list[Scheduler] = list(schedulers)
@@ -693,7 +706,7 @@ class ChainedScheduler:
 
 
 def _saved(state_dict: Mapping[str, Any], name: str) -> Any:
-    """A value of a state, of which PyTorch's name is private."""
+    """Returns a value of a state; its name in PyTorch is private."""
     return state_dict[name] if name in state_dict else state_dict[f"_{name}"]
 
 
@@ -703,13 +716,13 @@ LRScheduler = Scheduler
 def per_group(name: str, value: float | Sequence[float], optimizer: Optimizer) -> list[float]:
     """Returns a number for each group, from one number or one for each."""
     count = len(optimizer.param_groups)
-    values = [float(one) for one in value] if isinstance(value, (list, tuple)) else [float(value)] * count  # type: ignore[arg-type]
+    values = [float(number) for number in value] if isinstance(value, (list, tuple)) else [float(value)] * count  # type: ignore[arg-type]
     require(len(values) == count, f"{len(values)} values of {name} for {count} groups")
     return values
 
 
 def cosine(high: float, low: float, done: float) -> float:
-    """Half a cosine wave from ``high`` at done = 0 to ``low`` at done = 1."""
+    """Returns half a cosine wave from ``high`` at done = 0 to ``low`` at done = 1."""
     return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
 
 

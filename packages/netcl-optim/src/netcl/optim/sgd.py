@@ -61,7 +61,7 @@ class SGD(Declared):
 
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
-        require(group["momentum"] >= 0, f"momentum is at least 0, not {group['momentum']}")
+        require(group["momentum"] >= 0, f"expected momentum of at least 0, got {group['momentum']}")
         plain = group["momentum"] > 0 and group["dampening"] == 0
         require(plain or not group["nesterov"], "nesterov needs a momentum above 0 and no dampening")
 

@@ -10,7 +10,7 @@ from netcl.optim.optimizer import Optimizer
 
 
 class SparseAdam(Optimizer):
-    """Refused: gradients of netcl are dense, also those of an embedding. Raises UnsupportedError."""
+    """Raises UnsupportedError: gradients of netcl are dense, also of an embedding."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ MultiAverage = Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]
 
 def _check_decay(decay: float) -> None:
     if not 0 <= decay <= 1:
-        raise ValueError(f"decay is in [0, 1], not {decay}")
+        raise ValueError(f"expected a decay in [0, 1], got {decay}")
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
@@ -74,8 +74,8 @@ def get_swa_multi_avg_fn() -> MultiAverage:
 
 
 class AveragedModel(Module):
-    """A copy of ``model``, on ``device``, whose parameters are averages of those of the model: equal weights (SWA) by
-    default, or ``avg_fn(averaged, current, num_averaged)``, or ``multi_avg_fn`` of lists, which writes into the first.
+    """A copy of ``model``, on ``device``, with averages of the model's parameters: equal weights (SWA) by default, or
+    ``avg_fn(averaged, current, num_averaged)``, or ``multi_avg_fn`` of lists, which writes into the first.
 
     ``update_parameters(model)`` adds the model's current values; buffers are averaged with ``use_buffers``, otherwise
     copied. The state has the keys ``n_averaged`` and ``module.`` followed by the model's.
@@ -114,21 +114,21 @@ class AveragedModel(Module):
         buffers = list(zip(self.module.buffers(), model.buffers()))
         if self.use_buffers:
             ours += [mine for mine, _ in buffers]
-            theirs += [one for _, one in buffers]
+            theirs += [current for _, current in buffers]
             buffers = []
         with ag.no_grad():
             # An average of whole numbers would be rounded at each step: they are copied.
             averaged = [is_floating(mine.dtype) and int(self.n_averaged.item()) > 0 for mine in ours]
             buffers += [pair for pair, average in zip(zip(ours, theirs), averaged) if not average]
-            pairs = [(mine, _on(one, mine)) for mine, one, average in zip(ours, theirs, averaged) if average]
+            pairs = [(mine, _on(current, mine)) for mine, current, average in zip(ours, theirs, averaged) if average]
             if pairs:
                 multi = self.multi_avg_fn or _each(self.avg_fn or get_swa_avg_fn())
                 groups: dict[Any, list[tuple[Tensor, Tensor]]] = {}
-                for mine, one in pairs:
-                    groups.setdefault((id(mine.queue), mine.dtype), []).append((mine, one))
+                for mine, current in pairs:
+                    groups.setdefault((id(mine.queue), mine.dtype), []).append((mine, current))
                 for group in groups.values():
                     count = _on(self.n_averaged, group[0][0])
-                    multi([mine for mine, _ in group], [one for _, one in group], count)
+                    multi([mine for mine, _ in group], [current for _, current in group], count)
             for target, source in buffers:
                 target.write(_on(source, target))
             self.n_averaged.write(ag.add(self.n_averaged, 1))

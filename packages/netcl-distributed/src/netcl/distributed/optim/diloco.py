@@ -25,12 +25,12 @@ class DiLoCo(WrappedOptimizer):
     The outer gradient is the mean over the ranks of ``anchor - parameter``, the change since the last outer step.
     Gradient descent with ``outer_lr``, ``outer_momentum`` and ``nesterov`` moves the anchors by it, and the parameters
     continue from the anchors. With ``outer_lr=1, outer_momentum=0, nesterov=False`` this is local SGD: the parameters
-    are averaged. The defaults are those of the paper. A rank sends its parameters once in ``sync_every`` steps, in one
+    are averaged. The defaults are the paper's. A rank sends its parameters once in ``sync_every`` steps, in one
     collective for each dtype, and has a copy of the parameters and the outer momentum in memory.
 
     The model is not wrapped in DataParallel: the gradients of the ranks stay local. The constructor copies the
     parameters of rank 0 to all ranks. The state of ``optim`` stays on its rank. ``compression`` "bfloat16" or "float16"
-    sends the changes in that dtype, with the errors that ``DataParallel`` has. ``process_group`` None: the group of
+    sends the changes in that dtype, with the same errors as in ``DataParallel``. ``process_group`` None: the group of
     this thread or process.
 
         >>> import numpy as np, netcl.autograd as ag
@@ -56,7 +56,7 @@ class DiLoCo(WrappedOptimizer):
     ) -> None:
         super().__init__(optim)
         if sync_every < 1:
-            raise ValueError(f"sync_every is at least 1, not {sync_every}")
+            raise ValueError(f"expected sync_every of at least 1, got {sync_every}")
         check_compression(compression)
         self.sync_every: int = sync_every
         self.local_steps: int = 0

@@ -25,7 +25,7 @@ class _Bucket(NamedTuple):
 
 
 class GradientShards:
-    """The means over the ranks of the gradients of ``params``; that of number i is stored on rank ``owners[i]`` alone.
+    """The means over the ranks of the gradients of ``params``; mean number i is stored on rank ``owners[i]`` alone.
 
     A bucket holds parameters of one owner, device and dtype, ``nbytes`` at most if there is more than one. It is
     reduced to its owner when all of its gradients are known and the bucket before it has been sent; ``grad`` of its
@@ -52,7 +52,7 @@ class GradientShards:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """A block in which gradients accumulate in ``grad`` of each rank; the first pass after it sends them."""
+        """Makes gradients accumulate in ``grad`` of each rank inside the block; the first pass after it sends them."""
         outer, self._paused = self._paused, True
         try:
             yield
@@ -77,7 +77,7 @@ class GradientShards:
             refuse_capture(
                 param, "sharded gradients are sent by Python code, which a replay does not run; step eagerly"
             )
-        if place in self._given:  # a second pass, whose gradients are added
+        if place in self._given:  # a second pass: its gradients are added
             self._flush()
         self._given.add(place)
         self._grads[place], param.grad = param.grad, None
@@ -132,7 +132,7 @@ class GradientShards:
         self.reduced = True
 
     def drop(self) -> None:
-        """Drops all gradients, those of a pass without a step too."""
+        """Drops all gradients, also of a pass without a step."""
         if self._given:
             self._flush()
         self._held = {}
@@ -140,7 +140,7 @@ class GradientShards:
 
 
 def _packed(params: Sequence[Tensor], owners: Sequence[int], nbytes: int) -> list[_Bucket]:
-    """Returns the buckets in the order in which a backward pass completes them: by their first layer, last first."""
+    """Returns the buckets in the order of a backward pass: by their first layer, last first."""
     groups: dict[tuple[int, int, str], list[list[int]]] = {}
     left: dict[tuple[int, int, str], int] = {}
     for place in range(len(params) - 1, -1, -1):
@@ -152,5 +152,5 @@ def _packed(params: Sequence[Tensor], owners: Sequence[int], nbytes: int) -> lis
             left[key] = nbytes
         buckets[-1].append(place)
         left[key] -= param.nbytes
-    found = [_Bucket(key[0], tuple(places)) for key, buckets in groups.items() for places in buckets]
-    return sorted(found, key=lambda bucket: -bucket.places[-1])
+    packed = [_Bucket(key[0], tuple(places)) for key, buckets in groups.items() for places in buckets]
+    return sorted(packed, key=lambda bucket: -bucket.places[-1])

@@ -1,4 +1,4 @@
-"""NewValues: parameters whose owners have new values, gathered by all ranks in rounds of bounded size."""
+"""NewValues: parameters with new values at their owners, gathered by all ranks in rounds of bounded size."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ class PeriodicModelAverager:
 
     def __init__(self, period: int, warmup_steps: int = 0, process_group: ProcessGroup | None = None) -> None:
         if warmup_steps < 0:
-            raise ValueError(f"warmup_steps is at least 0, not {warmup_steps}")
+            raise ValueError(f"expected warmup_steps of at least 0, got {warmup_steps}")
         if period < 1:
-            raise ValueError(f"period is at least 1, not {period}")
+            raise ValueError(f"expected a period of at least 1, got {period}")
         self.period: int = period
         self.warmup_steps: int = warmup_steps
         self.process_group: ProcessGroup = _group(process_group)
@@ -46,10 +46,10 @@ class PeriodicModelAverager:
         collective for each dtype.
         """
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
-            given: list[Tensor] = []
-            for one in params:
-                given += one["params"] if isinstance(one, Mapping) else [one]
-            for same in by_dtype(p for p in given if p.requires_grad):
+            tensors: list[Tensor] = []
+            for entry in params:
+                tensors += entry["params"] if isinstance(entry, Mapping) else [entry]
+            for same in by_dtype(p for p in tensors if p.requires_grad):
                 flat = flatten_tensors(same, same[0])
                 self.process_group.all_reduce(flat, "mean")
                 unflatten_into(flat, same)
@@ -57,11 +57,11 @@ class PeriodicModelAverager:
 
 
 class WrappedOptimizer(Optimizer):
-    """An optimizer that does more after each step of ``optim``, of which it has the groups, options and states."""
+    """An optimizer that does more after each step of ``optim``, with the groups, options and states of ``optim``."""
 
     def __init__(self, optim: Optimizer) -> None:
         if not isinstance(optim, Optimizer):
-            raise TypeError(f"{type(self).__name__} takes an optimizer of netcl.optim, not a {type(optim).__name__}")
+            raise TypeError(f"{type(self).__name__}: expected an optimizer of netcl.optim, got {type(optim).__name__}")
         self.optim: Optimizer = optim
         self.found_inf: Tensor | None = None
         self.grad_scale: Tensor | None = None
@@ -102,7 +102,7 @@ class WrappedOptimizer(Optimizer):
         self.optim.add_param_group(group)
 
     def clip_grad_norm(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
-        """``clip_grad_norm`` of the wrapped optimizer."""
+        """Calls ``clip_grad_norm`` of the wrapped optimizer."""
         return self.optim.clip_grad_norm(max_norm, norm_type)
 
     def _local_step(self, closure: Callable[[], Any] | None) -> Any:
@@ -133,7 +133,7 @@ class PostLocalSGDOptimizer(WrappedOptimizer):
     """Takes a step of ``optim`` and then calls ``averager.average_parameters`` (local SGD: Stich 2019; with a warmup of
     synchronous steps: Lin et al. 2020).
 
-    After the warmup the gradients of the ranks have to stay local: the model is not wrapped, or its ``no_sync()`` is
+    After the warmup the gradients of the ranks must stay local: the model is not wrapped, or its ``no_sync()`` is
     active. The count of steps is a part of ``state_dict()``, under "step".
 
         >>> import numpy as np, netcl.autograd as ag

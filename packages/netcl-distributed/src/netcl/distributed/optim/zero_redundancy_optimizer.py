@@ -26,15 +26,15 @@ _BY_PARAMETER = ("params", "param_names")  # the items of a group that have a va
 
 
 class ZeroRedundancyOptimizer(Optimizer):
-    """An optimizer whose state is divided among the ranks of a group (Rajbhandari et al. 2020, ZeRO stage 1).
+    """An optimizer with its state divided among the ranks of a group (Rajbhandari et al. 2020, ZeRO stage 1).
 
     Each rank updates the parameters that it owns with an ``optimizer_class(own, **defaults)``, and then the new values
     of all are gathered, ``bucket_mb`` MiB of each rank in one collective. A parameter belongs to one rank as a whole,
     the largest first to the rank that has the fewest elements, so norms of single parameters (LAMB, Adafactor) are
-    exact. The result equals that of ``optimizer_class`` to the bit for updates that are computed by element, such as
-    SGD, Adam and AdamW. ``optim`` is the optimizer of this rank.
+    exact. For updates by element, such as SGD, Adam and AdamW, the result equals the result of ``optimizer_class`` to
+    the bit. ``optim`` is the optimizer of this rank.
 
-    The gradients have to be equal on all ranks when ``step`` is called: a model in ``DataParallel`` or
+    The gradients must be equal on all ranks when ``step`` is called: a model in ``DataParallel`` or
     ``DistributedDataParallel`` has such gradients. With ``shard_gradients=True`` (stage 2) the model is not wrapped:
     each rank calls ``loss.backward()`` of its own part of the batch, all parts of one size, and the gradients are
     averaged while the pass continues, in buckets of that size; a rank keeps the means of the parameters that it
@@ -45,7 +45,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     ``params``: parameters or groups, as of any optimizer, in one order on all ranks. ``process_group`` None: the group
     of this thread or process. ``parameters_as_bucket_view`` changes no result and is not used.
 
-    Raises UnsupportedError for LBFGS, of which a step needs all gradients as one vector, and for
+    Raises UnsupportedError for LBFGS (its step needs all gradients as one vector) and for
     ``overlap_with_ddp=True``; TypeError if ``optimizer_class`` is no class of optimizers.
 
         >>> import numpy as np, netcl.autograd as ag
@@ -71,7 +71,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         **defaults: Any,
     ) -> None:
         if not (isinstance(optimizer_class, type) and issubclass(optimizer_class, Optimizer)):
-            raise TypeError(f"optimizer_class is a class of netcl.optim, such as Adam, not {optimizer_class!r}")
+            raise TypeError(f"optimizer_class: expected a class of netcl.optim, such as Adam, got {optimizer_class!r}")
         if issubclass(optimizer_class, LBFGS):
             raise UnsupportedError(
                 f"ZeroRedundancyOptimizer: a step of {optimizer_class.__name__} needs the gradients of all parameters "
@@ -83,7 +83,7 @@ class ZeroRedundancyOptimizer(Optimizer):
                 "the backward pass, or write shard_gradients=True"
             )
         if not bucket_mb > 0:
-            raise ValueError(f"bucket_mb is above 0, not {bucket_mb}")
+            raise ValueError(f"expected bucket_mb above 0, got {bucket_mb}")
         self.group: ProcessGroup = _group(process_group)
         self._counts = [0] * self.group.size  # elements that each rank owns
         self._owners: dict[int, int] = {}
@@ -97,7 +97,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._complete = False
         super().__init__([dict(group) for group in self.optim.param_groups], self.optim.defaults)
         self.optim = optimizer_class([self._owned(group) for group in self.param_groups], **self.optim.defaults)
-        self.optim._hooks.inside = True  # this optimizer calls the hooks, also those of all optimizers
+        self.optim._hooks.inside = True  # this optimizer calls the hooks, also the ones of all optimizers
         self._complete = True
         if shard_gradients:
             for same in by_dtype(self._trained()):
@@ -112,7 +112,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         """Adds a group ``{"params": [...], option: value}``, on all ranks; its parameters are divided among them."""
         super().add_param_group(group)
         added = self.param_groups[-1]
-        for p in sorted(added["params"], key=lambda one: -one.size):
+        for p in sorted(added["params"], key=lambda param: -param.size):
             rank = self._counts.index(min(self._counts))
             self._owners[id(p)] = rank
             self._counts[rank] += p.size
@@ -187,7 +187,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         params = self._trained()
         ids = [id(p) for p in params]
         if self._gathered != ids:  # at the first step, and after a change of groups or of requires_grad
-            owners = [self._owners[one] for one in ids]
+            owners = [self._owners[key] for key in ids]
             self._new_values, self._gathered = NewValues(params, owners, self.group, self._bucket_bytes), ids
         self._new_values.gather()
         return loss
@@ -209,10 +209,10 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A block in which sharded gradients accumulate in ``grad`` of each rank; the first backward pass after the
-        block, or ``step``, sends their sums.
+        """Makes sharded gradients accumulate in ``grad`` of each rank inside the block; the first backward pass after
+        the block, or ``step``, sends their sums.
 
-        Raises RuntimeError without ``shard_gradients=True``: the block is that of the model then.
+        Raises RuntimeError without ``shard_gradients=True``: write the model's ``no_sync()`` then.
         """
         if self._shards is None:
             raise RuntimeError("no_sync: the gradients are not sharded; write model.no_sync()")
@@ -250,12 +250,12 @@ class ZeroRedundancyOptimizer(Optimizer):
         own = [p for group in self.optim.param_groups for p in group["params"]]
         mine = {index[id(p)]: states[at] for at, p in enumerate(own) if at in states}
         host = manager.default("cpu")
-        found = gathered_objects(
+        parts = gathered_objects(
             mine, self.group, -1 if to is None else to, op="consolidate_state_dict", queue=host and host.queue
         )
         self._consolidated = None
-        if found is not None:
-            self._consolidated = {at: entry for part in found for at, entry in part.items()}
+        if parts is not None:
+            self._consolidated = {at: entry for part in parts for at, entry in part.items()}
 
     def _index(self) -> dict[int, int]:
         return {id(p): at for at, p in enumerate(p for group in self.param_groups for p in group["params"])}

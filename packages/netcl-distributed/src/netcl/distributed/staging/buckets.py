@@ -44,12 +44,12 @@ class _Bucket:
 
 
 class StagedBuckets(GradientBuckets):
-    """Buckets that are summed over the ranks of ``group`` by ``exchange``; each is one tensor, into which multi-tensor
-    apply copies the gradients. Later work of the queue runs after the sums; ``finish`` does not wait for the device.
+    """Buckets that are summed over the ranks of ``group`` by ``exchange``. Each is one tensor; multi-tensor apply
+    copies the gradients into it. Later work of the queue runs after the sums; ``finish`` does not wait for the device.
 
     ``compression`` (float16 or bfloat16): float32 gradients are rounded to it on the way, and summed in float32. The
     ranks agree on the parameters with a gradient after each backward pass, unless ``use_is_known`` is set: then they
-    are those of the last one.
+    are as after the last one.
     """
 
     def __init__(

@@ -3,8 +3,8 @@
 The memory of the host only carries. Up to three ranks read the tensors of all others (all-gather) and sum them when
 they use them: with two ranks each element crosses each bus twice, once in each direction, as little as possible. More
 ranks sum by reduce-scatter and all-gather: each copies the elements that others reduce into page-locked memory of its
-own, adds the elements of its part that others have put there, and copies the sum back into memory, from which the
-others read it. That crosses the bus less often, but its kernels wait for those of the step, a millisecond or more each.
+own, adds the others' elements of its part, and copies the sum back into memory for the others to read. That crosses the
+bus less often, but its kernels wait for the step's, a millisecond or more each.
 
 A tensor passes in pieces, several in flight, each in a slot of the segment. A thread follows the pieces: it polls the
 events of the device's copies and the words of the other ranks, and enqueues the next copies of a piece when both allow
@@ -126,8 +126,8 @@ class _Way(NamedTuple):
 
 
 class _Piece:
-    """Elements ``first`` to ``last`` of a tensor, which pass in slot ``number % slots``; ``others`` receive those of
-    the other ranks, or the tensor itself receives the sum.
+    """Elements ``first`` to ``last`` of a tensor, which pass in slot ``number % slots``; ``others`` receive the other
+    ranks' elements, or the tensor itself receives the sum.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class _Piece:
 
     @property
     def text(self) -> str:
-        """The description that has to be the same on all ranks."""
+        """The description, which must be the same on all ranks."""
         return (
             f"#{self.number} {self.way.name} of elements {self.first} to {self.last} of a tensor of "
             f"{self.tensor.size}, dtype {self.tensor.dtype}, op={self.op}"
@@ -237,8 +237,8 @@ class StagedExchange:
         return [*others[: self._rank], own, *others[self._rank :]]
 
     def reduce(self, tensor: Tensor, op: str) -> Tensor:
-        """Replaces ``tensor`` by the ``op`` (sum, mean) of those of all ranks, and returns it; later work of its queue
-        runs after that.
+        """Replaces ``tensor`` by the ``op`` (sum, mean) of the tensors of all ranks, and returns it; later work of its
+        queue runs after that.
         """
         if not self.gathers:
             delivery = self.all_reduce(tensor, op)
@@ -258,7 +258,7 @@ class StagedExchange:
         return others
 
     def gather(self, x: Tensor, rows: Sequence[int]) -> Tensor:
-        """Returns the tensors of all ranks, of which each has its number of ``rows``, joined along axis 0; later work
+        """Returns the tensors of all ranks, each with its number of ``rows``, joined along axis 0; later work
         of its queue runs after that.
         """
         shape = (max(rows), *x.shape[1:])
@@ -462,8 +462,8 @@ class StagedExchange:
                     arrived.append(staging.upload(part, 0, high - low, place, [mark(staging.stream.queue)]))
                 parts.append(part)
             order_after(staging.stream.queue, arrived)
-            found: Tensor = evaluate(sum_of_ranks(self._size, tensor.dtype, piece.op), parts)[0]
-        return found
+            total: Tensor = evaluate(sum_of_ranks(self._size, tensor.dtype, piece.op), parts)[0]
+        return total
 
     def _stored(self, piece: _Piece) -> bool:
         return self._report(piece, SUMMED)

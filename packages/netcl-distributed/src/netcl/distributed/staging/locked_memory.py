@@ -15,7 +15,7 @@ __all__ = ["LockedMemory", "locked_memory"]
 
 
 class LockedMemory(BucketMemory):
-    """BucketMemory that is page-locked, of parameters of one device and of dtypes that NumPy has.
+    """BucketMemory that is page-locked, of parameters of one device and of NumPy's dtypes.
 
     Gradients are copied into it, and sums out of it, on queues of their own: this thread waits for neither, and neither
     waits for more than the work that computes the gradient.

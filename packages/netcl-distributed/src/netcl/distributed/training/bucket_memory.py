@@ -17,8 +17,8 @@ _LINE = 4096  # bytes at which buckets begin
 
 
 class BucketMemory:
-    """Memory for the gradients of ``params``, divided in ``buckets`` of their indices, of which each has one dtype;
-    bfloat16 is float32 here.
+    """Memory for the gradients of ``params``, divided in ``buckets`` of their indices, each of one dtype; bfloat16 is
+    float32 here.
 
     It is kept from step to step: allocating new memory from the system costs as much as filling it. ``flats`` has an
     array of each bucket.

@@ -49,7 +49,7 @@ class DeviceManager:
         return list(self._handles)
 
     def get_queues(self) -> list[Any]:
-        """The queue of each device, in rank order."""
+        """Returns the queue of each device, in rank order."""
         return [handle.queue for handle in self._handles]
 
 
@@ -57,10 +57,10 @@ def _handle(device: Any) -> DeviceHandle:
     if isinstance(device, DeviceHandle):
         return device
     if isinstance(device, (str, int)):
-        found = manager.default(device)
-        if found is None:
+        handle = manager.default(device)
+        if handle is None:
             raise manager.not_found(device)
-        return found
+        return handle
     return Tensor.empty((0,), queue=device).device
 
 
@@ -69,11 +69,11 @@ def shard_sizes(count: int, num_shards: int, weights: Sequence[float] | None = N
     ``count``.
     """
     if num_shards < 1:
-        raise ValueError(f"at least one shard is needed, not {num_shards}")
+        raise ValueError(f"expected at least one shard, got {num_shards}")
     if weights is None:
         weights = [1.0] * num_shards
     if len(weights) != num_shards or any(w < 0 for w in weights) or not sum(weights) > 0:
-        raise ValueError(f"weights are {num_shards} numbers, not negative and not all zero; got {list(weights)}")
+        raise ValueError(f"expected {num_shards} weights of at least 0, not all zero, got {list(weights)}")
     # The boundaries are rounded, not the sizes: so the sizes sum to the count, and differ by at most one for equal
     # weights.
     bounds = np.rint(np.cumsum([0.0, *weights]) / sum(weights) * count).astype(int)
@@ -111,7 +111,9 @@ def replicate_params(params: Iterable[Tensor], queues: Sequence[Any]) -> list[li
 
 
 def prepare_replicas(params: Iterable[Tensor], queues: Sequence[Any]) -> list[list[Tensor]]:
-    """``replicate_params``, but the given parameters themselves are the replica of the first queue that they are on."""
+    """Replicates as ``replicate_params``, but ``params`` themselves are the replica of the first queue that they are
+    on.
+    """
     sources = list(params)
     replicas = []
     own = False
@@ -157,8 +159,8 @@ def sync_grads(replicas: Sequence[Any], weights: Sequence[float] | None = None) 
     total = float(sum(weights)) if weights is not None else float(len(groups))
     shares = [w / total for w in (weights if weights is not None else [1.0] * len(groups))]
     for params in zip(*groups):
-        given = [param.grad for param in params]
-        if all(grad is None for grad in given) or len(params) == 1:
+        param_grads = [param.grad for param in params]
+        if all(grad is None for grad in param_grads) or len(params) == 1:
             continue
         for param in params:
             if param.grad is None:

@@ -37,7 +37,7 @@ class LoadBalancer:
 
     def __init__(self, count: int, weights: Sequence[float] | None = None, equal: bool = False) -> None:
         if weights is not None and (len(weights) != count or min(weights) < 0 or not sum(weights) > 0):
-            raise ValueError(f"weights are {count} numbers, not negative and not all zero; got {list(weights)}")
+            raise ValueError(f"expected {count} weights of at least 0, not all zero, got {list(weights)}")
         self._fixed = equal or weights is not None
         self.weights: list[float] = [1.0 / count] * count if weights is None else [w / sum(weights) for w in weights]
         self.rates: list[float | None] = [None] * count  # samples per second

@@ -1,4 +1,4 @@
-"""Dropout masks of a shard that equal those of the same samples in the whole batch, for any split of the batch."""
+"""Dropout masks of a shard that equal the masks of the same samples in the whole batch, for any split of the batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SampleMasks:
     """In the block, a dropout mask of ``count`` samples is rows ``start`` to ``start + count`` of the mask that
     ``total`` samples would have; the shards of one batch begin with the same ``offset`` of the generator.
 
-    This holds for masks whose first axis runs over samples, or over equal groups of each sample's rows; other draws are
+    This holds for masks with a first axis over samples, or over equal groups of each sample's rows; other draws are
     unchanged. ``drawn`` counts the counters of the whole batch's masks: pass it to ``skip`` afterwards.
     """
 

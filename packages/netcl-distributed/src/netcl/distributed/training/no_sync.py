@@ -1,4 +1,4 @@
-"""LocalGradients: gradients that stay on their rank during gradient accumulation, until a pass that is reduced."""
+"""LocalGradients: gradients that stay on their rank during gradient accumulation, until a reduced pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class NoSync:
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """A block in which gradients accumulate in ``grad`` of each rank; the first pass after it reduces the sums."""
+        """Makes gradients accumulate in ``grad`` of each rank inside the block; the first pass after it reduces the
+        sums.
+        """
         outer, self.synchronizes = self.synchronizes, False
         try:
             yield
@@ -52,7 +54,7 @@ class LocalGradients(NoSync):
         if not self._local:
             return {}
         self._local = False
-        found = {place: param.grad for place, param in enumerate(self._params) if param.grad is not None}
+        grads = {place: param.grad for place, param in enumerate(self._params) if param.grad is not None}
         for param in self._params:
             param.grad = None
-        return found
+        return grads

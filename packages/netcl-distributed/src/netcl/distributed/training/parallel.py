@@ -23,13 +23,12 @@ __all__ = ["DataParallel"]
 
 
 class DataParallel:
-    """Runs ``module`` on shards of the batch on several devices in parallel; its gradients are those of the whole
-    batch.
+    """Runs ``module`` on shards of the batch on several devices in parallel; its gradients are the whole batch's.
 
     ``devices``: selectors, handles or queues of this process; each call splits its tensors along axis 0, runs a replica
     of the module on each device, and joins the outputs on the module's own device. None: the module's device if there
-    is a group, else every OpenCL device. ``group``: the ranks (None: the group of this thread or process, if any), each
-    of which calls the model with its own shard of the batch; ``shard`` splits one. The constructor copies parameters,
+    is a group, else every OpenCL device. ``group``: the ranks (None: the group of this thread or process, if any). Each
+    rank calls the model with its own shard of the batch; ``shard`` splits a batch. The constructor copies parameters,
     buffers and the random state from rank 0.
 
     The loss must be a mean over the samples of the call, as netcl's losses are by default: the gradients of the ranks
@@ -61,7 +60,7 @@ class DataParallel:
     ) -> None:
         check_compression(compression)
         if not bucket_mb > 0:
-            raise ValueError(f"bucket_mb is above 0, not {bucket_mb}")
+            raise ValueError(f"expected bucket_mb above 0, got {bucket_mb}")
         ranks = group or current_group()
         self.module: Any = module
         self.group: ProcessGroup | None = ranks if ranks is not None and ranks.size > 1 else None
@@ -99,12 +98,12 @@ class DataParallel:
         return [span for replica in self._replica_set.replicas for span in replica.spans]
 
     def no_sync(self) -> AbstractContextManager[None]:
-        """A block for gradient accumulation: gradients of calls inside it stay on their rank, and are sent, in sum with
-        its own, by the first backward pass of a call outside of it.
+        """Returns a block for gradient accumulation: gradients of calls inside it stay on their rank, and are sent, in
+        sum with its own, by the first backward pass of a call outside of it.
 
-        The call of the model has to be in the block, too. Without a group of several ranks nothing changes. In the
-        block, ``grad`` is that of this rank, times its fraction of the samples; a gradient from before the block is on
-        rank 0 alone until the next reduced pass.
+        The call of the model must be in the block, too. Without a group of several ranks nothing changes. In the block,
+        ``grad`` is this rank's, times its fraction of the samples; a gradient from before the block is on rank 0 alone
+        until the next reduced pass.
 
             >>> from netcl import nn
             >>> from netcl.core import Tensor
@@ -124,9 +123,9 @@ class DataParallel:
         return len(replicas) == 1 and not isinstance(replicas[0].buckets, Buckets)
 
     def agree(self, count: int, repeats: bool) -> tuple[tuple[int, ...], bool]:
-        """Returns the numbers of samples of all ranks, of which this one has ``count``, and True if ``repeats`` is True
-        on all of them. All ranks call it before a step that some may replay: a captured step is for these numbers, and
-        repeats no collective of Python, so that all ranks replay it or none.
+        """Returns the numbers of samples of all ranks (``count`` on this one), and True if ``repeats`` is True on all
+        of them. All ranks call it before a step that some may replay: a captured step is for these numbers, and repeats
+        no collective of Python, so that all ranks replay it or none.
         """
         if self.group is None:
             return (count,), repeats
@@ -166,10 +165,10 @@ class DataParallel:
             )
 
         def call(module: Any, parts: Sequence[Tensor]) -> Any:
-            given = list(values)
+            arguments = list(values)
             for at, part in zip(places, parts):
-                given[at] = part
-            return module(*given[: len(args)], **dict(zip(names, given[len(args) :])))
+                arguments[at] = part
+            return module(*arguments[: len(args)], **dict(zip(names, arguments[len(args) :])))
 
         run = ParallelCall(self._replica_set, call, tensors, self._cuts)
         if ag.is_grad_enabled():

@@ -28,7 +28,7 @@ __all__ = ["ParallelCall", "ParallelFunction"]
 
 
 class _Shard(NamedTuple):
-    """The recorded outputs of a device, and the inputs whose gradients are requested."""
+    """The recorded outputs of a device, and the inputs with requested gradients."""
 
     outputs: list[Tensor]
     inputs: list[Tensor]
@@ -126,13 +126,13 @@ class ParallelCall:
         """Returns the gradients of the inputs, and of the parameters, summed over all devices and ranks."""
         if not self._shards:
             raise RuntimeError("DataParallel: backward a second time through one call; call the model again")
-        given = [self._given(at, grads) for at in range(len(self._replicas))]
+        roots_and_parts = [self._given(at, grads) for at in range(len(self._replicas))]
         carried = self._replica_set.local.take() if self._syncs else {}
         if not self._syncs:
             self._replica_set.local.begin()
 
         def run(at: int) -> Sequence[Array | Tensor | None] | None:
-            replica, (roots, parts) = self._replicas[at], given[at]
+            replica, (roots, parts) = self._replicas[at], roots_and_parts[at]
             begun = time.perf_counter()
             replica.begin(self._syncs, {} if at else carried)
             for param in replica.params:
@@ -148,10 +148,10 @@ class ParallelCall:
         sums = self._replica_set.run_on_all(run)[0]
         inputs = self._input_grads()
         if sums is None:
-            found: list[Tensor | None] = [param.grad for param in self._replicas[0].params]
+            param_grads: list[Tensor | None] = [param.grad for param in self._replicas[0].params]
         else:
             params = self._replica_set.params
-            found = [
+            param_grads = [
                 total
                 if total is None or isinstance(total, Tensor)
                 else Tensor.from_host(param.queue, total, param.dtype)
@@ -162,7 +162,7 @@ class ParallelCall:
                 param.grad = None
         self._shards = []
         self._measured()
-        return (*inputs, *found)
+        return (*inputs, *param_grads)
 
     def _given(self, at: int, grads: Sequence[Tensor | None]) -> tuple[list[Tensor], list[Tensor]]:
         """Returns the outputs of a replica that have gradients, and its parts of those gradients, on its device,
@@ -184,15 +184,15 @@ class ParallelCall:
         return roots, parts
 
     def _input_grads(self) -> list[Tensor | None]:
-        found: list[Tensor | None] = []
+        joined: list[Tensor | None] = []
         for at, whole in enumerate(self._tensors):
             if not whole.requires_grad:
-                found.append(None)
+                joined.append(None)
                 continue
             inputs = [shard.inputs[at] for shard in self._shards if shard is not None]
-            given = [Tensor.zeros(x.shape, whole.dtype) if x.grad is None else x.grad for x in inputs]
-            found.append(_joined(given, [size for size in self._sizes if size], whole.queue))
-        return found
+            grads = [Tensor.zeros(x.shape, whole.dtype) if x.grad is None else x.grad for x in inputs]
+            joined.append(_joined(grads, [size for size in self._sizes if size], whole.queue))
+        return joined
 
     def _measured(self) -> None:
         if not self._measures:

@@ -14,18 +14,18 @@ class _Leaf:
     """Placeholder of a tensor."""
 
 
-def flatten(value: Any, found: list[Tensor], only_tensors: bool = False) -> Any:
+def flatten(value: Any, tensors: list[Tensor], only_tensors: bool = False) -> Any:
     """Returns the structure of nested lists, tuples and dicts; their tensors are appended to ``found``.
 
     Other values are parts of the structure; with ``only_tensors`` they raise TypeError.
     """
     if isinstance(value, Tensor):
-        found.append(value)
+        tensors.append(value)
         return _Leaf()
     if isinstance(value, dict):
-        return {key: flatten(item, found, only_tensors) for key, item in value.items()}
+        return {key: flatten(item, tensors, only_tensors) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        items = [flatten(item, found, only_tensors) for item in value]
+        items = [flatten(item, tensors, only_tensors) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if only_tensors:
         raise TypeError(f"expected tensors, and tuples, lists and dicts of them, got {type(value).__name__}")

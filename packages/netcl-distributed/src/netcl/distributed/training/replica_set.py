@@ -34,7 +34,7 @@ class ReplicaSet:
 
     ``params`` are the trained parameters of the module, ``counts`` the number of devices of each rank; ``balancer``
     splits a batch among the devices of this process, or among ranks of one device each. Values and random state are
-    those of rank 0 after construction.
+    rank 0's after construction.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class ReplicaSet:
                 )
 
     def changed(self) -> list[list[tuple[Tensor, Array]]]:
-        """Returns the tensors that each replica must overwrite, with the module's values that have changed; each is
+        """Returns the tensors that each replica must overwrite, with the changed values of the module; each is
         read once.
         """
         pairs = [replica.changed() for replica in self.replicas]
-        needed = {id(theirs): theirs for found in pairs for _, theirs in found}
+        needed = {id(theirs): theirs for changes in pairs for _, theirs in changes}
         transfers = {key: theirs.to_host_async() for key, theirs in needed.items()}
-        return [[(ours, transfers[id(theirs)].wait()) for ours, theirs in found] for found in pairs]
+        return [[(ours, transfers[id(theirs)].wait()) for ours, theirs in changes] for changes in pairs]
 
     def run_on_all(self, work: Callable[[int], Any]) -> list[Any]:
         """Runs ``work(at)`` for all replicas, each in a thread with its device and its group; in this thread if there

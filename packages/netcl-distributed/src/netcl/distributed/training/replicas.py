@@ -38,7 +38,7 @@ class Replica:
         self.ranks: ProcessGroup
         self.buckets: GradientBuckets | None = None
         self.own_buckets: GradientBuckets | None = None  # for gradients that stay on this rank
-        self.taking: GradientBuckets | None = None  # those of the pass that is running
+        self.taking: GradientBuckets | None = None  # of the running pass
         self.carried: dict[int, Tensor] = {}  # gradients of earlier passes that this pass sends too
         self.spans: list[Span] = []
         self._seen: dict[str, tuple[int, int]] = {}
@@ -61,9 +61,7 @@ class Replica:
             self.taking.begin()
 
     def finish(self, span: Span) -> Sequence[Array | Tensor | None] | None:
-        """Returns the sums of the pass, or None if its gradients are those of this device; ``span`` is that of the
-        pass.
-        """
+        """Returns the sums of the pass, or None if its gradients are this device's own; ``span`` is the pass's."""
         if self.taking is None:
             return None
         for place, grad in self.carried.items():  # without a gradient in this pass
@@ -79,15 +77,15 @@ class Replica:
         """
         for ours, theirs in zip(self.module.modules(), self.source.modules()):
             ours.training = theirs.training
-        found: list[tuple[Tensor, Tensor]] = []
+        changed: list[tuple[Tensor, Tensor]] = []
         if self.shares:
-            return found
+            return changed
         for (name, theirs), (_, ours) in zip(tensors_of(self.source), tensors_of(self.module)):
             state = id(theirs), theirs.version
             if self._seen.get(name) != state:
                 self._seen[name] = state
-                found.append((ours, theirs))
-        return found
+                changed.append((ours, theirs))
+        return changed
 
     def write_buffers_back(self) -> None:
         """Copies this replica's buffers, such as running statistics, to the module."""

@@ -62,14 +62,14 @@ class TrainStep:
     every device of ``model`` at once. It equals one step on one device with the whole batch, to rounding.
 
     Each device keeps its replica of the parameters and of the optimizer's state, and has a thread and queues of its
-    own, so that only its part of the batch and the gradients pass between devices: outputs stay on their devices. The
-    model and ``optimizer`` given are those of the model's own device. After two steps with batches of one shape the
-    step is captured and replayed without Python for each operation (``capture=False``: never; nor is a step that draws
-    random numbers on several devices of one process). In a group each rank calls it with its own part of the batch.
+    own, so that only its part of the batch and the gradients pass between devices: outputs stay on their devices.
+    ``model`` and ``optimizer`` are on the model's own device. After two steps with batches of one shape the step is
+    captured and replayed without Python for each operation (``capture=False``: never; nor is a step that draws random
+    numbers on several devices of one process). In a group each rank calls it with its own part of the batch.
 
     ``loss_fn(output, target)`` returns the mean over its samples. ``inputs`` and ``target`` are arrays of the host, or
     tensors. Returns a MeanLoss of this process's samples. ``grad_clip`` is the greatest norm of a step's gradients,
-    ``autocast`` the dtype of mixed precision, in which the forward pass and the loss are computed. Values of the
+    ``autocast`` the dtype of mixed precision for the forward pass and the loss. Values of the
     optimizer's groups, such as lr, may change between steps, and so may the model's parameters and buffers; after a
     change of the optimizer's state call ``reload``. Devices of different kinds may round differently: there, replicas
     take the parameters of the model's own device after each step. Raises ShapeError if a device gets no sample.
@@ -94,7 +94,9 @@ class TrainStep:
         autocast: str | None = None,
     ) -> None:
         if not isinstance(model, DataParallel):
-            raise TypeError(f"TrainStep takes a DataParallel model, not {type(model).__name__}; wrap the module first")
+            raise TypeError(
+                f"TrainStep: expected a DataParallel model, got {type(model).__name__}; wrap the module first"
+            )
         self.model: DataParallel = model
         self.optimizer: Any = optimizer
         self._set = model._replica_set
@@ -250,9 +252,7 @@ class _Work(NamedTuple):
 
 
 class _Shard(NamedTuple):
-    """The samples ``start`` to ``start + size`` of the ``total`` of a step, whose masks begin at ``offset`` of the
-    generator.
-    """
+    """The samples ``start`` to ``start + size`` of the ``total`` of a step; ``offset``: where its masks begin."""
 
     start: int
     size: int
@@ -301,7 +301,7 @@ class _Rank:
 
     @contextmanager
     def _capturing(self) -> Iterator[None]:
-        """The devices capture one after the other, so that they cannot agree on anything meanwhile."""
+        """Makes the devices capture one after the other, so that they cannot agree on anything meanwhile."""
         with _capturing:
             if self.buckets is not None:
                 self.buckets.use_is_known = True
@@ -331,8 +331,8 @@ class _Rank:
         if sums is None:  # one device: the gradients are the sums
             sums = [param.grad for param in self._replica.params]
         for param, total in zip(self.params, sums):
-            given = total is None or isinstance(total, Tensor)
-            param.grad = total if given else Tensor.from_host(self.queue, total, param.dtype)
+            on_device = total is None or isinstance(total, Tensor)
+            param.grad = total if on_device else Tensor.from_host(self.queue, total, param.dtype)
         if work.grad_clip is not None:
             self.optimizer.clip_grad_norm(work.grad_clip)  # in the pass that updates
         self.optimizer.step()

@@ -16,7 +16,7 @@ _KINDS = (None, "float16", "bfloat16")
 def check_compression(kind: str | None) -> None:
     """Raises ValueError if ``kind`` is not None, "float16" or "bfloat16"."""
     if kind not in _KINDS:
-        raise ValueError(f"compression is None, 'float16' or 'bfloat16', not {kind!r}")
+        raise ValueError(f"compression: expected None, 'float16' or 'bfloat16', got {kind!r}")
 
 
 def compress(values: Array, kind: str) -> Array:
@@ -33,7 +33,7 @@ def decompress(short: Array, out: Array) -> None:
 
 
 def all_reduce_compressed(flat: Tensor, op: str, group: ProcessGroup, kind: str | None) -> None:
-    """``group.all_reduce(flat, op)``, with float32 values compressed on the way unless ``kind`` is None."""
+    """Calls ``group.all_reduce(flat, op)``, with float32 values compressed on the way unless ``kind`` is None."""
     if kind is None or flat.dtype != "float32":
         group.all_reduce(flat, op)
         return

@@ -1,1 +1,1 @@
-"""The ways in which ranks exchange arrays: threads of a process, processes of a host, MPI, a port to meet at."""
+"""The ways of ranks to exchange arrays: threads of a process, processes of a host, MPI, a port to meet at."""

@@ -20,9 +20,9 @@ class HierarchicalGroup(ProcessGroup):
     """A device of this process as one rank among the devices of all processes, process by process.
 
     ``member`` is the device's rank in its process, ``outer`` the group of the processes, ``counts`` the number of
-    devices of each of them. The first device of a process is its leader. Its collectives run in one queue with those of
-    ``member`` (or of ``outer``, if there is one device), so that all processes run them in one order. Values are
-    gathered before they are reduced: right for small ones, and the bits are those of as many single ranks.
+    devices of each of them. The first device of a process is its leader. Its collectives run in one queue with the
+    collectives of ``member`` (or of ``outer``, if there is one device), so that all processes run them in one order.
+    Values are gathered before they are reduced: right for small ones, and the bits are as with as many single ranks.
     """
 
     def __init__(self, member: LocalGroup, outer: ProcessGroup, counts: Sequence[int]) -> None:

@@ -113,15 +113,15 @@ class LocalGroup(SharedBufferGroup):
 def local_groups(size: int, timeout: float | None = None) -> list[LocalGroup]:
     """Returns the groups of ``size`` ranks; each is for a thread of its own."""
     if size < 1:
-        raise ValueError(f"a group has at least one rank, not {size}")
+        raise ValueError(f"expected a group of at least one rank, got {size}")
     state = _ThreadState(size)
     limit = float(config.get("DIST_TIMEOUT_S")) if timeout is None else timeout
     return [LocalGroup(state, rank, size, limit) for rank in range(size)]
 
 
 def run_on_devices(fn: Callable[[LocalGroup], R], devices: Iterable[Any], timeout: float | None = None) -> list[R]:
-    """Calls ``fn(group)`` once for each device in parallel, each in a thread in which that device is active and
-    ``group`` is the current group; returns the results in rank order.
+    """Calls ``fn(group)`` once for each device in parallel, each in a thread with that device active and ``group`` as
+    the current group; returns the results in rank order.
 
     ``devices`` are selectors, handles or queues. If ``fn`` raises on a rank, the others' collectives raise
     RankFailedError, and the first error is raised here.

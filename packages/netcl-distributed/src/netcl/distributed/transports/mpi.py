@@ -71,10 +71,10 @@ class MPIGroup(ProcessGroup):
     # -- waiting -------------------------------------------------------------------------------------------------------
 
     def _wait(self, start: Callable[[], Any], moves: bool = False) -> None:
-        """Starts a request and waits for it; a group in which a rank failed or was late cannot be used again.
+        """Starts a request and waits for it; a group with a failed or late rank cannot be used again.
 
-        ``moves``: all ranks are here and data moves, which it does only while it is polled; otherwise others may come
-        late, and need the processor until then.
+        ``moves``: all ranks are here and data moves, but only while it is polled; otherwise others may come late, and
+        need the processor until then.
         """
         if self._broken is not None:
             raise self._broken

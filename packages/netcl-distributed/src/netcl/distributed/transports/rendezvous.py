@@ -1,8 +1,8 @@
-"""Processes of one host that no launcher of netcl has started, such as those of ``spawn``, meet at a TCP port.
+"""Processes of one host that no launcher of netcl has started, such as by ``spawn``, meet at a TCP port.
 
-Rank 0 listens at MASTER_PORT of the loopback interface, and tells the others the path of the shared memory that it has
-made. The connections stay open: the end of one tells rank 0, and the end of rank 0 tells the others, that a process is
-gone, so that collectives raise RankFailedError as they do under the launcher.
+Rank 0 listens at MASTER_PORT of the loopback interface, and tells the others the path of its shared memory. The
+connections stay open: the end of one tells rank 0, and the end of rank 0 tells the others, that a process is gone, so
+that collectives raise RankFailedError as they do under the launcher.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def numbers(world_size: int, rank: int, init_method: str | None, environment: Ma
     """
     query = parse_qs(urlsplit(init_method or "").query)
     values = []
-    for given, name in ((rank, "rank"), (world_size, "world_size")):
+    for argument, name in ((rank, "rank"), (world_size, "world_size")):
         text = query[name][0] if name in query else environment.get(name.upper(), "")
-        values.append(given if given >= 0 else int(text) if text else -1)
+        values.append(argument if argument >= 0 else int(text) if text else -1)
     rank, world_size = values
     if (rank < 0) != (world_size < 0) or world_size == 0 or rank >= world_size >= 0:
         raise ValueError(
@@ -64,7 +64,7 @@ def address_of(init_method: str | None) -> tuple[str, int]:
         port = int(told) if told.isdecimal() else None
     else:
         raise UnsupportedError(
-            f"init_process_group: init_method is 'env://' or 'tcp://localhost:port', not {init_method!r}"
+            f"init_process_group: expected init_method 'env://' or 'tcp://localhost:port', got {init_method!r}"
         )
     if not host or port is None:
         raise ValueError(
@@ -80,14 +80,14 @@ def address_of(init_method: str | None) -> tuple[str, int]:
 
 
 def _is_here(host: str) -> bool:
-    """True if a name or an address is that of this host."""
+    """True if a name or an address is this host's."""
     if host in ("localhost", "127.0.0.1", "::1", "0.0.0.0", socket.gethostname()):
         return True
     try:
-        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
     except OSError:
         return False
-    for family, kind, protocol, _, address in found:
+    for family, kind, protocol, _, address in addresses:
         with contextlib.suppress(OSError), socket.socket(family, kind, protocol) as probe:
             probe.bind((address[0], 0))
             return True
@@ -202,17 +202,17 @@ def _connect(rank: int, size: int, port: int, timeout: float) -> MetGroup:
 
 
 def _line(connection: socket.socket) -> str:
-    found = b""
-    while not found.endswith(b"\n") and len(found) < _LINE:
+    line = b""
+    while not line.endswith(b"\n") and len(line) < _LINE:
         part = connection.recv(1)
         if not part:
             break
-        found += part
-    return found.decode("utf-8", "replace").strip()
+        line += part
+    return line.decode("utf-8", "replace").strip()
 
 
 class MetGroup(SharedGroup):
-    """A rank that is a process of this host, which watches the processes that it is connected to."""
+    """A rank that is a process of this host and watches the processes at its connections."""
 
     def __init__(self, buffer: MappedBuffer, timeout: float, others: dict[int, socket.socket]) -> None:
         super().__init__(buffer, timeout)
@@ -222,7 +222,7 @@ class MetGroup(SharedGroup):
         self._watcher.start()
 
     def _watch(self) -> None:
-        """Reports the ranks whose connections end before they have left the group."""
+        """Reports the ranks with connections that end before they have left the group."""
         with selectors.DefaultSelector() as selector:
             for rank, connection in self._others.items():
                 connection.setblocking(False)

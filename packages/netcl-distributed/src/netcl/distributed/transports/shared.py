@@ -37,7 +37,7 @@ __all__ = ["WINDOW", "MappedBuffer", "SharedGroup", "attach", "create", "join", 
 
 WINDOW = 1 << 20
 _MAGIC = 0x6E6574636C310000
-# Further words of the head, after those of the abort.
+# Further words of the head, after the words of the abort.
 _MAGIC_WORD, _SIZE, _WINDOW_BYTES = 2, 3, 4
 _WORD = 8
 _TEXT = 512
@@ -54,8 +54,8 @@ def _layout(size: int, window: int) -> tuple[int, int, int]:
 
 
 class MappedBuffer(SharedBuffer):
-    """A shared buffer in the file ``path``, created by ``create``. Ranks poll; the order of writes is that of x86, on
-    which a counter is never visible before the data written ahead of it.
+    """A shared buffer in the file ``path``, created by ``create``. Ranks poll; the order of writes is x86's: a counter
+    is never visible before the data written ahead of it.
     """
 
     @property
@@ -155,10 +155,10 @@ class SharedGroup(SharedBufferGroup):
             text = b"" if path is None else str(path).encode()
             name = np.frombuffer(text.ljust(_TEXT, b"\0"), np.uint8).copy()
             self._broadcast_range(name if self.rank == 0 else None, name, 0, 0, name.size)
-            found = name.tobytes().rstrip(b"\0").decode()
+            segment = name.tobytes().rstrip(b"\0").decode()
             try:
-                if found:
-                    memory = open_segment(found)
+                if segment:
+                    memory = open_segment(segment)
                     self._barrier()  # all ranks have opened it
                     return StagingSegment(memory, self.size, SLOTS, slot_bytes)
             finally:
@@ -172,7 +172,7 @@ def create(size: int, window: int = WINDOW) -> Path:
     """Creates the file of a group of ``size`` ranks and returns its path; raises MemoryError if there is not enough
     space.
 
-    Its name contains the id of this process, by which ``sweep`` distinguishes files of dead runs.
+    Its name contains the id of this process, for ``sweep`` to distinguish files of dead runs.
     """
     _, _, total = _layout(size, window)
     path = segment_folder() / f"{segment_prefix()}{token_hex(4)}"
@@ -199,7 +199,7 @@ def create(size: int, window: int = WINDOW) -> Path:
 
 
 def sweep() -> list[Path]:
-    """Removes the files of runs whose launcher is dead, and returns their paths."""
+    """Removes the files of runs with a dead launcher, and returns their paths."""
     removed = []
     for path in segment_folder().glob(f"{PREFIX}*-*"):
         if is_abandoned(path.name):

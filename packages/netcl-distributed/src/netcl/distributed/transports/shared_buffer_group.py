@@ -32,7 +32,7 @@ __all__ = ["SharedBufferGroup"]
 
 
 class SharedBufferGroup(ProcessGroup):
-    """A group whose ranks exchange data by a shared buffer."""
+    """A group with a shared buffer for data exchange between its ranks."""
 
     def __init__(self, buffer: SharedBuffer, timeout: float) -> None:
         self.buffer = buffer

@@ -1,4 +1,4 @@
-"""The folder of files that are shared memory, and their names, which identify the process that makes them."""
+"""The folder of files that are shared memory, and their names, which identify the process of origin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def segment_folder() -> Path:
 
 
 def segment_prefix() -> str:
-    """Returns the beginning of the names of this process's files, by which ``sweep`` knows those of dead processes."""
+    """Returns the beginning of the names of this process's files; ``sweep`` knows files of dead processes by it."""
     return f"{PREFIX}{os.getpid()}-{_namespace()}-{_start(os.getpid())}-"
 
 
