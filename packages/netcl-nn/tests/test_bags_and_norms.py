@@ -95,7 +95,7 @@ def test_pools_with_a_divisor_or_positions(rng: np.random.Generator) -> None:
     blocks = image.reshape(1, 2, 2, 2, 2, 2).transpose(0, 1, 2, 4, 3, 5).reshape(1, 2, 2, 2, 4)
     x = Tensor.from_host(image)
     np.testing.assert_allclose(nn.AvgPool2d(2, divisor_override=3)(x).numpy(), blocks.sum(-1) / 3, rtol=1e-5, atol=1e-6)
-    with pytest.raises(ValueError, match="whole number other than 0, not 0"):
+    with pytest.raises(ValueError, match="whole number other than 0 as divisor_override, got 0"):
         nn.AvgPool3d(2, divisor_override=0)(Tensor.zeros((1, 1, 2, 2, 2)))
     largest, positions = nn.AdaptiveMaxPool2d(2, return_indices=True)(x)
     assert positions.dtype == nn.functional.adaptive_max_pool2d(x, 2, return_indices=True)[1].dtype == "int64"

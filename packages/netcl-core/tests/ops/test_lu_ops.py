@@ -49,7 +49,7 @@ def test_a_chain_is_divided_where_it_is_cheapest() -> None:
 
 def test_refusals() -> None:
     x, wide = Tensor.ones((3, 3)), Tensor.ones((2, 3))
-    with pytest.raises(ShapeError, match="linalg_multi_dot: needs two tensors"):
+    with pytest.raises(ShapeError, match="linalg_multi_dot: expected two tensors"):
         linalg.multi_dot([x])
     with pytest.raises(ShapeError, match="linalg_multi_dot: shapes .* do not match"):
         linalg.multi_dot([x, wide])

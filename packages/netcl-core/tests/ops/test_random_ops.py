@@ -183,7 +183,7 @@ def test_probabilities_per_element(engine):
 
 
 def test_bad_arguments(engine):
-    with pytest.raises(DTypeError, match="rand gives floating numbers, not int32"):
+    with pytest.raises(DTypeError, match="rand: expected floating numbers, got int32"):
         ops.rand(3, dtype="int32")
     with pytest.raises(ValueError, match="randint: low 5, high 5"):
         ops.randint(5, 5)

@@ -26,21 +26,33 @@ def normal(*shape: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: ops.interpolate(ones(1, 1, 2)), "interpolate: give size or scale_factor, one of them, not size=None"),
-        (lambda: ops.interpolate(ones(1, 1, 2), size=3, scale_factor=2), "one of them, not size=3, scale_factor=2"),
+        (lambda: ops.interpolate(ones(1, 1, 2)), "interpolate: expected either size or scale_factor, got size=None"),
+        (
+            lambda: ops.interpolate(ones(1, 1, 2), size=3, scale_factor=2),
+            "expected either size or scale_factor, got size=3, scale_factor=2",
+        ),
         (lambda: ops.interpolate(ones(1, 1, 2), size=(3, 3)), "size is a number from 1 or 1 of them"),
         (lambda: ops.interpolate(ones(1, 1, 2), size=0), "size is a number from 1"),
-        (lambda: ops.interpolate(ones(1, 1, 2), scale_factor=0.1), "scale_factor is a number from 1 or 1 of them"),
-        (lambda: ops.interpolate(ones(1, 1, 2), scale_factor=-1.0), "scale_factor is a positive number"),
-        (lambda: ops.interpolate(ones(1, 1, 2), scale_factor=(2, 2)), "scale_factor is a positive number or 1 of them"),
+        (
+            lambda: ops.interpolate(ones(1, 1, 2), scale_factor=0.1),
+            "expected a number from 1 or 1 of them as scale_factor",
+        ),
+        (
+            lambda: ops.interpolate(ones(1, 1, 2), scale_factor=-1.0),
+            "expected a positive number or . of them as scale_factor",
+        ),
+        (
+            lambda: ops.interpolate(ones(1, 1, 2), scale_factor=(2, 2)),
+            "expected a positive number or 1 of them as scale_factor",
+        ),
         (lambda: ops.interpolate(ones(1, 1, 2, 2), 3, mode="linear"), "mode 'linear' is for 3 dimensions, and x is"),
         (lambda: ops.interpolate(ones(1, 1, 2), 3, mode="bicubic"), "mode 'bicubic' is for 4 dimensions"),
         (lambda: ops.interpolate(ones(2, 2), 3), r"mode 'nearest' is for 3 or 4 or 5 dimensions, and x is \(2, 2\)"),
         (lambda: ops.interpolate(ones(1, 1, 0), 3), "has no spatial elements"),
-        (lambda: ops.upsample(ones(1, 1, 2), size=3, scale_factor=2), "upsample: give size or scale_factor"),
+        (lambda: ops.upsample(ones(1, 1, 2), size=3, scale_factor=2), "upsample: expected either size or scale_factor"),
         (lambda: ops.pixel_shuffle(ones(1, 6, 2, 2), 2), r"pixel_shuffle: x \(1, 6, 2, 2\), upscale_factor 2"),
         (lambda: ops.pixel_unshuffle(ones(1, 1, 3, 2), 2), r"pixel_unshuffle: x \(1, 1, 3, 2\), downscale_factor 2"),
-        (lambda: ops.pixel_shuffle(ones(4, 2, 2), 0), "upscale_factor is a whole number from 1, not 0"),
+        (lambda: ops.pixel_shuffle(ones(4, 2, 2), 0), "expected a whole number from 1 as upscale_factor, got 0"),
         (
             lambda: ops.grid_sample(ones(1, 1, 2, 2), ones(1, 3, 3, 3)),
             r"x \(1, 1, 2, 2\), grid \(1, 3, 3, 3\); expected",
@@ -72,20 +84,26 @@ def test_shapes_that_do_not_fit(call: Any, message: str) -> None:
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: ops.interpolate(ones(1, 1, 2), 3, mode="cubic"), "mode is one of nearest, .*, not 'cubic'"),
+        (lambda: ops.interpolate(ones(1, 1, 2), 3, mode="cubic"), "expected one of nearest, .* as mode, got 'cubic'"),
         (
             lambda: ops.interpolate(ones(1, 1, 2), 3, align_corners=True),
-            "align_corners is for linear, .* not 'nearest'",
+            "expected mode linear, .* with align_corners, got 'nearest'",
         ),
-        (lambda: ops.grid_sample(ones(1, 1, 2, 2), ones(1, 1, 1, 2), "area"), "mode is bilinear, nearest or"),
+        (lambda: ops.grid_sample(ones(1, 1, 2, 2), ones(1, 1, 1, 2), "area"), "expected mode bilinear, nearest or"),
         (lambda: ops.grid_sample(ones(1, 1, 2, 2, 2), ones(1, 1, 1, 1, 3), "bicubic"), "not 'bicubic'"),
         (
             lambda: ops.grid_sample(ones(1, 1, 2, 2), ones(1, 1, 1, 2), padding_mode="wrap"),
-            "padding_mode is one of zeros, border, reflection, not 'wrap'",
+            "expected one of zeros, border, reflection as padding_mode, got 'wrap'",
         ),
-        (lambda: ops.avg_pool2d(ones(1, 1, 4, 4), 2, divisor_override=0), "a whole number other than 0, not 0"),
-        (lambda: ops.lp_pool1d(ones(1, 1, 4), 0.0, 2), "norm_type is a positive number"),
-        (lambda: ops.pad(ones(2, 3), 1, "mirror"), "mode is constant, reflect, replicate or circular, not 'mirror'"),
+        (
+            lambda: ops.avg_pool2d(ones(1, 1, 4, 4), 2, divisor_override=0),
+            "a whole number other than 0 as divisor_override, got 0",
+        ),
+        (lambda: ops.lp_pool1d(ones(1, 1, 4), 0.0, 2), "expected a positive number as norm_type"),
+        (
+            lambda: ops.pad(ones(2, 3), 1, "mirror"),
+            "expected mode constant, reflect, replicate or circular, got 'mirror'",
+        ),
     ],
 )
 def test_values_that_do_not_fit(call: Any, message: str) -> None:
@@ -94,11 +112,11 @@ def test_values_that_do_not_fit(call: Any, message: str) -> None:
 
 
 def test_dtypes_that_do_not_fit() -> None:
-    with pytest.raises(DTypeError, match="weighted neighbours need a floating dtype, not int32"):
+    with pytest.raises(DTypeError, match="expected a floating dtype for weighted neighbours, got int32"):
         ops.interpolate(ones(1, 1, 2, dtype="int32"), 3, mode="linear")
-    with pytest.raises(DTypeError, match="grid_sample computes on floating dtypes, not int32 and float32"):
+    with pytest.raises(DTypeError, match="grid_sample: expected floating dtypes, got int32 and float32"):
         ops.grid_sample(ones(1, 1, 2, 2, dtype="int32"), ones(1, 1, 1, 2))
-    with pytest.raises(DTypeError, match="affine_grid computes on floating dtypes, not int64"):
+    with pytest.raises(DTypeError, match="affine_grid: expected floating dtypes, got int64"):
         ops.affine_grid(ones(1, 2, 3, dtype="int64"), (1, 1, 2, 2))
 
 

@@ -154,9 +154,9 @@ def test_what_cannot_be_scanned_is_refused_by_name() -> None:
     x = Tensor.from_host(np.ones((2, 3), np.float32))
     with pytest.raises(ShapeError, match="cumsum: axis 2 is out of range for 2 dimensions"):
         ops.cumsum(x, 2)
-    with pytest.raises(DTypeError, match="cumprod computes on numbers, not bool"):
+    with pytest.raises(DTypeError, match="cumprod: expected numbers, got bool"):
         ops.cumprod(x, 0, dtype="bool")
-    with pytest.raises(DTypeError, match="logcumsumexp computes on floating dtypes, not int64"):
+    with pytest.raises(DTypeError, match="logcumsumexp: expected floating dtypes, got int64"):
         ops.logcumsumexp(Tensor.from_host(np.arange(3)), 0)
     with pytest.raises(ShapeError, match=r"linear_recurrence: x \(2, 3\) and decay \(3,\)"):
         ops.linear_recurrence(x, Tensor.from_host(np.ones(3, np.float32)))

@@ -251,13 +251,13 @@ def test_what_cannot_be_ordered_is_refused_by_name() -> None:
         ops.kthvalue(x, 0)
     with pytest.raises(ShapeError, match="median: no elements"):
         ops.median(Tensor.from_host(np.zeros((2, 0), np.float32)), 1)
-    with pytest.raises(ValueError, match=r"quantile: q 1\.5 is in \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"quantile: expected q in \[0, 1\]"):
         ops.quantile(x, 1.5)
     with pytest.raises(ShapeError, match=r"searchsorted: a sequence \(2, 3\) for values \(3,\)"):
         ops.searchsorted(x, Tensor.from_host(np.ones(3, np.float32)))
-    with pytest.raises(ValueError, match="searchsorted: side is left or right"):
+    with pytest.raises(ValueError, match="searchsorted: expected side left or right"):
         ops.searchsorted(x, x, side="above")
-    with pytest.raises(ValueError, match="histogram: bins is a number from 1"):
+    with pytest.raises(ValueError, match="histogram: expected a number from 1"):
         ops.histogram(x, bins=0)
     with pytest.raises(ValueError, match="histogram: range"):
         ops.histogram(x, range=(1, 0))

@@ -28,10 +28,13 @@ def ones(*shape, dtype="float32"):
         (lambda: ops.conv2d(ones(1, 1, 2, 8), ones(1, 1, 3, 3)), r"a window of \(3, 3\) .* does not fit spatial sizes"),
         (
             lambda: ops.conv2d(ones(1, 1, 8, 8), ones(1, 1, 3, 3), stride=0),
-            "stride is a number from 1 or 2 of them, not 0",
+            "expected a number from 1 or 2 of them as stride, got 0",
         ),
-        (lambda: ops.conv2d(ones(1, 1, 8, 8), ones(1, 1, 3, 3), padding=(1, 2, 3)), "padding is a number from 0 or 2"),
-        (lambda: ops.conv2d(ones(1, 1, 8, 8), ones(1, 1, 3, 3), stride=2, padding="same"), "'same' needs stride 1"),
+        (lambda: ops.conv2d(ones(1, 1, 8, 8), ones(1, 1, 3, 3), padding=(1, 2, 3)), "expected a number from 0 or 2"),
+        (
+            lambda: ops.conv2d(ones(1, 1, 8, 8), ones(1, 1, 3, 3), stride=2, padding="same"),
+            "expected stride 1 with padding 'same'",
+        ),
         (lambda: ops.conv2d_grad_weight(ones(1, 1, 8, 8), ones(1, 1, 5, 5), (1, 1, 3, 3)), r"expected \(1, 1, 6, 6\)"),
         (
             lambda: ops.conv_transpose2d(ones(1, 2, 4, 4), ones(3, 2, 3, 3)),
@@ -51,7 +54,7 @@ def ones(*shape, dtype="float32"):
         (lambda: ops.layer_norm(ones(2, 3), 4), r"layer_norm: x \(2, 3\) for normalized_shape \(4,\)"),
         (lambda: ops.layer_norm(ones(2, 3), 3, ones(2)), r"layer_norm: weight \(2,\) for normalized_shape \(3,\)"),
         (lambda: ops.group_norm(ones(2, 3), 2), r"group_norm: x \(2, 3\), num_groups 2"),
-        (lambda: ops.upsample(ones(1, 1, 2, 2)), "upsample: give size or scale_factor"),
+        (lambda: ops.upsample(ones(1, 1, 2, 2)), "upsample: expected either size or scale_factor"),
     ],
 )
 def test_shapes_that_do_not_fit(call, message):
@@ -60,11 +63,11 @@ def test_shapes_that_do_not_fit(call, message):
 
 
 def test_values_that_do_not_fit():
-    with pytest.raises(ValueError, match="algo is one of naive, im2col, .*, not 'fft'"):
+    with pytest.raises(ValueError, match="expected one of naive, im2col, .* as algo, got 'fft'"):
         ops.conv2d(ones(1, 1, 3, 3), ones(1, 1, 3, 3), algo="fft")
-    with pytest.raises(ValueError, match="'same' or 'valid', not 'full'"):
+    with pytest.raises(ValueError, match="'same' or 'valid' as padding, got 'full'"):
         ops.conv2d(ones(1, 1, 3, 3), ones(1, 1, 3, 3), padding="full")
-    with pytest.raises(DTypeError, match="conv2d computes on floating dtypes, not int64 and int64"):
+    with pytest.raises(DTypeError, match="conv2d: expected floating dtypes, got int64 and int64"):
         ops.conv2d(ones(1, 1, 3, 3, dtype="int64"), ones(1, 1, 3, 3, dtype="int64"))
     with pytest.raises(ValueError, match="running_mean and running_var are needed unless training"):
         ops.batch_norm(ones(2, 3))

@@ -104,7 +104,7 @@ def test_indices_of_the_device(engine, values):
         (np.ones((5, 2), bool), IndexError, r"a mask of shape \(5, 2\) for the lengths \(5, 6\)"),
         (([0, 1], [0, 1, 2]), ShapeError, r"shapes \(2,\) and \(3,\) do not broadcast"),
         (([0, 1], [0, -7]), IndexError, "getitem: index -7 at position 1 is out of range for a length of 6"),
-        (np.array([0.5]), DTypeError, "indices are whole numbers, not float64"),
+        (np.array([0.5]), DTypeError, "expected whole numbers as indices, got float64"),
     ],
 )
 def test_bad_keys(engine, values, key, error, message):
@@ -139,7 +139,7 @@ def test_host_indices_out_of_range_are_reported_at_once(engine):
         ops.gather(table, 0, np.array([[0, -4]]))
     with pytest.raises(ShapeError, match=r"index \(1,\) for shape \(3, 2\)"):
         ops.gather(table, 0, np.array([0]))
-    with pytest.raises(DTypeError, match="indices are whole numbers, not float32"):
+    with pytest.raises(DTypeError, match="expected whole numbers as indices, got float32"):
         ops.embedding(table, table)
     with pytest.raises(IndexError, match="one_hot: index 3 at position 1 is out of range for 3 classes"):
         ops.one_hot([0, 3], 3)

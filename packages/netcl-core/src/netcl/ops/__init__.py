@@ -137,5 +137,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, for completion."""
+    """Returns the public names, for completion."""
     return sorted(__all__)

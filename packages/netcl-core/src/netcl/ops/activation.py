@@ -126,8 +126,8 @@ tanhshrink: OpFunction = elementwise(
 
 @expression(domain=few(lambda x: np.log(x / (1 - x)), (0.1, 0.9)))
 def logit(x: Expr, eps: Any = None) -> Expr:
-    """log(x / (1 - x)), the inverse of ``sigmoid``; with ``eps``, x is first clamped to [eps, 1 - eps]; without it the
-    result beyond [0, 1] is NaN.
+    """Returns log(x / (1 - x)), the inverse of ``sigmoid``; with ``eps``, x is first clamped to [eps, 1 - eps]; without
+    it the result beyond [0, 1] is NaN.
     """
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     if eps is not None:
@@ -138,13 +138,13 @@ def logit(x: Expr, eps: Any = None) -> Expr:
 
 @expression()
 def gelu(x: Expr, *, approximate: str = "none") -> Expr:
-    """x * Phi(x), with the normal distribution function by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and
-    Gimpel 2016).
+    """Returns x * Phi(x), with the normal distribution function by erf, or by tanh for ``approximate="tanh"``
+    (Hendrycks and Gimpel 2016).
     """
     if approximate == "tanh":
         return parse("0.5f * v0 * (1.0f + tanh(0.7978845608028654f * (v0 + 0.044715f * v0 * v0 * v0)))", [x])
     if approximate != "none":
-        raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
+        raise ValueError(f"gelu: expected approximate 'none' or 'tanh', got {approximate!r}")
     return parse("0.5f * v0 * (1.0f + erf(v0 * 0.7071067811865476f))", [x])
 
 
@@ -160,7 +160,7 @@ def _glu_reference(x: Any, axis: int = -1) -> Any:
 
 @composite(domain=Domain(cases=_glu_cases, reference=_glu_reference))
 def glu(x: Tensor, axis: int = -1) -> Tensor:
-    """a * sigmoid(b), with a and b the halves of x along ``axis`` (Dauphin et al. 2017)."""
+    """Returns a * sigmoid(b), with a and b the halves of x along ``axis`` (Dauphin et al. 2017)."""
     (axis,) = normalize_axes(axis, x.ndim, "glu")
     if x.shape[axis] % 2:
         raise ShapeError(f"glu: axis {axis} of shape {x.shape} has no two halves", op="glu", parameter="axis")

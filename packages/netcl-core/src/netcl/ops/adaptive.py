@@ -30,22 +30,22 @@ def adaptive_reference(function: Any) -> Callable[..., Any]:
         wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * (x.ndim - 2)
         for axis, out in enumerate(wanted, 2):
             parts = [np.take(x, range(low, high), axis) for low, high in _sections(x.shape[axis], out or x.shape[axis])]
-            x = np.concatenate([function(one, axis=axis, keepdims=True) for one in parts], axis)
+            x = np.concatenate([function(section, axis=axis, keepdims=True) for section in parts], axis)
         return x
 
     return reference
 
 
 def _sizes(op: str, x: Sequence[int], output_size: Any) -> tuple[int, ...]:
-    """The output's spatial sizes; None keeps an axis as it is."""
+    """Returns the output's spatial sizes; None keeps an axis as it is."""
     n = len(x) - 2
     if n < 1:
         raise ShapeError(f"{op}: x {tuple(x)}; expected (N, C, spatial...)", op=op)
-    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
-    given = given * n if len(given) == 1 else given
-    if len(given) == n:
-        given = tuple(extent if size is None else size for size, extent in zip(given, x[2:]))
-    sizes = per_axis(op, "output_size", given, n)
+    requested = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
+    requested = requested * n if len(requested) == 1 else requested
+    if len(requested) == n:
+        requested = tuple(extent if size is None else size for size, extent in zip(requested, x[2:]))
+    sizes = per_axis(op, "output_size", requested, n)
     if 0 in x[2:]:
         raise ShapeError(f"{op}: x {tuple(x)} has no spatial elements", op=op)
     return sizes
@@ -83,15 +83,15 @@ def _positions_reference(x: Any, output_size: Any) -> Any:
     """Returns the maxima, and their flat positions in the spatial plane."""
     y = adaptive_reference(np.max)(x, output_size)
     planes = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
-    found = np.zeros(y.shape, np.int32)
+    positions = np.zeros(y.shape, np.int32)
     for place in np.ndindex(*y.shape):  # all elements of a plane differ
-        found[place] = int(np.flatnonzero(planes[place[:2]] == y[place])[0])
-    return y, found
+        positions[place] = int(np.flatnonzero(planes[place[:2]] == y[place])[0])
+    return y, positions
 
 
 @computed(dtypes="numbers", domain=Domain(cases=_cases(1, 2, 3), reference=_positions_reference, second=False))
 def adaptive_max_pool(x: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """The largest element of each section of x (N, C, spatial...), and its flat position in the plane as int32."""
+    """Returns the largest element of each section of x (N, C, spatial...), and its flat position in the plane."""
     engine = engine_of("adaptive_max_pool", x)
     sizes = _sizes("adaptive_max_pool", x.shape, output_size)
     shape = (*x.shape[:2], *sizes)
@@ -116,8 +116,8 @@ def _max_grad_reference(grad: Any, positions: Any, shape: Any) -> Any:
 
 @computed(dtypes="numbers", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
 def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> Tensor:
-    """The gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each gradient is added at the position of its
-    maximum.
+    """Returns the gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each gradient is added at the position of
+    its maximum.
     """
     engine = engine_of("adaptive_max_pool_grad", grad_output, indices)
     wanted = tuple(int(size) for size in shape)
@@ -134,7 +134,7 @@ def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> 
 
 @computed(domain=Domain(cases=_cases(1, 2, 3), reference=adaptive_reference(np.mean)))
 def adaptive_avg_pool(x: Tensor, output_size: Any) -> Tensor:
-    """The average of each section of x (N, C, spatial...)."""
+    """Returns the average of each section of x (N, C, spatial...)."""
     engine = engine_of("adaptive_avg_pool", x)
     (x,) = floating("adaptive_avg_pool", x)
     sizes = _sizes("adaptive_avg_pool", x.shape, output_size)
@@ -164,7 +164,7 @@ def _avg_grad_reference(grad: Any, shape: Any) -> Any:
 
 @computed(dtypes="numbers", domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
 def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
-    """The gradient of ``adaptive_avg_pool`` by x, of shape ``shape``; linear."""
+    """Returns the gradient of ``adaptive_avg_pool`` by x, of shape ``shape``; linear."""
     engine = engine_of("adaptive_avg_pool_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
     if grad_output.shape[:2] != wanted[:2] or len(wanted) != grad_output.ndim:
@@ -184,7 +184,7 @@ def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
 
 
 def _pools(n: int) -> tuple[OpFunction, OpFunction]:
-    """adaptive_avg_pool{n}d and adaptive_max_pool{n}d."""
+    """Returns adaptive_avg_pool{n}d and adaptive_max_pool{n}d."""
 
     def average(x: Tensor, output_size: Any) -> Tensor:
         name = f"adaptive_avg_pool{n}d"

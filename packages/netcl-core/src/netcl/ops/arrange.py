@@ -29,7 +29,7 @@ from netcl.ops.table import composite, expression
 
 
 def part(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
-    """``size`` positions of one axis from ``start``."""
+    """Returns ``size`` positions of one axis from ``start``."""
     starts, steps, sizes = [0] * x.ndim, [1] * x.ndim, list(x.shape)
     starts[axis], steps[axis], sizes[axis] = start, step, size
     return strided_slice(x, starts, steps, sizes)  # type: ignore[no-any-return]
@@ -41,8 +41,8 @@ def part(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
     )
 )
 def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """The positions start..start+length of one axis; a negative start counts from the end. Raises IndexError outside of
-    the axis.
+    """Returns the positions start..start+length of one axis; a negative start counts from the end. Raises IndexError
+    outside of the axis.
     """
     (at,) = normalize_axes(axis, x.ndim, "narrow")
     begin = start + x.shape[at] if start < 0 else start
@@ -68,13 +68,13 @@ def split(x: Tensor, size: int | Sequence[int], axis: int = 0) -> tuple[Tensor, 
         raise ShapeError(
             f"split: sizes {tuple(sizes)} do not make up axis {axis} of shape {x.shape}", op="split", parameter="size"
         )
-    parts = tuple(part(x, at, builtins.sum(sizes[:i]), one) for i, one in enumerate(sizes))
+    parts = tuple(part(x, at, builtins.sum(sizes[:i]), width) for i, width in enumerate(sizes))
     return mark_several(parts)  # type: ignore[no-any-return]
 
 
 @composite(domain=sampled(lambda x, chunks, axis: (x[:, :3], x[:, 3:6], x[:, 6:]), ((2, 7), {"chunks": 3, "axis": 1})))
 def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most ``chunks`` equal parts along ``axis``, the last may be smaller; of nothing so many empty ones."""
+    """Returns at most ``chunks`` equal parts along ``axis``, the last may be smaller; of nothing so many empty ones."""
     (at,) = normalize_axes(axis, x.ndim, "chunk")
     if chunks <= 0:
         raise ShapeError(f"chunk: {chunks} parts; there must be one at least", op="chunk", parameter="chunks")
@@ -85,7 +85,7 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 
 @composite(domain=sampled(lambda x, axis: (x[:, 0], x[:, 1]), ((3, 2), {"axis": 1})))
 def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along ``axis``, without it."""
+    """Returns the slices along ``axis``, without it."""
     (at,) = normalize_axes(axis, x.ndim, "unbind")
     parts = tuple(squeeze(part(x, at, i, 1), at) for i in range(x.shape[at]))
     return mark_several(parts)  # type: ignore[no-any-return]
@@ -93,7 +93,7 @@ def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
 
 @composite(domain=sampled(np.flip, ((2, 3, 4), {}), ((2, 3, 4), {"axis": (0, 2)}), ((0, 3), {"axis": 1})))
 def flip(x: Tensor, axis: Axes = None) -> Tensor:
-    """A copy in reverse order along ``axis`` (int, tuple or None for all)."""
+    """Returns a copy in reverse order along ``axis`` (int, tuple or None for all)."""
     axes = reduced_axes(axis, x.ndim, "flip")
     back = [a in axes and x.shape[a] > 0 for a in range(x.ndim)]
     starts = [x.shape[a] - 1 if back[a] else 0 for a in range(x.ndim)]
@@ -110,7 +110,7 @@ def flip(x: Tensor, axis: Axes = None) -> Tensor:
     )
 )
 def roll(x: Tensor, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
-    """A copy with the elements moved ``shift`` positions along ``axis``, cyclically; None rolls the
+    """Returns a copy with the elements moved ``shift`` positions along ``axis``, cyclically; None rolls the
     flattened tensor.
     """
     if axis is None:
@@ -119,8 +119,8 @@ def roll(x: Tensor, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes", op="roll", parameter="shift")
-    for places, one in zip(shifts, axes):
-        (at,) = normalize_axes(one, x.ndim, "roll")
+    for places, axis_of in zip(shifts, axes):
+        (at,) = normalize_axes(axis_of, x.ndim, "roll")
         cut = -places % x.shape[at] if x.shape[at] else 0
         x = concatenate(part(x, at, cut, x.shape[at] - cut), part(x, at, 0, cut), axis=at)
     return x
@@ -128,7 +128,7 @@ def roll(x: Tensor, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
 
 @composite(domain=sampled(np.tile, ((2, 3), {"reps": (2, 1, 2)}), ((3,), {"reps": 2}), ((2, 3), {"reps": (4,)})))
 def tile(x: Tensor, reps: int | Sequence[int]) -> Tensor:
-    """``x`` repeated reps[a] times along each axis a, as a whole; missing axes are added in front."""
+    """Returns ``x`` repeated reps[a] times along each axis a, as a whole; missing axes are added in front."""
     counts = (reps,) if isinstance(reps, int) else tuple(reps)
     rank = builtins.max(x.ndim, len(counts))
     counts, sizes = (1,) * (rank - len(counts)) + counts, (1,) * (rank - x.ndim) + x.shape
@@ -142,7 +142,7 @@ def tile(x: Tensor, reps: int | Sequence[int]) -> Tensor:
 
 @composite(domain=sampled(np.repeat, ((2, 3), {"repeats": 2, "axis": 1}), ((2, 3), {"repeats": 3})))
 def repeat(x: Tensor, repeats: int, axis: int | None = None) -> Tensor:
-    """Every element ``repeats`` times in a row along ``axis``; None repeats the flattened tensor's."""
+    """Returns every element ``repeats`` times in a row along ``axis``; None repeats the flattened tensor's."""
     if axis is None:
         return repeat(reshape(x, (-1,)), repeats, 0)  # type: ignore[no-any-return]
     (at,) = normalize_axes(axis, x.ndim, "repeat")
@@ -155,12 +155,12 @@ def repeat(x: Tensor, repeats: int, axis: int | None = None) -> Tensor:
 
 def _below(space: Space, diagonal: int) -> Expr:
     if space.rank < 2:
-        raise ShapeError(f"{space.op}: needs a matrix or a stack of them, not {space.rank} dimensions", op=space.op)
+        raise ShapeError(f"{space.op}: expected a matrix or a stack of them, got {space.rank} dimensions", op=space.op)
     return apply("sub", Index(space.rank - 1), Index(space.rank - 2)) - diagonal
 
 
 def _zero_of(x: Expr) -> Any:
-    """0, or False for bool, which the result keeps."""
+    """Returns 0, or False for bool, which the result keeps."""
     return False if x.dtype == "bool" else 0
 
 
@@ -173,13 +173,13 @@ _TRIANGLES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
 
 @expression(domain=sampled(lambda x, diagonal=0: np.tril(x, diagonal), *_TRIANGLES))
 def tril(x: Expr, diagonal: int = 0, *, space: Space) -> Expr:
-    """The lower triangle of the last two axes up to the given diagonal, zero above it; in the dtype of x."""
+    """Returns the lower triangle of the last two axes up to the given diagonal, zero above it; in the dtype of x."""
     return apply("where", _below(space, diagonal) <= 0, x, _zero_of(x))
 
 
 @expression(domain=sampled(lambda x, diagonal=0: np.triu(x, diagonal), *_TRIANGLES))
 def triu(x: Expr, diagonal: int = 0, *, space: Space) -> Expr:
-    """The upper triangle of the last two axes from the given diagonal on, zero below it; in the dtype of x."""
+    """Returns the upper triangle of the last two axes from the given diagonal on, zero below it; in the dtype of x."""
     return apply("where", _below(space, diagonal) >= 0, x, _zero_of(x))
 
 
@@ -193,13 +193,13 @@ def triu(x: Expr, diagonal: int = 0, *, space: Space) -> Expr:
     )
 )
 def diag(x: Tensor, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix as a vector, or the square matrix with a vector on its diagonal."""
+    """Returns the diagonal of a matrix as a vector, or the square matrix with a vector on its diagonal."""
     right, down = builtins.max(diagonal, 0), builtins.max(-diagonal, 0)
     if x.ndim == 1:
         n = x.shape[0] + right + down
         return reshape(strided_scatter(x, (n * n,), (down * n + right,), (n + 1,)), (n, n))  # type: ignore[no-any-return]
     if x.ndim != 2:
-        raise ShapeError(f"diag: needs a vector or a matrix, not shape {x.shape}", op="diag")
+        raise ShapeError(f"diag: expected a vector or a matrix, got shape {x.shape}", op="diag")
     rows, columns = x.shape
     length = builtins.max(0, builtins.min(rows - down, columns - right))
     flat = reshape(x, (-1,))

@@ -56,7 +56,7 @@ def _weights_cases(rng: np.random.Generator) -> Cases:
 def attention_weights(
     scores: Expr, mask: Expr | None = None, causal: bool = False, scale: float = 1.0, *, space: Space
 ) -> Expr:
-    """softmax(scale * scores + mask) over the last axis of scores (..., queries, keys).
+    """Returns softmax(scale * scores + mask) over the last axis of scores (..., queries, keys).
 
     A bool mask is True for each visible key, a floating one is added; ``causal`` hides keys after the query's position.
     A query without a visible key has weights of 0, and no gradient.
@@ -101,20 +101,20 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool
     op = "scaled_dot_product_attention"
     shapes = f"q {q.shape}, k {k.shape}, v {v.shape}"
     if not all(is_floating(x.dtype) for x in (q, k, v)):
-        raise DTypeError(f"{op} computes on floating dtypes, not {q.dtype}, {k.dtype} and {v.dtype}", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {q.dtype}, {k.dtype} and {v.dtype}", op=op)
     if q.ndim < 2 or not q.ndim == k.ndim == v.ndim or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
             f"{op}: {shapes}; expected q (..., queries, E), k (..., keys, E) and v (..., keys, V) of equal rank", op=op
         )
     if grouped:
         if q.ndim < 3 or k.shape[-3] != v.shape[-3] or not k.shape[-3] or q.shape[-3] % k.shape[-3]:
-            raise ShapeError(f"{op}: {shapes}; grouped heads of q are a multiple of those of k and v", op=op)
+            raise ShapeError(f"{op}: {shapes}; grouped heads of q must be a multiple of the heads of k and v", op=op)
     else:
         broadcast_shapes((q.shape[:-2], k.shape[:-2], v.shape[:-2]), op)
     if mask is not None and not (mask.dtype == "bool" or is_floating(mask.dtype)):
-        raise DTypeError(f"{op}: the mask is bool or floating, not {mask.dtype}; write mask.bool()", op=op)
+        raise DTypeError(f"{op}: expected a bool or floating mask, got {mask.dtype}; write mask.bool()", op=op)
     if mask is not None and is_causal:
-        raise ValueError(f"{op}: either a mask or is_causal, not both")
+        raise ValueError(f"{op}: expected either a mask or is_causal, got both")
 
 
 @composite(amp="half", domain=Domain(cases=_attention_cases, reference=_attention_reference))
@@ -128,7 +128,8 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """softmax(scale q k^T + mask) v (Vaswani et al. 2017): q (..., queries, E), k (..., keys, E), v (..., keys, V).
+    """Returns softmax(scale q k^T + mask) v (Vaswani et al. 2017): q (..., queries, E), k (..., keys, E), v (..., keys,
+    V).
 
     ``scale`` is 1 / sqrt(E) unless given. ``mask`` broadcasts to (..., queries, keys): bool, True for each visible key,
     or floating, added to the scores. With ``is_causal`` query i attends to keys 0 .. i, as in PyTorch. A query without
@@ -166,8 +167,8 @@ def scaled_dot_product_attention(
     )
 )
 def causal_mask(queries: int, keys: int | None = None, offset: int = 0, queue: Any = None) -> Tensor:
-    """A mask (queries, keys), bool, True if query i may attend to the key: keys 0 .. i + offset. ``keys`` defaults to
-    ``queries``.
+    """Returns a mask (queries, keys), bool, True if query i may attend to the key: keys 0 .. i + offset. ``keys``
+    defaults to ``queries``.
 
     ``offset = keys - queries`` lets the last query attend to every key, as with cached keys. On the active device, or
     on ``queue``.
@@ -220,8 +221,8 @@ def _pair_reference(a: Any, b: Any, offset: float) -> Any:
 def rotate_pairs(
     a: Expr, b: Expr, positions: Expr | None = None, offset: float = 0.0, base: float = 10000.0, *, space: Space
 ) -> tuple[Expr, Expr]:
-    """The points (a, b) rotated: pair i of a row by position / base^(i / pairs); positions (..., 1), or the index along
-    the last axis but one plus ``offset``.
+    """Returns the points (a, b) rotated: pair i of a row by position / base^(i / pairs); positions (..., 1), or the
+    index along the last axis but one plus ``offset``.
     """
     last = space.rank - 1
     wide = a.dtype if a.dtype == "float64" else "float32"
@@ -235,8 +236,8 @@ def rotate_pairs(
 
 @composite(amp="float32", domain=Domain(cases=_rope_cases, reference=_rope_reference))
 def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0, interleaved: bool = False) -> Tensor:
-    """Rotary position embedding of x (..., T, D), D even: pair i of position p rotated by the angle p / base^(2i / D)
-    (Su et al. 2021).
+    """Returns the rotary position embedding of x (..., T, D), D even: pair i of position p rotated by the angle p /
+    base^(2i / D) (Su et al. 2021).
 
     A pair is (x[i], x[i + D/2]), or (x[2i], x[2i + 1]) if ``interleaved``. ``positions``: None for 0 .. T - 1, an int p
     for p .. p + T - 1, as with cached keys, or a tensor that broadcasts to (..., T). Raises ShapeError if D is odd.
@@ -244,7 +245,7 @@ def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0
     if x.ndim < 2 or x.shape[-1] % 2 or not x.shape[-1]:
         raise ShapeError(f"rope: x {x.shape}; expected (..., T, D) with an even D", op="rope")
     if not is_floating(x.dtype):
-        raise DTypeError(f"rope computes on floating dtypes, not {x.dtype}", op="rope")
+        raise DTypeError(f"rope: expected floating dtypes, got {x.dtype}", op="rope")
     places = unsqueeze(positions, -1) if isinstance(positions, Tensor) else None
     offset = float(positions) if isinstance(positions, int) else 0.0
     if interleaved:

@@ -15,7 +15,9 @@ from netcl.ops.table import expression
 
 
 def _modified(x: Expr, order: int, scaled: bool) -> Expr:
-    """The power series for small |x|, and the asymptotic series beyond (Abramowitz and Stegun 1964, 9.6.10, 9.7.1)."""
+    """Returns the power series for small |x|, and the asymptotic series beyond (Abramowitz and Stegun 1964, 9.6.10,
+    9.7.1).
+    """
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     exact = value.dtype == "float64"
     limit, terms, far_terms = (20.0, 52, 30) if exact else (10.0, 28, 12)
@@ -48,30 +50,30 @@ def _modified(x: Expr, order: int, scaled: bool) -> Expr:
 
 
 def _i1(x: Any) -> Any:
-    """By its integral, with the trapezoidal rule, which is exact to rounding for periodic functions."""
+    """Computes its integral by the trapezoidal rule, which is exact to rounding for periodic functions."""
     angles = (np.arange(400) + 0.5) * np.pi / 400
     return (np.exp(np.asarray(x)[..., None] * np.cos(angles)) * np.cos(angles)).mean(-1)
 
 
 @expression(amp="float32", domain=few(np.i0, (-11, 11), kinks=(0.0,)))
 def i0(x: Expr) -> Expr:
-    """The modified Bessel function of order zero."""
+    """Returns the modified Bessel function of order zero."""
     return _modified(x, 0, False)
 
 
 @expression(amp="float32", domain=few(lambda x: np.i0(x) * np.exp(-np.abs(x)), (-11, 11), kinks=(0.0,)))
 def i0e(x: Expr) -> Expr:
-    """exp(-|x|) i0(x), without overflow."""
+    """Returns exp(-|x|) i0(x), without overflow."""
     return _modified(x, 0, True)
 
 
 @expression(amp="float32", domain=few(_i1, (-11, 11), kinks=(0.0,)))
 def i1(x: Expr) -> Expr:
-    """The modified Bessel function of order one."""
+    """Returns the modified Bessel function of order one."""
     return _modified(x, 1, False)
 
 
 @expression(amp="float32", domain=few(lambda x: _i1(x) * np.exp(-np.abs(x)), (-11, 11), kinks=(0.0,)))
 def i1e(x: Expr) -> Expr:
-    """exp(-|x|) i1(x), without overflow."""
+    """Returns exp(-|x|) i1(x), without overflow."""
     return _modified(x, 1, True)

@@ -25,7 +25,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _areas(op: str, y: Tensor, x: Tensor | None, dx: float, axis: int) -> tuple[Tensor, int]:
-    """The areas between neighbors along an axis, and the axis."""
+    """Returns the areas between neighbors along an axis, and the axis."""
     engine_of(op, y, x)
     (at,) = normalize_axes(axis, y.ndim, op)
     if not is_floating(y.dtype):
@@ -36,7 +36,7 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: float, axis: int) -> tuple[
     if x is None:
         return mul(pairs, dx / 2), at
     if dx != 1:
-        raise TypeError(f"{op}: give x or dx, not both")
+        raise TypeError(f"{op}: expected either x or dx, got both")
     points: Tensor = x
     if x.ndim == 1:
         if x.shape[0] != y.shape[at]:
@@ -76,8 +76,8 @@ def _areas_reference(y: Any, x: Any, dx: float, axis: int) -> Any:
     ),
 )
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = -1) -> Tensor:
-    """The integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``; integers
-    give float32. x is a vector for the axis, or broadcasts to y.
+    """Returns the integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``;
+    integers give float32. x is a vector for the axis, or broadcasts to y.
     """
     areas, at = _areas("trapezoid", y, x, dx, axis)
     return sum_of(areas, at)  # type: ignore[no-any-return]
@@ -91,8 +91,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = 
     ),
 )
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = -1) -> Tensor:
-    """The integrals of y along ``axis`` from its first sample to each other one, as in ``trapezoid``: one element less
-    on that axis.
+    """Returns the integrals of y along ``axis`` from its first sample to each other one, as in ``trapezoid``: one
+    element less on that axis.
     """
     areas, at = _areas("cumulative_trapezoid", y, x, dx, axis)
     return cumsum(areas, at)  # type: ignore[no-any-return]
@@ -119,7 +119,8 @@ def _gradient_reference(x: Any, spacing: Any = 1, axis: Any = None, edge_order: 
 
 @composite(amp="float32", domain=Domain(cases=_gradient_cases, reference=_gradient_reference))
 def gradient(x: Tensor, *, spacing: Any = 1, axis: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """The derivatives of samples x along each of the axes (None: all), from neighbors: one tensor for each axis.
+    """Returns the derivatives of samples x along each of the axes (None: all), from neighbors: one tensor for each
+    axis.
 
     ``spacing``: the distance of samples, one distance for each axis, or the coordinates along each axis. Central
     differences within, of second order; at the ends one-sided ones of ``edge_order`` 1 or 2. Raises ShapeError for an
@@ -131,26 +132,26 @@ def gradient(x: Tensor, *, spacing: Any = 1, axis: Any = None, edge_order: int =
         x = cast(x, dtype="float32")
     axes = normalize_axes(tuple(range(x.ndim)) if axis is None else axis, x.ndim, op)
     if edge_order not in (1, 2):
-        raise ValueError(f"gradient: edge_order is 1 or 2, not {edge_order!r}")
+        raise ValueError(f"gradient: expected edge_order 1 or 2, got {edge_order!r}")
     if isinstance(spacing, (int, float)):
         steps: Sequence[Any] = [spacing] * len(axes)
     else:
         steps = [spacing] if isinstance(spacing, Tensor) and spacing.ndim == 1 else list(spacing)
     if len(steps) != len(axes):
         raise ShapeError(f"gradient: {len(steps)} spacings for {len(axes)} axes", op=op, parameter="spacing")
-    found = []
+    slopes = []
     for at, step in zip(axes, steps):
         if x.shape[at] < edge_order + 1:
             raise ShapeError(f"gradient: axis {at} of {x.shape} has fewer than {edge_order + 1} samples", op=op)
         if np.ndim(step) == 0 and not isinstance(step, Tensor):
-            found.append(_even(x, at, float(step), edge_order))
+            slopes.append(_even(x, at, float(step), edge_order))
             continue
         places = step if isinstance(step, Tensor) else engine.tensor(np.asarray(step, np.float64), x.dtype)
         if places.shape != (x.shape[at],):
             raise ShapeError(f"gradient: coordinates {places.shape} for axis {at} of {x.shape}", op=op)
         column = reshape(cast(places, dtype=x.dtype), (-1,) + (1,) * (x.ndim - at - 1))
-        found.append(_uneven(x, at, column, edge_order))
-    return tuple(found)
+        slopes.append(_uneven(x, at, column, edge_order))
+    return tuple(slopes)
 
 
 def _even(x: Tensor, at: int, step: float, edge_order: int) -> Tensor:
@@ -169,7 +170,7 @@ def _even(x: Tensor, at: int, step: float, edge_order: int) -> Tensor:
 
 
 def _uneven(x: Tensor, at: int, places: Tensor, edge_order: int) -> Tensor:
-    """With distances h before and k after a sample: (h^2 (f+ - f) + k^2 (f - f-)) / (h k (h + k))."""
+    """Returns, with distances h before and k after a sample: (h^2 (f+ - f) + k^2 (f - f-)) / (h k (h + k))."""
     n = x.shape[at]
     steps = sub(part(places, 0, 1, n - 1), part(places, 0, 0, n - 1))
     rises = sub(part(x, at, 1, n - 1), part(x, at, 0, n - 1))
@@ -184,7 +185,7 @@ def _uneven(x: Tensor, at: int, places: Tensor, edge_order: int) -> Tensor:
     if edge_order == 2:
 
         def edge(near: int, far: int) -> Tensor:
-            """The slope of the parabola through three samples, at the outer one."""
+            """Returns the slope of the parabola through three samples, at the outer one."""
             h, k = part(steps, 0, near, 1), part(steps, 0, far, 1)
             turn = div(sub(part(slopes, at, near, 1), part(slopes, at, far, 1)), add(h, k))
             return add(part(slopes, at, near, 1), mul(turn, h))  # type: ignore[no-any-return]

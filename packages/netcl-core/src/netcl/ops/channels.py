@@ -31,8 +31,8 @@ def _shuffle_reference(x: Any, groups: int) -> Any:
 
 @composite(domain=Domain(cases=_shuffle_cases, reference=_shuffle_reference))
 def channel_shuffle(x: Tensor, groups: int) -> Tensor:
-    """The channels of x (N, C, spatial...) in another order: channel g C / groups + i becomes i groups + g (Zhang et
-    al. 2018). Raises ShapeError if ``groups`` does not divide C.
+    """Returns the channels of x (N, C, spatial...) in another order: channel g C / groups + i becomes i groups + g
+    (Zhang et al. 2018). Raises ShapeError if ``groups`` does not divide C.
     """
     engine_of("channel_shuffle", x)
     if x.ndim < 3 or not isinstance(groups, (int, np.integer)) or groups < 1 or x.shape[1] % groups:
@@ -64,8 +64,8 @@ def _response_reference(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.
 
 @composite(amp="float32", domain=Domain(cases=_response_cases, reference=_response_reference))
 def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x / (k + alpha m)^beta of x (N, C, spatial...), with m the mean of x squared over ``size`` neighboring channels,
-    zeros outside (Krizhevsky et al. 2012).
+    """Returns x / (k + alpha m)^beta of x (N, C, spatial...), with m the mean of x squared over ``size`` neighboring
+    channels, zeros outside (Krizhevsky et al. 2012).
     """
     engine_of("local_response_norm", x)
     if x.ndim < 3 or not isinstance(size, (int, np.integer)) or size < 1:

@@ -30,7 +30,7 @@ LAYOUT = {1: "L", 2: "HW", 3: "DHW"}
 def _reference(
     x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """Direct convolution in float64: a sum over the taps of the kernel."""
+    """Returns the direct convolution in float64: a sum over the taps of the kernel."""
     n, kernel = x.ndim - 2, weight.shape[2:]
     steps, dilations = per_axis("conv", "stride", stride, n), per_axis("conv", "dilation", dilation, n)
     pads = paddings("conv", padding, kernel, steps, dilations)
@@ -89,7 +89,7 @@ class _Windows(NamedTuple):
 def _windows_of(
     op: str, n: int, x: tuple[int, ...], weight: tuple[int, ...], stride: Any, padding: Any, dilation: Any
 ) -> _Windows:
-    """The windows of a call, looked up if its options are integers or tuples of them."""
+    """Returns the windows of a call, looked up if its options are integers or tuples of them."""
     if all(map(_is_plain, (stride, padding, dilation))):
         return _known_windows(op, n, x, weight, stride, padding, dilation)
     return _known_windows.__wrapped__(op, n, x, weight, stride, padding, dilation)
@@ -97,7 +97,7 @@ def _windows_of(
 
 def _is_plain(value: Any) -> bool:
     # A tuple of other numbers may be equal to one of integers, and is refused.
-    return type(value) is int or (type(value) is tuple and all(type(one) is int for one in value))
+    return type(value) is int or (type(value) is tuple and all(type(item) is int for item in value))
 
 
 @lru_cache(maxsize=1024)
@@ -112,9 +112,9 @@ def _check(op: str, n: int, x: Sequence[int], weight: Sequence[int], groups: int
     """Raises ShapeError unless x (N, C, *S), weight (F, C / groups, *K) and bias (F,) match."""
     fits = len(x) == len(weight) == n + 2 and groups > 0 and x[1] == weight[1] * groups and weight[0] % groups == 0
     if not fits or (bias is not None and bias.shape != (weight[0],)):
-        given = "" if bias is None else f", bias {bias.shape}"
+        bias_text = "" if bias is None else f", bias {bias.shape}"
         raise ShapeError(
-            f"{op}: x {tuple(x)}, weight {tuple(weight)}{given}, groups {groups}; expected x (N, C, "
+            f"{op}: x {tuple(x)}, weight {tuple(weight)}{bias_text}, groups {groups}; expected x (N, C, "
             f"{', '.join(LAYOUT[n])}) or without N, weight "
             "(F, C / groups, kernel...), bias (F,), F a multiple of groups",
             op=op,
@@ -137,7 +137,7 @@ def _forward(
 ) -> Tensor:
     engine = engine_of(op, x, weight, bias)
     if algo is not None and algo not in ALGORITHMS:
-        raise ValueError(f"{op}: algo is one of {', '.join(ALGORITHMS)}, not {algo!r}")
+        raise ValueError(f"{op}: expected one of {', '.join(ALGORITHMS)} as algo, got {algo!r}")
     if x.ndim == n + 1:  # without a batch
         batch = x._alias((1, *x.shape))
         single = _forward(op, n, batch, weight, bias, stride, padding, dilation, groups, algo)
@@ -160,7 +160,7 @@ def _forward(
 
 
 def _unfolded(engine: Any, x: Tensor, weight: Tensor, final: Sequence[int], geometry: dict[str, Any]) -> Tensor:
-    """The convolution as a product of the unfolded image and the weights."""
+    """Returns the convolution as a product of the unfolded image and the weights."""
     columns = engine.window("im2col", x, kernel=weight.shape[2:], **geometry)
     rows = weight._alias((weight.shape[0], weight.size // weight.shape[0]))
     product = engine.matmul(columns, rows, transpose_b=True)
@@ -338,7 +338,8 @@ def _depthwise_reference(x: Any, weight: Any, bias: Any = None, **geometry: Any)
 def depthwise_conv2d(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:
-    """conv2d with one group per channel: x (N, C, H, W), weight (C * multiplier, 1, kH, kW), bias (C * multiplier,).
+    """Returns conv2d with one group per channel: x (N, C, H, W), weight (C * multiplier, 1, kH, kW), bias (C *
+    multiplier,).
 
     ``stride``, ``padding`` and ``dilation`` are conv2d's; raises ShapeError if x has another rank.
     """
@@ -360,7 +361,7 @@ def _shift_cases(rng: np.random.Generator) -> Cases:
 
 @expression(domain=Domain(cases=_fold_cases, reference=lambda w, g, v, eps: w * g / np.sqrt(v + eps)))
 def fold_scale(weight: Expr, gamma: Expr, var: Expr, eps: float = 1e-5) -> Expr:
-    """weight * gamma / sqrt(var + eps)."""
+    """Returns weight * gamma / sqrt(var + eps)."""
     return weight * gamma * apply("rsqrt", var + eps)
 
 
@@ -368,7 +369,7 @@ def fold_scale(weight: Expr, gamma: Expr, var: Expr, eps: float = 1e-5) -> Expr:
     domain=Domain(cases=_shift_cases, reference=lambda b, m, v, g, beta, eps: (b - m) * g / np.sqrt(v + eps) + beta)
 )
 def fold_shift(bias: Expr, mean: Expr, var: Expr, gamma: Expr, beta: Expr, eps: float = 1e-5) -> Expr:
-    """(bias - mean) * gamma / sqrt(var + eps) + beta."""
+    """Returns (bias - mean) * gamma / sqrt(var + eps) + beta."""
     return (bias - mean) * gamma * apply("rsqrt", var + eps) + beta
 
 
@@ -425,7 +426,9 @@ def _tbc_reference(x: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 
 @composite(amp="half", domain=Domain(cases=_tbc_cases, reference=_tbc_reference))
 def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """The convolution of sequences with the time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T', N, F)."""
+    """Returns the convolution of sequences with the time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T',
+    N, F).
+    """
     if x.ndim != 3 or weight.ndim != 3 or x.shape[2] != weight.shape[1] or bias.shape != weight.shape[2:]:
         raise ShapeError(
             f"conv_tbc: x {x.shape}, weight {weight.shape}, bias {bias.shape}; expected (T, N, C), (K, C, F) and (F,)",

@@ -41,7 +41,7 @@ def _transposed(
     sizes = tuple((size - 1) * s - low - high + span(k, d) + e for size, k, s, (low, high), d, e in rows)
     if any(e >= max(s, d) for e, s, d in zip(extra, geometry["stride"], geometry["dilation"])) or min(sizes) < 0:
         raise ShapeError(
-            f"{op}: output_padding {extra} has to be below stride or dilation, and the output {sizes} not negative",
+            f"{op}: expected output_padding below stride or dilation and output sizes from 0, got {extra} and {sizes}",
             op=op,
         )
     channels = weight.shape[1] * groups

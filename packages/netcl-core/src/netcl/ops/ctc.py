@@ -83,7 +83,7 @@ def _occupancy_cases(rng: np.random.Generator) -> Cases:
 
 
 def _occupancy_reference(emissions: Any, jumps: Any, lengths: Any, labels: Any, loss: Any, alpha: Any) -> Any:
-    """By differences of the loss over four points: the occupancy is its negative gradient."""
+    """Computes differences of the loss over four points: the occupancy is its negative gradient."""
     result, step = np.zeros(emissions.shape), 2e-3
     for at in np.ndindex(*emissions.shape):
         for factor, distance in ((1, -2), (-8, -1), (8, 1), (-1, 2)):
@@ -101,7 +101,7 @@ def _run(engine: Any, expression: Expr, inputs: Sequence[Tensor], shape: Sequenc
 
 
 def _ended(engine: Any, lengths: Expr, labels: Expr) -> Expr:
-    """Masks the states in which a path may end: at a sample's last step, the blank after its last label, or that label.
+    """Masks the states at the end of a path: at a sample's last step, the blank after its last label, or that label.
     A length beyond the tensor's raises the flag.
     """
     places = []
@@ -129,8 +129,8 @@ def _states_reference(targets: Any, labels: Any, blank: int = 0) -> Any:
 
 @computed(domain=Domain(cases=_states_cases, reference=_states_reference, gradient=False))
 def ctc_states(targets: Tensor, labels: Tensor, blank: int = 0) -> tuple[Tensor, Tensor]:
-    """The states (n, 2 S + 1), int64, of targets (n, S) padded after ``labels`` (n, 1), and a bool for each: True if it
-    may follow the state two before it.
+    """Returns the states (n, 2 S + 1), int64, of targets (n, S) padded after ``labels`` (n, 1), and a bool for each:
+    True if it may follow the state two before it.
     """
     n, longest = targets.shape
     engine = targets.engine
@@ -154,7 +154,7 @@ def ctc_states(targets: Tensor, labels: Tensor, blank: int = 0) -> tuple[Tensor,
     dtypes="floating", amp="float32", domain=Domain(cases=_paths_cases, reference=_paths_reference, gradient=False)
 )
 def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """(-log of the sum over paths (n,), the sums so far (T, n, L)) for log-probabilities of states (T, n, L).
+    """Returns (-log of the sum over paths (n,), the sums so far (T, n, L)) for log-probabilities of states (T, n, L).
 
     ``jumps`` (n, L), bool: states that may follow the state two before them. ``lengths`` and ``labels`` (n, 1): steps
     and labels of each sample. Infinite if no path fits. Only the first result has a gradient.
@@ -181,8 +181,8 @@ def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor)
 def ctc_occupancy(
     emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor, loss: Tensor, alpha: Tensor
 ) -> Tensor:
-    """The probability (T, n, L) that a path is in a state at a step: the negative gradient of ``ctc_paths`` by its
-    emissions, from its results ``loss`` and ``alpha``; 0 if no path fits.
+    """Returns the probability (T, n, L) that a path is in a state at a step: the negative gradient of ``ctc_paths`` by
+    its emissions, from its results ``loss`` and ``alpha``; 0 if no path fits.
     """
     engine = engine_of("ctc_occupancy", emissions, jumps, lengths, labels, loss, alpha)
     dtype, shape, n = emissions.dtype, emissions.shape, emissions.shape[1]
@@ -212,8 +212,8 @@ def _loss_reference(
     for n, (steps, count) in enumerate(zip(input_lengths, target_lengths)):
         states = _states(targets[n : n + 1, :count], blank)
         emissions = log_probs[:, n : n + 1][:, :, states[0]]
-        one = np.array([[1]])
-        losses.append(_paths_reference(emissions, _jumps(states, blank), one * steps, one * count)[0][0])
+        unit = np.array([[1]])
+        losses.append(_paths_reference(emissions, _jumps(states, blank), unit * steps, unit * count)[0][0])
     values = np.array(losses)
     if zero_infinity:
         values = np.where(np.isinf(values), 0, values)
@@ -234,12 +234,12 @@ def _column(what: str, lengths: Any, low: int, high: int, like: Tensor) -> Tenso
     """Returns ``lengths`` as a tensor (n, 1); host values are checked here, device values on the device."""
     n = like.shape[1]
     if not isinstance(lengths, Tensor):
-        found = np.asarray(lengths, dtype=np.int64).reshape(-1)
-        if found.shape != (n,):
-            raise ShapeError(f"ctc_loss: {len(found)} {what} for {n} samples", op="ctc_loss", parameter=what)
-        if n and not low <= found.min() <= found.max() <= high:
-            raise ValueError(f"ctc_loss: {what} {found.tolist()} have to lie in {low} .. {high}")
-        lengths = Tensor.from_host(like.queue, found)
+        host_lengths = np.asarray(lengths, dtype=np.int64).reshape(-1)
+        if host_lengths.shape != (n,):
+            raise ShapeError(f"ctc_loss: {len(host_lengths)} {what} for {n} samples", op="ctc_loss", parameter=what)
+        if n and not low <= host_lengths.min() <= host_lengths.max() <= high:
+            raise ValueError(f"ctc_loss: expected {what} in {low} .. {high}, got {host_lengths.tolist()}")
+        lengths = Tensor.from_host(like.queue, host_lengths)
     if lengths.size != n or is_floating(lengths.dtype):
         raise ShapeError(
             f"ctc_loss: {what} {lengths.shape} of {lengths.dtype}; expected whole numbers, ({n},)",
@@ -275,17 +275,17 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """-log of the probability that a path of labels and blanks yields the target (Graves et al. 2006).
+    """Returns -log of the probability that a path of labels and blanks yields the target (Graves et al. 2006).
 
     log_probs (T, N, C), as from ``log_softmax``, or (T, C); targets (N, S) or (S,), a tensor or host array of class ids
     padded to the longest, or all in a row (sum of lengths,); input_lengths and target_lengths (N,), tensors or
     sequences of integers. The mean divides each loss by its target's length first, as PyTorch's does. Infinite if there
-    are too few steps, and then without a gradient; ``zero_infinity`` makes it 0. The gradient is that of log_probs as
-    they are, without a normalization. Raises ShapeError and ValueError for invalid arguments; an invalid length or id
-    on the device raises IndexError when the loss is read.
+    are too few steps, and then without a gradient; ``zero_infinity`` makes it 0. The gradient is by log_probs as they
+    are, without a normalization. Raises ShapeError and ValueError for invalid arguments; an invalid length or id on the
+    device raises IndexError when the loss is read.
     """
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction is 'mean', 'sum' or 'none', not {reduction!r}")
+        raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
     if not isinstance(targets, Tensor):
         targets = Tensor.from_host(log_probs.queue, targets)
     if not is_floating(log_probs.dtype) or is_floating(targets.dtype) or targets.dtype == "bool":

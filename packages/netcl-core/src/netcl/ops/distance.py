@@ -36,7 +36,7 @@ def _cases(rng: np.random.Generator) -> Cases:
 
 def _checked(op: str, a: Expr, b: Expr) -> None:
     if not is_floating(promote(a.dtype, b.dtype)):
-        raise DTypeError(f"{op} computes on floating dtypes, not {a.dtype} and {b.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {a.dtype} and {b.dtype}; convert with astype", op=op)
 
 
 @expression(
@@ -46,7 +46,7 @@ def _checked(op: str, a: Expr, b: Expr) -> None:
 def norm_of_difference(
     a: Expr, b: Expr, p: Any = 2, axis: int = -1, keepdims: bool = False, eps: float = 0.0, *, space: Space
 ) -> Expr:
-    """The p-norm of a - b + eps along ``axis``, broadcast; its gradient at 0 is 0."""
+    """Returns the p-norm of a - b + eps along ``axis``, broadcast; its gradient at 0 is 0."""
     _checked(space.op, a, b)
     return p_norm(a - b + eps, p, axis, space)
 
@@ -65,14 +65,14 @@ def _cdist_cases(rng: np.random.Generator) -> Cases:
     ),
 )
 def cdist(a: Tensor, b: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norms of the differences of all pairs of rows: a (..., P, M) and b (..., R, M) give (..., P, R).
+    """Returns the p-norms of the differences of all pairs of rows: a (..., P, M) and b (..., R, M) give (..., P, R).
 
     Leading axes broadcast. Computed directly, without the expansion of the square. Raises ShapeError if the rows differ
     in length.
     """
     engine_of("cdist", a, b)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
-        raise ShapeError(f"cdist: needs shapes (..., P, M) and (..., R, M), not {a.shape} and {b.shape}", op="cdist")
+        raise ShapeError(f"cdist: expected shapes (..., P, M) and (..., R, M), got {a.shape} and {b.shape}", op="cdist")
     return norm_of_difference(unsqueeze(a, -2), unsqueeze(b, -3), float(p))  # type: ignore[no-any-return]
 
 
@@ -85,10 +85,10 @@ def cdist(a: Tensor, b: Tensor, p: float = 2.0) -> Tensor:
     ),
 )
 def pdist(x: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norms of the differences of all pairs of rows i < j of x (N, M), row by row: (N (N - 1) / 2,)."""
+    """Returns the p-norms of the differences of all pairs of rows i < j of x (N, M), row by row: (N (N - 1) / 2,)."""
     engine_of("pdist", x)
     if x.ndim != 2:
-        raise ShapeError(f"pdist: needs shape (N, M), not {x.shape}", op="pdist")
+        raise ShapeError(f"pdist: expected shape (N, M), got {x.shape}", op="pdist")
     first, second = np.triu_indices(x.shape[0], 1)
     return norm_of_difference(index_select(x, 0, first), index_select(x, 0, second), float(p))  # type: ignore[no-any-return]
 
@@ -107,7 +107,7 @@ def _pair_cases(rng: np.random.Generator) -> Cases:
     ),
 )
 def pairwise_distance(a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Tensor:
-    """The p-norm of a - b + eps over the last axis, broadcast."""
+    """Returns the p-norm of a - b + eps over the last axis, broadcast."""
     engine_of("pairwise_distance", a, b)
     return norm_of_difference(a, b, float(p), -1, keepdims, eps=float(eps))  # type: ignore[no-any-return]
 
@@ -124,8 +124,8 @@ def _similarity(a: Any, b: Any, axis: int = 1, eps: float = 1e-8) -> Any:
 
 @expression(shapes=reduced, amp="float32", domain=Domain(cases=_similarity_cases, reference=_similarity))
 def cosine_similarity(a: Expr, b: Expr, axis: int = 1, eps: float = 1e-8, *, space: Space) -> Expr:
-    """a b / (max(|a|, eps) max(|b|, eps)) along ``axis``, broadcast, from the quotients a / max(|a|, eps), so that no
-    product overflows or underflows. The gradient of a length below eps is that of the length, as in PyTorch.
+    """Returns a b / (max(|a|, eps) max(|b|, eps)) along ``axis``, broadcast, from the quotients a / max(|a|, eps), so
+    that no product overflows or underflows. A length below eps keeps its gradient, as in PyTorch.
     """
     _checked(space.op, a, b)
     at = space.axis(axis)

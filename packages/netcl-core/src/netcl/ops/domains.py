@@ -18,7 +18,7 @@ BOOLS = Domain(gradient=False)
 def few(
     reference: Any, *ranges: tuple[float, float], kinks: tuple[float, ...] = (), away: float = 0.05, **more: Any
 ) -> Domain:
-    """One shape with a tail, one operand per range: for rows whose kernels differ from others by one call only."""
+    """Returns one shape with a tail, one operand per range: for rows with kernels that differ by one call only."""
 
     def cases(rng: np.random.Generator) -> Any:
         operands = []

@@ -46,7 +46,7 @@ def _einsum_cases(rng: np.random.Generator) -> Cases:
 
 @composite(amp="half", domain=Domain(cases=_einsum_cases, reference=np.einsum))
 def einsum(equation: str, *operands: Tensor) -> Tensor:
-    """Einstein's sum, ``einsum("bij,bjk->bik", a, b)``: pairs in opt_einsum's order, each a matmul of permuted
+    """Returns Einstein's sum, ``einsum("bij,bjk->bik", a, b)``: pairs in opt_einsum's order, each a matmul of permuted
     operands.
 
     Ellipsis and repeated labels are supported as in NumPy, and lengths of 1 broadcast; without ``->`` the output has
@@ -122,10 +122,10 @@ def _diagonal(labels: str, x: Tensor) -> tuple[str, Tensor]:
     """Returns ``x`` with every repeated label as one axis, the diagonal of its axes."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
-            one, two = labels.index(label), labels.rindex(label)
-            rest = [a for a in range(x.ndim) if a not in (one, two)]
-            n, lead = x.shape[one], [x.shape[a] for a in rest]
-            flat = reshape(permute(x, [*rest, one, two]), (*lead, n * n))
+            first, second = labels.index(label), labels.rindex(label)
+            rest = [a for a in range(x.ndim) if a not in (first, second)]
+            n, lead = x.shape[first], [x.shape[a] for a in rest]
+            flat = reshape(permute(x, [*rest, first, second]), (*lead, n * n))
             x = strided_slice(flat, [0] * len(flat.shape), [1] * len(lead) + [n + 1], [*lead, n])
             labels = "".join(labels[a] for a in rest) + label
     return labels, x
@@ -138,9 +138,9 @@ def _summed(labels: str, x: Tensor, wanted: set[str]) -> tuple[str, Tensor]:
     return kept, sum_op(x, axis=gone) if gone else x
 
 
-def _contract(one: tuple[str, Tensor], two: tuple[str, Tensor], wanted: set[str]) -> tuple[str, Tensor]:
+def _contract(first: tuple[str, Tensor], second: tuple[str, Tensor], wanted: set[str]) -> tuple[str, Tensor]:
     """Returns the product of two operands, summed over the labels that no later operand or output has."""
-    (a_labels, a), (b_labels, b) = _summed(*one, wanted | set(two[0])), _summed(*two, wanted | set(one[0]))
+    (a_labels, a), (b_labels, b) = _summed(*first, wanted | set(second[0])), _summed(*second, wanted | set(first[0]))
     both = [label for label in a_labels if label in b_labels]
     batch = [label for label in both if label in wanted]
     inner = [label for label in both if label not in wanted]

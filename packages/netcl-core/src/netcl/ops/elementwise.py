@@ -43,15 +43,15 @@ mod: OpFunction = elementwise(
 
 @expression(domain=POSITIVE)
 def pow(a: Expr, b: Expr) -> Expr:
-    """a to the power of b; integers to an integer power stay integers, their negative powers are truncated to 0 (except
-    for 1 and -1).
+    """Returns a to the power of b; integers to an integer power stay integers, their negative powers are truncated to 0
+    (except for 1 and -1).
     """
     dtype = promote(a.dtype, b.dtype)
     return apply("pow", a, b) if is_floating(dtype) else _whole_power(cast_expr(a, dtype), cast_expr(b, dtype))
 
 
 def _whole_power(base: Expr, exponent: Expr) -> Expr:
-    """Exponentiation by squaring, one step per bit of the exponent; overflow wraps, as in NumPy."""
+    """Exponentiates by squaring, one step per bit of the exponent; overflow wraps, as in NumPy."""
     dtype = base.dtype
     if dtype == "bool":
         raise DTypeError("pow is not defined on bool; convert with astype", op="pow")
@@ -99,7 +99,7 @@ copysign: OpFunction = elementwise(
     )
 )
 def nextafter(a: Expr, b: Expr) -> Expr:
-    """The next number after a towards b in the dtype that the two promote to; integers are compared as float32.
+    """Returns the next number after a towards b in the dtype that the two promote to; integers are compared as float32.
 
     Its gradient by a is 1, or 0 if the two are equal; by b it is 0.
     """
@@ -194,25 +194,25 @@ def _to_whole(op: str, prim: str, x: Expr) -> Expr:
 
 @expression(domain=FLAT)
 def floor(x: Expr) -> Expr:
-    """The largest integer not above x; integers unchanged."""
+    """Returns the largest integer not above x; integers unchanged."""
     return _to_whole("floor", "floor", x)
 
 
 @expression(domain=FLAT)
 def ceil(x: Expr) -> Expr:
-    """The smallest integer not below x; integers unchanged."""
+    """Returns the smallest integer not below x; integers unchanged."""
     return _to_whole("ceil", "ceil", x)
 
 
 @expression(domain=FLAT)
 def round(x: Expr) -> Expr:
-    """The nearest integer, halves to even; integers unchanged."""
+    """Returns the nearest integer, halves to even; integers unchanged."""
     return _to_whole("round", "round", x)
 
 
 @expression(domain=FLAT)
 def trunc(x: Expr) -> Expr:
-    """x truncated towards zero; integers unchanged."""
+    """Returns x truncated towards zero; integers unchanged."""
     return _to_whole("trunc", "trunc", x)
 
 
@@ -264,7 +264,8 @@ def _clamp_cases(rng: np.random.Generator) -> Any:
 
 @expression(domain=Domain(cases=_clamp_cases, reference=lambda x, min=None, max=None: np.clip(x, min, max)))
 def clamp(x: Expr, min: Any = None, max: Any = None) -> Expr:
-    """x limited to [min, max], NaN if a limit is; None is no limit. The gradient passes within the limits and at them.
+    """Returns x limited to [min, max], NaN if a limit is; None is no limit. The gradient passes within the limits and
+    at them.
 
     A bound beyond an integer dtype of x is the dtype's own: uint8 limited to [10, 300] is at least 10. Limits are
     numbers; ``netcl.clamp`` and the method take tensors too.
@@ -296,10 +297,10 @@ def _between_reference(x: Any, min: Any = None, max: Any = None) -> Any:
 
 @expression(domain=Domain(cases=_between_cases, reference=_between_reference))
 def clamp_between(x: Expr, min: Expr | None = None, max: Expr | None = None) -> Expr:
-    """x limited to [min, max], tensors that broadcast; NaN if one of them is, ``max`` if ``min`` is larger.
+    """Returns x limited to [min, max], tensors that broadcast; NaN if one of them is, ``max`` if ``min`` is larger.
 
-    The gradient is that of PyTorch: x has it within the limits and at them, a limit if x is beyond it, min only if it
-    is less than max; at NaN all gradients are zero.
+    The gradient is PyTorch's: x has it within the limits and at them, a limit if x is beyond it, min only if it is less
+    than max; at NaN all gradients are zero.
     """
     raised = x if min is None else apply("maximum", x, min)
     limited = raised if max is None else apply("minimum", raised, max)
@@ -325,8 +326,8 @@ def _finite_cases(rng: np.random.Generator) -> Any:
 
 @expression(domain=Domain(cases=_finite_cases, reference=np.nan_to_num))
 def nan_to_num(x: Expr, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Expr:
-    """x with ``nan`` for NaN, ``posinf`` for infinity and ``neginf`` for -infinity; None is the largest (smallest)
-    finite number of x's dtype. Their gradient is zero; integers are unchanged.
+    """Returns x with ``nan`` for NaN, ``posinf`` for infinity and ``neginf`` for -infinity; None is the largest
+    (smallest) finite number of x's dtype. Their gradient is zero; integers are unchanged.
     """
     if not is_floating(x.dtype):
         return x
@@ -355,10 +356,10 @@ def isclose(a: Expr, b: Expr, rtol: float = 1e-5, atol: float = 1e-8, equal_nan:
     wide = dtype if is_floating(dtype) else "float64" if dtype == "int64" else "float32"
     x, y = cast_expr(a, wide), cast_expr(b, wide)
     near = apply("isfinite", y) & (apply("abs", x - y) <= atol + apply("abs", y * rtol))
-    found = same | near
+    close = same | near
     if equal_nan and is_floating(dtype):
-        found = found | (apply("isnan", x) & apply("isnan", y))
-    return found
+        close = close | (apply("isnan", x) & apply("isnan", y))
+    return close
 
 
 def allclose(a: Tensor, b: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
@@ -400,8 +401,10 @@ def _three(low: float) -> Any:
 
 @composite(domain=Domain(cases=_three(-2), reference=lambda x, a, b, value=1.0: x + value * a * b))
 def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """x + value tensor1 tensor2, broadcast. Integers stay integers, if ``value`` is one; else raises DTypeError."""
-    if not any(is_floating(one.dtype) for one in (x, tensor1, tensor2)):
+    """Returns x + value tensor1 tensor2, broadcast. Integers stay integers, if ``value`` is one; else raises
+    DTypeError.
+    """
+    if not any(is_floating(operand.dtype) for operand in (x, tensor1, tensor2)):
         if value != int(value):
             raise DTypeError(f"addcmul: value {value} for integers; convert with astype", op="addcmul")
         product = mul(tensor1, tensor2)
@@ -411,7 +414,7 @@ def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) ->
 
 @composite(domain=Domain(cases=_three(0.5), reference=lambda x, a, b, value=1.0: x + value * a / b))
 def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """x + value tensor1 / tensor2, broadcast. Raises DTypeError for integers to be divided, as PyTorch does."""
+    """Returns x + value tensor1 / tensor2, broadcast. Raises DTypeError for integers to be divided, as PyTorch does."""
     if not is_floating(tensor1.dtype) and not is_floating(tensor2.dtype):
         raise DTypeError("addcdiv does not divide integers; convert with astype, or use floor_divide", op="addcdiv")
     return _divided(x, tensor1, tensor2, value=float(value))  # type: ignore[no-any-return]
@@ -424,13 +427,13 @@ def _cast_cases(rng: np.random.Generator) -> Any:
 
 @expression(domain=Domain(cases=_cast_cases, reference=lambda x, dtype: x.astype(dtype), gradient=False))
 def cast(x: Expr, *, dtype: str = "float32") -> Expr:
-    """x converted to ``dtype``: floats to integers by truncation, to bool True for any nonzero element."""
+    """Returns x converted to ``dtype``: floats to integers by truncation, to bool True for any nonzero element."""
     return cast_expr(x, dtype)
 
 
 @expression()
 def clone(x: Expr) -> Expr:
-    """A copy of x."""
+    """Returns a copy of x."""
     return x
 
 
@@ -445,8 +448,8 @@ def clone(x: Expr) -> Expr:
     ),
 )
 def elementwise_binary(a: Expr, b: Expr, expression: str = "") -> Expr:
-    """The expression in C over v0 and v1, for example ``"MUL(ADD(v0, v1), 2.0f)"``; raises ExpressionError with the
-    position of a syntax error.
+    """Returns the expression in C over v0 and v1, for example ``"MUL(ADD(v0, v1), 2.0f)"``; raises ExpressionError with
+    the position of a syntax error.
     """
     return parse(expression, [a, b])
 
@@ -459,7 +462,7 @@ def elementwise_binary(a: Expr, b: Expr, expression: str = "") -> Expr:
     ),
 )
 def elementwise_unary(x: Expr, expression: str = "") -> Expr:
-    """The expression in C over v0; raises ExpressionError with the position of a syntax error."""
+    """Returns the expression in C over v0; raises ExpressionError with the position of a syntax error."""
     return parse(expression, [x])
 
 
@@ -478,6 +481,6 @@ def _bias_reference(x: Any, bias: Any, axis: int | None = None) -> Any:
 
 @composite(domain=Domain(cases=_bias_cases, reference=_bias_reference))
 def bias_add(x: Tensor, bias: Tensor, axis: int | None = None) -> Tensor:
-    """x plus a vector along ``axis`` (default: 1 for images of rank 4 and 5, else the last)."""
+    """Returns x plus a vector along ``axis`` (default: 1 for images of rank 4 and 5, else the last)."""
     (at,) = normalize_axes((1 if x.ndim in (4, 5) else -1) if axis is None else axis, x.ndim, "bias_add")
     return add(x, reshape(bias, (-1,) + (1,) * (x.ndim - at - 1)))  # type: ignore[no-any-return]

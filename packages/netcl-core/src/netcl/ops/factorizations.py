@@ -26,7 +26,7 @@ def require_matrix(op: str, x: Tensor, square: bool = True) -> None:
     engine_of(op, x)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         wanted = "(..., n, n)" if square else "(..., m, n)"
-        raise ShapeError(f"{op}: needs a matrix or a stack of them, {wanted}, not shape {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected a matrix or a stack of them, {wanted}, got shape {x.shape}", op=op)
 
 
 def host(x: Tensor) -> Any:
@@ -61,7 +61,7 @@ def like(x: Tensor, values: Any, dtype: str | None = None) -> Tensor:
 
 
 def transposed(values: Any) -> Any:
-    """The matrices of a NumPy array transposed."""
+    """Returns the matrices of a NumPy array transposed."""
     return np.swapaxes(values, -1, -2)
 
 
@@ -110,7 +110,7 @@ def _gram(rng: np.random.Generator) -> Cases:
     domain=Domain(cases=_gram, reference=_cholesky, gradient=False),
 )  # fmt: skip
 def cholesky(x: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U.
+    """Returns the lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U.
 
     x (..., n, n), symmetric and positive definite; only the lower (upper) triangle is read. Raises
     SingularMatrixError if a matrix is not positive definite.
@@ -135,14 +135,14 @@ def _qr_cases(rng: np.random.Generator) -> Cases:
 
 @computed(name="linalg_qr", dtypes="floating", amp="float32", domain=Domain(cases=_qr_cases, reference=_qr))
 def qr(x: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """(Q, R) with x = Q R, Q with orthonormal columns and R upper triangular: x (..., m, n), k = min(m, n).
+    """Returns (Q, R) with x = Q R, Q with orthonormal columns and R upper triangular: x (..., m, n), k = min(m, n).
 
     ``mode``: ``reduced`` gives (..., m, k) and (..., k, n); ``complete`` (..., m, m) and (..., m, n); ``r`` an empty Q
     and R (..., k, n). Raises ValueError for another mode.
     """
     require_matrix("linalg_qr", x, square=False)
     if mode not in _MODES:
-        raise ValueError(f"linalg_qr: mode is one of {', '.join(_MODES)}, not {mode!r}")
+        raise ValueError(f"linalg_qr: expected one of {', '.join(_MODES)} as mode, got {mode!r}")
     q, r = _qr(host(x), mode)
     return like(x, q), like(x, r)
 
@@ -156,7 +156,8 @@ def _svd(x: Any, full_matrices: bool = True) -> Any:
     domain=Domain(cases=_with({"full_matrices": False}, (3, 3), (2, 5, 3), (3, 4)), reference=_svd),
 )  # fmt: skip
 def svd(x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """(U, S, Vh) with x = U diag(S) Vh: orthonormal columns of U and rows of Vh, S (..., k) falling, k = min(m, n).
+    """Returns (U, S, Vh) with x = U diag(S) Vh: orthonormal columns of U and rows of Vh, S (..., k) falling, k = min(m,
+    n).
 
     x (..., m, n); U (..., m, m) and Vh (..., n, n), or (..., m, k) and (..., k, n) without ``full_matrices``. The
     gradient is finite only if the singular values are distinct, and for ``full_matrices`` uses the first k vectors.
@@ -172,7 +173,7 @@ def svd(x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     ),
 )  # fmt: skip
 def svdvals(x: Tensor) -> Tensor:
-    """The singular values of x (..., m, n), falling: (..., min(m, n))."""
+    """Returns the singular values of x (..., m, n), falling: (..., min(m, n))."""
     require_matrix("linalg_svdvals", x, square=False)
     return like(x, _solved("linalg_svdvals", np.linalg.svd, host(x), compute_uv=False))
 
@@ -189,7 +190,7 @@ def _symmetric(rng: np.random.Generator) -> Cases:
 
 def _triangle(op: str, uplo: str) -> str:
     if uplo not in ("L", "U"):
-        raise ValueError(f"{op}: UPLO is 'L' or 'U', not {uplo!r}")
+        raise ValueError(f"{op}: expected UPLO 'L' or 'U', got {uplo!r}")
     return uplo
 
 
@@ -198,14 +199,14 @@ def _triangle(op: str, uplo: str) -> str:
     domain=Domain(cases=_symmetric, reference=_eigh, gradient=False),
 )  # fmt: skip
 def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
-    """(eigenvalues (..., n) rising, eigenvectors (..., n, n) as columns) of a symmetric x, of which only the lower
+    """Returns (eigenvalues (..., n) rising, eigenvectors (..., n, n) as columns) of a symmetric x; only its lower
     triangle is read ("L"), or the upper one ("U").
 
     The gradient by the vectors is finite only if the eigenvalues are distinct.
     """
     require_matrix("linalg_eigh", x)
-    found = _solved("linalg_eigh", _eigh, host(x), UPLO=_triangle("linalg_eigh", UPLO))
-    return tuple(like(x, part) for part in found)  # type: ignore[return-value]
+    parts = _solved("linalg_eigh", _eigh, host(x), UPLO=_triangle("linalg_eigh", UPLO))
+    return tuple(like(x, part) for part in parts)  # type: ignore[return-value]
 
 
 def _eigenvalues(x: Any, triangle: Any) -> Any:
@@ -217,7 +218,7 @@ def _eigenvalues(x: Any, triangle: Any) -> Any:
     domain=Domain(cases=_symmetric, reference=lambda x, UPLO="L": _eigenvalues(x, UPLO), gradient=False),
 )  # fmt: skip
 def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of a symmetric x, (..., n) rising, as in ``eigh``."""
+    """Returns the eigenvalues of a symmetric x, (..., n) rising, as in ``eigh``."""
     require_matrix("linalg_eigvalsh", x)
     return like(x, _solved("linalg_eigvalsh", np.linalg.eigvalsh, host(x), UPLO=_triangle("linalg_eigvalsh", UPLO)))
 
@@ -227,13 +228,13 @@ def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
 
 @computed(name="linalg_inv", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.inv))
 def inv(x: Tensor) -> Tensor:
-    """The inverse of x (..., n, n). Raises SingularMatrixError if there is none."""
+    """Returns the inverse of x (..., n, n). Raises SingularMatrixError if there is none."""
     require_matrix("linalg_inv", x)
     return like(x, _solved("linalg_inv", np.linalg.inv, host(x)))
 
 
 def _pinv(x: Any, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Any:
-    """V diag(1 / s) U^T, with zero for singular values up to max(atol, rtol * the largest)."""
+    """Returns V diag(1 / s) U^T, with zero for singular values up to max(atol, rtol * the largest)."""
     if 0 in x.shape:
         return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
     if hermitian:
@@ -248,7 +249,7 @@ def _pinv(x: Any, atol: float | None = None, rtol: float | None = None, hermitia
 
 
 def _limit(size: Any, x: Any, atol: float | None, rtol: float | None) -> Any:
-    """The smallest singular value that counts: max(atol, rtol * the largest); PyTorch's defaults."""
+    """Returns the smallest singular value that counts: max(atol, rtol * the largest); PyTorch's defaults."""
     absolute = 0.0 if atol is None else atol
     if rtol is None:
         rtol = 0.0 if absolute > 0 else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
@@ -260,10 +261,10 @@ def _limit(size: Any, x: Any, atol: float | None, rtol: float | None) -> Any:
     domain=Domain(cases=_with({}, (3, 3), (2, 5, 3), (3, 4)), reference=_pinv),
 )  # fmt: skip
 def pinv(x: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
-    """The Moore-Penrose pseudoinverse of x (..., m, n): (..., n, m).
+    """Returns the Moore-Penrose pseudoinverse of x (..., m, n): (..., n, m).
 
     Singular values up to max(atol, rtol * the largest) count as zero; by default atol is 0, and rtol max(m, n) times
-    the machine epsilon, or 0 with a given atol. ``hermitian``: x is symmetric, of which the lower triangle is read.
+    the machine epsilon, or 0 with a given atol. ``hermitian``: x is symmetric, and its lower triangle is read.
     """
     require_matrix("linalg_pinv", x, square=hermitian)
     return like(x, _solved("linalg_pinv", _pinv, host(x), atol=atol, rtol=rtol, hermitian=hermitian))
@@ -281,7 +282,7 @@ def _solve(a: Any, b: Any, left: bool = True) -> Any:
 
 
 def solution(a: Any, b: Any, left: bool) -> Any:
-    """x of a x = b, or of x a = b, for NumPy's matrices."""
+    """Returns x of a x = b, or of x a = b, for NumPy's matrices."""
     # NumPy 1 takes a b of one axis less than a for vectors, whatever its shape.
     b = b.reshape((1,) * (a.ndim - b.ndim) + b.shape)
     return np.linalg.solve(a, b) if left else transposed(np.linalg.solve(transposed(a), transposed(b)))
@@ -301,7 +302,8 @@ def _solve_cases(rng: np.random.Generator) -> Cases:
 
 @computed(name="linalg_solve", dtypes="floating", amp="float32", domain=Domain(cases=_solve_cases, reference=_solve))
 def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
-    """The X with a X = b, or X a = b if not ``left``: a (..., n, n), b (..., n, k), or (..., k, n) if not ``left``.
+    """Returns the X with a X = b, or X a = b if not ``left``: a (..., n, n), b (..., n, k), or (..., k, n) if not
+    ``left``.
 
     Leading axes broadcast. b (n,), or of a's shape without its last axis, is a vector for each matrix. Raises
     SingularMatrixError if a matrix is singular, ShapeError if the shapes do not match.
@@ -331,7 +333,7 @@ def _broadcast(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lstsq(a: Any, b: Any, rcond: float | None = None) -> Any:
-    """Solution, residuals (empty unless m > n and the rank is n), rank, singular values: for stacks one by one."""
+    """Returns solution, residuals (empty unless m > n and the rank is n), rank, singular values; of stacks, by item."""
     m, n = a.shape[-2:]
     wide = b[..., None] if _vector(a.shape, b.shape) and b.ndim < a.ndim else b
     eps = np.finfo(a.dtype).eps * max(m, n) if rcond is None else rcond
@@ -361,7 +363,7 @@ def _lstsq_cases(rng: np.random.Generator) -> Cases:
 def lstsq(
     a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(solution, residuals, rank, singular values): the X of smallest norm that minimizes the norm of a X - b.
+    """Returns (solution, residuals, rank, singular values): the X of smallest norm that minimizes the norm of a X - b.
 
     a (..., m, n), b (..., m, k); leading axes broadcast. The residuals, squared and summed, are empty unless m > n and
     all ranks are n. Singular values up to ``rcond`` times the largest count as zero (default: max(m, n) machine
@@ -371,12 +373,12 @@ def lstsq(
     require_matrix(op, a, square=False)
     engine_of(op, a, b)
     if driver not in (None, "gelsd"):
-        raise ValueError(f"{op}: driver is None or 'gelsd', which it always uses, not {driver!r}")
+        raise ValueError(f"{op}: expected driver None or 'gelsd', which is always used, got {driver!r}")
     if b.ndim == 0 or a.shape[-2] != (b.shape[-1] if _vector(a.shape, b.shape) else b.shape[-2]):
         raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match", op=op)
     dtype = promote(a.dtype, b.dtype)
-    found = _solved(op, _broadcast(op, _lstsq), host(a), host(b), rcond=rcond)
-    solution, residuals, rank, values = found
+    parts = _solved(op, _broadcast(op, _lstsq), host(a), host(b), rcond=rcond)
+    solution, residuals, rank, values = parts
     return like(a, solution, dtype), like(a, residuals, dtype), like(a, rank, "int64"), like(a, values)
 
 
@@ -385,14 +387,14 @@ def lstsq(
 
 @computed(name="linalg_det", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.det))
 def det(x: Tensor) -> Tensor:
-    """The determinant of x (..., n, n): (...); also the gradient of a singular matrix is exact."""
+    """Returns the determinant of x (..., n, n): (...); also the gradient of a singular matrix is exact."""
     require_matrix("linalg_det", x)
     with np.errstate(all="ignore"):
         return like(x, np.linalg.det(host(x)))
 
 
 def _cofactors(x: Any) -> Any:
-    """det(x) x^-T = det(U) det(V) U diag(products of all other singular values) Vh, which needs no inverse."""
+    """Returns det(x) x^-T = det(U) det(V) U diag(products of all other singular values) Vh, which needs no inverse."""
     if not np.isfinite(x).all():
         return np.full_like(x, np.nan)
     left, values, right = np.linalg.svd(x)
@@ -410,7 +412,7 @@ def _cofactors(x: Any) -> Any:
     ),
 )  # fmt: skip
 def cofactors(x: Tensor) -> Tensor:
-    """The matrix of cofactors of x (..., n, n), det(x) times the transposed inverse: the gradient of ``det``."""
+    """Returns the cofactors of x (..., n, n), det(x) times the transposed inverse: the gradient of ``det``."""
     require_matrix("linalg_cofactors", x)
     return like(x, _cofactors(host(x)))
 
@@ -420,7 +422,7 @@ def cofactors(x: Tensor) -> Tensor:
     domain=Domain(cases=_squares, reference=lambda x: tuple(np.linalg.slogdet(x))),
 )  # fmt: skip
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
-    """(sign, log |det|) of x (..., n, n), each (...); (0, -inf) if it is singular."""
+    """Returns (sign, log |det|) of x (..., n, n), each (...); (0, -inf) if it is singular."""
     require_matrix("linalg_slogdet", x)
     with np.errstate(all="ignore"):
         sign, logarithm = np.linalg.slogdet(host(x))
@@ -446,6 +448,6 @@ def _rank_cases(rng: np.random.Generator) -> Cases:
     domain=Domain(cases=_rank_cases, reference=_rank, gradient=False),
 )  # fmt: skip
 def matrix_rank(x: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
-    """The number of singular values of x (..., m, n) above the limit of ``pinv``: (...), int64."""
+    """Returns the number of singular values of x (..., m, n) above the limit of ``pinv``: (...), int64."""
     require_matrix("linalg_matrix_rank", x, square=hermitian)
     return like(x, _solved("linalg_matrix_rank", _rank, host(x), atol=atol, rtol=rtol, hermitian=hermitian), "int64")

@@ -1,4 +1,4 @@
-"""Max pooling over windows at random places: one window for each output, of which the number is given."""
+"""Max pooling over windows at random places: one window for each output of a given number."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _starts(samples: Any, extent: int, out: int, kernel: int) -> Any:
-    """The first positions of the windows along an axis, of samples (N, C): (N, C, out); the last window ends with the
-    axis.
+    """Returns the first positions of the windows along an axis, of samples (N, C): (N, C, out); the last window ends
+    with the axis.
     """
     if out == 1:
         return np.full((*samples.shape, 1), extent - kernel)
     alpha = (extent - kernel) / (out - 1)
-    found = np.floor((np.arange(out) + samples[..., None]) * alpha) - np.floor(samples[..., None] * alpha)
-    found[..., -1] = extent - kernel
-    return found.astype(np.int64)
+    starts = np.floor((np.arange(out) + samples[..., None]) * alpha) - np.floor(samples[..., None] * alpha)
+    starts[..., -1] = extent - kernel
+    return starts.astype(np.int64)
 
 
 def _reference(
@@ -59,7 +59,7 @@ def _reference(
 
 
 def _begins(samples: Tensor, extent: int, out: int, kernel: int) -> Tensor:
-    """``_starts`` on the device: (N, C, out), int64."""
+    """Returns ``_starts`` on the device: (N, C, out), int64."""
     place = samples.engine.queue
     last = Tensor.full((*samples.shape, 1), extent - kernel, "int64", queue=place)
     if out == 1:
@@ -80,7 +80,9 @@ def _sizes(op: str, shape: Sequence[int], output_size: Any, output_ratio: Any, k
     else:
         ratios = (output_ratio,) * n if isinstance(output_ratio, (int, float)) else tuple(output_ratio)
         if len(ratios) != n or any(not 0 < ratio < 1 for ratio in ratios):
-            raise ValueError(f"{op}: output_ratio is a number between 0 and 1, or {n} of them, not {output_ratio!r}")
+            raise ValueError(
+                f"{op}: expected a number between 0 and 1, or {n} of them, as output_ratio, got {output_ratio!r}"
+            )
         wanted = tuple(int(size * ratio) for size, ratio in zip(shape, ratios))
     if any(out < 1 or out + k - 1 > size for size, out, k in zip(shape, wanted, kernel)):
         raise ShapeError(
@@ -93,7 +95,7 @@ def _sizes(op: str, shape: Sequence[int], output_size: Any, output_ratio: Any, k
 
 def _pool(n: int) -> OpFunction:
     op = f"fractional_max_pool{n}d"
-    # The samples are those of the last axis first in 2-D, and of the first axis first in 3-D, as in PyTorch.
+    # The samples of the last axis come first in 2-D, and of the first axis in 3-D, as in PyTorch.
     order = (1, 0) if n == 2 else (0, 1, 2)
 
     def pooled(x: Tensor, kernel: Sequence[int], sizes: Sequence[int], samples: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,7 +129,7 @@ def _pool(n: int) -> OpFunction:
     ) -> Tensor | tuple[Tensor, Tensor]:
         engine = engine_of(op, x)
         if not is_floating(x.dtype):
-            raise DTypeError(f"{op} computes on floating dtypes, not {x.dtype}; convert with astype", op=op)
+            raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
         kernel = per_axis(op, "kernel_size", kernel_size, n)
         sizes = _sizes(op, x.shape[-n:], output_size, output_ratio, kernel)
         wide = "float64" if x.dtype == "float64" else "float32"
@@ -150,10 +152,10 @@ def _pool(n: int) -> OpFunction:
             values = rng.permutation(np.linspace(-2, 2, math.prod(shape))).reshape(shape)
             # Samples at which no start is within rounding of a whole number.
             drawn = np.array([0.13, 0.37, 0.59, 0.71, 0.83, 0.29] * 3)[: shape[0] * shape[1] * n]
-            given = {"output_size": out, "kernel_size": kernel, "_random_samples": drawn.reshape(*shape[:2], n)}
-            yield (values,), given
+            attributes = {"output_size": out, "kernel_size": kernel, "_random_samples": drawn.reshape(*shape[:2], n)}
+            yield (values,), attributes
             if at == len(sizes) - 1:
-                yield (values,), {**given, "return_indices": True}
+                yield (values,), {**attributes, "return_indices": True}
 
     spatial = "H, W" if n == 2 else "D, H, W"
     doc = f"""The largest element of each of ``output_size`` windows of kernel_size per axis, at random places, of x (N,

@@ -75,7 +75,7 @@ def _block(x: Tensor, block: Block) -> Tensor:
 
 @composite(domain=Domain(cases=_cases, reference=lambda x, key: x[key]))
 def getitem(x: Tensor, key: Any) -> Tensor:
-    """``x[key]``: a view for a key of ints, slices, Ellipsis and None, else a copy.
+    """Returns ``x[key]``: a view for a key of ints, slices, Ellipsis and None, else a copy.
 
     Raises IndexError for a host index out of range at once; for one on the device at the next host read. A mask on the
     device costs a host read of its number of true elements. Raises UnsupportedError for any other key.
@@ -101,7 +101,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 
 
 def _entry_at(x: Tensor, numbers: Sequence[int]) -> Tensor:
-    """The view at positions of the first axes: ``block_of`` for the keys that data sets are read with."""
+    """Returns the view at positions of the first axes: ``block_of`` for the keys that data sets are read with."""
     rest = x.shape[len(numbers) :]
     for axis, (number, n) in enumerate(zip(numbers, x.shape)):
         if not -n <= number < n:
@@ -263,7 +263,7 @@ def _put_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict
 
 @composite(domain=Domain(cases=_put_cases, reference=_put_reference))
 def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
-    """A copy of x with ``values``, which broadcast, written at (or with ``accumulate`` added to) x[indices].
+    """Returns a copy of x with ``values``, which broadcast, written at (or with ``accumulate`` added to) x[indices].
 
     ``indices`` holds tensors, arrays or lists of integers, or masks; None selects a whole axis. If a position is
     named twice the last value stays, or all are added in their order: the same bits on every run.

@@ -1,7 +1,7 @@
 """Sampling images at the positions of a grid, and the grids of affine maps.
 
 The neighbors of a position are gathered tap by tap: their rows in the image and their weights are expressions over the
-grid, so gradients of any order, by image and by grid, follow from those of the parts.
+grid, so gradients of any order, by image and by grid, follow from the parts' gradients.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _CUBIC = -0.75
 class _Axis(NamedTuple):
     """Coordinates of an axis.
 
-    ``span`` is the number of pixels that -1 to 1 covers, ``edge`` is 1 if that begins half a pixel before the first
-    center, else 0. Both are launch scalars, so that sizes are no part of a kernel.
+    ``span`` is the number of pixels from -1 to 1, ``edge`` is 1 if the first begins half a pixel before its center,
+    else 0. Both are launch scalars, so that sizes are no part of a kernel.
     """
 
     c: Expr
@@ -56,7 +56,9 @@ class _Axis(NamedTuple):
         return self.span - self.edge
 
     def within(self, pixel: Expr) -> Expr:
-        """A position clamped to the border (where its gradient is zero), after mirroring at it for ``reflection``."""
+        """Returns a position clamped to the border (where its gradient is zero), after mirroring at it for
+        ``reflection``.
+        """
         if self.padding == "reflection":
             low, turn = self.edge * -0.5, self.span * 2.0
             away = apply("mod", apply("abs", pixel - low), turn)
@@ -72,7 +74,7 @@ class _Axis(NamedTuple):
         return pixel if self.padding == "zeros" or self.mode == "bicubic" else self.within(pixel)
 
     def weight(self, digit: Expr) -> Expr:
-        """The weight of neighbor number ``digit``."""
+        """Returns the weight of neighbor number ``digit``."""
         pixel = self.pixel
         t = pixel - apply("stop_gradient", apply("floor", pixel))
         if self.mode == "bilinear":
@@ -115,7 +117,7 @@ def _np_within(pixel: Any, size: int, padding: str, align: bool) -> Any:
 
 def _np_taps(coordinates: Sequence[Any], sizes: Sequence[int], mode: str, padding: str, align: bool) -> tuple[Any, Any]:
     """Returns (flat positions, -1 outside; weights) of the neighbors, both (taps, N, P)."""
-    found = []
+    taps = []
     count = _TAPS[mode]
     for number in range(count ** len(sizes)):
         shape = coordinates[0].shape
@@ -136,8 +138,8 @@ def _np_taps(coordinates: Sequence[Any], sizes: Sequence[int], mode: str, paddin
                 weight = weight * np.where(d <= 1, ((a + 2) * d - (a + 3)) * d * d + 1, far)
             inside &= (at >= 0) & (at <= size - 1)
             flat = flat * size + np.where(inside, at, 0).astype(np.int64)
-        found.append((np.where(inside, flat, -1), weight))
-    return np.stack([flat for flat, _ in found]), np.stack([weight for _, weight in found])
+        taps.append((np.where(inside, flat, -1), weight))
+    return np.stack([flat for flat, _ in taps]), np.stack([weight for _, weight in taps])
 
 
 def _coordinates(rng: np.random.Generator, shape: tuple[int, ...], size: int, align: bool, reach: float = 1.6) -> Any:
@@ -157,7 +159,7 @@ _CONFIGURATIONS: tuple[tuple[str, str, bool, tuple[int, ...]], ...] = (
 
 
 def _scalars(sizes: Sequence[int], align: bool) -> dict[str, float]:
-    """The launch scalars of the rows below: spans of the axes, and the edge."""
+    """Returns the launch scalars of the rows below: spans of the axes, and the edge."""
     edge = 0.0 if align else 1.0
     return {"edge": edge, **{f"span{axis}": size - 1 + edge for axis, size in enumerate(sizes)}}
 
@@ -203,8 +205,8 @@ def _of_neighbors(
         span2: float = 1.0,
         wide: bool = False,
     ) -> Expr:
-        given: Any = [(c, span) for c, span in ((c0, span0), (c1, span1), (c2, span2)) if c is not None]
-        axes = [_Axis(c, span, edge, mode, padding) for c, span in given]  # type: ignore[arg-type]
+        coordinates: Any = [(c, span) for c, span in ((c0, span0), (c1, span1), (c2, span2)) if c is not None]
+        axes = [_Axis(c, span, edge, mode, padding) for c, span in coordinates]  # type: ignore[arg-type]
         return value([(axis, _digit(k, len(axes), _TAPS[mode])) for k, axis in enumerate(axes)], wide)
 
     builder.__doc__ = doc
@@ -259,7 +261,7 @@ def _without_taps(shape: tuple[int, ...], operands: Any, attributes: Any) -> tup
     domain=Domain(cases=_sum_cases, reference=lambda rows, index, weight: (rows * (index >= 0) * weight).sum(0)),
 )
 def grid_sum(rows: Expr, index: Expr, weight: Expr | None = None) -> Expr:
-    """The weighted sum over the neighbors (axis 0) of rows (taps, N, P, C); a negative index means zero."""
+    """Returns the weighted sum over the neighbors (axis 0) of rows (taps, N, P, C); a negative index means zero."""
     known = apply("where", index >= 0, rows, 0)
     if weight is not None:  # of an outside neighbor NaN if the position is not finite
         known = apply("where", index >= 0, known * weight, weight * 0.0)
@@ -295,9 +297,9 @@ def _sample_reference(
 
 def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
     if mode not in _TAPS or (mode == "bicubic" and x.ndim == 5):
-        raise ValueError(f"grid_sample: mode is bilinear, nearest or (4 dimensions) bicubic, not {mode!r}")
+        raise ValueError(f"grid_sample: expected mode bilinear, nearest or (4 dimensions) bicubic, got {mode!r}")
     if padding_mode not in _PADDINGS:
-        raise ValueError(f"grid_sample: padding_mode is one of {', '.join(_PADDINGS)}, not {padding_mode!r}")
+        raise ValueError(f"grid_sample: expected one of {', '.join(_PADDINGS)} as padding_mode, got {padding_mode!r}")
     n = x.ndim - 2
     if n not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != n:
         raise ShapeError(
@@ -308,14 +310,14 @@ def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
     if 0 in x.shape[2:]:
         raise ShapeError(f"grid_sample: x {x.shape} has no spatial elements", op="grid_sample")
     if not (is_floating(x.dtype) and is_floating(grid.dtype)):
-        raise DTypeError(f"grid_sample computes on floating dtypes, not {x.dtype} and {grid.dtype}", op="grid_sample")
+        raise DTypeError(f"grid_sample: expected floating dtypes, got {x.dtype} and {grid.dtype}", op="grid_sample")
 
 
 @composite(amp="float32", domain=Domain(cases=_sample_cases, reference=_sample_reference))
 def grid_sample(
     x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ) -> Tensor:
-    """x (N, C, H, W) at the positions grid (N, H', W', 2): (N, C, H', W'); with a third axis also in 3-D.
+    """Returns x (N, C, H, W) at the positions grid (N, H', W', 2): (N, C, H', W'); with a third axis also in 3-D.
 
     ``grid`` has (x, y[, z]) from -1 to 1: the edges of the outer pixels, with ``align_corners`` their centers.
     ``mode``: bilinear (in 3-D trilinear), nearest, bicubic (a = -0.75, 2-D). Positions outside read ``zeros``, the
@@ -359,8 +361,8 @@ def _affine_cases(rng: np.random.Generator) -> Cases:
 
 @composite(amp="float32", domain=Domain(cases=_affine_cases, reference=_affine_reference))
 def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
-    """The grid (N, H, W, 2) for ``grid_sample`` of the affine maps theta (N, 2, 3), for images of ``size`` (N, C, H,
-    W); of theta (N, 3, 4) and (N, C, D, H, W) the grid (N, D, H, W, 3).
+    """Returns the grid (N, H, W, 2) for ``grid_sample`` of the affine maps theta (N, 2, 3), for images of ``size`` (N,
+    C, H, W); of theta (N, 3, 4) and (N, C, D, H, W) the grid (N, D, H, W, 3).
 
     grid[n, h, w] = theta[n] @ (x_w, y_h, 1), where x and y run from -1 to 1 over the pixels' centers, or with
     ``align_corners`` from the first center to the last. Raises ShapeError, which names the shapes.
@@ -375,10 +377,10 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
             op="affine_grid",
         )
     if not is_floating(theta.dtype):
-        raise DTypeError(f"affine_grid computes on floating dtypes, not {theta.dtype}", op="affine_grid")
+        raise DTypeError(f"affine_grid: expected floating dtypes, got {theta.dtype}", op="affine_grid")
     exact = cast(theta, dtype="float32") if theta.dtype in ("float16", "bfloat16") else theta
-    one: Any = apply("where", apply("eq", Index(n), n), 1.0, 0.0)
-    points = cast_expr(one, exact.dtype)
+    unit: Any = apply("where", apply("eq", Index(n), n), 1.0, 0.0)
+    points = cast_expr(unit, exact.dtype)
     for axis in range(n):
         # pixel = 2 i / steps + start, from the center of the first pixel
         steps, start = Scalar(f"steps{axis}", exact.dtype), Scalar(f"start{axis}", exact.dtype)

@@ -36,7 +36,7 @@ def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor
     if isinstance(indices, Tensor):
         engine_of(op, indices)
         if is_floating(indices.dtype) or indices.dtype == "bool":
-            raise DTypeError(f"{op}: indices are whole numbers, not {indices.dtype}", op=op)
+            raise DTypeError(f"{op}: expected whole numbers as indices, got {indices.dtype}", op=op)
         if indices.size and extent == 0:
             raise IndexError(f"{op}: there is no position to name on an axis of length 0")
         return as_index(indices)
@@ -54,7 +54,7 @@ def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
     if values.size == 0:
         values = values.astype(np.int64)
     if values.dtype.kind not in "iu":
-        raise DTypeError(f"{op}: indices are whole numbers, not {values.dtype}", op=op)
+        raise DTypeError(f"{op}: expected whole numbers as indices, got {values.dtype}", op=op)
     if extent is None:
         return np.asarray(values.astype(np.int64), order="C")
     if values.size and not (-extent <= int(values.min()) and int(values.max()) < extent):
@@ -105,8 +105,8 @@ def _take_at_reference(x: Any, index: Any, axis: int, rows: bool = True) -> Any:
 
 @computed(domain=Domain(cases=_take_at_cases, reference=_take_at_reference))
 def take_at(x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "take", wrap: bool = True) -> Tensor:
-    """np.take(x, index, axis) for ``rows``, else np.take_along_axis; an index out of range is reported under the name
-    ``op``, a negative one if not ``wrap``.
+    """Returns np.take(x, index, axis) for ``rows``, else np.take_along_axis; an index out of range is reported under
+    the name ``op``, a negative one if not ``wrap``.
     """
     engine = engine_of(op, x, index)
     final = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :]) if rows else index.shape
@@ -132,7 +132,7 @@ def _select_grad_cases(rng: np.random.Generator) -> Cases:
 
 @computed(dtypes="numbers", domain=Domain(cases=_select_grad_cases, reference=_select_grad_reference))
 def index_select_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
-    """The gradient of ``index_select`` by x, of shape ``shape``: each slice is added at its origin,
+    """Returns the gradient of ``index_select`` by x, of shape ``shape``: each slice is added at its origin,
     in a fixed order.
     """
     engine = engine_of("index_select_grad", grad_output)
@@ -164,7 +164,9 @@ def _gather_grad_cases(rng: np.random.Generator) -> Cases:
 
 @computed(dtypes="numbers", domain=Domain(cases=_gather_grad_cases, reference=_gather_grad_reference))
 def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
-    """The gradient of ``gather`` by x, of shape ``shape``: each element is added at its origin, in a fixed order."""
+    """Returns the gradient of ``gather`` by x, of shape ``shape``: each element is added at its origin, in a fixed
+    order.
+    """
     engine = engine_of("gather_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
     at, places = per_element("gather_grad", axis, wanted, index, engine)
@@ -183,7 +185,7 @@ def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tenso
 
 
 def select(op: str, x: Tensor, axis: int, index: Any) -> Tensor:
-    """The slices of ``x`` along ``axis`` at ``index``, for the op of this name."""
+    """Returns the slices of ``x`` along ``axis`` at ``index``, for the op of this name."""
     engine = engine_of(op, x)
     (at,) = normalize_axes(axis, x.ndim, op)
     return take_at(x, indices_on(op, engine, index, x.shape[at]), at, True, op)  # type: ignore[no-any-return]
@@ -198,8 +200,8 @@ def _select_cases(rng: np.random.Generator) -> Cases:
 @composite(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)))
 @of_scalars("x index")
 def index_select(x: Tensor, axis: int, index: Any) -> Tensor:
-    """The positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes replace; a 0-d
-    tensor names one position, and keeps the axis.
+    """Returns the positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes
+    replace; a 0-d tensor names one position, and keeps the axis.
     """
     return select("index_select", x, axis, index)
 
@@ -211,7 +213,7 @@ def _take_cases(rng: np.random.Generator) -> Cases:
 
 @composite(domain=Domain(cases=_take_cases, reference=lambda x, indices, axis=None: np.take(x, indices, axis)))
 def take(x: Tensor, indices: Any, axis: int | None = None) -> Tensor:
-    """The elements at ``indices`` along ``axis``, or of the flattened tensor for None; as NumPy's take."""
+    """Returns the elements at ``indices`` along ``axis``, or of the flattened tensor for None; as NumPy's take."""
     engine_of("take", x)
     return select("take", reshape(x, (x.size,)), 0, indices) if axis is None else select("take", x, axis, indices)
 
@@ -233,8 +235,8 @@ def _gather_reference(x: Any, axis: int, index: Any) -> Any:
 @composite(domain=Domain(cases=_gather_cases, reference=_gather_reference))
 @of_scalars("index x")
 def gather(x: Tensor, axis: int, index: Any) -> Tensor:
-    """out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or shorter, and
-    ``out`` has its shape.
+    """Returns out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or
+    shorter, and ``out`` has its shape.
     """
     engine = engine_of("gather", x)
     at, places = per_element("gather", axis, x.shape, index, engine)
@@ -279,7 +281,7 @@ def _rows_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_rows_cases, reference=lambda index, weight, padding: weight[index]))
 def embedding_rows(index: Tensor, weight: Tensor, padding: int) -> Tensor:
-    """``take_at`` on axis 0 with a gradient that omits the row ``padding``."""
+    """Returns ``take_at`` on axis 0, with a gradient that omits the row ``padding``."""
     return take_at.row.call(weight, index, 0, True, "embedding", False)  # type: ignore[misc, no-any-return]
 
 
@@ -289,7 +291,7 @@ def _embedding_cases(rng: np.random.Generator) -> Cases:
 
 @composite(domain=Domain(cases=_embedding_cases, reference=lambda indices, weight: weight[indices]))
 def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> Tensor:
-    """The rows of weight (num, dim) at ``indices`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
+    """Returns the rows of weight (num, dim) at ``indices`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
 
     The gradients of equal indices are added in their order: the same bits each time. Raises IndexError for an index
     outside [0, num), or a ``padding_idx`` outside [-num, num).
@@ -315,7 +317,7 @@ def _one_hot_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_one_hot_cases, reference=lambda i, num_classes: np.eye(num_classes)[i], gradient=False))
 def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") -> Tensor:
-    """1 at the index and 0 elsewhere: (...) gives (..., num_classes). None reads the largest index on the host.
+    """Returns 1 at the index and 0 elsewhere: (...) gives (..., num_classes). None reads the largest index on the host.
 
     Host indices go to the active device. Raises IndexError for one outside [0, num_classes).
     """
@@ -328,7 +330,7 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
         indices, num_classes = Tensor.from_host(values), bound
     engine = engine_of("one_hot", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
-        raise DTypeError(f"one_hot: indices are whole numbers, not {indices.dtype}", op="one_hot")
+        raise DTypeError(f"one_hot: expected whole numbers as indices, got {indices.dtype}", op="one_hot")
     indices = as_index(indices)
     count = int(indices.numpy().max(initial=-1)) + 1 if num_classes is None else num_classes
     final = (*indices.shape, count)
@@ -352,12 +354,12 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
     )
 )
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The positions along each axis of a tensor of ``shape`` at the flat positions ``indices``: one tensor for each
-    axis, of the shape of the indices. Raises DTypeError unless they are whole numbers.
+    """Returns the positions along each axis of a tensor of ``shape`` at the flat positions ``indices``: one tensor for
+    each axis, of the shape of the indices. Raises DTypeError unless they are whole numbers.
     """
     engine_of("unravel_index", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
-        raise DTypeError(f"unravel_index: indices are whole numbers, not {indices.dtype}", op="unravel_index")
+        raise DTypeError(f"unravel_index: expected whole numbers as indices, got {indices.dtype}", op="unravel_index")
     sizes = check_shape(shape)
     steps = contiguous_strides(sizes)
     return tuple(mod(floor_divide(indices, step), size) for size, step in zip(sizes, steps))

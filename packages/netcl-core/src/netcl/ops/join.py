@@ -44,21 +44,23 @@ def _each(function: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
 @composite(domain=sampled(np.atleast_1d, ((), {}), ((2, 3), {})))
 @_each
 def atleast_1d(x: Tensor) -> Tensor:
-    """x, of shape (1,) if it is 0-d; of several tensors, or a list, a tuple of them."""
+    """Returns x, of shape (1,) if it is 0-d; of several tensors, or a list, a tuple of them."""
     return x if x.ndim else reshape(x, (1,))
 
 
 @composite(domain=sampled(np.atleast_2d, ((), {}), ((3,), {}), ((2, 3), {})))
 @_each
 def atleast_2d(x: Tensor) -> Tensor:
-    """x with two axes or more: (n,) gives (1, n); several as in ``atleast_1d``."""
+    """Returns x with two axes or more: (n,) gives (1, n); several as in ``atleast_1d``."""
     return x if x.ndim > 1 else reshape(x, (1,) * (2 - x.ndim) + x.shape)
 
 
 @composite(domain=sampled(np.atleast_3d, ((), {}), ((3,), {}), ((2, 3), {}), ((2, 3, 4), {})))
 @_each
 def atleast_3d(x: Tensor) -> Tensor:
-    """x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1); several as in ``atleast_1d``."""
+    """Returns x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1); several as in
+    ``atleast_1d``.
+    """
     if x.ndim > 2:
         return x
     return reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))  # type: ignore[no-any-return]
@@ -77,36 +79,36 @@ def _lists(function: Any, *shapes: tuple[int, ...]) -> Domain:
 
 
 def _given(op: str, tensors: Any) -> list[Tensor]:
-    given = list(tensors)
-    if not given:
+    listed = list(tensors)
+    if not listed:
         raise ShapeError(f"{op}: there is no tensor to join", op=op)
-    return given
+    return listed
 
 
 @composite(domain=_lists(np.hstack, (3,), (2, 3), (2, 3, 2)))
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors of a list joined along axis 1, or along axis 0 if they have one axis or none."""
-    given = [atleast_1d(x) for x in _given("hstack", tensors)]
-    return cat(given, 0 if given[0].ndim == 1 else 1)  # type: ignore[no-any-return]
+    """Returns the tensors of a list joined along axis 1, or along axis 0 if they have one axis or none."""
+    rows = [atleast_1d(x) for x in _given("hstack", tensors)]
+    return cat(rows, 0 if rows[0].ndim == 1 else 1)  # type: ignore[no-any-return]
 
 
 @composite(domain=_lists(np.vstack, (3,), (2, 3), (2, 3, 2)))
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors of a list joined along axis 0; vectors are rows."""
+    """Returns the tensors of a list joined along axis 0; vectors are rows."""
     return cat([atleast_2d(x) for x in _given("vstack", tensors)], 0)  # type: ignore[no-any-return]
 
 
 @composite(domain=_lists(np.dstack, (3,), (2, 3), (2, 3, 2)))
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors of a list joined along axis 2, as ``atleast_3d`` gives them."""
+    """Returns the tensors of a list joined along axis 2, as ``atleast_3d`` gives them."""
     return cat([atleast_3d(x) for x in _given("dstack", tensors)], 2)  # type: ignore[no-any-return]
 
 
 @composite(domain=_lists(np.column_stack, (3,), (2, 3)))
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors of a list joined along axis 1; vectors are columns."""
-    given = [x if x.ndim > 1 else reshape(x, (x.size, 1)) for x in _given("column_stack", tensors)]
-    return cat(given, 1)  # type: ignore[no-any-return]
+    """Returns the tensors of a list joined along axis 1; vectors are columns."""
+    columns = [x if x.ndim > 1 else reshape(x, (x.size, 1)) for x in _given("column_stack", tensors)]
+    return cat(columns, 1)  # type: ignore[no-any-return]
 
 
 def _blocks(*blocks: Any) -> Any:
@@ -131,13 +133,13 @@ def _blocks(*blocks: Any) -> Any:
     )
 )
 def block_diag(*tensors: Tensor) -> Tensor:
-    """The matrix with the tensors as blocks along its diagonal and zeros elsewhere; vectors are rows. Raises ShapeError
-    for no tensors, and for more than two axes.
+    """Returns the matrix with the tensors as blocks along its diagonal and zeros elsewhere; vectors are rows. Raises
+    ShapeError for no tensors, and for more than two axes.
     """
     op = "block_diag"
     engine_of(op, *_given(op, tensors))
     if any(x.ndim > 2 for x in tensors):
-        raise ShapeError(f"{op}: needs matrices, not shapes {' and '.join(str(x.shape) for x in tensors)}", op=op)
+        raise ShapeError(f"{op}: expected matrices, got shapes {' and '.join(str(x.shape) for x in tensors)}", op=op)
     blocks = [atleast_2d(x) for x in tensors]
     width, start, rows = sum(x.shape[1] for x in blocks), 0, []
     for block in blocks:
@@ -154,12 +156,12 @@ def block_diag(*tensors: Tensor) -> Tensor:
     )
 )
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Each tensor expanded to the shape that all broadcast to; raises ShapeError if they do not."""
-    given: tuple[Any, ...] = tensors
-    if len(given) == 1 and isinstance(given[0], (list, tuple)):
-        given = tuple(given[0])
-    shape = broadcast_shapes([x.shape for x in given], "broadcast_tensors") if given else ()
-    return tuple(x if x.shape == shape else expand(x, shape) for x in given)
+    """Returns each tensor expanded to the shape that all broadcast to; raises ShapeError if they do not."""
+    operands: tuple[Any, ...] = tensors
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    shape = broadcast_shapes([x.shape for x in operands], "broadcast_tensors") if operands else ()
+    return tuple(x if x.shape == shape else expand(x, shape) for x in operands)
 
 
 # -- differences and turns ---------------------------------------------------------------------------------------------
@@ -171,7 +173,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     )
 )
 def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-    """x[i + 1] - x[i] along ``axis``, ``n`` times; for bool, True where they differ.
+    """Returns x[i + 1] - x[i] along ``axis``, ``n`` times; for bool, True where they differ.
 
     ``prepend`` and ``append`` are joined to x along the axis first. Raises ShapeError for a 0-d tensor, ValueError for
     a negative n.
@@ -179,9 +181,9 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, a
     engine_of("diff", x, prepend, append)
     (at,) = normalize_axes(axis, x.ndim, "diff")
     if as_index(n) < 0:
-        raise ValueError(f"diff: n is the number of differences, not {n}")
+        raise ValueError(f"diff: expected n of at least 0, got {n}")
     if prepend is not None or append is not None:
-        x = cat([one for one in (prepend, x, append) if one is not None], at)
+        x = cat([tensor for tensor in (prepend, x, append) if tensor is not None], at)
     for _ in range(min(as_index(n), x.shape[at])):
         length = max(x.shape[at] - 1, 0)
         later, earlier = part(x, at, min(1, x.shape[at]), length), part(x, at, 0, length)
@@ -200,7 +202,9 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, a
     )
 )
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """x turned ``k`` times by 90 degrees in the plane of the two axes ``dims``, from the first towards the second."""
+    """Returns x turned ``k`` times by 90 degrees in the plane of the two axes ``dims``, from the first towards the
+    second.
+    """
     axes = tuple(dims)
     if len(axes) != 2:
         raise ShapeError(f"rot90: dims {axes} are two axes", op="rot90", parameter="dims")
@@ -232,12 +236,12 @@ def _product(*vectors: Any) -> Any:
 
 @composite(domain=Domain(cases=_product_cases, reference=_product))
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """All tuples of one element of each vector, the last vector fastest: (n, number of tensors), or the vector itself
-    if there is one. Raises ShapeError for no tensors, or one that is no vector.
+    """Returns all tuples of one element of each vector, the last vector fastest: (n, number of tensors), or the vector
+    itself if there is one. Raises ShapeError for no tensors, or one that is no vector.
     """
     engine_of("cartesian_prod", *_given("cartesian_prod", tensors))
     if any(x.ndim != 1 for x in tensors):
-        raise ShapeError(f"cartesian_prod: needs vectors, not shapes {' and '.join(str(x.shape) for x in tensors)}")
+        raise ShapeError(f"cartesian_prod: expected vectors, got shapes {' and '.join(str(x.shape) for x in tensors)}")
     if len(tensors) == 1:
         return clone(tensors[0])  # type: ignore[no-any-return]
     places = np.indices([x.size for x in tensors]).reshape(len(tensors), -1)
@@ -251,10 +255,10 @@ def _combined(x: Any, r: int = 2, with_replacement: bool = False) -> Any:
 
 @composite(domain=sampled(_combined, ((4,), {}), ((4,), {"r": 3}), ((3,), {"r": 2, "with_replacement": True})))
 def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All combinations of ``r`` elements of the vector x, in the order of `itertools`: (n, r)."""
+    """Returns all combinations of ``r`` elements of the vector x, in the order of `itertools`: (n, r)."""
     engine_of("combinations", x)
     if x.ndim != 1 or as_index(r) < 0:
-        raise ShapeError(f"combinations: needs a vector and r from 0, not {x.shape} and r {r}", op="combinations")
+        raise ShapeError(f"combinations: expected a vector and r from 0, got {x.shape} and r {r}", op="combinations")
     places = _combined(np.arange(x.size), as_index(r), with_replacement).astype(np.int64)
     if r == 0:
         return x.engine.empty((0,), x.dtype)  # type: ignore[no-any-return]
@@ -265,7 +269,7 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
 
 
 def _engine_on(device: Any) -> Any:
-    """The engine of a device: a selector, ``nc.device``, handle or queue; None is the active device."""
+    """Returns the engine of a device: a selector, ``nc.device``, handle or queue; None is the active device."""
     return engine_for(None if device is None else queue_of(device))
 
 
@@ -290,7 +294,9 @@ def _triangle_cases(rng: np.random.Generator) -> Any:
     )
 )
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
-    """The positions of the lower triangle of a (row, col) matrix up to the diagonal ``offset``, by rows: (2, n)."""
+    """Returns the positions of the lower triangle of a (row, col) matrix up to the diagonal ``offset``, by rows: (2,
+    n).
+    """
     return _triangle("tril_indices", False, row, col, offset, dtype, device)
 
 
@@ -302,7 +308,9 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", d
     )
 )
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
-    """The positions of the upper triangle of a (row, col) matrix from the diagonal ``offset`` on, by rows: (2, n)."""
+    """Returns the positions of the upper triangle of a (row, col) matrix from the diagonal ``offset`` on, by rows: (2,
+    n).
+    """
     return _triangle("triu_indices", True, row, col, offset, dtype, device)
 
 
@@ -314,7 +322,7 @@ def _window(
     if as_index(length) < 0:
         raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
     if not is_floating(name):
-        raise ValueError(f"{op}: dtype is floating, not {name}")
+        raise ValueError(f"{op}: expected a floating dtype, got {name}")
     engine = _engine_on(device)
     check_elements(op, as_index(length), engine.queue)
     values = np.ones(length)
@@ -348,7 +356,7 @@ def hann_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """(1 - cos(2 pi k / N)) / 2, N the length, or one less if not ``periodic``: (window_length,)."""
+    """Returns (1 - cos(2 pi k / N)) / 2, N the length, or one less if not ``periodic``: (window_length,)."""
     return _window("hann_window", window_length, periodic, (0.5, 0.5), dtype, device, requires_grad)
 
 
@@ -363,7 +371,7 @@ def hamming_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """alpha - beta cos(2 pi k / N), N the length, or one less if not ``periodic``: (window_length,)."""
+    """Returns alpha - beta cos(2 pi k / N), N the length, or one less if not ``periodic``: (window_length,)."""
     return _window("hamming_window", window_length, periodic, (alpha, beta), dtype, device, requires_grad)
 
 
@@ -376,17 +384,17 @@ def blackman_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N), N as in ``hann_window``: (window_length,)."""
+    """Returns 0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N), N as in ``hann_window``: (window_length,)."""
     return _window("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), dtype, device, requires_grad)
 
 
 def _of_length(op: str, length: int, periodic: bool, function: Any, dtype: Any, device: Any, flag: bool) -> Tensor:
-    """Returns NumPy's window, of which a periodic one is that of one element more, without its last."""
+    """Returns NumPy's window; a periodic one is the window of one element more, without its last."""
     name = canonical(dtype)
     if as_index(length) < 0:
         raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
     if not is_floating(name):
-        raise ValueError(f"{op}: dtype is floating, not {name}")
+        raise ValueError(f"{op}: expected a floating dtype, got {name}")
     engine = _engine_on(device)
     check_elements(op, as_index(length), engine.queue)
     values = function(length + 1)[:-1] if periodic and length > 1 else function(length)
@@ -405,7 +413,7 @@ def bartlett_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """1 - |2 k / N - 1|, N as in ``hann_window``: (window_length,)."""
+    """Returns 1 - |2 k / N - 1|, N as in ``hann_window``: (window_length,)."""
     return _of_length("bartlett_window", window_length, periodic, np.bartlett, dtype, device, requires_grad)
 
 
@@ -419,7 +427,7 @@ def kaiser_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """i0(beta sqrt(1 - (2 k / N - 1)^2)) / i0(beta), N as in ``hann_window``: (window_length,)."""
+    """Returns i0(beta sqrt(1 - (2 k / N - 1)^2)) / i0(beta), N as in ``hann_window``: (window_length,)."""
     return _of_length(
         "kaiser_window", window_length, periodic, lambda n: np.kaiser(n, beta), dtype, device, requires_grad
     )

@@ -81,7 +81,7 @@ class Selection:
         return math.prod(self.moved[: self.at]), math.prod(self.extents), math.prod(self.moved[behind:])
 
     def result(self, positions: Shape) -> Shape:
-        """The shape of the selection, with the arrays broadcast to ``positions``."""
+        """Returns the shape of the selection, with the arrays broadcast to ``positions``."""
         return (*self.moved[: self.at], *positions, *self.moved[self.at + len(self.arrays) :])
 
 
@@ -110,7 +110,7 @@ def spread(op: str, key: Any, shape: Shape) -> list[Any]:
 
 
 def is_list_of_entries(key: Any) -> bool:
-    """True for a list with a slice, None or an Ellipsis, which is a tuple in another form, as in PyTorch. A long list
+    """True for a list with a slice, None or an Ellipsis (a tuple in another form), as in PyTorch. A long list
     has positions, as in PyTorch too, and is not looked through.
     """
     return (
@@ -236,8 +236,8 @@ def row_positions(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:
 
 
 def _combined(op: str, engine: DeviceBackend, tensors: Sequence[Tensor], extents: Shape) -> Tensor:
-    """One kernel: checks and clamps each index, counts it from its start, and combines all into one position. Tensors
-    to be broadcast are copied first, so that the kernel depends on their number alone.
+    """Returns one kernel: checks and clamps each index, counts it from its start, and combines all into one position.
+    Tensors to be broadcast are copied first, so that the kernel depends on their number alone.
     """
     shape = broadcast_shapes([tensor.shape for tensor in tensors], op)
     if 0 in shape:

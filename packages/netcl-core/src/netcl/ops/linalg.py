@@ -64,7 +64,7 @@ def _matmul_reference(a: Any, b: Any, tile: int = 16, transpose_a: bool = False,
 def _matmul_product(
     a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False
 ) -> Product | None:
-    """The product that a call of ``matmul`` is; None for dtypes that are converted, and without elements."""
+    """Returns the product that a call of ``matmul`` is; None for dtypes that are converted, and without elements."""
     if a.dtype != b.dtype or a.dtype not in FLOATING or 0 in (*a.shape, *b.shape):
         return None
     transpose_a, transpose_b, _, final, matrices = _form(a.shape, b.shape, bool(transpose_a), bool(transpose_b))
@@ -74,16 +74,16 @@ def _matmul_product(
 
 @multiplied(_matmul_product, amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference))
 def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
-    """a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes are
-    promoted.
+    """Returns a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes
+    are promoted.
 
     ``transpose_a`` and ``transpose_b`` swap the last two axes of an operand without a copy (no effect on vectors). Sums
-    are accumulated in float32 for the half types, and in int64 for integers, whose dtype is kept. ``tile`` is the edge
-    of a plain kernel's tile, and changes no result beyond rounding. Raises ShapeError, which names the shapes.
+    are accumulated in float32 for the half types, and for integers in int64, with their dtype kept. ``tile`` is the
+    edge of a plain kernel's tile, and changes no result beyond rounding. Raises ShapeError, which names the shapes.
     """
     engine_of("matmul", a, b)
     if tile <= 0:
-        raise ValueError(f"matmul: tile must be positive, not {tile}")
+        raise ValueError(f"matmul: expected a positive tile, got {tile}")
     transpose_a, transpose_b, inner, final, matrices = _form(a.shape, b.shape, bool(transpose_a), bool(transpose_b))
     dtype = a.dtype if a.dtype == b.dtype else promote(a.dtype, b.dtype)
     if inner == 0 or 0 in final:
@@ -103,8 +103,8 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
 
 
 class _Form(NamedTuple):
-    """A product by the shapes of its operands: the transposes that have an effect, the length of sums, the shape of the
-    result, and the shapes in which the operands are multiplied, None for their own.
+    """A product by the shapes of its operands: the transposes with an effect, the length of sums, the shape of the
+    result, and the shapes of the operands in the product, None for their own.
     """
 
     transpose_a: bool
@@ -124,7 +124,7 @@ def _form(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b
             f", {name}=True" for name, on in (("transpose_a", transpose_a), ("transpose_b", transpose_b)) if on
         )
         raise ShapeError(
-            f"matmul: shapes {a} and {b}{how} do not fit; the last length of the first has to equal "
+            f"matmul: shapes {a} and {b}{how} do not fit; the last length of the first must equal "
             "the one before the last "
             "of the second",
             op="matmul",
@@ -150,8 +150,8 @@ _LEAST_PRODUCTS = 1 << 18
 
 
 def _exact_float(a: Tensor, b: Tensor, results: int, inner: int) -> str | None:
-    """The floating dtype in which sums of ``inner`` products of the operands' dtypes are exact; None if there is none,
-    or ``results`` of them are few.
+    """Returns the floating dtype with exact sums of ``inner`` products of the operands' dtypes; None if there
+    is none, or ``results`` of them are few.
     """
     if not {a.dtype, b.dtype} <= _BITS.keys() or results * inner < _LEAST_PRODUCTS:
         return None
@@ -164,8 +164,8 @@ def _exact_float(a: Tensor, b: Tensor, results: int, inner: int) -> str | None:
 def _whole_matmul(
     a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, final: tuple[int, ...], dtype: str
 ) -> Tensor:
-    """The product of integers as one reducing expression over (..., row, inner, column), in the low bits of int64; of
-    bool, True for a nonzero sum.
+    """Returns the product of integers as one reducing expression over (..., row, inner, column), in the low bits of
+    int64; of bool, True for a nonzero sum.
     """
     left = _swapped(a) if transpose_a else a
     right = _swapped(b) if transpose_b else b
@@ -226,9 +226,9 @@ def build_matmul_kernel(context: Any = None, tile: int = 16, dtype: str = "float
 
     name = canonical(dtype)
     if name not in ("float32", "float16", "float64"):
-        raise ValueError(f"build_matmul_kernel: dtype is float, half or double, not {dtype!r}")
+        raise ValueError(f"build_matmul_kernel: expected dtype float, half or double, got {dtype!r}")
     if tile <= 0:
-        raise ValueError(f"build_matmul_kernel: tile must be positive, not {tile}")
+        raise ValueError(f"build_matmul_kernel: expected a positive tile, got {tile}")
     kind = c_type(name)
     head = _ELEMENTS["double"] if kind == "double" else ""
     head += f"#define TILE {tile}\n#define T {kind}\n#define ACC {'double' if kind == 'double' else 'float'}\n"
@@ -238,27 +238,29 @@ def build_matmul_kernel(context: Any = None, tile: int = 16, dtype: str = "float
 
 @composite(amp="half", domain=Domain(cases=_pairs(((2, 3, 5), (2, 5, 4)), ((0, 2, 3), (0, 3, 2))), reference=np.matmul))
 def bmm(a: Tensor, b: Tensor) -> Tensor:
-    """The products of two stacks of matrices, (B, M, K) and (B, K, N)."""
+    """Returns the products of two stacks of matrices, (B, M, K) and (B, K, N)."""
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0]:
-        raise ShapeError(f"bmm: needs shapes (B, M, K) and (B, K, N), not {a.shape} and {b.shape}", op="bmm")
+        raise ShapeError(f"bmm: expected shapes (B, M, K) and (B, K, N), got {a.shape} and {b.shape}", op="bmm")
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
 @composite(amp="half", domain=Domain(cases=_pairs(((3, 5), (5, 4))), reference=np.matmul))
 def mm(a: Tensor, b: Tensor) -> Tensor:
-    """The product of two matrices, (M, K) and (K, N)."""
+    """Returns the product of two matrices, (M, K) and (K, N)."""
     if a.ndim != 2 or b.ndim != 2:
         raise ShapeError(
-            f"mm: needs shapes (M, K) and (K, N), not {a.shape} and {b.shape}; matmul takes stacks", op="mm"
+            f"mm: expected shapes (M, K) and (K, N), got {a.shape} and {b.shape}; matmul takes stacks", op="mm"
         )
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
 @composite(amp="half", domain=Domain(cases=_pairs(((3, 5), (5,))), reference=np.matmul))
 def mv(a: Tensor, b: Tensor) -> Tensor:
-    """The product of a matrix (M, K) and a vector (K,)."""
+    """Returns the product of a matrix (M, K) and a vector (K,)."""
     if a.ndim != 2 or b.ndim != 1:
-        raise ShapeError(f"mv: needs shapes (M, K) and (K,), not {a.shape} and {b.shape}; matmul takes stacks", op="mv")
+        raise ShapeError(
+            f"mv: expected shapes (M, K) and (K,), got {a.shape} and {b.shape}; matmul takes stacks", op="mv"
+        )
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
@@ -270,7 +272,7 @@ def _linear_cases(rng: np.random.Generator) -> Cases:
 
 
 def _linear_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Product | None:
-    """The product that a call of ``linear`` is; None for dtypes that are converted, and without elements."""
+    """Returns the product that a call of ``linear`` is; None for dtypes that are converted, and without elements."""
     dtype = x.dtype
     if weight.dtype != dtype or (bias is not None and bias.dtype != dtype) or 0 in (*x.shape, *weight.shape):
         return None
@@ -280,7 +282,7 @@ def _linear_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Pr
 
 @multiplied(_linear_product, amp="half", domain=Domain(cases=_linear_cases, reference=lambda x, w, b=0.0: x @ w.T + b))
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x @ weight.T + bias: x (..., in), weight (out, in), bias (out,); gives (..., out)."""
+    """Returns x @ weight.T + bias: x (..., in), weight (out, in), bias (out,); gives (..., out)."""
     engine = engine_of("linear", x, weight, bias)
     if (
         weight.ndim != 2
@@ -311,27 +313,27 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @composite(amp="half", domain=Domain(cases=_pairs(((3,), (4,)), ((0,), (2,))), reference=np.outer))
 def outer(a: Tensor, b: Tensor) -> Tensor:
-    """The products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
+    """Returns the products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
     if a.ndim != 1 or b.ndim != 1:
-        raise ShapeError(f"outer: needs two vectors, not shapes {a.shape} and {b.shape}", op="outer")
+        raise ShapeError(f"outer: expected two vectors, got shapes {a.shape} and {b.shape}", op="outer")
     return mul(reshape(a, (a.shape[0], 1)), b)  # type: ignore[no-any-return]
 
 
 @composite(amp="half", domain=Domain(cases=_pairs(((5,), (5,)), ((3, 5), (5,))), reference=np.dot))
 def dot(a: Tensor, b: Tensor) -> Tensor:
-    """The inner product of two vectors (0-d), or the product of matrices."""
+    """Returns the inner product of two vectors (0-d), or the product of matrices."""
     if a.ndim > 2 or b.ndim > 2:
         raise ShapeError(
-            f"dot: needs vectors or matrices, not shapes {a.shape} and {b.shape}; matmul takes stacks", op="dot"
+            f"dot: expected vectors or matrices, got shapes {a.shape} and {b.shape}; matmul takes stacks", op="dot"
         )
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
 @composite(domain=Domain(cases=lambda rng: iter([((rng.uniform(-1, 1, (3, 4)),), {})]), reference=np.trace))
 def trace(x: Tensor, diagonal: int = 0) -> Tensor:
-    """The sum of a matrix's diagonal."""
+    """Returns the sum of a matrix's diagonal."""
     if x.ndim != 2:
-        raise ShapeError(f"trace: needs a matrix, not shape {x.shape}", op="trace")
+        raise ShapeError(f"trace: expected a matrix, got shape {x.shape}", op="trace")
     return sum_op(diag(x, diagonal))  # type: ignore[no-any-return]
 
 
@@ -375,13 +377,15 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
 
 @composite(amp="half", domain=Domain(cases=_scaled_cases((3, 4), (3, 5), (5, 4)), reference=_added_reference))
 def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta 0."""
+    """Returns beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta
+    0.
+    """
     return _added("addmm", 2, x, a, b, beta, alpha)
 
 
 @composite(amp="half", domain=Domain(cases=_scaled_cases((2, 3, 4), (2, 3, 5), (2, 5, 4)), reference=_added_reference))
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """beta x + alpha a @ b for stacks a (B, M, K) and b (B, K, N); x broadcasts to (B, M, N), as in ``addmm``."""
+    """Returns beta x + alpha a @ b for stacks a (B, M, K), b (B, K, N); x broadcasts to (B, M, N), as in ``addmm``."""
     return _added("baddbmm", 3, x, a, b, beta, alpha)
 
 
@@ -396,8 +400,8 @@ def _tensordot_cases(rng: np.random.Generator) -> Cases:
 
 @composite(amp="half", domain=Domain(cases=_tensordot_cases, reference=np.tensordot))
 def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
-    """The sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and of b that
-    ``axes`` names in two lists.
+    """Returns the sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and
+    of b that ``axes`` names in two lists.
     """
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
@@ -428,7 +432,7 @@ def _permuted(x: Tensor, order: list[int]) -> Tensor:
     domain=Domain(cases=_pairs(((2, 3), (4, 2)), ((2, 3), (4,)), ((), (2, 2))), reference=np.kron),
 )
 def kron(a: Tensor, b: Tensor) -> Tensor:
-    """The Kronecker product: every element of a times all of b, (a0, a1) and (b0, b1) give (a0 b0, a1 b1)."""
+    """Returns the Kronecker product: every element of a times all of b, (a0, a1) and (b0, b1) give (a0 b0, a1 b1)."""
     rank = max(a.ndim, b.ndim)
     wide, narrow = aligned(a.shape, rank), aligned(b.shape, rank)
     left = reshape(a, [size for pair in zip(wide, (1,) * rank) for size in pair])
@@ -448,8 +452,8 @@ def _bilinear_cases(rng: np.random.Generator) -> Cases:
 
 @composite(amp="half", domain=Domain(cases=_bilinear_cases, reference=_bilinear_reference))
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """y_k = input1^T W_k input2 + b_k: (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out). Raises
-    ShapeError if the shapes do not match.
+    """Returns y_k = input1^T W_k input2 + b_k: (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out).
+    Raises ShapeError if the shapes do not match.
     """
     engine_of("bilinear", input1, input2, weight, bias)
     lead = input1.shape[:-1]

@@ -39,7 +39,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _factored(x: Any, pivot: bool = True) -> tuple[Any, Any]:
-    """(LU, pivots from 1) of the matrices of x by Gaussian elimination with partial pivoting."""
+    """Returns (LU, pivots from 1) of the matrices of x by Gaussian elimination with partial pivoting."""
     lu = np.array(x)
     *batch, m, n = lu.shape
     flat = lu.reshape(math.prod(batch), m, n)
@@ -61,7 +61,7 @@ def _factored(x: Any, pivot: bool = True) -> tuple[Any, Any]:
 
 
 def _order(pivots: Any, m: int) -> Any:
-    """The rows of x in the order of the factors: x[order] = L U."""
+    """Returns the rows of x in the order of the factors: x[order] = L U."""
     *batch, k = pivots.shape
     flat = pivots.reshape(math.prod(batch), k)
     order = np.tile(np.arange(m), (flat.shape[0], 1))
@@ -73,7 +73,7 @@ def _order(pivots: Any, m: int) -> Any:
 
 
 def _permutations(pivots: Any, m: int) -> Any:
-    """The matrices P with x = P L U."""
+    """Returns the matrices P with x = P L U."""
     return transposed(np.eye(m)[_order(pivots, m)])
 
 
@@ -86,13 +86,13 @@ def _permutations(pivots: Any, m: int) -> Any:
     ),
 )
 def permutation(pivots: Tensor, m: int | None = None) -> Tensor:
-    """The matrices P (..., m, m), float32, with x = P L U for the exchanges that ``lu_factor`` gives; m is that of x,
+    """Returns the matrices P (..., m, m), float32, with x = P L U for the exchanges that ``lu_factor`` gives; m is x's,
     by default their number.
     """
     engine_of("linalg_permutation", pivots)
     values = host(pivots)
-    found = _permutations(values, values.shape[-1] if m is None else m)
-    return like(pivots, found, "float32")
+    matrices = _permutations(values, values.shape[-1] if m is None else m)
+    return like(pivots, matrices, "float32")
 
 
 def _lu_cases(rng: np.random.Generator) -> Cases:
@@ -105,10 +105,10 @@ def _lu_cases(rng: np.random.Generator) -> Cases:
     name="linalg_lu_factor", dtypes="floating", amp="float32", domain=Domain(cases=_lu_cases, reference=_factored)
 )  # fmt: skip
 def lu_factor(x: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor]:
-    """(LU, pivots) of x (..., m, n): L below the diagonal of the first, without its ones, and U above; row i of x was
-    exchanged with row pivots[i], int32 and from 1, one after the other. Without ``pivot`` no row is.
+    """Returns (LU, pivots) of x (..., m, n): L below the diagonal of the first, without its ones, and U above; row i of
+    x was exchanged with row pivots[i], int32 and from 1, one after the other. Without ``pivot`` no row is.
 
-    The gradient is that of square matrices. A singular x gives zeros on the diagonal of U.
+    The gradient is for square matrices. A singular x gives zeros on the diagonal of U.
     """
     require_matrix("linalg_lu_factor", x, square=False)
     lu, pivots = _factored(host(x), pivot)
@@ -130,7 +130,7 @@ def _identity(x: Tensor, rows: int, columns: int) -> Tensor:
     ),
 )
 def parts(lu: Tensor) -> tuple[Tensor, Tensor]:
-    """(L, U) of packed factors (..., m, n): (..., m, k) and (..., k, n), k = min(m, n)."""
+    """Returns (L, U) of packed factors (..., m, n): (..., m, k) and (..., k, n), k = min(m, n)."""
     require_matrix("linalg_lu_parts", lu, square=False)
     return _parts(lu)
 
@@ -156,8 +156,8 @@ def _square_cases(rng: np.random.Generator) -> Cases:
 
 @composite(name="linalg_lu", amp="float32", domain=Domain(cases=_square_cases, reference=_lu, second=False))
 def lu(x: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """(P, L, U) with x = P L U: P (..., m, m) a permutation, L (..., m, k) lower triangular with ones on its diagonal,
-    U (..., k, n) upper triangular, k = min(m, n). Without ``pivot`` P is the identity.
+    """Returns (P, L, U) with x = P L U: P (..., m, m) a permutation, L (..., m, k) lower triangular with ones on its
+    diagonal, U (..., k, n) upper triangular, k = min(m, n). Without ``pivot`` P is the identity.
     """
     packed, pivots = lu_factor(x, pivot=pivot)
     return cast(permutation(pivots, x.shape[-2]), dtype=x.dtype), *_parts(packed)
@@ -180,8 +180,8 @@ def _lu_solve_reference(packed: Any, pivots: Any, b: Any, left: bool = True, adj
     name="linalg_lu_solve", amp="float32", domain=Domain(cases=_lu_solve_cases, reference=_lu_solve_reference)
 )  # fmt: skip
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """The X with A X = B, or X A = B if not ``left``, for the square A of which ``lu_factor`` gave the factors; with
-    ``adjoint`` for its transpose. Leading axes broadcast. Raises ShapeError if the shapes do not match.
+    """Returns the X with A X = B, or X A = B if not ``left``, for the square A with the factors of ``lu_factor``;
+    with ``adjoint`` for its transpose. Leading axes broadcast. Raises ShapeError if the shapes do not match.
     """
     op = "linalg_lu_solve"
     require_matrix(op, LU)
@@ -198,7 +198,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
 
 
 def _by_factors(order: Tensor, lower: Tensor, upper: Tensor, b: Tensor, turned: bool) -> Tensor:
-    """The solution for P L U, or for its transpose."""
+    """Returns the solution for P L U, or for its transpose."""
     if turned:
         return matmul(order, solve(_t(lower), solve(_t(upper), b)))  # type: ignore[no-any-return]
     return solve(upper, solve(lower, matmul(order, b, transpose_a=True)))  # type: ignore[no-any-return]
@@ -222,11 +222,11 @@ def _checked(op: str, info: Any, check_errors: bool, what: str) -> None:
 def _require_floating(op: str, x: Tensor) -> None:
     require_matrix(op, x)
     if not is_floating(x.dtype):
-        raise DTypeError(f"{op} computes on floating dtypes, not {x.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
 
 
 def _only(x: Tensor, info: Any) -> Tensor:
-    """x with the identity in place of the matrices without a result."""
+    """Returns x with the identity in place of the matrices without a result."""
     good = like(x, (info == 0)[..., None, None], "bool")
     return where(good, x, _identity(x, *x.shape[-2:]))  # type: ignore[no-any-return]
 
@@ -236,14 +236,14 @@ def _or_nan(x: Tensor, info: Any, result: Tensor) -> Tensor:
 
 
 def _zero_pivots(x: Any) -> Any:
-    """The first row, from 1, at which elimination finds no pivot; 0 for none."""
+    """Returns the first row, from 1, at which elimination finds no pivot; 0 for none."""
     packed, _ = _factored(x)
     zero = np.diagonal(packed, axis1=-2, axis2=-1) == 0
     return np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32)
 
 
 def _not_positive(x: Any) -> Any:
-    """The order of the first leading minor that is not positive; 0 for none."""
+    """Returns the order of the first leading minor that is not positive; 0 for none."""
     info = np.zeros(x.shape[:-2], np.int32)
     for place in np.ndindex(*info.shape):
         for k in range(1, x.shape[-1] + 1):
@@ -289,8 +289,8 @@ def cholesky_ex(x: Tensor, *, upper: bool = False, check_errors: bool = False) -
     _require_floating(op, x)
     info = _not_positive(transposed(host(x)) if upper else host(x))
     _checked(op, info, check_errors, "the leading minor is not positive")
-    found = cholesky(_only(x, info) if info.any() else x, upper=upper)
-    return _or_nan(x, info, found) if info.any() else found, like(x, info, "int32")
+    factor = cholesky(_only(x, info) if info.any() else x, upper=upper)
+    return _or_nan(x, info, factor) if info.any() else factor, like(x, info, "int32")
 
 
 @composite(
@@ -306,8 +306,8 @@ def inv_ex(x: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     _require_floating(op, x)
     info = _zero_pivots(host(x))
     _checked(op, info, check_errors, "there is no pivot")
-    found = inv(_only(x, info) if info.any() else x)
-    return _or_nan(x, info, found) if info.any() else found, like(x, info, "int32")
+    inverse = inv(_only(x, info) if info.any() else x)
+    return _or_nan(x, info, inverse) if info.any() else inverse, like(x, info, "int32")
 
 
 @composite(
@@ -323,10 +323,10 @@ def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = Fa
     _checked(op, info, check_errors, "there is no pivot")
     if not info.any():
         return solve(a, b, left=left), like(a, info, "int32")
-    found = solve(_only(a, info), b, left=left)
+    solved = solve(_only(a, info), b, left=left)
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and a.shape[:-1] == b.shape)
     good = like(a, (info == 0)[..., None] if vector else (info == 0)[..., None, None], "bool")
-    return where(good, found, math.nan), like(a, info, "int32")
+    return where(good, solved, math.nan), like(a, info, "int32")
 
 
 @composite(
@@ -368,8 +368,8 @@ def _triangular(a: Any, b: Any, upper: bool, left: bool = True, unitriangular: b
     name="linalg_solve_triangular", amp="float32", domain=Domain(cases=_triangular_cases, reference=_triangular)
 )  # fmt: skip
 def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """The X with a X = b, or X a = b if not ``left``, for a triangular a (..., n, n), of which only the upper or the
-    lower triangle is read; with ``unitriangular`` its diagonal counts as ones. Leading axes broadcast.
+    """Returns the X with a X = b, or X a = b if not ``left``, for a triangular a (..., n, n); only its upper or lower
+    triangle is read; with ``unitriangular`` its diagonal counts as ones. Leading axes broadcast.
 
     Raises SingularMatrixError for a zero on the diagonal, ShapeError if the shapes do not match.
     """
@@ -396,8 +396,9 @@ def _condition_cases(rng: np.random.Generator) -> Cases:
     domain=Domain(cases=_condition_cases, reference=lambda x, p=None: np.linalg.cond(x, p), second=False),
 )  # fmt: skip
 def cond(x: Tensor, p: Any = None) -> Tensor:
-    """The condition number of x (..., n, n) in the norm ``p`` of ``matrix_norm``: the norm times that of the inverse,
-    infinite for a singular matrix. None and 2 are the largest singular value over the smallest, also of x (..., m, n).
+    """Returns the condition number of x (..., n, n) in the norm ``p`` of ``matrix_norm``: the norm times the norm of
+    the inverse, infinite for a singular matrix. None and 2 are the largest singular value over the smallest, also of x
+    (..., m, n).
     """
     op = "linalg_cond"
     require_matrix(op, x, square=p not in (None, 2, -2))
@@ -418,8 +419,8 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
                   reference=lambda x, ind=2: np.linalg.tensorinv(x, ind)),
 )  # fmt: skip
 def tensorinv(x: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of x as a matrix of its first ``ind`` axes by the others: their axes in front, then the first ones.
-    Raises ShapeError unless both have as many elements, SingularMatrixError if there is none.
+    """Returns the inverse of x as a matrix of its first ``ind`` axes by the others: their axes in front, then the first
+    ones. Raises ShapeError unless both have as many elements, SingularMatrixError if there is none.
     """
     op = "linalg_tensorinv"
     engine_of(op, x)
@@ -439,8 +440,8 @@ def _tensor_cases(rng: np.random.Generator) -> Cases:
     domain=Domain(cases=_tensor_cases, reference=lambda a, b, dims=None: np.linalg.tensorsolve(a, b, dims)),
 )  # fmt: skip
 def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tensor:
-    """The X with tensordot(a, X, X.ndim) = b; ``dims`` of a are moved to its end first. Raises ShapeError if the shapes
-    do not match, SingularMatrixError if there is no solution.
+    """Returns the X with tensordot(a, X, X.ndim) = b; ``dims`` of a are moved to its end first. Raises ShapeError if
+    the shapes do not match, SingularMatrixError if there is no solution.
     """
     op = "linalg_tensorsolve"
     engine_of(op, a, b)
@@ -472,8 +473,8 @@ def _householder_reference(x: Any, tau: Any) -> Any:
     domain=Domain(cases=_householder_cases, reference=_householder_reference),
 )  # fmt: skip
 def householder_product(x: Tensor, tau: Tensor) -> Tensor:
-    """The first n columns of the product of the reflections I - tau_i v_i v_i^T: v_i has a 1 in row i, the elements
-    below of column i of x (..., m, n), and zeros above; tau (..., k), k <= n <= m.
+    """Returns the first n columns of the product of the reflections I - tau_i v_i v_i^T: v_i has a 1 in row i, the
+    elements below of column i of x (..., m, n), and zeros above; tau (..., k), k <= n <= m.
     """
     op = "linalg_householder_product"
     require_matrix(op, x, square=False)
@@ -501,29 +502,29 @@ def _chain_cases(rng: np.random.Generator) -> Cases:
     domain=Domain(cases=_chain_cases, reference=lambda tensors: np.linalg.multi_dot(tensors), gradient=False),
 )  # fmt: skip
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """The product of two or more matrices, in the order with the fewest multiplications; the first and the last may be
-    vectors. Raises ShapeError if the lengths do not match.
+    """Returns the product of two or more matrices, in the order with the fewest multiplications; the first and the last
+    may be vectors. Raises ShapeError if the lengths do not match.
     """
     op = "linalg_multi_dot"
-    given = list(tensors)
-    if len(given) < 2:
-        raise ShapeError(f"{op}: needs two tensors or more, not {len(given)}", op=op)
-    engine_of(op, *given)
-    first, last = given[0].ndim == 1, given[-1].ndim == 1
+    factors = list(tensors)
+    if len(factors) < 2:
+        raise ShapeError(f"{op}: expected two tensors or more, got {len(factors)}", op=op)
+    engine_of(op, *factors)
+    first, last = factors[0].ndim == 1, factors[-1].ndim == 1
     if first:
-        given[0] = reshape(given[0], (1, -1))
+        factors[0] = reshape(factors[0], (1, -1))
     if last:
-        given[-1] = reshape(given[-1], (-1, 1))
-    if any(x.ndim != 2 for x in given) or any(a.shape[1] != b.shape[0] for a, b in zip(given, given[1:])):
+        factors[-1] = reshape(factors[-1], (-1, 1))
+    if any(x.ndim != 2 for x in factors) or any(a.shape[1] != b.shape[0] for a, b in zip(factors, factors[1:])):
         raise ShapeError(f"{op}: shapes {' and '.join(str(x.shape) for x in tensors)} do not match", op=op)
-    sizes = [given[0].shape[0], *(x.shape[1] for x in given)]
-    result = _product(given, _splits(sizes), 0, len(given) - 1)
+    sizes = [factors[0].shape[0], *(x.shape[1] for x in factors)]
+    result = _product(factors, _splits(sizes), 0, len(factors) - 1)
     lead = () if first else (sizes[0],)
     return reshape(result, (*lead, *(() if last else (sizes[-1],))))  # type: ignore[no-any-return]
 
 
 def _splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """The place at which each part of a chain is best divided, by dynamic programming."""
+    """Returns the place at which each part of a chain is best divided, by dynamic programming."""
     count = len(sizes) - 1
     cost = {(i, i): 0 for i in range(count)}
     split = {}

@@ -24,7 +24,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 def _check_mask(op: str, mask: Tensor) -> None:
     if mask.dtype != "bool":
-        raise DTypeError(f"{op}: the mask is bool, not {mask.dtype}", op=op)
+        raise DTypeError(f"{op}: expected a bool mask, got {mask.dtype}", op=op)
 
 
 def _fill_cases(rng: np.random.Generator) -> Cases:
@@ -34,7 +34,7 @@ def _fill_cases(rng: np.random.Generator) -> Cases:
 
 @composite(domain=Domain(cases=_fill_cases, reference=lambda x, mask, value: np.where(mask, value, x)))
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """x with ``value`` (a number or a 0-d tensor) where the mask is true; x and the mask broadcast."""
+    """Returns x with ``value`` (a number or a 0-d tensor) where the mask is true; x and the mask broadcast."""
     engine_of("masked_fill", x, mask)
     _check_mask("masked_fill", mask)
     if isinstance(value, Tensor) and value.ndim:
@@ -51,7 +51,9 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     )
 )
 def fill(x: Tensor, value: Any) -> Tensor:
-    """A tensor like x with every element ``value``, a number or a 0-d tensor, in x's dtype; the gradient of x is 0."""
+    """Returns a tensor like x with every element ``value``, a number or a 0-d tensor, in x's dtype; the gradient of x
+    is 0.
+    """
     engine = engine_of("fill", x)
     if isinstance(value, Tensor):
         if value.ndim:
@@ -63,7 +65,7 @@ def fill(x: Tensor, value: Any) -> Tensor:
 
 
 def true_positions(op: str, mask: Tensor) -> Tensor:
-    """The flat positions of true elements, int64: one host read, for their number. Raises
+    """Returns the flat positions of true elements, int64: one host read, for their number. Raises
     CaptureError while recording.
     """
     return engine_of(op, mask).nonzero(mask)
@@ -82,7 +84,7 @@ def _masked_reference(x: Any, mask: Any) -> Any:
 
 @composite(domain=Domain(cases=_masked_cases, reference=_masked_reference))
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
-    """The elements of x where the mask is true, (n,), in order; the two broadcast to each other.
+    """Returns the elements of x where the mask is true, (n,), in order; the two broadcast to each other.
 
     One host read, for n; Raises CaptureError while a step is captured.
     """
@@ -113,7 +115,7 @@ def _nonzero_reference(x: Any, as_tuple: bool = False) -> Any:
 
 @computed(domain=Domain(cases=_nonzero_cases, reference=_nonzero_reference, gradient=False))
 def nonzero(x: Tensor, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The positions of nonzero elements, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis.
+    """Returns the positions of nonzero elements, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis.
 
     One host read, for n; Raises CaptureError while a step is captured.
     """

@@ -29,10 +29,10 @@ from netcl.ops.table import composite, computed, engine_of
 
 
 def _floating(op: str, x: Tensor, dtype: Any) -> Tensor:
-    """``x`` in ``dtype`` (None: its own); raises DTypeError unless that is floating."""
+    """Returns ``x`` in ``dtype`` (None: its own); raises DTypeError unless that is floating."""
     wanted = x.dtype if dtype is None else canonical(dtype)
     if not is_floating(x.dtype) or not is_floating(wanted):
-        raise DTypeError(f"{op} computes on floating dtypes, not {x.dtype} (dtype={dtype}); convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype} (dtype={dtype}); convert with astype", op=op)
     return x if wanted == x.dtype else cast(x, dtype=wanted)
 
 
@@ -54,7 +54,9 @@ def _vector_norm(x: Any, ord: float = 2, axis: Any = None, keepdims: bool = Fals
     domain=Domain(cases=_norm_cases, reference=_vector_norm, second=False),
 )  # fmt: skip
 def vector_norm(x: Tensor, ord: float = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
-    """(sum |x|^ord)^(1/ord) over ``axis`` (None: all); ord inf and -inf are the extremes of |x|, 0 counts nonzeros."""
+    """Returns (sum |x|^ord)^(1/ord) over ``axis`` (None: all); ord inf and -inf are the extremes of |x|, 0 counts
+    nonzeros.
+    """
     return norm(_floating("linalg_vector_norm", x, dtype), ord, axis, keepdims)  # type: ignore[no-any-return]
 
 
@@ -77,7 +79,7 @@ def _matrix_norm(x: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool 
 def matrix_norm(
     x: Tensor, ord: Any = "fro", axis: Sequence[int] = (-2, -1), keepdims: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """The norm of the matrices on the two axes ``axis``.
+    """Returns the norm of the matrices on the two axes ``axis``.
 
     ``ord``: "fro" (root of the sum of squares), "nuc" (sum of the singular values), 2 and -2 (largest and smallest
     singular value), 1 and -1 (largest and smallest column sum of |x|), inf and -inf (row sums). Raises ValueError for
@@ -95,18 +97,18 @@ def matrix_norm(
     if ord in ("nuc", 2, -2):
         others = [a for a in range(x.ndim) if a not in (rows, columns)]
         values = svdvals(permute(x, [*others, rows, columns]))
-        found = sum_of(values, -1) if ord == "nuc" else (amax if ord == 2 else amin)(values, -1)
+        norms = sum_of(values, -1) if ord == "nuc" else (amax if ord == 2 else amin)(values, -1)
         if keepdims:
-            found = reshape(found, tuple(1 if a in (rows, columns) else n for a, n in enumerate(x.shape)))
-        return found  # type: ignore[no-any-return]
+            norms = reshape(norms, tuple(1 if a in (rows, columns) else n for a, n in enumerate(x.shape)))
+        return norms  # type: ignore[no-any-return]
     if isinstance(ord, str) or ord not in (1, -1, math.inf, -math.inf):
-        raise ValueError(f"{op}: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, not {ord!r}")
+        raise ValueError(f"{op}: expected ord 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
     along, across = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = sum_of(absolute(x), along, keepdims=True)
-    found = (amax if ord > 0 else amin)(sums, across, keepdims=True)
+    norms = (amax if ord > 0 else amin)(sums, across, keepdims=True)
     if keepdims:
-        return found  # type: ignore[no-any-return]
-    return reshape(found, tuple(n for a, n in enumerate(x.shape) if a not in (rows, columns)))  # type: ignore[no-any-return]
+        return norms  # type: ignore[no-any-return]
+    return reshape(norms, tuple(n for a, n in enumerate(x.shape) if a not in (rows, columns)))  # type: ignore[no-any-return]
 
 
 @composite(
@@ -134,7 +136,7 @@ def matrix_or_vector_norm(
     axes = None if axis is None else (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
     if axes is None and x.ndim not in (1, 2) or axes is not None and len(axes) not in (1, 2):
         raise ShapeError(
-            f"linalg_norm: with ord {ord!r}, axis {axis} of shape {x.shape} has to name one or two axes",
+            f"linalg_norm: with ord {ord!r}, expected one or two axes, got axis {axis} of shape {x.shape}",
             op="linalg_norm",
             parameter="axis",
         )
@@ -161,11 +163,13 @@ def _power_cases(rng: np.random.Generator) -> Any:
     ),
 )  # fmt: skip
 def matrix_power(x: Tensor, n: int) -> Tensor:
-    """x (..., k, k) multiplied by itself: x^n by repeated squaring, the identity for 0, of the inverse if n < 0."""
+    """Returns x (..., k, k) multiplied by itself: x^n by repeated squaring, the identity for 0, of the inverse if n <
+    0.
+    """
     op = "linalg_matrix_power"
     engine_of(op, x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{op}: needs a matrix or a stack of them, (..., n, n), not shape {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected a matrix or a stack of them, (..., n, n), got shape {x.shape}", op=op)
     exponent = as_index(n)
     if exponent < 0:
         x, exponent = inv(x), -exponent
@@ -201,19 +205,21 @@ def _exponential(x: Any) -> Any:
     ),
 )
 def matrix_exp(x: Tensor) -> Tensor:
-    """The exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
+    """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and
+    squaring.
+    """
     engine_of("matrix_exp", x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"matrix_exp: takes square matrices, not shape {x.shape}", op="matrix_exp")
+        raise ShapeError(f"matrix_exp: expected square matrices, got shape {x.shape}", op="matrix_exp")
     if x.size == 0:
         return clone(x)  # type: ignore[no-any-return]
     largest = float(np.abs(x.numpy().astype(np.float64)).sum(-1).max())
     squarings = max(0, math.ceil(math.log2(largest)) + 1) if largest > 0 and math.isfinite(largest) else 0
     scaled = mul(x, 2.0**-squarings)
-    one = x.engine.tensor(np.eye(x.shape[-1]), x.dtype)
-    result = add(one, mul(scaled, 1 / 18))
+    identity = x.engine.tensor(np.eye(x.shape[-1]), x.dtype)
+    result = add(identity, mul(scaled, 1 / 18))
     for k in range(17, 0, -1):
-        result = add(one, matmul(mul(scaled, 1 / k), result))
+        result = add(identity, matmul(mul(scaled, 1 / k), result))
     for _ in range(squarings):
         result = matmul(result, result)
     return result  # type: ignore[no-any-return]
@@ -227,7 +233,7 @@ def matrix_exp(x: Tensor) -> Tensor:
     ),
 )  # fmt: skip
 def logdet(x: Tensor) -> Tensor:
-    """The logarithm of the determinant of x (..., n, n): NaN if that is negative, -inf if it is zero."""
+    """Returns the logarithm of the determinant of x (..., n, n): NaN if that is negative, -inf if it is zero."""
     sign, logarithm = slogdet(x)
     return where(sign < 0, float("nan"), logarithm)  # type: ignore[no-any-return]
 
@@ -242,13 +248,13 @@ def logdet(x: Tensor) -> Tensor:
     ),
 )  # fmt: skip
 def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
-    """The powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default. Raises
-    ShapeError for a 0-d tensor and a negative N.
+    """Returns the powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default.
+    Raises ShapeError for a 0-d tensor and a negative N.
     """
     op = "linalg_vander"
     engine_of(op, x)
     if x.ndim == 0 or (N is not None and as_index(N) < 0):
-        raise ShapeError(f"{op}: needs an axis and N from 0, not shape {x.shape} and N {N}", op=op)
+        raise ShapeError(f"{op}: expected an axis and N from 0, got shape {x.shape} and N {N}", op=op)
     count = x.shape[-1] if N is None else as_index(N)
     x = cast(x, dtype="int64") if not is_floating(x.dtype) and x.dtype != "int64" else x
     ones = x.engine.tensor(np.ones((*x.shape, 1)), x.dtype)
@@ -267,12 +273,12 @@ def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
     ),
 )
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers N - 1 to 0 of each element of a vector as the columns of a matrix (n, N), or 0 to N - 1 if
+    """Returns the powers N - 1 to 0 of each element of a vector as the columns of a matrix (n, N), or 0 to N - 1 if
     ``increasing``; N is n by default.
     """
     engine_of("vander", x)
     if x.ndim != 1:
-        raise ShapeError(f"vander: needs a vector, not shape {x.shape}; linalg.vander takes stacks", op="vander")
+        raise ShapeError(f"vander: expected a vector, got shape {x.shape}; linalg.vander takes stacks", op="vander")
     powers = vandermonde(x, N=N)
     return powers if increasing else flip(powers, 1)  # type: ignore[no-any-return]
 
@@ -292,13 +298,13 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     ),
 )
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The elements [i, i + offset] of the axes ``dim1`` and ``dim2``, as the last axis of the result: a view."""
+    """Returns the elements [i, i + offset] of the axes ``dim1`` and ``dim2``, as the last axis of a view."""
     op = "diagonal"
     engine_of(op, x)
-    (one,), (two,) = normalize_axes(dim1, x.ndim, op), normalize_axes(dim2, x.ndim, op)
-    if one == two:
+    (first,), (second,) = normalize_axes(dim1, x.ndim, op), normalize_axes(dim2, x.ndim, op)
+    if first == second:
         raise ShapeError(f"{op}: dim1 {dim1} and dim2 {dim2} are one axis of shape {x.shape}", op=op)
-    return view(x, "diagonal", as_index(offset), one, two)
+    return view(x, "diagonal", as_index(offset), first, second)
 
 
 @composite(
@@ -308,15 +314,15 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
     ),
 )
 def matrix_diagonal(x: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """``diagonal`` of the last two axes."""
+    """Returns ``diagonal`` of the last two axes."""
     return diagonal(x, offset, dim1, dim2)  # type: ignore[no-any-return]
 
 
 @composite(name="matrix_transpose", domain=sampled(transposed, ((2, 3, 4), {}), ((3, 4), {})))
 def matrix_transpose(x: Tensor) -> Tensor:
-    """The last two axes swapped. Raises ShapeError for fewer than two."""
+    """Returns the last two axes swapped. Raises ShapeError for fewer than two."""
     if x.ndim < 2:
-        raise ShapeError(f"matrix_transpose: needs a matrix or a stack of them, not shape {x.shape}")
+        raise ShapeError(f"matrix_transpose: expected a matrix or a stack of them, got shape {x.shape}")
     return permute(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])  # type: ignore[no-any-return]
 
 
@@ -325,8 +331,8 @@ def matrix_transpose(x: Tensor) -> Tensor:
 
 def _pairs(*pairs: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]) -> Any:
     def cases(rng: np.random.Generator) -> Any:
-        for one, two, attributes in pairs:
-            yield (rng.uniform(-1, 1, one), rng.uniform(-1, 1, two)), attributes
+        for first, second, attributes in pairs:
+            yield (rng.uniform(-1, 1, first), rng.uniform(-1, 1, second)), attributes
 
     return cases
 
@@ -341,7 +347,7 @@ def _pairs(*pairs: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]) -> A
     ),
 )
 def cross(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
-    """The vector products of a and b, which broadcast, along ``axis``, whose length is 3."""
+    """Returns the vector products of a and b, which broadcast, along ``axis`` of length 3."""
     op = "linalg_cross"
     engine_of(op, a, b)
     if a.ndim != b.ndim and axis >= 0:
@@ -349,7 +355,7 @@ def cross(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
     shape = broadcast_shapes((a.shape, b.shape), op)
     (at,) = normalize_axes(axis, len(shape), op)
     if (a.shape[at - len(shape)], b.shape[at - len(shape)]) != (3, 3):
-        raise ShapeError(f"{op}: axis {axis} of shapes {a.shape} and {b.shape} has to be of length 3", op=op)
+        raise ShapeError(f"{op}: expected length 3 of axis {axis}, got shapes {a.shape} and {b.shape}", op=op)
     a, b = (x if x.shape == shape else expand(x, shape) for x in (a, b))
 
     def turned(x: Tensor, by: int) -> Tensor:
@@ -366,6 +372,6 @@ def cross(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
     ),
 )
 def vecdot(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
-    """The inner products of a and b, which broadcast, along ``axis``; integers are summed in int64."""
+    """Returns the inner products of a and b, which broadcast, along ``axis``; integers are summed in int64."""
     engine_of("linalg_vecdot", a, b)
     return sum_of(mul(a, b), axis)  # type: ignore[no-any-return]

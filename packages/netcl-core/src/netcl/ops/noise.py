@@ -50,9 +50,9 @@ _STILL = Domain(
 
 
 def _kept(op: str, x: Tensor, p: float, features: bool) -> Tensor:
-    """True with probability 1 - p for each element, or for each channel of each sample."""
+    """Returns True with probability 1 - p for each element, or for each channel of each sample."""
     if features and x.ndim < 2:
-        raise ShapeError(f"{op}: x {x.shape}; expected (N, C, ...), whose channels are dropped", op=op)
+        raise ShapeError(f"{op}: expected x (N, C, ...) to drop channels, got {x.shape}", op=op)
     shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if features else x.shape
     return ge(uniform(0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue), float(p))  # type: ignore[no-any-return]
 
@@ -62,7 +62,7 @@ def _checked(op: str, x: Tensor, p: float) -> None:
     if not 0 <= p <= 1:
         raise ValueError(f"{op}: p {p} is no probability")
     if not is_floating(x.dtype):
-        raise DTypeError(f"{op} computes on floating dtypes, not {x.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
 
 
 def _alpha(op: str, x: Tensor, p: float, training: bool, features: bool) -> Tensor:
@@ -79,21 +79,21 @@ def _alpha(op: str, x: Tensor, p: float, training: bool, features: bool) -> Tens
 
 @composite(domain=_STILL)
 def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
-    """x with elements set to the limit of SELU at -infinity with probability p, scaled and shifted so that mean 0 and
-    variance 1 are kept (Klambauer et al. 2017). If not ``training``: x itself.
+    """Returns x with elements set to the limit of SELU at -infinity with probability p, scaled and shifted so that mean
+    0 and variance 1 are kept (Klambauer et al. 2017). If not ``training``: x itself.
     """
     return _alpha("alpha_dropout", x, p, training, False)
 
 
 @composite(domain=_STILL)
 def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
-    """``alpha_dropout`` of whole channels of x (N, C, ...)."""
+    """Applies ``alpha_dropout`` to whole channels of x (N, C, ...)."""
     return _alpha("feature_alpha_dropout", x, p, training, True)
 
 
 @composite(domain=_STILL)
 def feature_dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """``dropout`` of whole channels of x (N, C, ...): zeros with probability p, the others divided by 1 - p."""
+    """Applies ``dropout`` to whole channels of x (N, C, ...): zeros with probability p, the others divided by 1 - p."""
     op = "feature_dropout"
     _checked(op, x, p)
     if not training or p == 0:
@@ -114,7 +114,7 @@ def _slopes(rng: np.random.Generator) -> Cases:
     )
 )
 def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
-    """x if positive, else x times a slope, uniform in [lower, upper) for each element; their middle if not
+    """Returns x if positive, else x times a slope, uniform in [lower, upper) for each element; their middle if not
     ``training`` (Xu et al. 2015).
     """
     engine_of("rrelu", x)
@@ -123,5 +123,5 @@ def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool 
     if not training:
         return leaky_relu(x, slope=(lower + upper) / 2)  # type: ignore[no-any-return]
     if not is_floating(x.dtype):
-        raise DTypeError(f"rrelu computes on floating dtypes, not {x.dtype}; convert with astype", op="rrelu")
+        raise DTypeError(f"rrelu: expected floating dtypes, got {x.dtype}; convert with astype", op="rrelu")
     return prelu(x, uniform(lower, upper, shape=x.shape, dtype=x.dtype, queue=x.engine.queue))  # type: ignore[no-any-return]

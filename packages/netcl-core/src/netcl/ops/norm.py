@@ -45,7 +45,9 @@ def _standardize_cases(rng: np.random.Generator) -> Cases:
 def standardize(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, axes: Any = (), eps: float = 1e-5, *, space: Space
 ) -> Expr:
-    """(x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: the common form of these normalizations."""
+    """Returns (x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: the common form of these
+    normalizations.
+    """
     return _affine(standardized(x, space.axes(axes), eps).value, weight, bias, x)  # type: ignore[arg-type]
 
 
@@ -69,7 +71,7 @@ def _batch_reference(x: Any, weight: Any = None, bias: Any = None, eps: float = 
 def batch_norm_training(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5, *, space: Space
 ) -> tuple[Expr, Expr, Expr]:
-    """(y, mean, var) over all axes but 1, in one program; weight and bias broadcast, var is the biased one."""
+    """Returns (y, mean, var) over all axes but 1, in one program; weight and bias broadcast, var is the biased one."""
     axes = tuple(axis for axis in range(space.rank) if axis != 1)
     value, _, mean, var = standardized(x, axes, eps)  # type: ignore[arg-type]
     return _affine(value, weight, bias, x), mean, var
@@ -92,7 +94,7 @@ def _inference_reference(x: Any, mean: Any, var: Any, weight: Any = 1.0, bias: A
 def batch_norm_inference(
     x: Expr, mean: Expr, var: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5
 ) -> Expr:
-    """(x - mean) / sqrt(var + eps) * weight + bias with given statistics; all broadcast against x."""
+    """Returns (x - mean) / sqrt(var + eps) * weight + bias with given statistics; all broadcast against x."""
     return _affine((widened(x) - widened(mean)) * apply("rsqrt", widened(var) + eps), weight, bias, x)
 
 
@@ -133,8 +135,8 @@ def batch_norm(
     if x.ndim < 2:
         raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)", op="batch_norm")
     channels = x.shape[1]
-    given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
-    for name, value in given.items():
+    operands = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    for name, value in operands.items():
         if value is not None and value.shape != (channels,):
             raise ShapeError(
                 f"batch_norm: {name} {value.shape} for x {x.shape}; expected ({channels},)",
@@ -158,12 +160,14 @@ def batch_norm(
 
 
 def _move(statistics: Sequence[tuple[Tensor | None, Tensor, float]], momentum: float) -> None:
-    """running = (1 - momentum) * running + momentum * factor * batch, in place and in one launch, for each (running,
-    batch, factor).
+    """Writes running = (1 - momentum) * running + momentum * factor * batch, in place and in one launch, for each
+    (running, batch, factor).
     """
     operands: list[Tensor] = []
     scalars: dict[str, float] = {}
-    for number, (running, batch, factor) in enumerate(one for one in statistics if one[0] is not None):
+    for number, (running, batch, factor) in enumerate(
+        statistic for statistic in statistics if statistic[0] is not None
+    ):
         assert running is not None
         operands += [running, batch._alias(running.shape)]
         scalars |= {f"keep{number}": 1.0 - momentum, f"take{number}": momentum * factor}
@@ -173,7 +177,7 @@ def _move(statistics: Sequence[tuple[Tensor | None, Tensor, float]], momentum: f
 
 @lru_cache(maxsize=64)
 def _moved(dtypes: tuple[str, ...]) -> tuple[Expr, ...]:
-    """The expressions of ``_move`` for the dtypes of its operands, which are made once."""
+    """Returns the expressions of ``_move`` for the dtypes of its operands, which are made once."""
     moved = []
     for slot in range(0, len(dtypes), 2):
         running, batch = dtypes[slot : slot + 2]
@@ -200,8 +204,8 @@ def _trailing(op: str, x: Tensor, normalized_shape: Any, **affine: Tensor | None
     """Returns the axes that ``normalized_shape`` covers: the last ones, of exactly these lengths."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     for name, value in {"x": x, **affine}.items():
-        found = None if value is None else value.shape[-len(shape) :] if name == "x" else value.shape
-        if found is not None and found != shape or not shape:
+        expected = None if value is None else value.shape[-len(shape) :] if name == "x" else value.shape
+        if expected is not None and expected != shape or not shape:
             raise ShapeError(
                 f"{op}: {name} {value.shape if value is not None else None} for normalized_shape {shape}", op=op
             )
@@ -237,14 +241,14 @@ def _rms_cases(rng: np.random.Generator) -> Cases:
     ),
 )
 def rms_scale(x: Expr, weight: Expr | None = None, axes: Any = (), eps: float = 1e-6, *, space: Space) -> Expr:
-    """x / sqrt(mean(x^2) + eps) over ``axes``, times weight."""
+    """Returns x / sqrt(mean(x^2) + eps) over ``axes``, times weight."""
     value = widened(x)
     return _affine(value * apply("rsqrt", mean_of(value * value, space.axes(axes)) + eps), weight, None, x)
 
 
 @composite(amp="float32", domain=Domain(cases=_rms_cases, reference=_rms_reference))
 def rms_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float = 1e-6) -> Tensor:
-    """x / sqrt(mean(x^2) + eps) over the last axes, times weight (Zhang and Sennrich 2019)."""
+    """Returns x / sqrt(mean(x^2) + eps) over the last axes, times weight (Zhang and Sennrich 2019)."""
     axes = _trailing("rms_norm", x, normalized_shape, weight=weight)
     return rms_scale(x, weight, axes=axes, eps=eps)  # type: ignore[no-any-return]
 
@@ -297,7 +301,7 @@ def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None =
     """Normalizes each channel of each sample of x (N, C, ...) over its spatial axes (Ulyanov et al. 2016).
 
     weight and bias (C,) scale and shift; ``eps`` is added to the variance. Raises ShapeError if there is no spatial
-    axis, or one spatial element, of which the result is the bias.
+    axis, or one spatial element: the result would be the bias.
     """
     if x.ndim < 3:
         raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)", op="instance_norm")
@@ -320,7 +324,7 @@ def _l2_reference(x: Any, axis: Any = -1, eps: float = 1e-12) -> Any:
     ),
 )
 def l2_normalize(x: Expr, axis: Any = -1, eps: float = 1e-12, *, space: Space) -> Expr:
-    """x / max(||x||_2, eps) over ``axis``; the gradient of the length at 0 is 0."""
+    """Returns x / max(||x||_2, eps) over ``axis``; the gradient of the length at 0 is 0."""
     value = widened(x)
     length = safe_root(reduce("sum", value * value, space.axes(axis)))
     return _affine(value / apply("maximum", length, eps), None, None, x)

@@ -26,7 +26,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Expr) -> Expr:
 
 
 def _scaled_tail(x: Expr) -> Expr:
-    """exp(x^2) erfc(x) for x >= 1.25, by the rational approximations of ``expr.special``."""
+    """Returns exp(x^2) erfc(x) for x >= 1.25, by the rational approximations of ``expr.special``."""
     s = 1.0 / (x * x)
     near = _polynomial(special.P_MIDDLE, s) / _polynomial(special.Q_MIDDLE, s)
     far = _polynomial(special.P_FAR, s) / _polynomial(special.Q_FAR, s)
@@ -34,7 +34,7 @@ def _scaled_tail(x: Expr) -> Expr:
 
 
 def _scaled(x: Expr) -> Expr:
-    """exp(x^2) erfc(x)."""
+    """Returns exp(x^2) erfc(x)."""
     beyond = x >= 1.25
     inner = apply("where", beyond, 0.0, x)
     return apply(
@@ -47,19 +47,19 @@ def _scaled(x: Expr) -> Expr:
 
 @expression(amp="float32", domain=few(lambda x: np.exp(x * x) * special.erfc(x), (-2, 5)))
 def erfcx(x: Expr) -> Expr:
-    """exp(x^2) erfc(x), without overflow and underflow for large x."""
+    """Returns exp(x^2) erfc(x), without overflow and underflow for large x."""
     return _scaled(_floating(x))
 
 
 @expression(amp="float32", domain=few(lambda x: special.erfc(-x / math.sqrt(2)) / 2, (-4, 4)))
 def ndtr(x: Expr) -> Expr:
-    """The normal distribution function, (1 + erf(x / sqrt(2))) / 2, exact also near 0."""
+    """Returns the normal distribution function, (1 + erf(x / sqrt(2))) / 2, exact also near 0."""
     return apply("erfc", _floating(x) * -math.sqrt(0.5)) * 0.5
 
 
 @expression(amp="float32", domain=few(lambda x: np.log(special.erfc(-x / math.sqrt(2)) / 2), (-6, 4)))
 def log_ndtr(x: Expr) -> Expr:
-    """The logarithm of ``ndtr``, exact also if that underflows."""
+    """Returns the logarithm of ``ndtr``, exact also if that underflows."""
     value = _floating(x)
     low = value < -1.0
     below, above = apply("where", low, value, -2.0), apply("where", low, 1.0, value)
@@ -68,7 +68,7 @@ def log_ndtr(x: Expr) -> Expr:
 
 
 def _ndtri_reference(p: Any) -> Any:
-    """By bisection."""
+    """Computes by bisection."""
     low, high = np.full_like(p, -9.0), np.full_like(p, 9.0)
     for _ in range(70):
         middle = (low + high) / 2
@@ -103,8 +103,8 @@ def _quotient(pair: tuple[tuple[float, ...], tuple[float, ...]], x: Expr) -> Exp
 
 @expression(amp="float32", domain=few(_ndtri_reference, (0.002, 0.998)))
 def ndtri(x: Expr) -> Expr:
-    """The inverse of ``ndtr``: -inf at 0, inf at 1, NaN beyond; Acklam's approximation, followed by a step of Newton's
-    method in float32 and two in float64.
+    """Returns the inverse of ``ndtr``: -inf at 0, inf at 1, NaN beyond; Acklam's approximation, followed by a step of
+    Newton's method in float32 and two in float64.
     """
     value = _floating(x)
     inside = (value > 0.0) & (value < 1.0)
@@ -121,14 +121,14 @@ def ndtri(x: Expr) -> Expr:
         tail = _scaled(y * -math.sqrt(0.5)) * 0.5
         off = apply("log", tail) - y * y * 0.5 - apply("log", rest)
         y = y - off * tail * math.sqrt(2 * math.pi)
-    found = apply("where", upper, -y, y)
+    root = apply("where", upper, -y, y)
     end = apply("where", apply("eq", value, 0.0), -math.inf, cast_expr(math.nan, value.dtype))
-    return apply("where", inside, found, apply("where", apply("eq", value, 1.0), math.inf, end))
+    return apply("where", inside, root, apply("where", apply("eq", value, 1.0), math.inf, end))
 
 
 @expression(amp="float32", domain=few(lambda x: -x * np.log(x), (0.1, 3)))
 def entr(x: Expr) -> Expr:
-    """-x log(x), 0 at 0, -inf below."""
+    """Returns -x log(x), 0 at 0, -inf below."""
     value = _floating(x)
     positive = value > 0.0
     kept = apply("where", positive, value, 1.0)
@@ -149,7 +149,7 @@ xlog1py: OpFunction = elementwise(
 
 
 def _zeta_reference(x: Any, q: Any) -> Any:
-    """By 60 terms and the leading ones of the series."""
+    """Computes 60 terms and the leading ones of the series."""
     k = np.arange(60).reshape(-1, *(1,) * np.ndim(x))
     y = q + 60
     tail = y ** (1 - x) / (x - 1) + y**-x / 2 + x * y ** (-x - 1) / 12 - x * (x + 1) * (x + 2) * y ** (-x - 3) / 720
@@ -161,8 +161,8 @@ _EVEN = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 @expression(amp="float32", domain=few(_zeta_reference, (1.3, 8), (0.4, 6)))
 def zeta(x: Expr, other: Expr) -> Expr:
-    """The Hurwitz zeta function, the sum of (other + k)^-x over k from 0: infinite for x = 1 and for an other of 0, -1,
-    -2, ...; NaN for x below 1 and for other negative numbers. Twelve terms and the Euler-Maclaurin series.
+    """Returns the Hurwitz zeta function, the sum of (other + k)^-x over k from 0: infinite for x = 1 and for an other
+    of 0, -1, -2, ...; NaN for x below 1 and for other negative numbers. Twelve terms and the Euler-Maclaurin series.
     """
     exponent, start = _floating(x), _floating(other)
     defined = (exponent > 1.0) & (start > 0.0)

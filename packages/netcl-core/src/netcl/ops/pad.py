@@ -94,17 +94,17 @@ def _adjoint_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], 
 
 @computed(domain=sampled(_pad_reference, *_BORDERED))
 def border(x: Tensor, pads: Any, mode: str) -> Tensor:
-    """``pad`` with the mirror image without the edge (``reflect``) or the edge (``replicate``), in the dtype of ``x``.
-    ``pads`` is a pair (before, after) for each axis, none negative or too wide; an axis of n elements has before + n +
-    after. Raises UnsupportedError for more than six axes or 2**31 elements.
+    """Returns ``pad`` with the mirror image without the edge (``reflect``) or the edge (``replicate``), in the dtype of
+    ``x``. ``pads`` is a pair (before, after) for each axis, none negative or too wide; an axis of n elements has before
+    + n + after. Raises UnsupportedError for more than six axes or 2**31 elements.
     """
     return engine_of("border", x).border("forward", x, pads=pads, mode=mode)
 
 
 @computed(domain=Domain(cases=_adjoint_cases, reference=_border_adjoint))
 def border_grad(grad_output: Tensor, pads: Any, mode: str) -> Tensor:
-    """The gradient of ``border`` by x: that of each element and of its copies in the border, added in one order, in the
-    dtype of ``grad_output``, whose axes have before + n + after elements, the result's n.
+    """Returns the gradient of ``border`` by x: the gradients of each element and of its copies in the border, added in
+    one order, in the dtype of ``grad_output``. Axes of that have before + n + after elements, the result's n.
     """
     engine = engine_of("border_grad", grad_output)
     return engine.border("gradient", grad_output, pads=pads, mode=mode)
@@ -112,7 +112,7 @@ def border_grad(grad_output: Tensor, pads: Any, mode: str) -> Tensor:
 
 @composite(domain=_PADS)
 def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
-    """``x`` with a border: ``constant`` (``value``), ``reflect`` (without the edge), ``replicate`` (the edge),
+    """Returns ``x`` with a border: ``constant`` (``value``), ``reflect`` (without the edge), ``replicate`` (the edge),
     ``circular``.
 
     ``pads``: a number for every side, (before, after, ...) of the last axes, last first, as in PyTorch, or a pair per
@@ -122,7 +122,7 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
     engine = engine_of("pad", x)
     pairs, whole = _pairs(pads, x.ndim), x
     if mode != "constant" and mode not in _BORDERS:
-        raise ValueError(f"pad: mode is constant, reflect, replicate or circular, not {mode!r}")
+        raise ValueError(f"pad: expected mode constant, reflect, replicate or circular, got {mode!r}")
     if any(low < 0 or high < 0 for low, high in pairs):
         x = _cut(x, pairs)
         pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]

@@ -23,7 +23,7 @@ LAYOUT = {1: "L", 2: "H, W", 3: "D, H, W"}
 def _geometry(
     op: str, shape: Sequence[int], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """The engine's window arguments, and the output's spatial sizes."""
+    """Returns the engine's window arguments, and the output's spatial sizes."""
     n = len(shape) - 2
     if n < 1:
         raise ShapeError(f"{op}: x {tuple(shape)}; expected (N, C, spatial...)", op=op)
@@ -43,7 +43,7 @@ def _divisor(op: str, divisor_override: Any) -> int:
     if divisor_override is None:
         return 0
     if not isinstance(divisor_override, (int, np.integer)) or divisor_override == 0:
-        raise ValueError(f"{op}: divisor_override is a whole number other than 0, not {divisor_override!r}")
+        raise ValueError(f"{op}: expected a whole number other than 0 as divisor_override, got {divisor_override!r}")
     return int(divisor_override)
 
 
@@ -127,7 +127,7 @@ def positions_reference(x: Any, **attributes: Any) -> Any:
 def max_pool(
     x: Tensor, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The largest element of each window of x (N, C, spatial...), and its flat position in the spatial plane as
+    """Returns the largest element of each window of x (N, C, spatial...), and its flat position in the spatial plane as
     int32.
     """
     engine = engine_of("max_pool", x)
@@ -163,7 +163,9 @@ def max_pool_grad(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The gradient of ``max_pool`` by x, of shape ``shape``: each gradient is added at the position of its maximum."""
+    """Returns the gradient of ``max_pool`` by x, of shape ``shape``: each gradient is added at the position of its
+    maximum.
+    """
     engine = engine_of("max_pool_grad", grad_output, indices)
     wanted = tuple(int(size) for size in shape)
     windows, sizes = _geometry("max_pool_grad", wanted, kernel_size, stride, padding, dilation, ceil_mode)
@@ -198,8 +200,8 @@ def avg_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The average of each window of x (N, C, spatial...); zeros of the padding count unless count_include_pad is False.
-    ``divisor_override`` replaces the count as the divisor.
+    """Returns the average of each window of x (N, C, spatial...); zeros of the padding count unless count_include_pad
+    is False. ``divisor_override`` replaces the count as the divisor.
     """
     engine = engine_of("avg_pool", x)
     (x,) = floating("avg_pool", x)
@@ -246,7 +248,7 @@ def avg_pool_grad(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The gradient of ``avg_pool`` by x, of shape ``shape``; linear, and ``avg_pool`` is its gradient."""
+    """Returns the gradient of ``avg_pool`` by x, of shape ``shape``; linear, and ``avg_pool`` is its gradient."""
     engine = engine_of("avg_pool_grad", grad_output)
     divisor = _divisor("avg_pool_grad", divisor_override)
     wanted = tuple(int(size) for size in shape)
@@ -270,14 +272,14 @@ def check_rank(op: str, x: Tensor, n: int) -> None:
 
 
 def in_batch(op: str, x: Tensor, n: int, pool: Callable[[Tensor], Any]) -> Any:
-    """``pool(x)`` of x (N, C, spatial...), or its one item for x (C, spatial...) as a batch of one."""
+    """Returns ``pool(x)`` of x (N, C, spatial...), or its one item for x (C, spatial...) as a batch of one."""
     check_rank(op, x, n)
     if x.ndim == n + 2:
         return pool(x)
-    found = pool(reshape(x, (1, *x.shape)))
-    if isinstance(found, tuple):
-        return tuple(reshape(each, each.shape[1:]) for each in found)
-    return reshape(found, found.shape[1:])
+    pooled = pool(reshape(x, (1, *x.shape)))
+    if isinstance(pooled, tuple):
+        return tuple(reshape(each, each.shape[1:]) for each in pooled)
+    return reshape(pooled, pooled.shape[1:])
 
 
 def _pools(n: int) -> tuple[OpFunction, OpFunction]:
@@ -363,7 +365,7 @@ def _power(n: int) -> OpFunction:
     def pooled(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
         engine_of(name, x)
         if not norm_type > 0:
-            raise ValueError(f"{name}: norm_type is a positive number, not {norm_type!r}")
+            raise ValueError(f"{name}: expected a positive number as norm_type, got {norm_type!r}")
         powers = pow(abs(x), float(norm_type))
         sums = in_batch(name, powers, n, lambda batch: avg_pool(batch, kernel_size, stride, 0, ceil_mode, True, 1))
         return pow(sums, 1 / norm_type)  # type: ignore[no-any-return]

@@ -61,15 +61,15 @@ def _seeded(engine: Any, seed: int, draw: Callable[[], Tensor]) -> Tensor:
     """
     held = _held.setdefault(engine, _Held())
     while True:
-        found = held.seed
-        if found != [seed]:
-            found = held.seed = []
+        seed_words = held.seed
+        if seed_words != [seed]:
+            seed_words = held.seed = []
             engine.write(engine.rng_state, _words(seed, 0))
-            if held.seed is not found:
+            if held.seed is not seed_words:
                 continue
-            found = held.seed = [seed]
+            seed_words = held.seed = [seed]
         result = draw()
-        if held.seed is found:
+        if held.seed is seed_words:
             return result
 
 
@@ -105,8 +105,8 @@ def skip(count: int) -> None:
 
 
 def drawing_at(state: Mapping[str, int]) -> AbstractContextManager[Generator]:
-    """Within the block draws of the calling thread begin at ``state``, as ``get_rng_state`` returned it, and afterwards
-    where they were before; draws of other threads go on as they are.
+    """Makes draws of the calling thread within the block begin at ``state``, as ``get_rng_state`` returned it, and
+    afterwards where they were before; draws of other threads go on as they are.
     """
     return standing_in(Generator().set_state(state))
 
@@ -122,8 +122,8 @@ class StepDraws:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Within the block, the call of the step while it is recorded, draws are counted from 0, and no counters of the
-        process are used.
+        """Counts draws from 0 within the block (the call of the step while it is recorded), and uses no counters of the
+        process.
         """
         with standing_in(Generator().manual_seed(default_generator.initial_seed())) as generator:
             yield
@@ -139,7 +139,7 @@ class StepDraws:
         self._engine.run((advanced,), (state,), {"count": self.count}, out=(state,))
 
     def begin(self) -> tuple[int, int] | None:
-        """Takes the counters of a replay, to which its offsets are relative; returns their place, None for no draws."""
+        """Takes the counters of a replay (its offsets are relative to them); returns their place, None for no draws."""
         if not self.count:
             return None
         with lock:
@@ -190,19 +190,19 @@ def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
 def _floating(op: str, dtype: str) -> str:
     name = canonical(dtype)
     if not is_floating(name):
-        raise DTypeError(f"{op} gives floating numbers, not {name}; randint gives whole ones", op=op)
+        raise DTypeError(f"{op}: expected floating numbers, got {name}; randint gives whole ones", op=op)
     return name
 
 
 @computed(domain=_UNTESTED)
 def rand(*shape: Any, dtype: str = "float32", queue: Any = None) -> Tensor:
-    """Uniform numbers in [0, 1) of the given lengths, in steps of 2**-24 (float16 2**-11, bfloat16 2**-8)."""
+    """Returns uniform numbers in [0, 1) of the given lengths, in steps of 2**-24 (float16 2**-11, bfloat16 2**-8)."""
     return _between(0.0, 1.0, _sizes(shape), _floating("rand", dtype), queue)
 
 
 @computed(domain=_UNTESTED)
 def randn(*shape: Any, dtype: str = "float32", queue: Any = None) -> Tensor:
-    """Standard normal numbers of the given lengths, by Box and Muller."""
+    """Returns standard normal numbers of the given lengths, by Box and Muller."""
     return _around(0.0, 1.0, _sizes(shape), _floating("randn", dtype), queue)
 
 
@@ -226,7 +226,7 @@ def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "in
 
 
 def _constant(name: str) -> Domain:
-    """A draw of zero width: no other draw has a reference."""
+    """Returns a draw of zero width: no other draw has a reference."""
     limits = {"low": 2.5, "high": 2.5} if name == "uniform" else {"mean": 2.5, "std": 0.0}
     return Domain(
         cases=lambda rng: iter([((), {"shape": (3, 5), **limits})]),
@@ -237,7 +237,7 @@ def _constant(name: str) -> Domain:
 
 @computed(domain=_constant("uniform"))
 def uniform(low: float = 0.0, high: float = 1.0, shape: Any = (), dtype: str = "float32", queue: Any = None) -> Tensor:
-    """Uniform numbers in [low, high): low + (high - low) u with the u of ``rand``."""
+    """Returns uniform numbers in [low, high): low + (high - low) u with the u of ``rand``."""
     if not low <= high:
         raise ValueError(f"uniform: low {low} must not be above high {high}")
     return _between(low, high, check_shape(shape), _floating("uniform", dtype), queue)
@@ -245,7 +245,7 @@ def uniform(low: float = 0.0, high: float = 1.0, shape: Any = (), dtype: str = "
 
 @computed(domain=_constant("normal"))
 def normal(mean: float = 0.0, std: float = 1.0, shape: Any = (), dtype: str = "float32", queue: Any = None) -> Tensor:
-    """Normal numbers: mean + std z with the z of ``randn``."""
+    """Returns normal numbers: mean + std z with the z of ``randn``."""
     if not std >= 0:
         raise ValueError(f"normal: std {std} must not be negative")
     return _around(mean, std, check_shape(shape), _floating("normal", dtype), queue)
@@ -276,7 +276,7 @@ def _spread_out(x: Tensor, start: float, width: float) -> Tensor:
 
 @computed(domain=_UNTESTED)
 def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
-    """A random order of 0 .. n - 1; drawn on the host from (seed, offset), so it is the same for every device."""
+    """Returns a random order of 0 .. n - 1; drawn on the host from (seed, offset), so equal on every device."""
     if n < 0:
         raise ValueError(f"randperm: n {n} must not be negative")
     array = draw_on_host(engine_for(queue), "randperm", n)
@@ -299,7 +299,9 @@ def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
     )
 )
 def permutation(x: Tensor | int, axis: int = 0) -> Tensor:
-    """x with its slices along ``axis`` in a random order; of an int n a random order of 0 .. n - 1, as ``randperm``."""
+    """Returns x with its slices along ``axis`` in a random order; of an int n a random order of 0 .. n - 1, as
+    ``randperm``.
+    """
     if not isinstance(x, Tensor):
         return randperm(x)  # type: ignore[no-any-return]
     if x.ndim == 0:
@@ -309,7 +311,7 @@ def permutation(x: Tensor | int, axis: int = 0) -> Tensor:
 
 
 def _on_host(count: int) -> np.random.Generator:
-    """NumPy's generator at the place of the generator of draws, which counts ``count`` numbers as used."""
+    """Returns NumPy's generator at the place of the generator of draws, which counts ``count`` numbers as used."""
     with lock:
         generator = generator_of_thread()
         key, start = generator.initial_seed(), generator.take(-(-count // 4))
@@ -348,7 +350,8 @@ def poisson(rate: Tensor) -> Tensor:
     )
 )
 def binomial(count: Tensor, prob: Tensor) -> Tensor:
-    """The number of successes in ``count`` trials, each with probability ``prob``, which broadcast; drawn on the host.
+    """Returns the number of successes in ``count`` trials, each with probability ``prob``, which broadcast; drawn on
+    the host.
 
     Raises ValueError for negative counts and for probabilities outside [0, 1], DTypeError for integers.
     """
@@ -369,7 +372,9 @@ def _as(order: Any, dtype: str, queue: Any) -> Tensor:
 
 @computed(domain=_UNTESTED)
 def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = None) -> Tensor:
-    """1 with probability p, else 0: per element of a tensor p (its shape and dtype), or of ``shape`` for a number."""
+    """Returns 1 with probability p, else 0: per element of a tensor p (its shape and dtype), or of ``shape`` for a
+    number.
+    """
     if not isinstance(p, Tensor):
         if not 0 <= p <= 1 or shape is None:
             raise ValueError(f"bernoulli: p {p}, shape {shape}; a number p lies in [0, 1] and comes with a shape")
@@ -391,7 +396,7 @@ def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = No
 
 @computed(domain=_UNTESTED)
 def dropout_mask(x: Tensor, p: float = 0.5, seed: int | None = None) -> Tensor:
-    """True with probability 1 - p, for each element of x: the elements that ``dropout`` keeps."""
+    """Returns True with probability 1 - p, for each element of x: the elements that ``dropout`` keeps."""
     engine = engine_of("dropout", x)
     least = math.ceil(float(np.float32(p)) * 2**24)  # of the uniform numbers that are kept, in steps of 2**-24
     return draw(engine, "kept", x.shape, "bool", seed, low=least)
@@ -415,10 +420,10 @@ dropout_apply: OpFunction = elementwise(
 def dropout(
     x: Tensor, p: float = 0.5, training: bool = True, seed: int | None = None, return_mask: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """x with each element zeroed with probability p and the others divided by 1 - p (Srivastava et al. 2014).
+    """Returns x with each element zeroed with probability p and the others divided by 1 - p (Srivastava et al. 2014).
 
-    A new mask at every call, or that of ``seed``; with ``return_mask`` the result is (y, mask), the mask bool, True for
-    kept elements. If not ``training``: x itself.
+    A new mask at every call, or the mask of ``seed``; with ``return_mask`` the result is (y, mask), the mask bool, True
+    for kept elements. If not ``training``: x itself.
     """
     if not 0 <= p <= 1:
         raise ValueError(f"dropout: p {p} is no probability")

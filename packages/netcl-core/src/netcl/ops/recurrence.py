@@ -59,7 +59,7 @@ def _reference(
 
 def _checked(op: str, kind: str, x: Tensor, weight: Tensor, *states: Tensor | None) -> tuple[int, int, int]:
     if kind not in GATES:
-        raise ValueError(f"{op}: kind is one of {', '.join(GATES)}, not {kind!r}")
+        raise ValueError(f"{op}: expected one of {', '.join(GATES)} as kind, got {kind!r}")
     rows, hidden = weight.shape if weight.ndim == 2 else (0, 0)
     if x.ndim != 3 or rows != GATES[kind] * hidden or x.shape[2] != rows or hidden == 0:
         raise ShapeError(
@@ -83,11 +83,11 @@ def recurrence(
     kind: str = "tanh",
     reverse: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All steps of a recurrent network: the states (T, N, H), for an LSTM its cells (T, N, H), and values for the
-    gradient.
+    """Returns all steps of a recurrent network: the states (T, N, H), for an LSTM its cells (T, N, H), and values for
+    the gradient.
 
     ``x`` (T, N, gates H): the products of the inputs with their weights; ``weight`` (gates H, H) and ``bias`` (gates
-    H,) are those of the state, ``state`` and ``cell`` (N, H) the initial values. ``kind``: ``lstm`` (gates i, f, g, o;
+    H,) are for the state, ``state`` and ``cell`` (N, H) the initial values. ``kind``: ``lstm`` (gates i, f, g, o;
     Hochreiter and Schmidhuber 1997), ``gru`` (r, z, n; Cho et al. 2014, the reset gate after the product), ``tanh`` or
     ``relu`` (Elman 1990). ``reverse`` runs from the last step to the first. Results that a kind does not have are
     empty. Half types are computed in float32. The first two results have gradients.
@@ -131,12 +131,13 @@ def recurrence_back(
     kind: str = "tanh",
     reverse: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of ``recurrence`` by x, by the sums that contain its weight and bias, both (T, N, gates H), by the
-    initial state and, for an LSTM, the initial cell, (N, H); from its three results and the gradients of the first two.
+    """Returns the gradients of ``recurrence`` by x, by the sums that contain its weight and bias, both (T, N, gates H),
+    by the initial state and, for an LSTM, the initial cell, (N, H); from its three results and the gradients of the
+    first two.
     """
     engine = engine_of("recurrence_back", weight, state, out, cells, kept, by_out, by_cells, cell)
     dtype = weight.dtype
-    given = (weight, state, cell, out, cells, kept, by_out, by_cells)
-    wide: list[Any] = [None if t is None else as_dtype(t, _wide(weight)) for t in given]
+    operands = (weight, state, cell, out, cells, kept, by_out, by_cells)
+    wide: list[Any] = [None if t is None else as_dtype(t, _wide(weight)) for t in operands]
     results = engine.recurrence_back(kind, *wide, reverse=reverse)
     return tuple(as_dtype(result, dtype) for result in results)  # type: ignore[return-value]

@@ -51,7 +51,7 @@ def _domain(function: Any, **more: Any) -> Domain:
 
 
 def _in_dtype(kind: str, x: Expr, axis: Axis, dtype: Any, space: Space) -> Expr:
-    """The reduction of ``x`` converted to ``dtype``, in that dtype; None: its own, int64 for integers and bool."""
+    """Returns the reduction of ``x`` converted to ``dtype``, in it; None: its own, int64 for integers and bool."""
     if dtype is None:
         return reduce(kind, x, space.axes(axis))
     wanted = canonical(dtype)
@@ -64,14 +64,14 @@ def _as_floating(op: str, x: Expr, dtype: Any) -> Expr:
         return x
     wanted = canonical(dtype)
     if not is_floating(wanted):
-        raise DTypeError(f"{op}: dtype is floating, not {wanted}; convert the result with astype", op=op)
+        raise DTypeError(f"{op}: expected a floating dtype, got {wanted}; convert the result with astype", op=op)
     return cast_expr(x, wanted)
 
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.sum))
 def sum(x: Expr, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None, space: Space) -> Expr:
-    """The sum over ``axis`` (int, tuple, or None for all) of x converted to ``dtype``, the dtype of the result; None is
-    that of x, int64 for integers and bool.
+    """Returns the sum over ``axis`` (int, tuple, or None for all) of x converted to ``dtype``, the dtype of the result;
+    None is x's, int64 for integers and bool.
     """
     return _in_dtype("sum", x, axis, dtype, space)
 
@@ -81,8 +81,8 @@ reduce_sum = sum
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.mean))
 def mean(x: Expr, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None, space: Space) -> Expr:
-    """The mean over ``axis`` of x converted to the floating ``dtype`` (None: that of x, float32 for integers and bool).
-    Raises DTypeError for another ``dtype``.
+    """Returns the mean over ``axis`` of x converted to the floating ``dtype`` (None: x's, float32 for integers and
+    bool). Raises DTypeError for another ``dtype``.
     """
     return mean_of(_as_floating("mean", x, dtype), space.axes(axis))
 
@@ -92,7 +92,9 @@ reduce_mean = mean
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.prod))
 def prod(x: Expr, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None, space: Space) -> Expr:
-    """The product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros, too."""
+    """Returns the product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros,
+    too.
+    """
     return _in_dtype("prod", x, axis, dtype, space)
 
 
@@ -107,7 +109,7 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.max, second=False))
 def amax(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The largest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
+    """Returns the largest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
     ShapeError for no elements.
     """
     return _extremum("max", x, axis, space)
@@ -115,7 +117,7 @@ def amax(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) ->
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.min, second=False))
 def amin(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The smallest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
+    """Returns the smallest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
     ShapeError for no elements.
     """
     return _extremum("min", x, axis, space)
@@ -131,22 +133,22 @@ def _along(function: Any) -> Domain:
 
 @expression(shapes=reduced, amp="float32", domain=_along(np.max))
 def max_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
-    """``max`` along one axis: the first of equal elements gets the gradient."""
+    """Returns ``max`` along one axis: the first of equal elements gets the gradient."""
     return _extremum("max", x, axis, space)
 
 
 @expression(shapes=reduced, amp="float32", domain=_along(np.min))
 def min_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
-    """``min`` along one axis: the first of equal elements gets the gradient."""
+    """Returns ``min`` along one axis: the first of equal elements gets the gradient."""
     return _extremum("min", x, axis, space)
 
 
 def _found(values: Any, indices: Any) -> Domain:
-    """The cases of ``max`` and ``min``: all elements, or one axis, which gives positions too."""
+    """Returns the cases of ``max`` and ``min``: all elements, or one axis, which gives positions too."""
 
     def reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        found = values(x, axis=axis, keepdims=keepdims)
-        return found if axis is None else (found, indices(x, axis=axis, keepdims=keepdims))
+        extremes = values(x, axis=axis, keepdims=keepdims)
+        return extremes if axis is None else (extremes, indices(x, axis=axis, keepdims=keepdims))
 
     def cases(rng: np.random.Generator) -> Any:
         return (case for case in _cases(rng) if not isinstance(case[1]["axis"], tuple))
@@ -169,7 +171,7 @@ def _extreme(op: str, x: Tensor, axis: Any, keepdims: bool, rows: tuple[Any, Any
 
 @composite(amp="float32", domain=_found(np.max, np.argmax))
 def max(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor | Ranked:
-    """The largest element; along an ``axis`` the largest elements and their positions, int64, as ``values`` and
+    """Returns the largest element; along an ``axis`` the largest elements and their positions, int64, as ``values`` and
     ``indices``; with a tensor in place of an axis, the larger of two elements each, as ``maximum``.
 
     NaN wins. Along an axis the first of equal elements is taken and gets the gradient; over all elements they share it.
@@ -180,12 +182,12 @@ def max(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor | Ranked:
 
 @composite(amp="float32", domain=_found(np.min, np.argmin))
 def min(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor | Ranked:
-    """The smallest element, or along an ``axis`` values and positions; NaN wins; all else as in ``max``."""
+    """Returns the smallest element, or along an ``axis`` values and positions; NaN wins; all else as in ``max``."""
     return _extreme("min", x, axis, keepdims, (amin, min_along, argmin, minimum))
 
 
 def _truth(x: Expr) -> Expr:
-    """1 or 0, in a dtype whose extremum of nothing is infinite."""
+    """Returns 1 or 0, in a dtype with an infinite extremum of nothing."""
     return cast_expr(cast_expr(x, "bool"), "float32")
 
 
@@ -203,7 +205,7 @@ def all(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> 
 
 @expression(shapes=reduced, domain=_domain(np.count_nonzero, gradient=False))
 def count_nonzero(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The number of nonzero elements over ``axis``, int64."""
+    """Returns the number of nonzero elements over ``axis``, int64."""
     return reduce("sum", cast_expr(x, "bool"), space.axes(axis))
 
 
@@ -219,7 +221,7 @@ def _variance(x: Expr, axis: Axis, correction: float, space: Space) -> Expr:
 
 
 def safe_root(total: Expr) -> Expr:
-    """sqrt(total), with gradient 0 at total 0, as in PyTorch's norms and deviations."""
+    """Returns sqrt(total), with gradient 0 at total 0, as in PyTorch's norms and deviations."""
     zero = apply("eq", total, 0.0)
     return apply("where", zero, 0.0, apply("sqrt", apply("where", zero, 1.0, total)))
 
@@ -237,7 +239,7 @@ def _spread(function: Any) -> Domain:
 
 @expression(shapes=reduced, amp="float32", domain=_spread(np.var))
 def var(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, space: Space) -> Expr:
-    """The variance over ``axis`` with divisor n - correction, from deviations from the mean.
+    """Returns the variance over ``axis`` with divisor n - correction, from deviations from the mean.
 
     ``unbiased=False`` and ``ddof=0`` are other names of ``correction=0``; a correction of None is 1.
     """
@@ -246,29 +248,29 @@ def var(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False,
 
 @expression(shapes=reduced, amp="float32", domain=_spread(np.std))
 def std(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, space: Space) -> Expr:
-    """The standard deviation over ``axis`` with divisor n - correction, as in ``var``."""
+    """Returns the standard deviation over ``axis`` with divisor n - correction, as in ``var``."""
     return safe_root(_variance(x, axis, correction, space))
 
 
 def _two_moments(function: Any) -> Domain:
-    one = _spread(function)
+    spread = _spread(function)
 
     def reference(x: Any, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> Any:
-        return one.reference(x, axis, correction, keepdims), np.mean(x, axis=axis, keepdims=keepdims)  # type: ignore[misc]
+        return spread.reference(x, axis, correction, keepdims), np.mean(x, axis=axis, keepdims=keepdims)  # type: ignore[misc]
 
-    return Domain(cases=one.cases, reference=reference)
+    return Domain(cases=spread.cases, reference=reference)
 
 
 @composite(amp="float32", domain=_two_moments(np.var))
 def var_mean(x: Tensor, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """``var`` and ``mean`` over ``axis``."""
+    """Returns ``var`` and ``mean`` over ``axis``."""
     reduced_axes(axis, x.ndim, "var_mean")
     return var(x, axis, correction, keepdims), mean(x, axis, keepdims)
 
 
 @composite(amp="float32", domain=_two_moments(np.std))
 def std_mean(x: Tensor, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """``std`` and ``mean`` over ``axis``."""
+    """Returns ``std`` and ``mean`` over ``axis``."""
     reduced_axes(axis, x.ndim, "std_mean")
     return std(x, axis, correction, keepdims), mean(x, axis, keepdims)
 
@@ -287,8 +289,8 @@ def _norm_reference(x: Any, p: float = 2, axis: Any = None, keepdims: bool = Fal
 
 @expression(shapes=reduced, amp="float32", domain=Domain(cases=_norm_cases, reference=_norm_reference))
 def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """The p-norm over ``axis``, (sum |x|^p)^(1/p); p 0 counts the nonzero elements, inf and -inf are the extremes of
-    |x|.
+    """Returns the p-norm over ``axis``, (sum |x|^p)^(1/p); p 0 counts the nonzero elements, inf and -inf are the
+    extremes of |x|.
 
     Its gradient at 0 is 0. Raises ShapeError for the extremes of no elements.
     """
@@ -296,7 +298,7 @@ def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, spac
 
 
 def p_norm(x: Expr, p: float, axis: Axis, space: Space) -> Expr:
-    """The p-norm of a floating expression over ``axis``, as in ``norm``."""
+    """Returns the p-norm of a floating expression over ``axis``, as in ``norm``."""
     axes, size = space.axes(axis), apply("abs", x)
     if p == 2:
         return safe_root(reduce("sum", x * x, axes))
@@ -306,7 +308,7 @@ def p_norm(x: Expr, p: float, axis: Axis, space: Space) -> Expr:
         return reduce("sum", cast_expr(apply("ne", x, 0.0), x.dtype), axes)
     if p == 1:
         return reduce("sum", size, axes)
-    if p < 0:  # 0 with a zero, of which it has no derivative
+    if p < 0:  # 0 if an element is 0: no derivative there
         zero = apply("eq", x, 0.0)
         total = reduce("sum", apply("where", zero, float("inf"), apply("where", zero, 1.0, size) ** p), axes)
         return total ** (1.0 / p)
@@ -346,7 +348,7 @@ def _positions_along(function: Any) -> Domain:
     domain=_positions_along(np.argmax),
 )
 def argmax_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
-    """The position of the first largest element along one axis, int64; NaN counts as largest."""
+    """Returns the position of the first largest element along one axis, int64; NaN counts as largest."""
     return _position("max", x, axis, space)
 
 
@@ -356,7 +358,7 @@ def argmax_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Spac
     domain=_positions_along(np.argmin),
 )
 def argmin_along(x: Expr, axis: int = -1, keepdims: bool = False, *, space: Space) -> Expr:
-    """The position of the first smallest element along one axis, int64; NaN counts as smallest."""
+    """Returns the position of the first smallest element along one axis, int64; NaN counts as smallest."""
     return _position("min", x, axis, space)
 
 
@@ -370,8 +372,8 @@ def _whole(op: str, x: Tensor, axis: int | None, keepdims: bool, along: Any, ext
 
 
 def _of_parts(x: Tensor, axis: int, keepdims: bool, along: Any, extremum: Any) -> Tensor:
-    """The position of the first extremum along an axis that is too long for one program: that of the first part which
-    has it.
+    """Returns the position of the first extremum along an axis that is too long for one program: the position in the
+    first part with the extremum.
     """
     size, at, best = x.shape[axis], [], []
     for start in range(0, size, _FURTHEST):
@@ -390,7 +392,7 @@ def _of_parts(x: Tensor, axis: int, keepdims: bool, along: Any, extremum: Any) -
     )
 )
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The position of the first largest element along ``axis``, or of the flattened tensor for None; int64."""
+    """Returns the position of the first largest element along ``axis``, or of the flattened tensor for None; int64."""
     return _whole("argmax", x, axis, keepdims, argmax_along, amax)
 
 
@@ -402,7 +404,7 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
     )
 )
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The position of the first smallest element along ``axis``, or of the flattened tensor for None; int64."""
+    """Returns the position of the first smallest element along ``axis``, or of the flattened tensor for None; int64."""
     return _whole("argmin", x, axis, keepdims, argmin_along, amin)
 
 
@@ -412,7 +414,7 @@ def _lse_reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 @expression(shapes=reduced, amp="float32", domain=Domain(cases=_cases, reference=_lse_reference))
 def logsumexp(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """log(sum(exp(x))) over ``axis``, without overflow."""
+    """Returns log(sum(exp(x))) over ``axis``, without overflow."""
     axes = space.axes(axis)
     largest = apply("stop_gradient", reduce("max", x, axes))
     finite = apply("where", apply("isfinite", largest), largest, 0.0)
@@ -431,8 +433,8 @@ def _softmax_cases(rng: np.random.Generator) -> Any:
 
 @expression(amp="float32", domain=Domain(cases=_softmax_cases, reference=_softmax_reference))
 def softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Expr:
-    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to the
-    floating ``dtype`` (None: its own).
+    """Returns exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to
+    the floating ``dtype`` (None: its own).
     """
     x, axes = _as_floating("softmax", x, dtype), space.axes(axis)
     weight = apply("exp", x - apply("stop_gradient", reduce("max", x, axes)))
@@ -443,7 +445,7 @@ def softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Exp
     amp="float32", domain=Domain(cases=_softmax_cases, reference=lambda x, axis=-1: np.log(_softmax_reference(x, axis)))
 )
 def log_softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Expr:
-    """x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
+    """Returns x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
     x, axes = _as_floating("log_softmax", x, dtype), space.axes(axis)
     centred = x - apply("stop_gradient", reduce("max", x, axes))
     return centred - apply("log", reduce("sum", apply("exp", centred), axes))

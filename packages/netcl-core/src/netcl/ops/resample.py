@@ -38,7 +38,7 @@ _MODES: dict[str, tuple[int, tuple[int, ...]]] = {
 
 
 def _matrix(extent: int, out: int, taps: int, place: Place) -> Any:
-    """The weights (out, extent) of one axis, from the definition, in float64."""
+    """Returns the weights (out, extent) of one axis, from the definition, in float64."""
     step, start, unit = place
     matrix = np.zeros((out, extent))
     for o in range(out):
@@ -86,31 +86,34 @@ def _grad_cases(rng: np.random.Generator) -> Cases:
 
 
 def _wide(x: Tensor) -> str:
-    """Returns the dtype in which weighted neighbors are summed, axis by axis."""
+    """Returns the dtype for sums of weighted neighbors, axis by axis."""
     return "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
 
 
 @computed(domain=Domain(cases=_cases, reference=_reference))
 def resample(x: Tensor, size: Any, taps: int, places: Any) -> Tensor:
-    """x (N, C, *S) at ``size`` positions per spatial axis: nearest (``taps`` 1), linear (2) or cubic (4) weights.
+    """Returns x (N, C, *S) at ``size`` positions per spatial axis: nearest (``taps`` 1), linear (2) or cubic (4)
+    weights.
 
     ``places`` has (step, start, unit) per axis: output o is at (step * o + start) / unit. Neighbors outside take the
     border's value. ``interpolate`` computes these arguments.
     """
     engine = engine_of("resample", x)
     if taps > 1 and not is_floating(x.dtype):
-        raise DTypeError(f"interpolate: weighted neighbours need a floating dtype, not {x.dtype}", op="interpolate")
-    given = x if taps == 1 else as_dtype(x, _wide(x))
-    result = engine.resample("forward", given, sizes=size, taps=taps, places=places)
+        raise DTypeError(
+            f"interpolate: expected a floating dtype for weighted neighbours, got {x.dtype}", op="interpolate"
+        )
+    wide = x if taps == 1 else as_dtype(x, _wide(x))
+    result = engine.resample("forward", wide, sizes=size, taps=taps, places=places)
     return as_dtype(result, x.dtype)
 
 
 @computed(domain=Domain(cases=_grad_cases, reference=_reference_grad))
 def resample_grad(grad_output: Tensor, shape: Any, taps: int, places: Any) -> Tensor:
-    """The gradient of ``resample`` by x, of shape ``shape``; linear, and ``resample`` is its gradient."""
+    """Returns the gradient of ``resample`` by x, of shape ``shape``; linear, and ``resample`` is its gradient."""
     engine = engine_of("resample_grad", grad_output)
-    given = as_dtype(grad_output, _wide(grad_output))
-    result = engine.resample("gradient", given, sizes=shape[2:], taps=taps, places=places)
+    wide = as_dtype(grad_output, _wide(grad_output))
+    result = engine.resample("gradient", wide, sizes=shape[2:], taps=taps, places=places)
     return as_dtype(result, grad_output.dtype)
 
 
@@ -125,18 +128,18 @@ def _target(
     """
     n = len(shape) - 2
     if (size is None) == (scale_factor is None):
-        given = f"size={size}, scale_factor={scale_factor}"
-        raise ShapeError(f"{op}: give size or scale_factor, one of them, not {given}", op=op, parameter="size")
+        sizes_text = f"size={size}, scale_factor={scale_factor}"
+        raise ShapeError(f"{op}: expected either size or scale_factor, got {sizes_text}", op=op, parameter="size")
     if size is not None:
         if recompute:
-            raise ValueError(f"{op}: recompute_scale_factor goes with scale_factor, not with size {size}")
+            raise ValueError(f"{op}: expected a scale_factor with recompute_scale_factor, got size {size}")
         sizes = per_axis(op, "size", size, n)
         return sizes, [Fraction(extent, out) for extent, out in zip(shape[2:], sizes)]
     factors = [float(factor) for factor in np.ravel(scale_factor)]
     factors = factors * n if len(factors) == 1 else factors
     if len(factors) != n or any(not math.isfinite(factor) or factor <= 0 for factor in factors):
         raise ShapeError(
-            f"{op}: scale_factor is a positive number or {n} of them, not {scale_factor!r}",
+            f"{op}: expected a positive number or {n} of them as scale_factor, got {scale_factor!r}",
             op=op,
             parameter="scale_factor",
         )
@@ -159,8 +162,8 @@ def _places(mode: str, extent: int, out: int, scale: Fraction, align_corners: bo
 
 
 def _smooth(extent: int, out: int, taps: int, scale: float) -> Any:
-    """The weights (out, extent) of one axis with antialiasing: the triangle (``taps`` 2) or Keys' cubic filter with
-    a = -1/2 (4), stretched by ``scale`` if the axis shrinks, and normalized.
+    """Returns the weights (out, extent) of one axis with antialiasing: the triangle (``taps`` 2) or Keys' cubic filter
+    with a = -1/2 (4), stretched by ``scale`` if the axis shrinks, and normalized.
     """
     stretch = max(scale, 1.0)
     support = taps / 2 * stretch
@@ -179,7 +182,7 @@ def _smooth(extent: int, out: int, taps: int, scale: float) -> Any:
 
 
 def _antialiased(x: Tensor, sizes: Sequence[int], scales: Sequence[Fraction], taps: int, align_corners: bool) -> Tensor:
-    """Each axis multiplied by its matrix of weights, the last axis first."""
+    """Returns each axis multiplied by its matrix of weights, the last axis first."""
     (wide,) = floating("interpolate", x)
     for axis in (3, 2):
         extent, out, scale = wide.shape[axis], sizes[axis - 2], float(scales[axis - 2])
@@ -202,15 +205,15 @@ def _interpolate(
 ) -> Tensor:
     engine_of(op, x)
     if mode not in _MODES:
-        raise ValueError(f"{op}: mode is one of {', '.join(_MODES)}, not {mode!r}")
+        raise ValueError(f"{op}: expected one of {', '.join(_MODES)} as mode, got {mode!r}")
     taps, ranks = _MODES[mode]
     if x.ndim - 2 not in ranks:
         wanted = " or ".join(str(rank + 2) for rank in ranks)
         raise ShapeError(f"{op}: mode {mode!r} is for {wanted} dimensions, and x is {x.shape}", op=op)
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise ValueError(f"{op}: antialias is for bilinear and bicubic, not {mode!r}")
+        raise ValueError(f"{op}: expected mode bilinear or bicubic with antialias, got {mode!r}")
     if align_corners and taps < 2:
-        raise ValueError(f"{op}: align_corners is for linear, bilinear, bicubic and trilinear, not {mode!r}")
+        raise ValueError(f"{op}: expected mode linear, bilinear, bicubic or trilinear with align_corners, got {mode!r}")
     sizes, scales = _target(op, x.shape, size, scale_factor, recompute)
     if 0 in x.shape[2:]:
         raise ShapeError(f"{op}: x {x.shape} has no spatial elements", op=op)
@@ -242,7 +245,7 @@ _RESIZED: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
 def _interpolated(
     x: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool = False
 ) -> Any:
-    """Each axis by its matrix of weights."""
+    """Returns each axis by its matrix of weights."""
     sizes, scales = _target("interpolate", x.shape, size, scale_factor)
     if mode == "area":
         return adaptive_reference(np.mean)(x, sizes)
@@ -268,8 +271,8 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """x (N, C, spatial...) resized to ``size``, or by ``scale_factor`` (sizes are rounded down): numbers for all axes
-    or one per axis.
+    """Returns x (N, C, spatial...) resized to ``size``, or by ``scale_factor`` (sizes are rounded down): numbers for
+    all axes or one per axis.
 
     ``mode``: nearest (input floor(o * in / out)) and nearest-exact (the nearest centre) for one to three axes, linear
     for one, bilinear and bicubic (a = -0.75) for two, trilinear for three, area (the mean of the section) for one to
@@ -287,7 +290,7 @@ def interpolate(
 def upsample(
     x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """x (N, C, spatial...) resized to ``size`` or by ``scale_factor``; the same as ``interpolate``."""
+    """Returns x (N, C, spatial...) resized to ``size`` or by ``scale_factor``; the same as ``interpolate``."""
     return _interpolate("upsample", x, size, scale_factor, mode, align_corners)
 
 
@@ -303,7 +306,7 @@ def _shuffle_reference(x: Any, upscale_factor: int) -> Any:
 
 def _factor(op: str, name: str, factor: Any) -> int:
     if not isinstance(factor, (int, np.integer)) or factor < 1:
-        raise ShapeError(f"{op}: {name} is a whole number from 1, not {factor!r}", op=op, parameter=name)
+        raise ShapeError(f"{op}: expected a whole number from 1 as {name}, got {factor!r}", op=op, parameter=name)
     return int(factor)
 
 

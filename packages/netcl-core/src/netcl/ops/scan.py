@@ -58,7 +58,7 @@ def _accumulated(kind: str, x: Tensor, dtype: Any, axis: int, reverse: bool, op:
     engine_of(op, x)
     wanted = canonical(dtype) if dtype is not None else x.dtype if is_floating(x.dtype) else "int64"
     if wanted == "bool":
-        raise DTypeError(f"{op} computes on numbers, not bool; write dtype='int64'", op=op)
+        raise DTypeError(f"{op}: expected numbers, got bool; write dtype='int64'", op=op)
     wide = wanted if is_floating(wanted) else "int64"
     return as_dtype(_scanned(kind, as_dtype(as_dtype(x, wanted), wide), None, axis, reverse, op), wanted)
 
@@ -82,7 +82,7 @@ def _sum_cases(rng: np.random.Generator) -> Cases:
 
 @computed(amp="float32", domain=Domain(cases=_sum_cases, reference=_turned(np.cumsum)))
 def cumsum(x: Tensor, axis: int, dtype: Any = None, reverse: bool = False) -> Tensor:
-    """y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape.
+    """Returns y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape.
 
     x is converted to ``dtype`` first (None: its own, int64 for integers and bool), the dtype of the result. Rounding
     errors of floats are carried along (compensated summation), so that the error of a sum is below one unit in its last
@@ -108,8 +108,8 @@ def _product_reference(x: Any, axis: int) -> Any:
 
 @computed(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference))
 def cumprod(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
-    """y[i] = x[0] * .. * x[i] along ``axis``; x's shape. x is converted to ``dtype`` first (None: its own, int64 for
-    integers and bool), the dtype of the result.
+    """Returns y[i] = x[0] * .. * x[i] along ``axis``; x's shape. x is converted to ``dtype`` first (None: its own,
+    int64 for integers and bool), the dtype of the result.
 
     Rounding errors of floats are carried along: the relative error is below one unit in the last place unless a product
     under- or overflows. The gradient is also right for elements that are zero.
@@ -139,7 +139,7 @@ def _extremum_reference(accumulate: Any) -> Any:
     domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.maximum.accumulate), second=False),
 )
 def cummax(x: Tensor, axis: int) -> Ranked:
-    """The largest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
+    """Returns the largest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
 
     A NaN is largest, and the last of them counts.
     """
@@ -150,7 +150,7 @@ def cummax(x: Tensor, axis: int) -> Ranked:
     domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.minimum.accumulate), second=False),
 )
 def cummin(x: Tensor, axis: int) -> Ranked:
-    """The smallest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
+    """Returns the smallest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
 
     A NaN is smallest, and the last of them counts.
     """
@@ -170,7 +170,7 @@ def _float_cases(rng: np.random.Generator) -> Cases:
 
 @computed(amp="float32", domain=Domain(cases=_float_cases, reference=_logsumexp_reference))
 def logcumsumexp(x: Tensor, axis: int) -> Tensor:
-    """y[i] = log(exp(x[0]) + .. + exp(x[i])) along ``axis``, without overflow; floating dtypes."""
+    """Returns y[i] = log(exp(x[0]) + .. + exp(x[i])) along ``axis``, without overflow; floating dtypes."""
     (x,) = floating("logcumsumexp", x)
     return _scanned("logsumexp", x, None, axis, False, "logcumsumexp")  # type: ignore[no-any-return]
 
@@ -192,8 +192,8 @@ def _recurrence_reference(x: Any, decay: Any, axis: int = -1, reverse: bool = Fa
 
 @computed(amp="float32", domain=Domain(cases=_recurrence_cases, reference=_recurrence_reference))
 def linear_recurrence(x: Tensor, decay: Tensor, axis: int = -1, reverse: bool = False) -> Tensor:
-    """y[i] = x[i] + decay[i] * y[i - 1] along ``axis``, y[0] = x[0]; with ``reverse`` from the end: y[i] = x[i] +
-    decay[i] * y[i + 1], y[n - 1] = x[n - 1].
+    """Returns y[i] = x[i] + decay[i] * y[i - 1] along ``axis``, y[0] = x[0]; with ``reverse`` from the end: y[i] = x[i]
+    + decay[i] * y[i + 1], y[n - 1] = x[n - 1].
 
     ``x`` and ``decay`` have one shape, which is the result's, and floating dtypes. The first element of ``decay`` is
     not used. Raises ShapeError if the shapes differ.

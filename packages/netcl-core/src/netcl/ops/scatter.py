@@ -92,8 +92,8 @@ def _at_cases(rng: np.random.Generator) -> Cases:
 def put_at(
     x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "put", shared: bool = False
 ) -> Tensor:
-    """A copy of x with ``source`` written at the positions that ``take_at`` reads; the last of equal indices wins. With
-    ``shared`` the others have its gradient too.
+    """Returns a copy of x with ``source`` written at the positions that ``take_at`` reads; the last of equal indices
+    wins. With ``shared`` the others have its gradient too.
     """
     return _changed(("put", "scatter"), op, x, index, source, axis, rows)
 
@@ -106,7 +106,7 @@ def put_at(
     ),
 )
 def add_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "add") -> Tensor:
-    """A copy of x with ``source`` added at the positions that ``take_at`` reads, in the order of the indices."""
+    """Returns a copy of x with ``source`` added at the positions of ``take_at``, in the order of the indices."""
     return _changed(("take_grad", "gather_grad"), op, x, index, source, axis, rows)
 
 
@@ -129,7 +129,7 @@ def _last_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_last_cases, reference=_last_reference, gradient=False))
 def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
-    """Masks the indices that are the last to name their position, of which ``put_at`` keeps the source."""
+    """Masks the indices that are the last to name their position: ``put_at`` keeps their source."""
     engine = engine_of("put", index)
     if index.size == 0:
         return engine.empty(index.shape, "bool")  # type: ignore[no-any-return]
@@ -140,8 +140,8 @@ def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
     (numbers,) = engine.run((number,), (flat,))
     table = engine.empty(wanted, "int32")
     engine.index("put" if rows else "scatter", numbers, flat, axis=at, out=table, op="put")
-    found = engine.index("take" if rows else "gather", table, flat, axis=at, op="put")
-    result: Tensor = engine.run((apply("eq", Load(0, "int32"), Load(1, "int32")),), (found, numbers))[0]
+    winners = engine.index("take" if rows else "gather", table, flat, axis=at, op="put")
+    result: Tensor = engine.run((apply("eq", Load(0, "int32"), Load(1, "int32")),), (winners, numbers))[0]
     return result._alias(index.shape)
 
 
@@ -160,7 +160,7 @@ def fitting(op: str, x: Tensor, source: Tensor) -> Tensor:
 def addable(op: str, x: Tensor) -> None:
     """Raises DTypeError for bool, which has no sum."""
     if x.dtype == "bool":
-        raise DTypeError(f"{op} adds numbers, not bool (on {x.engine.device_label}); convert with astype", op=op)
+        raise DTypeError(f"{op}: expected numbers, got bool (on {x.engine.device_label}); convert with astype", op=op)
 
 
 def _slices(op: str, x: Tensor, axis: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
@@ -196,7 +196,7 @@ def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: floa
 )
 @of_scalars("x index source")
 def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1) -> Tensor:
-    """x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
+    """Returns x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
     addable("index_add", x)
     at, positions, values = _slices("index_add", x, axis, index, source)
     return add_at(x, positions, values if alpha == 1 else mul(values, alpha), at, True, "index_add")  # type: ignore[no-any-return]
@@ -210,7 +210,7 @@ def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1
 )
 @of_scalars("x index source")
 def index_copy(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
-    """x with source[.., i, ..] in place of [.., index[i], ..] along ``axis``; of equal indices the last wins."""
+    """Returns x with source[.., i, ..] in place of [.., index[i], ..] along ``axis``; the last equal index wins."""
     at, positions, values = _slices("index_copy", x, axis, index, source)
     return put_at(x, positions, values, at, True, "index_copy")  # type: ignore[no-any-return]
 
@@ -253,7 +253,8 @@ def _element_reference(x: Any, axis: int, index: Any, src: Any, add: bool) -> An
 )
 @of_scalars("x index")
 def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
-    """x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last wins.
+    """Returns x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last
+    wins.
 
     ``src`` is a number or has at least the index's lengths; off the axis the index may be shorter than x.
     """
@@ -268,7 +269,7 @@ def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
 )
 @of_scalars("x index")
 def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
-    """x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in
+    """Returns x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in
     ``scatter``.
     """
     addable("scatter_add", x)
@@ -309,7 +310,7 @@ def _reduce_cases(rng: np.random.Generator) -> Cases:
 
 
 def _marked(x: Tensor, index: Tensor, axis: int, value: float) -> Tensor:
-    """x with ``value`` at the positions that ``index`` names."""
+    """Returns x with ``value`` at the positions that ``index`` names."""
     filled = x.engine.empty(index.shape, x.dtype)
     x.engine.fill(filled, value)
     return put_at(x, index, filled, axis, False, "scatter_reduce")  # type: ignore[no-any-return]
@@ -317,8 +318,8 @@ def _marked(x: Tensor, index: Tensor, axis: int, value: float) -> Tensor:
 
 @computed(dtypes="numbers", domain=Domain(cases=_reduce_cases, reference=_reduce_reference, second=False))
 def reduce_at(x: Tensor, index: Tensor, source: Tensor, axis: int, how: str, include_self: bool = True) -> Tensor:
-    """x with the elements of ``source`` combined at [.., index[.., i, ..], ..] along ``axis``: sum, prod, mean, amax or
-    amin, together with x's own element if ``include_self``. The same bits on every run.
+    """Returns x with the elements of ``source`` combined at [.., index[.., i, ..], ..] along ``axis``: sum, prod, mean,
+    amax or amin, together with x's own element if ``include_self``. The same bits on every run.
     """
     engine_of("scatter_reduce", x, index, source)
     if index.size == 0:
@@ -341,7 +342,7 @@ def reduce_at(x: Tensor, index: Tensor, source: Tensor, axis: int, how: str, inc
 
 
 def _counts(x: Tensor, index: Tensor, axis: int, include_self: bool) -> Tensor:
-    """The number of elements that are combined at each position of x, at least 1."""
+    """Returns the number of elements that are combined at each position of x, at least 1."""
     start, ones = x.engine.empty(x.shape, "int32"), x.engine.empty(index.shape, "int32")
     x.engine.fill(start, int(include_self))
     x.engine.fill(ones, 1)
@@ -356,10 +357,10 @@ def _averaged(total: Tensor, count: Tensor) -> Tensor:
 
 
 def _product_at(x: Tensor, index: Tensor, source: Tensor, axis: int, include_self: bool) -> Tensor:
-    """On the host: no engine multiplies at indices."""
+    """Multiplies on the host: no engine multiplies at indices."""
     engine = x.engine
     host_read_allowed(engine)
-    out, factors = (np.array(one.numpy()) for one in (x, source))
+    out, factors = (np.array(operand.numpy()) for operand in (x, source))
     key = list(np.ogrid[tuple(slice(n) for n in index.shape)])
     places = index.numpy().astype(np.int64)
     extent = out.shape[axis]
@@ -376,7 +377,7 @@ def _product_at(x: Tensor, index: Tensor, source: Tensor, axis: int, include_sel
 
 def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
     if reduce not in allowed:
-        raise ValueError(f"{op}: reduce is one of {', '.join(allowed)}, not {reduce!r}")
+        raise ValueError(f"{op}: expected one of {', '.join(allowed)} as reduce, got {reduce!r}")
     return reduce
 
 
@@ -394,8 +395,9 @@ def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
 )
 @of_scalars("x index")
 def scatter_reduce(x: Tensor, axis: int, index: Any, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-    """x with src[.., i, ..] combined at [.., index[.., i, ..], ..] along ``axis`` by ``reduce``: sum, prod, mean, amax
-    or amin; without ``include_self`` the elements of x that are named do not take part. Shapes as in ``scatter``.
+    """Returns x with src[.., i, ..] combined at [.., index[.., i, ..], ..] along ``axis`` by ``reduce``: sum, prod,
+    mean, amax or amin; without ``include_self`` the elements of x that are named do not take part. Shapes as in
+    ``scatter``.
 
     Equal extremes share the gradient evenly. The mean of integers is rounded down.
     """
@@ -450,7 +452,8 @@ def _bincount_cases(rng: np.random.Generator) -> Cases:
     )
 )
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """The number of occurrences of 0, 1, ... in x (n,), or the sum of its ``weights``: (max(largest + 1, minlength),).
+    """Returns the number of occurrences of 0, 1, ... in x (n,), or the sum of its ``weights``: (max(largest + 1,
+    minlength),).
 
     int64, or the dtype of the weights. Reads the largest element on the host. Raises ValueError for a negative element.
     """
@@ -459,7 +462,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
         shapes = f"x {x.shape}" + ("" if weights is None else f" and weights {weights.shape}")
         raise ShapeError(f"bincount: {shapes}; expected one axis, of the same length", op="bincount")
     if is_floating(x.dtype) or x.dtype == "bool":
-        raise DTypeError(f"bincount: counts whole numbers, not {x.dtype}", op="bincount")
+        raise DTypeError(f"bincount: expected whole numbers, got {x.dtype}", op="bincount")
     host_read_allowed(engine)
     largest = -1
     if x.size:

@@ -69,7 +69,7 @@ def _search_reference(x: Any, values: Any, right: bool = False, side: str | None
 def searchsorted(
     sorted_sequence: Tensor, values: Tensor, right: bool = False, side: str | None = None, out_int32: bool = False
 ) -> Tensor:
-    """The number of elements of the sorted sequence before each of ``values``: their shape, int64 (or int32).
+    """Returns the number of elements of the sorted sequence before each of ``values``: their shape, int64 (or int32).
 
     Counts elements below the value (side "left"), or not above it (``right``, or side "right"); NaN is the largest. The
     sequence (n,) is for all values, (..., n) for values (..., m) with the same lengths before. Raises ShapeError if
@@ -84,11 +84,11 @@ def searchsorted(
             op="searchsorted",
         )
     if side not in (None, "left", "right") or right and side == "left":
-        raise ValueError(f"searchsorted: side is left or right, as right={right} has it, not {side!r}")
+        raise ValueError(f"searchsorted: expected side left or right, in agreement with right={right}, got {side!r}")
     dtype = promote(sorted_sequence.dtype, values.dtype)
-    rows, given = as_dtype(sorted_sequence, dtype), as_dtype(values, dtype)
-    found = engine.sort("search", rows, given, right=right or side == "right")
-    return as_dtype(found, "int32") if out_int32 else found
+    rows, needles = as_dtype(sorted_sequence, dtype), as_dtype(values, dtype)
+    positions = engine.sort("search", rows, needles, right=right or side == "right")
+    return as_dtype(positions, "int32") if out_int32 else positions
 
 
 @composite(
@@ -103,8 +103,8 @@ def searchsorted(
     )
 )
 def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """The number of rising ``boundaries`` (n,) below each element of x, or with ``right`` not above it: int64, or int32
-    with ``out_int32``; x's shape.
+    """Returns the number of rising ``boundaries`` (n,) below each element of x, or with ``right`` not above it: int64,
+    or int32 with ``out_int32``; x's shape.
     """
     engine_of("bucketize", x, boundaries)
     if boundaries.ndim != 1:
@@ -128,12 +128,12 @@ def _histogram_cases(rng: np.random.Generator) -> Cases:
 def histogram(
     x: Tensor, bins: Any = 10, range: Sequence[float] | None = None, density: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The number of elements of x in each bin, int64 (bins,), and the edges of the bins, (bins + 1,), floating.
+    """Returns the number of elements of x in each bin, int64 (bins,), and the edges of the bins, (bins + 1,), floating.
 
     ``bins`` is a number of bins of equal width over ``range`` (None: from the smallest to the largest element), or a
     rising sequence of edges. A bin includes its lower edge, the last one both; NaN and elements outside are not
     counted. ``density``: counts / (their sum * width) instead. Raises ValueError for no bins or a range that does not
-    rise, and at the next host read if the range is that of elements that are not finite.
+    rise, and at the next host read if the range comes from elements that are not finite.
     """
     engine = engine_of("histogram", x)
     dtype = x.dtype if is_floating(x.dtype) else "float32"
@@ -155,7 +155,7 @@ def histogram(
 def _edges(engine: Any, x: Tensor, bins: int, range: Sequence[float] | None, dtype: str) -> Tensor:
     """Returns bins + 1 numbers in even steps, on the device; half a step to each side if all elements are equal."""
     if bins < 1:
-        raise ValueError(f"histogram: bins is a number from 1 or a sequence of edges, not {bins}")
+        raise ValueError(f"histogram: expected a number from 1 or a sequence of edges as bins, got {bins}")
     if range is None and x.size:
         low, high = (function(x)._alias((1,)) for function in (smallest_of, largest_of))
     else:
@@ -191,8 +191,8 @@ def _grid_cases(rng: np.random.Generator) -> Cases:
 def _grid_reference(x: Any, weight: Any = None, bins: Any = 10, range: Any = None, density: bool = False) -> Any:
     bounds = None if range is None else list(zip(range[::2], range[1::2]))
     bins = [bins] * x.shape[-1] if isinstance(bins, int) else bins
-    found, edges = np.histogramdd(x, bins, bounds, density=density, weights=weight)
-    return found, *edges
+    counted, edges = np.histogramdd(x, bins, bounds, density=density, weights=weight)
+    return counted, *edges
 
 
 @composite(
@@ -202,12 +202,12 @@ def _grid_reference(x: Any, weight: Any = None, bins: Any = 10, range: Any = Non
 def histogram_grid(
     x: Tensor, weight: Tensor | None = None, bins: Any = 10, range: Any = None, density: bool = False
 ) -> tuple[Tensor, ...]:
-    """The histogram of ``histogramdd``, followed by the edges of each axis."""
+    """Returns the histogram of ``histogramdd``, followed by the edges of each axis."""
     op = "histogramdd"
     engine = engine_of(op, x, weight)
     if not is_floating(x.dtype):
         raise DTypeError(
-            f"histogram_grid computes on floating dtypes, not {x.dtype}; convert with astype", op="histogram_grid"
+            f"histogram_grid: expected floating dtypes, got {x.dtype}; convert with astype", op="histogram_grid"
         )
     if x.ndim < 2 or x.shape[-1] == 0:
         raise ShapeError(f"{op}: x {x.shape}; expected (..., D), D from 1", op=op)
@@ -221,8 +221,8 @@ def histogram_grid(
     for d, (number, bound) in enumerate(zip(each, bounds)):
         column = reshape(part(rows, 1, d, 1), (rows.shape[0],))
         if isinstance(number, Tensor) or np.ndim(number):
-            given = number if isinstance(number, Tensor) else engine.tensor(np.asarray(number, "float64"), x.dtype)
-            edge = as_dtype(given.detach(), x.dtype)
+            limit = number if isinstance(number, Tensor) else engine.tensor(np.asarray(number, "float64"), x.dtype)
+            edge = as_dtype(limit.detach(), x.dtype)
             if edge.ndim != 1 or edge.size < 2:
                 raise ShapeError(f"{op}: edges {edge.shape}; expected one axis of two or more", op=op)
         else:
@@ -239,14 +239,14 @@ def histogram_grid(
     ones = engine.tensor(np.ones(rows.shape[0]), x.dtype)
     amount = ones if weight is None else as_dtype(reshape(weight.detach(), (rows.shape[0],)), x.dtype)
     counts = index_add(engine.zeros((total + 1,), x.dtype), 0, where(inside, flat, total), amount)
-    found = reshape(part(counts, 0, 0, total), sizes)
+    histogram = reshape(part(counts, 0, 0, total), sizes)
     if density:
-        volume: Any = sum_of(found)
+        volume: Any = sum_of(histogram)
         for d, edge in enumerate(edges):
             width = sub(part(edge, 0, 1, sizes[d]), part(edge, 0, 0, sizes[d]))
             volume = mul(volume, reshape(width, (-1,) + (1,) * (count - d - 1)))
-        found = div(found, volume)
-    return (found, *edges)
+        histogram = div(histogram, volume)
+    return (histogram, *edges)
 
 
 _numbers = builtins.range
@@ -269,8 +269,8 @@ def _member_cases(rng: np.random.Generator) -> Cases:
 def isin(
     elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
-    """True for each element that equals one of ``test_elements``, of any shape, or with ``invert`` for each other one.
-    One of both may be a number. NaN equals nothing. ``assume_unique`` changes nothing.
+    """Returns True for each element that equals one of ``test_elements``, of any shape, or with ``invert`` for each
+    other one. One of both may be a number. NaN equals nothing. ``assume_unique`` changes nothing.
     """
     op = "isin"
     if isinstance(elements, Tensor):
@@ -288,14 +288,14 @@ def isin(
     dtype = promote(x.dtype, tested.dtype)
     x, tested = as_dtype(x, dtype), as_dtype(reshape(tested, (-1,)), dtype)
     if not tested.size:
-        found = engine.zeros(x.shape, "bool")
+        members = engine.zeros(x.shape, "bool")
     elif tested.size <= _FEW_TESTED:
-        found = any_of(eq(reshape(x, (*x.shape, 1)), tested), x.ndim)
+        members = any_of(eq(reshape(x, (*x.shape, 1)), tested), x.ndim)
     else:
         ranked = engine.sort("values", tested)
         place = minimum(searchsorted(ranked, x), ranked.size - 1)
-        found = eq(reshape(index_select(ranked, 0, reshape(place, (-1,))), x.shape), x)
-    return logical_not(found) if invert else found  # type: ignore[no-any-return]
+        members = eq(reshape(index_select(ranked, 0, reshape(place, (-1,))), x.shape), x)
+    return logical_not(members) if invert else members  # type: ignore[no-any-return]
 
 
 def _unique_cases(rng: np.random.Generator) -> Cases:
@@ -311,17 +311,17 @@ def _unique_cases(rng: np.random.Generator) -> Cases:
 
 def _unique_reference(x: Any, return_inverse: bool = False, return_counts: bool = False) -> Any:
     unique_of: Any = np.unique
-    found = unique_of(x, return_inverse=return_inverse, return_counts=return_counts)
+    results = unique_of(x, return_inverse=return_inverse, return_counts=return_counts)
     if return_inverse:
-        found = (found[0], found[1].reshape(x.shape), *found[2:])
-    return found
+        results = (results[0], results[1].reshape(x.shape), *results[2:])
+    return results
 
 
 @composite(domain=Domain(cases=_unique_cases, reference=_unique_reference, gradient=False))
 def unique(
     x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Tensor | tuple[Tensor, ...]:
-    """The distinct elements of x in order, regardless of ``sorted``: (n,).
+    """Returns the distinct elements of x in order, regardless of ``sorted``: (n,).
 
     With the position of each element of x among them (``return_inverse``: x's shape, int64) and the number of its
     occurrences (``return_counts``: (n,), int64). Every NaN is distinct, as in PyTorch. The first of equal elements gets
@@ -335,8 +335,11 @@ def unique(
     wanted = [name for name, needed in (("inverse", return_inverse), ("counts", return_counts)) if needed]
     elements = None if flat.requires_grad else engine.sort("unique", flat, wanted=wanted)
     if elements is not None:
-        found = [reshape(one, x.shape) if name == "inverse" else one for name, one in zip(["", *wanted], elements)]
-        return tuple(found) if wanted else found[0]
+        results = [
+            reshape(element, x.shape) if name == "inverse" else element
+            for name, element in zip(["", *wanted], elements)
+        ]
+        return tuple(results) if wanted else results[0]
     order = None
     if return_inverse or flat.requires_grad:  # only a sort with positions has a gradient
         values, order = sort(flat)
@@ -344,23 +347,23 @@ def unique(
         values = engine.sort("unstable", flat)
     if count == 0:
         empty = engine.empty((0,), "int64")
-        found = [
+        results = [
             values,
             *([empty._alias(x.shape)] if return_inverse else []),
             *([empty] if return_counts else []),
         ]
-        return tuple(found) if len(found) > 1 else values
+        return tuple(results) if len(results) > 1 else values
     listed = ["first"] if return_counts or values.requires_grad else []
     distinct, *starts = engine.sort("runs", values, wanted=listed)
-    found = [index_select(values, 0, starts[0]) if values.requires_grad else distinct]
+    results = [index_select(values, 0, starts[0]) if values.requires_grad else distinct]
     if return_inverse:
         other = ne(part(values, 0, 1, count - 1), part(values, 0, 0, count - 1))
         rank = pad(cumsum(other, 0), (1, 0))
-        found.append(reshape(put_along_axis(rank, order, 0, (count,)), x.shape))
+        results.append(reshape(put_along_axis(rank, order, 0, (count,)), x.shape))
     if return_counts:
         ends = pad(part(starts[0], 0, 1, distinct.size - 1), (0, 1), value=count)
-        found.append(sub(ends, starts[0]))
-    return tuple(found) if len(found) > 1 else found[0]
+        results.append(sub(ends, starts[0]))
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 def _consecutive(x: Any, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None) -> Any:
@@ -369,10 +372,10 @@ def _consecutive(x: Any, return_inverse: bool = False, return_counts: bool = Fal
     values = rows[starts] if axis is None else np.moveaxis(rows[starts], 0, axis)
     inverse = np.searchsorted(starts, np.arange(len(rows)), "right") - 1
     counts = np.diff([*starts, len(rows)])
-    found = [values]
-    found += [inverse.reshape(x.shape) if axis is None else inverse] if return_inverse else []
-    found += [counts] if return_counts else []
-    return tuple(found) if len(found) > 1 else values
+    results = [values]
+    results += [inverse.reshape(x.shape) if axis is None else inverse] if return_inverse else []
+    results += [counts] if return_counts else []
+    return tuple(results) if len(results) > 1 else values
 
 
 def _consecutive_cases(rng: np.random.Generator) -> Cases:
@@ -387,7 +390,8 @@ def _consecutive_cases(rng: np.random.Generator) -> Cases:
 def unique_consecutive(
     x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:
-    """x without the elements that equal the one before them: of the flattened tensor, (n,), or slices along ``axis``.
+    """Returns x without the elements that equal the one before them: of the flattened tensor, (n,), or slices along
+    ``axis``.
 
     With the position of each element (or slice) among them and the number in each run, int64. One host read, for n;
     raises CaptureError while a step is captured.
@@ -402,17 +406,17 @@ def unique_consecutive(
     if count == 0:
         empty = engine.empty((0,), "int64")
         inverse = empty._alias(x.shape) if axis is None else empty
-        found = [rows, *([inverse] if return_inverse else []), *([empty] if return_counts else [])]
-        return tuple(found) if len(found) > 1 else rows
+        results = [rows, *([inverse] if return_inverse else []), *([empty] if return_counts else [])]
+        return tuple(results) if len(results) > 1 else rows
     other = ne(part(rows, at, 1, count - 1), part(rows, at, 0, count - 1))
     if rows.ndim > 1:
         other = any_of(other, tuple(a for a in range(rows.ndim) if a != at))
     starts = pad(add(true_positions("unique_consecutive", other), 1), (1, 0))
-    found = [index_select(rows, at, starts)]
+    results = [index_select(rows, at, starts)]
     if return_inverse:
         rank = pad(cumsum(other, 0), (1, 0))
-        found.append(reshape(rank, x.shape) if axis is None else rank)
+        results.append(reshape(rank, x.shape) if axis is None else rank)
     if return_counts:
         ends = pad(part(starts, 0, 1, starts.size - 1), (0, 1), value=count)
-        found.append(sub(ends, starts))
-    return tuple(found) if len(found) > 1 else found[0]
+        results.append(sub(ends, starts))
+    return tuple(results) if len(results) > 1 else results[0]

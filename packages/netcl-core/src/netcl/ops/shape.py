@@ -59,8 +59,8 @@ def _resolved(shape: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
     )
 )
 def reshape(x: Tensor, shape: Any) -> Tensor:
-    """The same storage with another shape of the same size; one length may be -1. Raises ShapeError, which names both
-    shapes.
+    """Returns the same storage with another shape of the same size; one length may be -1. Raises ShapeError, which
+    names both shapes.
     """
     engine_of("reshape", x)
     return views.reshaped(x, _resolved(x.shape, shape))  # type: ignore[no-any-return]
@@ -68,7 +68,7 @@ def reshape(x: Tensor, shape: Any) -> Tensor:
 
 @computed(domain=sampled(lambda x: x, ((2, 3), {}), ((), {})))
 def contiguous(x: Tensor) -> Tensor:
-    """The same storage if it has the elements of ``x`` in C order, else a copy."""
+    """Returns the same storage if it has the elements of ``x`` in C order, else a copy."""
     engine_of("contiguous", x)
     own = views.geometry_of(x)
     return x._alias(x.shape) if own is not None and own.is_contiguous else views.copied(x, x.shape)
@@ -78,7 +78,7 @@ def contiguous(x: Tensor) -> Tensor:
     domain=sampled(lambda x, start_dim, end_dim: x.reshape(2, 12, 1), ((2, 3, 4, 1), {"start_dim": 1, "end_dim": 2}))
 )
 def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The same storage with the axes start_dim..end_dim merged; a 0-d tensor becomes (1,)."""
+    """Returns the same storage with the axes start_dim..end_dim merged; a 0-d tensor becomes (1,)."""
     if x.ndim == 0:
         return reshape(x, (1,))  # type: ignore[no-any-return]
     (start,), (end,) = normalize_axes(start_dim, x.ndim, "flatten"), normalize_axes(end_dim, x.ndim, "flatten")
@@ -98,7 +98,7 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     ),
 )
 def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
-    """The same storage without axes of length one, all of them or those in ``axis``; longer axes stay."""
+    """Returns the same storage without axes of length one, all of them or the ones in ``axis``; longer axes stay."""
     axes = reduced_axes(axis, x.ndim, "squeeze")
     shape = tuple(size for a, size in enumerate(x.shape) if size != 1 or a not in axes)
     return reshape(x, shape)  # type: ignore[no-any-return]
@@ -110,7 +110,7 @@ def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
     )
 )
 def unsqueeze(x: Tensor, axis: Axes) -> Tensor:
-    """The same storage with an axis of length one at ``axis`` (several: positions in the result)."""
+    """Returns the same storage with an axis of length one at ``axis`` (several: positions in the result)."""
     axes = (int(axis),) if isinstance(axis, (int, np.integer)) else tuple(int(a) for a in axis)
     rank = x.ndim + len(axes)
     positions, sizes = normalize_axes(axes, rank, "unsqueeze"), iter(x.shape)
@@ -167,7 +167,7 @@ def view(x: Tensor, how: str, *args: Any) -> Tensor:
     )
 )
 def permute(x: Tensor, axes: Sequence[int]) -> Tensor:
-    """A copy with the axes in the order ``axes``, each given once."""
+    """Returns a copy with the axes in the order ``axes``, each given once."""
     engine_of("permute", x)
     order = tuple(as_index(axis) for axis in axes)
     if len(order) != x.ndim:
@@ -188,7 +188,8 @@ def _transposed(x: Any, axes: Any = ()) -> Any:
     domain=sampled(_transposed, ((2, 3, 4), {}), ((2, 3, 4), {"axes": (0, -1)}), ((2, 3, 4), {"axes": (1, 2, 0)})),
 )
 def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
-    """A copy with two axes swapped, with the axes in the order of a whole permutation, or reversed if none is given.
+    """Returns a copy with two axes swapped, with the axes in the order of a whole permutation, or reversed if none is
+    given.
 
     ``transpose(x)``, ``transpose(x, 0, 1)``, ``transpose(x, (2, 0, 1))``; two axes always mean a swap.
     """
@@ -211,7 +212,7 @@ def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
     )
 )
 def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
-    """A copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""
+    """Returns a copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""
     engine_of("expand", x)
     wanted = [as_index(size) for size in shape]
     lead = len(wanted) - x.ndim
@@ -240,7 +241,9 @@ def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any) -> Any:
     )
 )
 def strided_slice(x: Tensor, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """The block of ``x`` at starts + i * steps, i < sizes, one each per axis. Its gradient is ``strided_scatter``."""
+    """Returns the block of ``x`` at starts + i * steps, i < sizes, one each per axis. Its gradient is
+    ``strided_scatter``.
+    """
     engine_of("strided_slice", x)
     return view(x, "sliced", starts, steps, sizes)
 
@@ -261,7 +264,7 @@ def _place_reference(x: Any, shape: Any, starts: Any, steps: Any, value: float =
 def strided_scatter(
     x: Tensor, shape: Sequence[int], starts: Sequence[int], steps: Sequence[int], value: float = 0.0
 ) -> Tensor:
-    """A tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps. Its gradient is
+    """Returns a tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps. Its gradient is
     ``strided_slice``.
     """
     engine = engine_of("strided_scatter", x)
@@ -285,8 +288,8 @@ def write_slice(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequenc
 
 @computed(domain=sampled(lambda x: x, ((2, 3), {}), ((), {}), ((0, 2), {})))
 def transfer(x: Tensor, queue: Any = None) -> Tensor:
-    """A copy of x on another queue, through the host if that belongs to another device; None is the active device.
-    ``Tensor.to`` calls it.
+    """Returns a copy of x on another queue, through the host if that belongs to another device; None is the active
+    device. ``Tensor.to`` calls it.
     """
     engine_of("transfer", x)
     return engine_for(queue).receive(x)
@@ -300,7 +303,7 @@ def _concatenate_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_concatenate_cases, reference=lambda *xs, axis=0: np.concatenate(xs, axis)))
 def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
-    """The tensors concatenated along ``axis``; all other lengths must be equal. dtypes are promoted."""
+    """Returns the tensors concatenated along ``axis``; all other lengths must be equal. dtypes are promoted."""
     if not tensors:
         raise ShapeError("cat: there is no tensor to join", op="cat")
     engine = engine_of("cat", *tensors)
@@ -330,8 +333,8 @@ _LISTS = Domain(
 
 @composite(domain=_LISTS)
 def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """The tensors of a list concatenated along ``axis``; all other lengths must be equal. An empty tensor of one axis
-    is left out next to tensors of more axes.
+    """Returns the tensors of a list concatenated along ``axis``; all other lengths must be equal. An empty tensor of
+    one axis is left out next to tensors of more axes.
     """
     whole = [x for x in tensors if x.shape != (0,)]
     if len(whole) == len(tensors) or not whole or whole[0].ndim == 1:
@@ -341,13 +344,13 @@ def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 @composite(domain=Domain(gradient=False, cases=_LISTS.cases, reference=np.stack))
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """The tensors of a list, all of one shape, along a new axis."""
+    """Returns the tensors of a list, all of one shape, along a new axis."""
     if len({x.shape for x in tensors}) > 1:
         raise ShapeError(f"stack: shapes {' and '.join(str(x.shape) for x in tensors)} are not one shape", op="stack")
     (at,) = normalize_axes(axis, tensors[0].ndim + 1 if tensors else 1, "stack")
-    found = views.rows_of_one(tensors) if at == 0 and tensors and tensors[0].engine.recording is None else None
-    if found is not None:
-        table, rows = found
+    rows_table = views.rows_of_one(tensors) if at == 0 and tensors and tensors[0].engine.recording is None else None
+    if rows_table is not None:
+        table, rows = rows_table
         positions = table.engine.tensor(np.asarray(rows), "int64")
         taken = table.engine.index("take", table, positions, axis=0, op="stack")
         return taken._alias((len(rows), *tensors[0].shape))  # type: ignore[no-any-return]

@@ -28,8 +28,8 @@ _EXPRESSION = re.compile(r"\bExpr\b")
 
 
 def annotations_of(row: OpRow) -> tuple[dict[str, str], str]:
-    """The annotations of a row's parameters, and that of its result: an expression is a tensor to users, and an operand
-    among several may be a number or an array.
+    """Returns the annotations of a row's parameters and of its result: an expression is a tensor to users, and an
+    operand among several may be a number or an array.
     """
     several = row.expression is not None and len(row.operands) > 1
     parameters = {}
@@ -47,7 +47,7 @@ def annotations_of(row: OpRow) -> tuple[dict[str, str], str]:
 
 
 def signature_of_op(row: OpRow) -> inspect.Signature:
-    """The signature of ``row`` for ``inspect.signature`` and ``help``; its annotations are types, not strings."""
+    """Returns the signature of ``row`` for ``inspect.signature`` and ``help``; its annotations are types."""
     annotations, result = annotations_of(row)
     parameters = row.signature.parameters.items()
     return row.signature.replace(
@@ -58,7 +58,7 @@ def signature_of_op(row: OpRow) -> inspect.Signature:
 
 class Signed:
     """``__wrapped__`` of the function of a row: ``inspect.signature`` follows it, and the signature is made only then,
-    as those of all ops would take a third of their import.
+    as signatures of all ops would take a third of their import.
     """
 
     __slots__ = ("_row",)
@@ -73,7 +73,7 @@ class Signed:
 
 @cache
 def _type(annotation: str) -> Any:
-    """The type that an annotation names; the annotation itself for names of other modules, as in rows of users."""
+    """Returns the type that an annotation names; the annotation itself for other modules' names, as in users' rows."""
     try:
         return eval(annotation, {"__builtins__": {}, **_BUILTINS, **_NAMES})
     except (NameError, SyntaxError, TypeError):

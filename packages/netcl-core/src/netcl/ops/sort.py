@@ -54,7 +54,7 @@ def _cases(rng: np.random.Generator) -> Cases:
 
 
 def _order(x: Any, axis: int, descending: bool) -> Any:
-    """NumPy's stable order."""
+    """Returns NumPy's stable order."""
     if not descending:
         return np.argsort(x, axis, kind="stable")
     return x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
@@ -86,7 +86,7 @@ def _back(x: Tensor, axis: int) -> Tensor:
     domain=Domain(cases=_cases, reference=lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[0])
 )
 def sorted_values(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
-    """The values of ``sort``, which are found in less time without positions."""
+    """Returns the values of ``sort``, in less time than with positions."""
     engine = engine_of("sorted_values", x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "sorted_values")
     rows = _last(x, at) if x.ndim else x._alias((1,))
@@ -114,7 +114,7 @@ def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -
 
 @computed(domain=Domain(cases=_cases, reference=_sort_reference))
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Ranked:
-    """The elements along ``axis`` in order, and the positions they come from, int64; both of x's shape.
+    """Returns the elements along ``axis`` in order, and the positions they come from, int64; both of x's shape.
 
     NaN is the largest, -0 equals 0. Equal elements keep their order, regardless of ``stable`` and ``descending``.
     """
@@ -129,7 +129,7 @@ def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = Tru
     )
 )
 def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The positions, int64, that put the elements along ``axis`` in order, as in ``sort``."""
+    """Returns the positions, int64, that put the elements along ``axis`` in order, as in ``sort``."""
     normalize_axes(axis, max(x.ndim, 1), "argsort")
     return sort(x, axis, descending, stable)[1]  # type: ignore[no-any-return]
 
@@ -153,7 +153,7 @@ def _topk_reference(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any
 
 @computed(domain=Domain(cases=_topk_cases, reference=_topk_reference))
 def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> Ranked:
-    """The ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis.
+    """Returns the ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis.
 
     In order, regardless of ``sorted``; the earlier of equal elements first; NaN is the largest. Raises ShapeError if k
     exceeds the axis.
@@ -201,8 +201,8 @@ def _kth_cases(rng: np.random.Generator) -> Cases:
 
 
 def _kth_reference(x: Any, k: int, axis: int = -1, keepdims: bool = False) -> Any:
-    found = tuple(np.take(part, [k - 1], axis) for part in _sort_reference(x, axis))
-    return found if keepdims else tuple(np.squeeze(part, axis) for part in found)
+    kth = tuple(np.take(part, [k - 1], axis) for part in _sort_reference(x, axis))
+    return kth if keepdims else tuple(np.squeeze(part, axis) for part in kth)
 
 
 def _kth_index_cases(rng: np.random.Generator) -> Cases:
@@ -218,8 +218,8 @@ def _kth_index_cases(rng: np.random.Generator) -> Cases:
     ),
 )
 def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
-    """The index along ``axis`` of the element that ``sort`` puts at ``position``: both int64, x's shape with length one
-    on the axis.
+    """Returns the index along ``axis`` of the element that ``sort`` puts at ``position``: both int64, x's shape with
+    length one on the axis.
     """
     engine = engine_of("kth_index", x, position)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kth_index")
@@ -233,7 +233,9 @@ def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
 
 @composite(domain=Domain(cases=_kth_cases, reference=_kth_reference))
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
-    """The ``k``-th smallest along ``axis``, from 1, and its position, int64. Raises ShapeError if k is not in 1..n."""
+    """Returns the ``k``-th smallest along ``axis``, from 1, and its position, int64. Raises ShapeError if k is not in
+    1..n.
+    """
     engine = engine_of("kthvalue", x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
     if not 1 <= as_index(k) <= (x.shape[at] if x.ndim else 1):
@@ -266,7 +268,7 @@ def _median_reference(x: Any, axis: int | None = None, keepdims: bool = False) -
 
 @composite(domain=Domain(cases=_median_cases, reference=_median_reference))
 def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor | Ranked:
-    """The median along ``axis`` and its position, int64; for None only the median of all elements.
+    """Returns the median along ``axis`` and its position, int64; for None only the median of all elements.
 
     For an even number the lower of the two in the middle, as in PyTorch. A NaN is the median of its row, and of
     no elements at all. Raises ShapeError for no elements along an axis. Equal elements share the gradient of the median
@@ -296,12 +298,12 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 
 def _modes(x: Any, axis: int = -1) -> tuple[Any, Any]:
-    def found(row: Any) -> Any:
+    def most_frequent(row: Any) -> Any:
         elements, counts = np.unique(row, return_counts=True)
         return elements[counts.argmax()]
 
-    values = np.apply_along_axis(found, axis, x)
-    return values, np.apply_along_axis(lambda row: np.flatnonzero(row == found(row))[-1], axis, x)
+    values = np.apply_along_axis(most_frequent, axis, x)
+    return values, np.apply_along_axis(lambda row: np.flatnonzero(row == most_frequent(row))[-1], axis, x)
 
 
 def _mode_cases(rng: np.random.Generator) -> Cases:
@@ -311,7 +313,8 @@ def _mode_cases(rng: np.random.Generator) -> Cases:
 
 @composite(domain=Domain(cases=_mode_cases, reference=_modes, gradient=False))
 def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
-    """The most frequent element along ``axis``, the smallest of several such, and the last of its positions, int64.
+    """Returns the most frequent element along ``axis``, the smallest of several such, and the last of its positions,
+    int64.
 
     Raises ShapeError for no elements.
     """
@@ -328,8 +331,8 @@ def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
     begins = concatenate(ne(part(here, at, 0, 1), part(ordered.indices, at, 0, 1) * 0), changed, axis=at)
     begin = cummax(where(begins, here, 0), at).values
     ends = argmax(sub(here, begin), at, True)
-    found = Ranked(gather(ordered.values, at, ends), gather(ordered.indices, at, ends))
-    return found if keepdims else Ranked(squeeze(found.values, at), squeeze(found.indices, at))
+    modes = Ranked(gather(ordered.values, at, ends), gather(ordered.indices, at, ends))
+    return modes if keepdims else Ranked(squeeze(modes.values, at), squeeze(modes.indices, at))
 
 
 def _quantile_cases(rng: np.random.Generator) -> Cases:
@@ -358,7 +361,8 @@ _PLACES: dict[str, Callable[[float], tuple[int, float]]] = {
 def quantile(
     x: Tensor, q: Any, axis: int | None = None, keepdims: bool = False, interpolation: str = "linear"
 ) -> Tensor:
-    """The ``q``-th quantile (a number in [0, 1], or several: then stacked in front) along ``axis`` or of all elements.
+    """Returns the ``q``-th quantile (a number in [0, 1], or several: then stacked in front) along ``axis`` or of all
+    elements.
 
     Between two elements by ``interpolation``: linear, lower, higher, nearest (the even one of two) or midpoint.
     Floating dtypes; NaN if a row contains one. Raises ValueError for another q or interpolation, ShapeError for no
@@ -375,21 +379,21 @@ def quantile(
     wanted = [float(each) for each in (q if several else [q])]
     if interpolation not in _PLACES or not all(0 <= each <= 1 for each in wanted):
         raise ValueError(
-            f"quantile: q {q} is in [0, 1] and interpolation one of {', '.join(_PLACES)}, not {interpolation!r}"
+            f"quantile: expected q in [0, 1] and interpolation of {', '.join(_PLACES)}, got {q} and {interpolation!r}"
         )
     if extent == 0:
         raise ShapeError(f"quantile: no elements along axis {axis} of shape {x.shape}", op="quantile")
     values = sorted_values(x, at)
     largest = part(values, at, extent - 1, 1)
-    found = []
+    quantiles = []
     for each in wanted:
         place, weight = _PLACES[interpolation](each * (extent - 1))
         value = part(values, at, place, 1)
         if weight:
             value = lerp(value, part(values, at, place + 1, 1), weight)
-        found.append(where(ne(largest, largest), largest, value))
+        quantiles.append(where(ne(largest, largest), largest, value))
     if axis is None:
-        found = [reshape(value, (1,) * rank if keepdims else ()) for value in found]
+        quantiles = [reshape(value, (1,) * rank if keepdims else ()) for value in quantiles]
     elif not keepdims and rank:
-        found = [squeeze(value, at) for value in found]
-    return stack(found) if several else found[0]  # type: ignore[no-any-return]
+        quantiles = [squeeze(value, at) for value in quantiles]
+    return stack(quantiles) if several else quantiles[0]  # type: ignore[no-any-return]

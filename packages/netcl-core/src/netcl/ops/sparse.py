@@ -1,9 +1,9 @@
 """Products with sparse matrices: rows in CSR times a dense matrix (SpMM), and dot products of pairs of rows (SDDMM).
 
 Each is the gradient of the other. A pattern is given twice: ``here`` by rows, [starts, columns, rows], all int32, where
-the elements of row r are those from starts[r] to starts[r + 1], and ``there``, the same of the transpose, followed by
-the order of its elements among those here and the inverse of that order. ``there`` may be empty if no gradient is
-wanted. Indices are checked where patterns are made: in ``netcl.core.tensor.sparse``.
+row r has the elements from starts[r] to starts[r + 1], and ``there``, the same of the transpose, followed by the order
+of its elements among the elements here and the inverse of that order. ``there`` may be empty if no gradient is wanted.
+Indices are checked where patterns are made: in ``netcl.core.tensor.sparse``.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def _matmul_reference(values: Any, dense: Any, here: Any, there: Any) -> Any:
 
 @computed(dtypes="numbers", domain=Domain(cases=_matmul_cases, reference=_matmul_reference))
 def csr_matmul(values: Tensor, dense: Tensor, here: Parts, there: Parts) -> Tensor:
-    """The product of a matrix in CSR, elements ``values`` (count,), and ``dense`` (n, width), of which the elements of
-    each row are added in their order: the same bits on every run. Dtypes are promoted; 16-bit floats are accumulated
-    in float32.
+    """Returns the product of a matrix in CSR, elements ``values`` (count,), and ``dense`` (n, width). The elements of
+    each row are added in their order: the same bits on every run. Dtypes are promoted; 16-bit floats are accumulated in
+    float32.
     """
     starts, columns = here[0], here[1]
     engine = engine_of("csr_matmul", values, dense, starts, columns)
     if dense.ndim != 2:
-        raise ShapeError(f"csr_matmul: the dense operand is a matrix, not of shape {dense.shape}", op="csr_matmul")
+        raise ShapeError(f"csr_matmul: expected a matrix as dense operand, got shape {dense.shape}", op="csr_matmul")
     dtype = promote(values.dtype, dense.dtype)
     result: Tensor = engine.sparse_rows(as_dtype(values, dtype), columns, starts, as_dtype(dense, dtype))
     return result
@@ -74,7 +74,7 @@ def _sampled_reference(a: Any, b: Any, here: Any, there: Any) -> Any:
 
 @computed(dtypes="numbers", domain=Domain(cases=_sampled_cases, reference=_sampled_reference))
 def sampled_matmul(a: Tensor, b: Tensor, here: Parts, there: Parts) -> Tensor:
-    """The elements (count,) of a @ b.T at the positions of a pattern, a (rows, width) and b (columns, width)."""
+    """Returns the elements (count,) of a @ b.T at a pattern's positions, a (rows, width) and b (columns, width)."""
     engine = engine_of("sampled_matmul", a, b, here[1], here[2])
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
         raise ShapeError(f"sampled_matmul: shapes {a.shape} and {b.shape} do not fit", op="sampled_matmul")

@@ -30,7 +30,7 @@ erf: OpFunction = elementwise("erf", "erf(v0)", "The error function.")
 
 
 def _erfinv_reference(x: Any) -> Any:
-    """By bisection."""
+    """Computes by bisection."""
     low, high = np.full_like(x, -6.0), np.full_like(x, 6.0)
     for _ in range(60):
         middle = (low + high) / 2
@@ -40,7 +40,7 @@ def _erfinv_reference(x: Any) -> Any:
 
 
 def _digamma_reference(x: Any) -> Any:
-    """By the recurrence up to 40 and three terms of Stirling's series."""
+    """Computes by the recurrence up to 40 and three terms of Stirling's series."""
     steps = np.arange(40).reshape(-1, *(1,) * np.ndim(x))
     y = x + 40
     return np.log(y) - 0.5 / y - 1 / (12 * y**2) + 1 / (120 * y**4) - 1 / (252 * y**6) - (1 / (x + steps)).sum(0)
@@ -52,7 +52,7 @@ def _digamma_cases(rng: np.random.Generator) -> Any:
 
 @expression(domain=Domain(cases=_digamma_cases, reference=_digamma_reference))
 def digamma(x: Expr) -> Expr:
-    """The derivative of ``lgamma``; NaN at -1, -2, ..., -inf at 0."""
+    """Returns the derivative of ``lgamma``; NaN at -1, -2, ..., -inf at 0."""
     return digamma_of(x if is_floating(x.dtype) else cast_expr(x, "float32"))
 
 
@@ -64,8 +64,8 @@ _ERFINV_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 
 
 @expression(domain=few(_erfinv_reference, (-0.95, 0.95)))
 def erfinv(x: Expr) -> Expr:
-    """The inverse of erf: infinite at -1 and 1, NaN beyond; Giles' polynomials (GPU Computing Gems, 2012, chapter 10),
-    in float64 followed by steps of Newton's method.
+    """Returns the inverse of erf: infinite at -1 and 1, NaN beyond; Giles' polynomials (GPU Computing Gems, 2012,
+    chapter 10), in float64 followed by steps of Newton's method.
     """
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     size = apply("abs", value)
@@ -124,8 +124,8 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
 def _polygamma(n: int, x: Expr) -> Expr:
-    """The n-th derivative of digamma, n >= 1: its recurrence up to x + 12, then the Euler-Maclaurin series; reflected
-    below 0 (Abramowitz and Stegun 1964, 6.4.6, 6.4.7, 6.4.11).
+    """Returns the n-th derivative of digamma, n >= 1: its recurrence up to x + 12, then the Euler-Maclaurin series;
+    reflected below 0 (Abramowitz and Stegun 1964, 6.4.6, 6.4.7, 6.4.11).
     """
     nearest = apply("round", x)
     negative = apply("le", x, 0.0)
@@ -163,7 +163,7 @@ def _power(x: Expr, n: int) -> Expr:
 
 
 def _polygamma_reference(n: int, x: Any) -> Any:
-    """By the recurrence up to x + 60 and the leading terms of the series."""
+    """Computes by the recurrence up to x + 60 and the leading terms of the series."""
     if n == 0:
         return _digamma_reference(x)
     k = np.arange(60).reshape(-1, *(1,) * np.ndim(x))
@@ -185,9 +185,9 @@ def _polygamma_cases(rng: np.random.Generator) -> Any:
 
 @expression(amp="float32", domain=Domain(cases=_polygamma_cases, reference=lambda x, n: _polygamma_reference(n, x)))
 def polygamma_of(x: Expr, n: int) -> Expr:
-    """``polygamma`` with its operand first."""
+    """Returns ``polygamma``, with its operand first."""
     if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= _MOST_DERIVATIVES:
-        raise ValueError(f"polygamma: n is a whole number from 0 to {_MOST_DERIVATIVES}, not {n!r}")
+        raise ValueError(f"polygamma: expected a whole number from 0 to {_MOST_DERIVATIVES} as n, got {n!r}")
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     return digamma_of(value) if n == 0 else _polygamma(n, value)
 
@@ -199,7 +199,7 @@ def polygamma_of(x: Expr, n: int) -> Expr:
     ),
 )
 def polygamma(n: int, x: Tensor) -> Tensor:
-    """The n-th derivative of ``digamma``, n from 0 to 150. Raises ValueError for another n."""
+    """Returns the n-th derivative of ``digamma``, n from 0 to 150. Raises ValueError for another n."""
     return polygamma_of(x, n=n)  # type: ignore[no-any-return]
 
 
@@ -214,8 +214,8 @@ def _multigammaln(x: Any, p: int) -> Any:
     ),
 )
 def multigammaln(x: Expr, p: int) -> Expr:
-    """The logarithm of the multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. Raises ShapeError for a
-    p below 1.
+    """Returns the logarithm of the multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. Raises
+    ShapeError for a p below 1.
     """
     if not 1 <= p <= _MOST_DIMENSIONS:
         text = f"multigammaln: p {p} is a dimension, from 1 to {_MOST_DIMENSIONS}"

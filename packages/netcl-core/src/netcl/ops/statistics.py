@@ -39,7 +39,9 @@ def _weights(op: str, name: str, x: Tensor, weights: Tensor | None, floating: bo
     if weights.shape != x.shape[-1:]:
         raise ShapeError(f"{op}: {name} {weights.shape} for {x.shape[-1:]} observations", op=op, parameter=name)
     if is_floating(weights.dtype) != floating or weights.dtype == "bool":
-        raise DTypeError(f"{op}: {name} are {'floats' if floating else 'whole numbers'}, not {weights.dtype}", op=op)
+        raise DTypeError(
+            f"{op}: expected {'floats' if floating else 'whole numbers'} as {name}, got {weights.dtype}", op=op
+        )
 
 
 @composite(
@@ -47,20 +49,21 @@ def _weights(op: str, name: str, x: Tensor, weights: Tensor | None, floating: bo
     domain=Domain(cases=_cov_cases, reference=lambda x, correction=1: np.cov(x, ddof=correction)),
 )
 def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """The covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector or one row.
+    """Returns the covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector or
+    one row.
 
     The divisor is n - ``correction``. ``fweights`` (whole numbers) count, ``aweights`` weigh the observations. Warns if
     the divisor is not positive, and divides by zero, as PyTorch does.
     """
     engine_of("cov", x, fweights, aweights)
     if x.ndim > 2:
-        raise ShapeError(f"cov: needs (variables, observations) or a vector, not shape {x.shape}", op="cov")
+        raise ShapeError(f"cov: expected (variables, observations) or a vector, got shape {x.shape}", op="cov")
     rows = reshape(x, (1, -1)) if x.ndim < 2 else x
     rows = rows if is_floating(rows.dtype) else cast(rows, dtype="float32")
     _weights("cov", "fweights", rows, fweights, False)
     _weights("cov", "aweights", rows, aweights, True)
-    given = [cast(one, dtype=rows.dtype) for one in (fweights, aweights) if one is not None]
-    if not given:
+    weighting = [cast(vector, dtype=rows.dtype) for vector in (fweights, aweights) if vector is not None]
+    if not weighting:
         divisor: Any = max(rows.shape[1] - correction, 0)
         if divisor == 0:
             warnings.warn(
@@ -70,7 +73,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
         centred = sub(rows, mean(rows, 1, keepdims=True))
         weighted = centred
     else:
-        weights = given[0] if len(given) == 1 else mul(given[0], given[1])
+        weights = weighting[0] if len(weighting) == 1 else mul(weighting[0], weighting[1])
         total = sum_of(weights)
         centred = sub(rows, div(sum_of(mul(rows, weights), 1, keepdims=True), total))
         weighted = mul(centred, weights)
@@ -78,7 +81,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
         if aweights is not None and correction:
             share = mul(div(sum_of(mul(weights, cast(aweights, dtype=rows.dtype))), total), correction)
         divisor = clamp(sub(total, share), min=0.0)
-    result = div(matmul(centred, weighted, transpose_b=True), divisor if given else float(divisor))
+    result = div(matmul(centred, weighted, transpose_b=True), divisor if weighting else float(divisor))
     return reshape(result, ()) if rows.shape[0] == 1 else result  # type: ignore[no-any-return]
 
 
@@ -87,7 +90,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
     domain=Domain(cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 7)),), {})]), reference=np.corrcoef),
 )
 def corrcoef(x: Tensor) -> Tensor:
-    """The correlations of the rows of x (variables, observations), in [-1, 1]; 1, 0-d, for a vector."""
+    """Returns the correlations of the rows of x (variables, observations), in [-1, 1]; 1, 0-d, for a vector."""
     c = cov(x)
     if c.ndim == 0:
         return div(c, c)  # type: ignore[no-any-return]
@@ -112,7 +115,7 @@ def _renorm_cases(rng: np.random.Generator) -> Any:
 
 @expression(name="renormed", amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False))
 def renormed(x: Expr, p: Any, axis: int, maxnorm: Any, *, space: Space) -> Expr:
-    """``renorm`` of checked arguments."""
+    """Returns ``renorm`` of checked arguments."""
     at = space.axis(axis)
     size = p_norm(x, p, tuple(a for a in range(space.rank) if a != at), space)
     return apply("where", size > maxnorm, x * (maxnorm / (size + 1e-7)), x)
@@ -120,13 +123,13 @@ def renormed(x: Expr, p: Any, axis: int, maxnorm: Any, *, space: Space) -> Expr:
 
 @composite(amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False))
 def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
-    """x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
+    """Returns x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
     engine_of("renorm", x)
     if not is_floating(x.dtype):
-        raise DTypeError(f"renorm computes on floating dtypes, not {x.dtype}; convert with astype", op="renorm")
+        raise DTypeError(f"renorm: expected floating dtypes, got {x.dtype}; convert with astype", op="renorm")
     if x.ndim < 2 or p <= 0 or maxnorm < 0:
         raise ShapeError(
-            f"renorm: needs two axes or more, p > 0 and maxnorm >= 0, not {x.shape}, p {p}, maxnorm {maxnorm}",
+            f"renorm: expected two axes or more, p > 0 and maxnorm >= 0, got {x.shape}, p {p}, maxnorm {maxnorm}",
             op="renorm",
         )
     normalize_axes(axis, x.ndim, "renorm")
@@ -152,12 +155,12 @@ def _histc_cases(rng: np.random.Generator) -> Any:
     ),
 )
 def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """The number of elements in each of ``bins`` equal bins from ``min`` to ``max``, in x's dtype: (bins,).
+    """Returns the number of elements in each of ``bins`` equal bins from ``min`` to ``max``, in x's dtype: (bins,).
 
-    Of equal min and max the range is that of the elements. The last bin includes its upper edge; elements outside are
+    Of equal min and max the range is the elements'. The last bin includes its upper edge; elements outside are
     not counted. Raises ValueError for no bins, or a min above max.
     """
     if as_index(bins) < 1 or not min <= max:
-        raise ValueError(f"histc: bins is from 1 and min at most max, not bins {bins}, min {min}, max {max}")
+        raise ValueError(f"histc: expected bins from 1 and min at most max, got bins {bins}, min {min}, max {max}")
     counts, _ = histogram(x, bins=as_index(bins), range=None if min == max else (float(min), float(max)))
     return cast(counts, dtype=x.dtype)  # type: ignore[no-any-return]

@@ -92,7 +92,7 @@ def computed(
     *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
-    rules. ``dtypes`` are those of the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
+    rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
@@ -105,7 +105,7 @@ def computed(
 def multiplied(
     product: Callable[..., Any], *, domain: Domain | None = None, amp: str = "widest"
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """``computed`` for an op whose calls are matrix products: ``product`` describes each, see OpRow."""
+    """Decorates as ``computed`` an op with matrix products as calls: ``product`` describes each, see OpRow."""
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         return _define(make_row(function, "call", domain=domain or Domain(), amp=amp, dtypes="any", product=product))
@@ -128,8 +128,8 @@ def composite(
 
 
 def of_scalars(operands: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorates a function of which the named operands, without axes, count as one element along an axis, as in
-    PyTorch. The result has no axis if the first of them has none.
+    """Decorates a function: its named operands without axes count as one element along an axis, as in PyTorch. The
+    result has no axis if the first of them has none.
     """
     names = operands.split()
 
@@ -175,7 +175,7 @@ def engine_of(op: str, *operands: Any) -> DeviceBackend:
     for operand in operands:
         if operand is not None and not isinstance(operand, Tensor):
             raise TypeError(
-                f"{op}: operands are tensors, not {type(operand).__name__}; Tensor.from_host makes one of an array"
+                f"{op}: expected tensors as operands, got {type(operand).__name__}; write Tensor.from_host(array)"
             )
     first = operands[0]
     if first is not None and all(other is None or other.engine is first.engine for other in operands):
@@ -197,10 +197,10 @@ def floating(op: str, *operands: Tensor | None) -> list[Any]:
     """Returns the operands (None stays) in the floating dtype that they promote to; raises DTypeError if that is not
     floating.
     """
-    given = [operand.dtype for operand in operands if operand is not None]
-    if len(set(given)) == 1 and given[0] in FLOATING:
+    dtypes = [operand.dtype for operand in operands if operand is not None]
+    if len(set(dtypes)) == 1 and dtypes[0] in FLOATING:
         return [*operands]
-    dtype = promote(*given)
+    dtype = promote(*dtypes)
     if not is_floating(dtype):
-        raise DTypeError(f"{op} computes on floating dtypes, not {' and '.join(given)}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {' and '.join(dtypes)}; convert with astype", op=op)
     return [None if operand is None else as_dtype(operand, dtype) for operand in operands]

@@ -71,9 +71,9 @@ def _gradient_reference(
     weight = _weights_reference(q, k, mask, is_causal, scale)
     inner = grad @ np.swapaxes(v, -1, -2)
     inner = weight * (inner - (inner * weight).sum(-1, keepdims=True)) * scale
-    found = np.swapaxes(inner, -1, -2) @ q, np.swapaxes(weight, -1, -2) @ grad
+    by_kv = np.swapaxes(inner, -1, -2) @ q, np.swapaxes(weight, -1, -2) @ grad
     groups = (*shape[:-2], -1, shape[-2])
-    return inner @ k, *(x.reshape(*groups, x.shape[-1]).sum(-3) for x in found)
+    return inner @ k, *(x.reshape(*groups, x.shape[-1]).sum(-3) for x in by_kv)
 
 
 def _cases(rng: np.random.Generator) -> Cases:
@@ -100,8 +100,8 @@ def _gradient_cases(rng: np.random.Generator) -> Cases:
 def tiled_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, is_causal: bool = False, scale: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """softmax(scale q k^T + mask) v, without all scores in memory, and the log-sum-exp (..., queries) of the scores, in
-    the computing type and without a gradient.
+    """Returns softmax(scale q k^T + mask) v, without all scores in memory, and the log-sum-exp (..., queries) of the
+    scores, in the computing type and without a gradient.
 
     q (..., heads, queries, E) of at most four dimensions, k and v (..., kv heads, keys, E or V) of the same dtype,
     heads a multiple of kv heads; the mask has all keys and no gradient.
@@ -122,7 +122,7 @@ def tiled_attention_gradients(
     is_causal: bool = False,
     scale: float = 1.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of ``tiled_attention`` by q, k and v for that of its first result; ``out`` and ``lse`` are both."""
+    """Returns the gradients of ``tiled_attention`` by q, k, v for ``grad`` of its first result, from both results."""
     engine = engine_of("tiled_attention_gradients", grad, q, k, v, mask, out, lse)
     grad, out = as_dtype(grad, q.dtype), as_dtype(out, q.dtype)
     lse = as_dtype(lse, q.dtype if q.dtype in ("float32", "float64") else "float32")

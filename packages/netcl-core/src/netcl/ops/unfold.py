@@ -69,9 +69,10 @@ def _fold_cases(rng: np.random.Generator) -> Cases:
 
 @computed(dtypes="numbers", domain=Domain(cases=_unfold_cases, reference=_reference))
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
-    """The windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a convolution.
+    """Returns the windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a
+    convolution.
 
-    ``kernel_size``, ``stride``, ``padding`` and ``dilation`` are those of the convolution.
+    ``kernel_size``, ``stride``, ``padding`` and ``dilation`` are the convolution's.
     """
     engine = engine_of("im2col", x)
     if x.ndim < 3:
@@ -88,9 +89,9 @@ def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilat
 def col2im(
     columns: Tensor, shape: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:
-    """The adjoint of ``im2col``: ``columns``, rows of windows, summed into an image of ``shape`` (N, C, *S).
+    """Returns the adjoint of ``im2col``: ``columns``, rows of windows, summed into an image of ``shape`` (N, C, *S).
 
-    ``kernel_size``, ``stride``, ``padding`` and ``dilation`` are those of the ``im2col`` call.
+    ``kernel_size``, ``stride``, ``padding`` and ``dilation`` are as in the ``im2col`` call.
     """
     engine = engine_of("col2im", columns)
     wanted = tuple(int(size) for size in shape)

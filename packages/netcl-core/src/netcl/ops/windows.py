@@ -20,7 +20,7 @@ def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> tuple
     values = values * rank if len(values) == 1 else values
     if len(values) != rank or any(not isinstance(v, (int, np.integer)) or v < least for v in values):
         raise ShapeError(
-            f"{op}: {name} is a number from {least} or {rank} of them, not {value!r}", op=op, parameter=name
+            f"{op}: expected a number from {least} or {rank} of them as {name}, got {value!r}", op=op, parameter=name
         )
     return tuple(int(v) for v in values)
 
@@ -41,9 +41,11 @@ def paddings(
         return ((0, 0),) * rank
     if isinstance(value, str):
         if value != "same":
-            raise ValueError(f"{op}: padding is a number, numbers per axis, 'same' or 'valid', not {value!r}")
+            raise ValueError(f"{op}: expected a number, numbers per axis, 'same' or 'valid' as padding, got {value!r}")
         if any(step != 1 for step in stride):
-            raise ShapeError(f"{op}: padding 'same' needs stride 1, not {tuple(stride)}", op=op, parameter="padding")
+            raise ShapeError(
+                f"{op}: expected stride 1 with padding 'same', got {tuple(stride)}", op=op, parameter="padding"
+            )
         totals = [d * (k - 1) for k, d in zip(kernel, dilation)]
         return tuple((total // 2, total - total // 2) for total in totals)
     if not isinstance(value, (int, np.integer)) and any(isinstance(v, (tuple, list)) for v in value):
