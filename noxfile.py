@@ -65,22 +65,22 @@ nox.options.sessions = [
 
 
 def requirements(package: str, *extras: str) -> list[str]:
-    """The declarations of a package's pyproject.toml: its dependencies and those of the extras named."""
+    """Returns the declarations of a package's pyproject.toml: its dependencies and the named extras'."""
     project = nox.project.load_toml(ROOT / FOLDERS[package] / "pyproject.toml")["project"]
     optional = project.get("optional-dependencies", {})
     return [*project.get("dependencies", []), *(line for extra in extras for line in optional.get(extra, []))]
 
 
 def suite_of(part: str) -> str:
-    """The folder of a package's tests."""
+    """Returns the folder of a package's tests."""
     return f"{FOLDERS[part]}/tests"
 
 
 def layers(package: str) -> list[str]:
-    """The packages of this repository that `package` needs, itself included, lowest first."""
+    """Returns the packages of this repository that `package` needs, itself included, lowest first."""
     below = {part for part in PACKAGES for line in requirements(package) if line.startswith(f"netcl-{part}>")}
-    found = {package}.union(*(layers(part) for part in below))
-    return [part for part in PACKAGES if part in found]
+    needed = {package}.union(*(layers(part) for part in below))
+    return [part for part in PACKAGES if part in needed]
 
 
 _built: dict[str, Path] = {}
@@ -180,7 +180,7 @@ def machine_is_loaded() -> bool:
 
 
 def everything(extras: dict[str, str] | None = None) -> dict[str, str]:
-    """All packages and extensions, core with PoCL, each with the extras given."""
+    """Returns all packages and extensions, core with PoCL, each with the extras given."""
     return {part: "[cpu]" if part == "core" else "" for part in PACKAGES} | (extras or {})
 
 
@@ -240,18 +240,18 @@ def swap_core(session: nox.Session) -> None:
     """Run upper suites on another netcl-core, where reaching past the contract raises: all for a given core, and in
     `nox -s swap_core_whole`.
 
-    The core is netcl-core-numpy, or one whose folder is given: ``-- alternatives/netcl-core-mine``, which is first
+    The core is netcl-core-numpy, or the one in a named folder, ``-- alternatives/netcl-core-mine``, which is first
     checked by netcl-conformance.
     """
-    given = [Path(argument) for argument in session.posargs if Path(argument, "pyproject.toml").is_file()]
+    cores = [Path(argument) for argument in session.posargs if Path(argument, "pyproject.toml").is_file()]
     wanted = dict.fromkeys(PACKAGES, "[test]")
-    if given:
-        session.posargs[:] = [argument for argument in session.posargs if Path(argument) not in given]
-        _built["given"] = build_wheel(session, given[0], DIST / "given")
-    install(session, wanted, str(CORE_KIT), str(CONFORMANCE), core="given" if given else "numpy")
-    if given:
+    if cores:
+        session.posargs[:] = [argument for argument in session.posargs if Path(argument) not in cores]
+        _built["given"] = build_wheel(session, cores[0], DIST / "given")
+    install(session, wanted, str(CORE_KIT), str(CONFORMANCE), core="given" if cores else "numpy")
+    if cores:
         session.run("python", "-m", "netcl_conformance")
-    parts = UPPER if given else ("nn", "optim", "data")  # the others: swap_core_whole
+    parts = UPPER if cores else ("nn", "optim", "data")  # the others: swap_core_whole
     suites = map(suite_of, parts)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 
@@ -266,9 +266,9 @@ def swap_core_whole(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"], venv_backend="virtualenv")
 def core_torch(session: nox.Session) -> None:
-    """Check netcl-core-torch by netcl-conformance, and run the upper suites on it, or those named: -- nn trainer.
+    """Check netcl-core-torch by netcl-conformance, and run the upper suites on it, or the named ones: -- nn trainer.
 
-    With pip, as uv may not see the index from which pip takes torch.
+    With pip, as uv may not see pip's index with torch.
     """
     parts, session.posargs[:] = tuple(session.posargs) or UPPER, []
     _built["torch"] = build_wheel(session, CORE_TORCH, DIST / "torch")
@@ -296,7 +296,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style (ruff), spelling (codespell), English, who imports whom, and that sibling version ranges fit."""
+    """Check style (ruff), spelling (codespell), English, imports, and that sibling version ranges fit."""
     session.install(
         *nox.project.dependency_groups(SETTINGS, "lint"), *(["tomli"] if sys.version_info < (3, 11) else [])
     )

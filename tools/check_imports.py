@@ -11,7 +11,7 @@ from pathlib import Path
 
 from monorepo import ADDED, OWNED, OWNER, ROOT, Package, load_packages, requirement_name
 
-# Modules whose name differs from the distribution that brings them.
+# Modules with another name than the distribution that brings them.
 DISTRIBUTION_OF = {"PIL": "pillow", "opt_einsum": "opt-einsum", "tensorboardX": "tensorboardx"}
 OPENCL_TEXT = re.compile(r"\b(__kernel|__global|__local|get_(global|local|group)_id|barrier\(CLK_)|#pragma\s+OPENCL")
 # netcl.data needs NumPy alone; these two modules may import the extra `device`.
@@ -58,7 +58,9 @@ class Import:
 
 
 def imports_of(tree: ast.Module, package: str) -> Iterator[Import]:
-    """Every import in `tree`, a module of `package`, with `import_module("literal")` and those inside functions."""
+    """Yields every import in `tree`, a module of `package`, with `import_module("literal")` and imports inside
+    functions.
+    """
     yield from _walk(tree, package, Place())
 
 
@@ -79,7 +81,7 @@ def _walk(node: ast.AST, package: str, place: Place) -> Iterator[Import]:
 
 
 def _imported(node: ast.AST, package: str) -> list[str]:
-    """The full names of what one statement or call imports."""
+    """Returns the full names of what one statement or call imports."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -107,7 +109,7 @@ def _catches_import_error(handler: ast.ExceptHandler) -> bool:
 
 
 def _strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The string constants that are not docstrings, with their lines."""
+    """Yields the string constants that are not docstrings, with their lines."""
     bodies = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {
         id(node.body[0].value)
@@ -120,7 +122,7 @@ def _strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def check_module(package: Package, path: Path) -> list[str]:
-    """Return the faults of one source file of `package`."""
+    """Returns the faults of one source file of `package`."""
     inside = path.relative_to(package.source)
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     faults = []
@@ -130,10 +132,10 @@ def check_module(package: Package, path: Path) -> list[str]:
         required.add("numpy")
     extras = {requirement_name(r) for extra in package.extras.values() for r in extra}
     parent = ".".join(["netcl", *inside.parent.parts])
-    for found in imports_of(tree, parent):
-        fault = _fault(package, inside, found, required, extras)
+    for imported in imports_of(tree, parent):
+        fault = _fault(package, inside, imported, required, extras)
         if fault:
-            faults.append(f"{package.name}: netcl/{inside}:{found.line}: {fault}")
+            faults.append(f"{package.name}: netcl/{inside}:{imported.line}: {fault}")
     if package.name != "netcl-core":
         for line, text in _strings(tree):
             if OPENCL_TEXT.search(text):
@@ -141,24 +143,28 @@ def check_module(package: Package, path: Path) -> list[str]:
     return faults
 
 
-def _fault(package: Package, inside: Path, found: Import, required: set[str], extras: set[str]) -> str | None:
-    top, _, rest = found.module.partition(".")
+def _fault(package: Package, inside: Path, imported: Import, required: set[str], extras: set[str]) -> str | None:
+    top, _, rest = imported.module.partition(".")
     if top == "netcl":
-        return _sibling_fault(package, inside, found, rest.split(".")[0], required, extras)
+        return _sibling_fault(package, inside, imported, rest.split(".")[0], required, extras)
     # Type checkers bring typing_extensions themselves.
-    if top in sys.stdlib_module_names or top == "tomllib" or (top == "typing_extensions" and found.place.typing_only):
+    if (
+        top in sys.stdlib_module_names
+        or top == "tomllib"
+        or (top == "typing_extensions" and imported.place.typing_only)
+    ):
         return None
     distribution = DISTRIBUTION_OF.get(top, top.lower().replace("_", "-"))
-    optional = found.place.guarded or found.place.typing_only
+    optional = imported.place.guarded or imported.place.typing_only
     if distribution == "pyopencl":
         if package.name != "netcl-core":
             return "pyopencl is imported by netcl-core alone"
         return None if optional else "pyopencl needs a guard: try: ... except ImportError: ..."
-    if distribution in required or (distribution in extras and (optional or found.place.in_function)):
+    if distribution in required or (distribution in extras and (optional or imported.place.in_function)):
         return None
     if (distribution, inside) in (("pytest", PYTEST_MODULE), ("pyinstaller", PYINSTALLER_HOOK)):
         return None
-    if found.place.in_function and (top, inside) in (("torch", PEER_MODULE), ("netcl_conformance", CONTRACT_MODULE)):
+    if imported.place.in_function and (top, inside) in (("torch", PEER_MODULE), ("netcl_conformance", CONTRACT_MODULE)):
         return None
     if distribution in extras:
         return f"{top} comes with an extra: import it in the function that needs it, or guard it"
@@ -166,23 +172,23 @@ def _fault(package: Package, inside: Path, found: Import, required: set[str], ex
 
 
 def _sibling_fault(
-    package: Package, inside: Path, found: Import, sub: str, required: set[str], extras: set[str]
+    package: Package, inside: Path, imported: Import, sub: str, required: set[str], extras: set[str]
 ) -> str | None:
     if inside == Path("__init__.py"):
         return (
             None
-            if found.place.in_function or found.place.typing_only
+            if imported.place.in_function or imported.place.typing_only
             else "netcl/__init__.py imports nothing of netcl at import"
         )
-    if not sub and inside.parts[0] == "torch":  # PyTorch's names over those that users type
+    if not sub and inside.parts[0] == "torch":  # PyTorch's names over the names that users type
         return None
     if sub == SIBLINGS.stem:
         return None
     if sub not in OWNER:
         return "bare netcl is for users: import the subpackage that owns the name"
-    if found.by_name and inside.parts[0] == "core" and sub != "core":
+    if imported.by_name and inside.parts[0] == "core" and sub != "core":
         allowed = LOADED_BY_NAME.get(inside)
-        if allowed is None or not f"{found.module}.".startswith(f"{allowed}.") or not found.place.in_function:
+        if allowed is None or not f"{imported.module}.".startswith(f"{allowed}.") or not imported.place.in_function:
             return f"netcl.core does not load netcl.{sub}, which is built on it"
     owner = OWNER[sub]
     if owner == package.name or owner in required:
@@ -193,7 +199,7 @@ def _sibling_fault(
 
 
 def check_package(package: Package) -> list[str]:
-    """Return the faults of all of a package's sources and of their layout."""
+    """Returns the faults of all of a package's sources and of their layout."""
     faults = []
     for path in package.modules():
         inside = path.relative_to(package.source)
@@ -212,7 +218,7 @@ def check_package(package: Package) -> list[str]:
 
 
 def check(root: Path = ROOT) -> list[str]:
-    """Return every fault found in `packages/*/src` under `root`."""
+    """Returns every fault found in `packages/*/src` under `root`."""
     return [fault for package in load_packages(root).values() for fault in check_package(package)]
 
 

@@ -1,7 +1,7 @@
 """Runs import-linter over the merged namespace: the layers are the contracts in pyproject.toml, [tool.importlinter].
 
-The source folders share the package netcl, and import-linter looks for a package in one folder: so it is given a
-copy in which they are merged. Nothing of netcl is imported.
+The source folders share the package netcl, and import-linter looks for a package in one folder: so it is given a merged
+copy. Nothing of netcl is imported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def merge(root: Path, target: Path) -> None:
 
 
 def check(root: Path = ROOT) -> tuple[int, str]:
-    """The exit status of import-linter for the sources under ``root``, and what it wrote."""
+    """Returns the exit status of import-linter for the sources under ``root``, and what it wrote."""
     with tempfile.TemporaryDirectory() as folder:
         merge(root, Path(folder))
         script = "import sys; from importlinter.cli import lint_imports_command; lint_imports_command()"

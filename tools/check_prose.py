@@ -66,9 +66,9 @@ def python_texts(source: str) -> Iterator[tuple[int, str]]:
 
 def kernel_texts(source: str) -> Iterator[tuple[int, str]]:
     """Yields (line, text) of each ``/* */`` comment and of each block of ``//`` lines in OpenCL C."""
-    for found in re.finditer(r"/\*([\s\S]*?)\*/|(?:^[ \t]*//.*\n?)+|//.*", source, re.M):
-        text = found[1] if found[1] is not None else re.sub(r"^[ \t]*//[ \t]?", "", found[0], flags=re.M)
-        yield source.count("\n", 0, found.start()) + 1, text
+    for comment in re.finditer(r"/\*([\s\S]*?)\*/|(?:^[ \t]*//.*\n?)+|//.*", source, re.M):
+        text = comment[1] if comment[1] is not None else re.sub(r"^[ \t]*//[ \t]?", "", comment[0], flags=re.M)
+        yield source.count("\n", 0, comment.start()) + 1, text
 
 
 def markdown_texts(source: str) -> Iterator[tuple[int, str]]:
@@ -101,17 +101,17 @@ def findings(path: Path) -> Iterator[tuple[int, str, str]]:
         opening = OPENING.match(stripped)
         if opening and not stripped.endswith("?"):
             yield start, f'begins with "{opening[1]}": say what it is or returns', stripped.split("\n")[0]
-        # Code keeps its length, so that positions stay those of the text.
+        # Code keeps its length, so that positions stay as in the text.
         prose = CODE.sub(lambda code: re.sub(r"[^\n]", "_", code[0]), text)
         for construction, pattern in BANNED:
-            for found in pattern.finditer(re.sub(r"\n", " ", prose)):
-                line = text.count("\n", 0, found.start())
+            for match in pattern.finditer(re.sub(r"\n", " ", prose)):
+                line = text.count("\n", 0, match.start())
                 yield start + line, construction, text.split("\n")[line].strip()
 
 
 def files(paths: Sequence[str]) -> Iterator[Path]:
     """Yields the files with prose among ``paths`` and in the folders among them."""
-    roots = [Path(path) for path in paths] or [found for pattern in DEFAULT for found in sorted(ROOT.glob(pattern))]
+    roots = [Path(path) for path in paths] or [folder for pattern in DEFAULT for folder in sorted(ROOT.glob(pattern))]
     for root in roots:
         for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
             if path.suffix in READERS:
@@ -120,11 +120,11 @@ def files(paths: Sequence[str]) -> Iterator[Path]:
 
 def main(arguments: Sequence[str]) -> int:
     """Prints every finding; returns 1 if there is one, else 0."""
-    found = [(path, *finding) for path in files(arguments) for finding in findings(path)]
-    for path, line, construction, excerpt in found:
+    faults = [(path, *finding) for path in files(arguments) for finding in findings(path)]
+    for path, line, construction, excerpt in faults:
         shown = path.resolve()
         print(f"{shown.relative_to(ROOT) if shown.is_relative_to(ROOT) else path}:{line}: {construction}: {excerpt}")
-    return int(bool(found))
+    return int(bool(faults))
 
 
 if __name__ == "__main__":

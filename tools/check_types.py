@@ -18,18 +18,18 @@ from monorepo import OWNED, ROOT, tomllib
 
 
 def run(*command: str) -> tuple[int, str]:
-    """The exit status of a command and what it wrote."""
+    """Returns the exit status of a command and what it wrote."""
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return done.returncode, done.stdout
 
 
 def check_strictly() -> tuple[int, str]:
-    """mypy over the installed namespace, with the settings of pyproject.toml."""
+    """Returns mypy over the installed namespace, with the settings of pyproject.toml."""
     return run("mypy", "--strict", "--config-file", "pyproject.toml", "-p", "netcl")
 
 
 def check_sources() -> tuple[int, str]:
-    """pyright over a copy of the merged `netcl/`; it treats installed files as third-party code."""
+    """Returns pyright over a copy of the merged `netcl/`; it treats installed files as third-party code."""
     options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pyright"]
     installed = Path(sysconfig.get_path("purelib")) / "netcl"
     with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +40,7 @@ def check_sources() -> tuple[int, str]:
 
 
 def check_uses() -> list[tuple[int, str]]:
-    """mypy and pyright over checks/types: types that users see, and calls that have to be errors."""
+    """Returns mypy and pyright over checks/types: types that users see, and calls that must be errors."""
     options = {"include": ["."], "typeCheckingMode": "standard", "reportUnnecessaryTypeIgnoreComment": "error"}
     with tempfile.TemporaryDirectory() as folder:
         for file in sorted((ROOT / "checks" / "types").glob("*.py")):
@@ -54,7 +54,9 @@ def check_uses() -> list[tuple[int, str]]:
 
 
 def check_downstream() -> list[tuple[int, str]]:
-    """mypy and pyright, both strict, over examples/downstream, which uses netcl-core without a cast or an ignore."""
+    """Returns mypy and pyright, both strict, over examples/downstream, which uses netcl-core without a cast or an
+    ignore.
+    """
     project = ROOT / "examples" / "downstream"
     silencing = re.compile(r"\bcast\(|type: ignore|pyright:")
     hidden = [file for file in project.rglob("*.py") if silencing.search(file.read_text(encoding="utf-8"))]
@@ -72,15 +74,17 @@ def check_downstream() -> list[tuple[int, str]]:
 
 
 def check_completions() -> tuple[int, str]:
-    """jedi, which notebooks complete with: signatures of ops, results of modules."""
+    """Returns jedi, which notebooks complete with: signatures of ops, results of modules."""
     lines = ["import netcl as nc", "from netcl import nn", "y = nn.Linear(2, 3)(nc.zeros(4, 2))"]
     wrong = ""
     for line, wanted in (("y.softm", "softmax"), ("nc.max(y, dim=1).val", "values"), ("nc.relu(y).flat", "flatten")):
-        found = [one.name for one in jedi.Script("\n".join([*lines, line])).complete(len(lines) + 1, len(line))]
-        wrong += "" if wanted in found else f"jedi completes {line} with {found}, not with {wanted}\n"
+        names = [
+            signature.name for signature in jedi.Script("\n".join([*lines, line])).complete(len(lines) + 1, len(line))
+        ]
+        wrong += "" if wanted in names else f"jedi completes {line} with {names}, not with {wanted}\n"
     signatures = jedi.Script("\n".join([*lines, "nc.cumsum("])).get_signatures(len(lines) + 1, len("nc.cumsum("))
-    if not any([p.name for p in one.params][:2] == ["x", "axis"] for one in signatures):
-        wrong += f"jedi shows {[one.to_string() for one in signatures]} for nc.cumsum\n"
+    if not any([p.name for p in signature.params][:2] == ["x", "axis"] for signature in signatures):
+        wrong += f"jedi shows {[signature.to_string() for signature in signatures]} for nc.cumsum\n"
     return int(bool(wrong)), wrong
 
 
@@ -111,7 +115,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--at-least", type=float, default=97.0, help="per cent of the public names of each subpackage")
     least = parser.parse_args().at_least
-    # mypy takes half a minute on one core, and so does pyright, whose first run installs itself.
+    # mypy takes half a minute on one core, and so does pyright: its first run installs it.
     with ThreadPoolExecutor() as pool:
         strict = pool.submit(check_strictly)
         results = [

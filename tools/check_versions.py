@@ -1,7 +1,7 @@
 """Checks that sibling ranges admit the siblings in the tree and point down the layers; `--fix` rewrites them.
 
 The ranges are in each pyproject.toml, and again as REQUIRES in `__about__.py`, which the layer checks at import. Names
-that were deprecated two minor versions ago have to be removed.
+that were deprecated two minor versions ago must be removed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ removal = runpy.run_path(str(ROOT / "packages/netcl-core/src/netcl/core/deprecat
 
 
 def expected_range(name: str, version: str) -> str:
-    """`netcl-core`, `0.1.3` -> `netcl-core>=0.1,<0.2`: the compatible series of `version`."""
+    """Returns `netcl-core`, `0.1.3` -> `netcl-core>=0.1,<0.2`: the compatible series of `version`."""
     major, minor = (int(part) for part in version.split(".")[:2])
     return f"{name}>={major}.{minor},<{major}.{minor + 1}"
 
 
 def check(root: Path = ROOT, fix: bool = False) -> list[str]:
-    """Return the faults found under `root`; with `fix`, write the right ranges into the pyproject files first."""
+    """Returns the faults found under `root`; with `fix`, write the right ranges into the pyproject files first."""
     packages = load_packages(root)
     layers = list(OWNED)
     faults = []
@@ -58,7 +58,7 @@ def check(root: Path = ROOT, fix: bool = False) -> list[str]:
 
 
 def _overdue(package: Package) -> list[str]:
-    """The names marked by ``@deprecated(since, instead)`` that the version in the tree should no longer have."""
+    """Returns the names marked by ``@deprecated(since, instead)`` that this version should no longer have."""
     faults = []
     for path in package.modules():
         text = path.read_text(encoding="utf-8")
@@ -86,13 +86,13 @@ def _check_about(package: Package, fix: bool) -> list[str]:
     lines = [*package.dependencies, *(line for extra in package.extras.values() for line in extra)]
     wanted = tuple(dict.fromkeys(line for line in lines if re.match(r"netcl-\w+>=", line)))
     text = package.about.read_text(encoding="utf-8")
-    found = re.search(r"^REQUIRES = (\(.*?\))$", text, re.MULTILINE | re.DOTALL)
-    declared = ast.literal_eval(found[1]) if found else ()
+    assignment = re.search(r"^REQUIRES = (\(.*?\))$", text, re.MULTILINE | re.DOTALL)
+    declared = ast.literal_eval(assignment[1]) if assignment else ()
     if declared == wanted:
         return []
-    if fix and found:
+    if fix and assignment:
         new = "REQUIRES = (\n" + "".join(f'    "{line}",\n' for line in wanted) + ")"
-        package.about.write_text(text.replace(found[0], new), encoding="utf-8")
+        package.about.write_text(text.replace(assignment[0], new), encoding="utf-8")
         return []
     return [f"{package.name} has REQUIRES = {declared} in __about__.py, and pyproject.toml says {wanted}"]
 

@@ -16,7 +16,7 @@ LEFT_OUT_OF_SECOND_CORE = ("netcl/core/backend/opencl/",)
 
 
 def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
-    """Return the faults of one wheel, compared with its package's sources under `root`."""
+    """Returns the faults of one wheel, compared with its package's sources under `root`."""
     with zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
         metadata_name = next(name for name in names if name.endswith(".dist-info/METADATA"))
@@ -56,7 +56,7 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
 
 
 def check_kit(path: Path, names: set[str], info: str, license: str | None, root: Path) -> list[str]:
-    """Return the faults of the wheel of netcl-conformance: its modules and data, and no file under netcl/."""
+    """Returns the faults of the wheel of netcl-conformance: its modules and data, and no file under netcl/."""
     source = root / "alternatives" / KIT / "src"
     sources = {
         file.relative_to(source).as_posix()

@@ -40,7 +40,7 @@ class Arrow:
     """One import of a module of the repository by another.
 
     ``kind``: ``module`` level, for ``type`` checkers alone, ``deferred`` to a function, or ``loaded`` by its name: an
-    import_module with a literal, by which a table finds what registers itself in it (docs/design/layers.md).
+    import_module with a literal, for a table to find what registers itself in it (docs/design/layers.md).
     """
 
     source: str
@@ -49,45 +49,47 @@ class Arrow:
 
 
 def modules_of(root: Path) -> dict[str, Module]:
-    """Every module of the packages and extensions, by its full name."""
-    found = {}
+    """Returns every module of the packages and extensions, by its full name."""
+    modules = {}
     for package in load_packages(root).values():
         for path in package.modules():
             parts = ["netcl", *path.relative_to(package.source).with_suffix("").parts]
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             text = path.read_text(encoding="utf-8")
-            found[name] = Module(name, package.name, path, ast.parse(text, str(path)), text)
-    return found
+            modules[name] = Module(name, package.name, path, ast.parse(text, str(path)), text)
+    return modules
 
 
 def arrows_of(modules: Mapping[str, Module]) -> list[Arrow]:
-    """Every import statement, and import_module with a literal name, from one module of the repository to another."""
-    found = []
+    """Returns every import statement, and import_module with a literal name, from one module of the repository to
+    another.
+    """
+    arrows = []
     for module in modules.values():
         parent = module.name if module.is_package else module.name.rpartition(".")[0]
         seen = set()
-        for one in imports_of(module.tree, parent):
+        for imported in imports_of(module.tree, parent):
             # `from package import name` names a module, or a name within the package.
-            target = one.module if one.module in modules else one.module.rpartition(".")[0]
+            target = imported.module if imported.module in modules else imported.module.rpartition(".")[0]
             if target not in modules or target == module.name:
                 continue
-            kind = "type" if one.place.typing_only else "deferred" if one.place.in_function else "module"
-            kind = "loaded" if one.by_name else kind
-            if (target, kind, one.line) not in seen:
-                seen.add((target, kind, one.line))
-                found.append(Arrow(module.name, target, kind))
-    return found
+            kind = "type" if imported.place.typing_only else "deferred" if imported.place.in_function else "module"
+            kind = "loaded" if imported.by_name else kind
+            if (target, kind, imported.line) not in seen:
+                seen.add((target, kind, imported.line))
+                arrows.append(Arrow(module.name, target, kind))
+    return arrows
 
 
 def cycles(arrows: Iterable[Arrow]) -> list[list[str]]:
-    """The strongly connected components of two and more modules, the largest first (Tarjan's algorithm)."""
+    """Returns the strongly connected components of two and more modules, the largest first (Tarjan's algorithm)."""
     graph: dict[str, list[str]] = defaultdict(list)
     for arrow in arrows:
         graph[arrow.source].append(arrow.target)
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    components: list[list[str]] = []
     for start in sorted(graph):
         work: list[tuple[str, Iterator[str]]] = [] if start in order else [(start, iter(graph[start]))]
         while work:
@@ -109,42 +111,44 @@ def cycles(arrows: Iterable[Arrow]) -> list[list[str]]:
                 if lowest[node] == order[node]:
                     at = stack.index(node)
                     if len(stack) - at > 1:
-                        found.append(sorted(stack[at:]))
+                        components.append(sorted(stack[at:]))
                     del stack[at:]
-    return sorted(found, key=len, reverse=True)
+    return sorted(components, key=len, reverse=True)
 
 
 def deferred_imports(arrows: Iterable[Arrow], modules: Mapping[str, Module]) -> Counter[str]:
-    """By package: imports of modules of the repository within functions."""
+    """Counts by package the imports of modules of the repository within functions."""
     return Counter(modules[arrow.source].package for arrow in arrows if arrow.kind == "deferred")
 
 
 def class_assignments(modules: Iterable[Module]) -> list[str]:
-    """Every ``x.__class__ = ...``, as path:line."""
+    """Returns every ``x.__class__ = ...``, as path:line."""
     return [
         f"{module.path.name}:{node.lineno}"
         for module in modules
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Assign)
-        and any(isinstance(one, ast.Attribute) and one.attr == "__class__" for one in node.targets)
+        and any(isinstance(target, ast.Attribute) and target.attr == "__class__" for target in node.targets)
     ]
 
 
 def kernels_apart(root: Path) -> list[Path]:
-    """Each .cl file of packages/*/src that no .py file in its folder names, as a string: its stem or its file name."""
-    found = []
+    """Returns each .cl file of packages/*/src that no .py file in its folder names, as a string: its stem or its file
+    name.
+    """
+    apart = []
     for path in sorted(root.glob("packages/*/src/**/*.cl")):
-        launchers = "".join(one.read_text(encoding="utf-8") for one in path.parent.glob("*.py"))
+        launchers = "".join(launcher.read_text(encoding="utf-8") for launcher in path.parent.glob("*.py"))
         if f'"{path.stem}"' not in launchers and f'"{path.name}"' not in launchers:
-            found.append(path)
-    return found
+            apart.append(path)
+    return apart
 
 
 def files_by_folder(root: Path, package: str) -> dict[str, int]:
-    """The .py files directly in each folder of a package's sources."""
+    """Returns the .py files directly in each folder of a package's sources."""
     source = root / FOLDER_OF[package] / package / "src"
-    found = Counter(path.parent.relative_to(source).as_posix() for path in source.rglob("*.py"))
-    return dict(sorted(found.items()))
+    counts = Counter(path.parent.relative_to(source).as_posix() for path in source.rglob("*.py"))
+    return dict(sorted(counts.items()))
 
 
 def code_lines(module: Module) -> int:
@@ -162,7 +166,7 @@ def code_lines(module: Module) -> int:
 
 
 def report(root: Path) -> Iterator[str]:
-    """The lines that the command prints."""
+    """Yields the lines that the command prints."""
     modules = modules_of(root)
     arrows = arrows_of(modules)
     for package in LISTED:
@@ -175,8 +179,8 @@ def report(root: Path) -> Iterator[str]:
         chosen = [arrow for arrow in arrows if arrow.kind in wanted]
         for package in load_packages(root):
             inside = [a for a in chosen if modules[a.source].package == modules[a.target].package == package]
-            yield f"  {title}, {package}: {[len(one) for one in cycles(inside)]}"
-        yield f"  {title}, whole repository: {[len(one) for one in cycles(chosen)]}"
+            yield f"  {title}, {package}: {[len(component) for component in cycles(inside)]}"
+        yield f"  {title}, whole repository: {[len(component) for component in cycles(chosen)]}"
     for cycle in cycles(arrow for arrow in arrows if arrow.kind != "loaded"):
         yield f"    {' '.join(cycle)}"
     yield "imports: " + ", ".join(f"{count} {kind}" for kind, count in Counter(a.kind for a in arrows).most_common())

@@ -14,7 +14,7 @@ Of each list, a test is a line below the reason for it. `checks/array_api/suite.
 
 
 def section() -> str:
-    """The section as text."""
+    """Returns the section as text."""
     parts = [HEADING, INTRODUCTION]
     for path, title in (("failures.txt", "Failures"), ("skips.txt", "Tests that the suite skips")):
         parts.append(f"\n### {title}\n")
@@ -24,18 +24,18 @@ def section() -> str:
 
 
 def listed(path: Path) -> list[tuple[str, list[str]]]:
-    """The reasons of a list, and the tests of each without the name of the suite's folder."""
-    found: list[tuple[str, list[str]]] = []
+    """Returns the reasons of a list, and the tests of each without the name of the suite's folder."""
+    sections: list[tuple[str, list[str]]] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
-            found.append((line[2:], []))
+            sections.append((line[2:], []))
         elif line:
-            found[-1][1].append(line.removeprefix("array_api_tests/"))
-    return found
+            sections[-1][1].append(line.removeprefix("array_api_tests/"))
+    return sections
 
 
 def page() -> str:
-    """The page with the section in its present state."""
+    """Returns the page with the section in its present state."""
     return PAGE.read_text(encoding="utf-8").partition(HEADING)[0] + section()
 
 

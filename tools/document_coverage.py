@@ -39,9 +39,9 @@ BY_HAND = ("rand", "randn", "randint", "randperm", "bernoulli", "dropout", "drop
 
 
 def dtypes_of(name: str) -> str:
-    """The dtypes that the op takes."""
-    operands = [one for case in op_cases(name) for value in case.operands for one in _listed(value)]
-    if not any(isinstance(one, np.ndarray) and one.dtype.kind == "f" for one in operands):
+    """Returns the dtypes that the op takes."""
+    operands = [array for case in op_cases(name) for value in case.operands for array in _listed(value)]
+    if not any(isinstance(array, np.ndarray) and array.dtype.kind == "f" for array in operands):
         return "whole numbers"
     engine = cpu_engine()
     taken = []
@@ -60,7 +60,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def gradient_of(row: OpRow) -> tuple[str, str]:
-    """The origin of the gradient, and whether a second one exists."""
+    """Returns the origin of the gradient, and whether a second one exists."""
     if not row.domain.gradient:  # of an output alone, say, which tests of its own see to
         return "rule" if row.name in RULES else "-", "-"
     kind = "derived" if row.expression is not None else "through" if row.composite is not None else "rule"
@@ -70,7 +70,7 @@ def gradient_of(row: OpRow) -> tuple[str, str]:
 
 
 def simulated() -> set[str]:
-    """The ops whose kernels run under oclgrind."""
+    """Returns the ops with kernels that run under oclgrind."""
     spec = importlib.util.spec_from_file_location("simulator_kernels", ROOT / "checks/simulator/kernels.py")
     assert spec is not None
     assert spec.loader is not None
@@ -80,7 +80,7 @@ def simulated() -> set[str]:
 
 
 def lines() -> Iterator[str]:
-    """The tables, one per family, and the totals."""
+    """Yields the tables, one per family, and the totals."""
     for module in ("netcl.ops", "netcl.autograd"):  # each adds its rows
         importlib.import_module(module)
     public = {name: row for name, row in TABLE.items() if not name.startswith("_")}
@@ -109,7 +109,7 @@ def lines() -> Iterator[str]:
 
 
 def page() -> str:
-    """The reference page as text."""
+    """Returns the reference page as text."""
     return HEAD.format(floats=", ".join(FLOATS)) + "".join(lines())
 
 

@@ -34,7 +34,7 @@ differences](differences.md), which also lists [absent modules](differences.md#m
 
 
 def there(place: str) -> set[str]:
-    """The public names of a module of PyTorch, or of Tensor, that netcl.torch has."""
+    """Returns the public names of a module of PyTorch, or of Tensor, that netcl.torch has."""
     known = tree.public_names()[place]
     if place == "torch.Tensor":
         return {name for name in known if hasattr(netcl.torch.Tensor, name)}
@@ -42,19 +42,19 @@ def there(place: str) -> set[str]:
 
 
 def public(place: str) -> frozenset[str]:
-    """The public names of a module of PyTorch without those of its own machinery."""
+    """Returns the public names of a module of PyTorch without the names of its own machinery."""
     return frozenset(name for name in tree.public_names()[place] if not INTERNAL.fullmatch(name))
 
 
 def reason(place: str, name: str) -> str:
-    """The reason of an absent name, empty if there is none to give."""
+    """Returns the reason of an absent name, empty if there is none to give."""
     if place == "torch.Tensor":
         return ABSENT_MEMBERS.get(name, "")
     try:
         tree.find(place, name)
     except AttributeError as error:
-        found = re.search(r" is not in netcl: (.*); see", str(error))
-        return found.group(1) if found else ""
+        match = re.search(r" is not in netcl: (.*); see", str(error))
+        return match.group(1) if match else ""
     return ""
 
 
@@ -63,16 +63,16 @@ def _wrapped(names: Iterator[str]) -> str:
 
 
 def sections() -> Iterator[str]:
-    """The text of each module."""
+    """Yields the text of each module."""
     differing = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+", " ".join(_first_columns())))
     for place in PLACES:
-        known, found = public(place), there(place) & public(place)
+        known, present = public(place), there(place) & public(place)
         absent: dict[str, list[str]] = {}
-        for name in sorted(known - found):
+        for name in sorted(known - present):
             absent.setdefault(reason(place, name), []).append(name)
-        yield f"## {place}\n\n{len(found)} of {len(known)}: {len(found) / len(known):.0%}\n"
-        yield "There: " + _wrapped(name for name in sorted(found) if name not in differing) + "\n"
-        if differs := sorted(found & differing):
+        yield f"## {place}\n\n{len(present)} of {len(known)}: {len(present) / len(known):.0%}\n"
+        yield "There: " + _wrapped(name for name in sorted(present) if name not in differing) + "\n"
+        if differs := sorted(present & differing):
             yield "Differs: " + _wrapped(iter(differs)) + "\n"
         if absent:
             rows = [f"| {_wrapped(iter(names))} | {why} |" for why, names in sorted(absent.items())]
@@ -86,10 +86,10 @@ def _first_columns() -> Iterator[str]:
 
 
 def page() -> str:
-    """The page's text."""
+    """Returns the page's text."""
     known = sum(len(public(place)) for place in PLACES)
-    found = sum(len(there(place) & public(place)) for place in PLACES)
-    top = f"**{found / known:.0%}** of {known} public names of these modules are there.\n"
+    present = sum(len(there(place) & public(place)) for place in PLACES)
+    top = f"**{present / known:.0%}** of {known} public names of these modules are there.\n"
     return HEAD + top + "\n" + "\n".join(sections())
 
 

@@ -17,7 +17,7 @@ is written as an empty value, `0`, `false`, `no` or `off`. A value that does not
 
 
 def page() -> str:
-    """The reference page as text."""
+    """Returns the reference page as text."""
     rows = []
     for variable in config.VARIABLES.values():
         default = "unset" if variable.default is None else str(variable.default) or "empty"

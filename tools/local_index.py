@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def write_index(archives: Iterable[Path], folder: Path) -> None:
-    """Copy wheels and source archives into ``folder``, with a page for each project and one of all projects."""
+    """Copies wheels and source archives into ``folder``, with a page for each project and one of all projects."""
     projects: dict[str, list[Path]] = defaultdict(list)
     for archive in archives:
         name = re.match(r"[A-Za-z0-9_.]+?(?=-\d)", archive.name)
@@ -43,7 +43,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Serve ``folder`` on a free port of this machine; yields the address, without a slash at the end."""
+    """Serves ``folder`` on a free port of this machine; yields the address, without a slash at the end."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

@@ -46,10 +46,10 @@ class Package:
 
     @property
     def version(self) -> str:
-        found = re.search(r'^__version__ = "([^"]+)"$', self.about.read_text(encoding="utf-8"), re.MULTILINE)
-        if found is None:
+        match = re.search(r'^__version__ = "([^"]+)"$', self.about.read_text(encoding="utf-8"), re.MULTILINE)
+        if match is None:
             raise ValueError(f'{self.about}: no line __version__ = "..."')
-        return found[1]
+        return match[1]
 
     @property
     def dependencies(self) -> list[str]:
@@ -64,15 +64,15 @@ class Package:
 
 
 def requirement_name(requirement: str) -> str:
-    """`pyopencl>=2024.1; sys_platform == 'linux'` -> `pyopencl`, in the index's spelling."""
-    found = re.match(r"[A-Za-z0-9._-]+", requirement)
-    if found is None:
+    """Returns `pyopencl>=2024.1; sys_platform == 'linux'` -> `pyopencl`, in the index's spelling."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    if match is None:
         raise ValueError(f"not a requirement: {requirement!r}")
-    return re.sub(r"[-_.]+", "-", found[0]).lower()
+    return re.sub(r"[-_.]+", "-", match[0]).lower()
 
 
 def load_packages(root: Path = ROOT) -> dict[str, Package]:
-    """The packages and extensions under `root`, by name, lowest layer first."""
+    """Returns the packages and extensions under `root`, by name, lowest layer first."""
     packages = {}
     for name in OWNED:
         folder = root / FOLDER_OF[name] / name

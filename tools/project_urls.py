@@ -35,13 +35,13 @@ def urls(address: str, folder: str) -> dict[str, str]:
         "Changelog": f"{address}/blob/main/{folder}/CHANGELOG.md",
         "Issues": f"{address}/issues",
     }
-    if folder.startswith("alternatives/"):  # changes of the kit are those of netcl-core's contract
+    if folder.startswith("alternatives/"):  # the kit changes with netcl-core's contract
         links["Changelog"] = f"{address}/blob/main/CHANGELOG.md"
     return links
 
 
 def check(root: Path = ROOT, fix: bool = False) -> list[str]:
-    """Returns the packages whose links differ from those of the repository; with ``fix``, writes them first."""
+    """Returns the packages with other links than the repository's; with ``fix``, writes them first."""
     address, faults = repository(root), []
     for path in released(root):
         text = path.read_text(encoding="utf-8")

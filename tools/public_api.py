@@ -1,7 +1,7 @@
 """Writes the public names of the installed packages as stubs to checks/public_api, or compares them with those there.
 
 The stubs are the API of the last release. `--write` renews them; without it griffe looks for changes that break
-callers, which need a version of another series (0.1 to 0.2).
+callers: these need a version of another series (0.1 to 0.2).
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def stub(name: str) -> str:
 
 def _declared(name: str, value: Any) -> Iterator[str]:
     if inspect.isclass(value):
-        line = [one for one in value.__mro__ if one.__module__.startswith("netcl.")]
-        known = next((index for index, one in enumerate(line) if index and _is_public(one)), len(line))
-        members = {member for one in line[:known] for member in vars(one)}
+        line = [base for base in value.__mro__ if base.__module__.startswith("netcl.")]
+        known = next((index for index, base in enumerate(line) if index and _is_public(base)), len(line))
+        members = {member for base in line[:known] for member in vars(base)}
         yield f"class {name}({line[known].__name__}):" if known < len(line) else f"class {name}:"
         body = [text for member in sorted(members) for text in _member(value, member)]
         yield from body or ["    ..."]
@@ -97,8 +97,11 @@ def _parameters(value: Any) -> str:
     except (TypeError, ValueError):
         return "*args, **kwargs"
     bare = [
-        one.replace(annotation=one.empty, default=one.default if one.default is one.empty else _Default(one.default))
-        for one in signature.parameters.values()
+        parameter.replace(
+            annotation=parameter.empty,
+            default=parameter.default if parameter.default is parameter.empty else _Default(parameter.default),
+        )
+        for parameter in signature.parameters.values()
     ]
     return str(inspect.Signature(bare))[1:-1]
 
@@ -110,7 +113,7 @@ class _Default:
         simple = (
             value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and abs(value) < 1e300)
         )
-        flat = isinstance(value, tuple) and all(isinstance(one, (bool, int, float, str)) for one in value)
+        flat = isinstance(value, tuple) and all(isinstance(item, (bool, int, float, str)) for item in value)
         self.text = repr(value) if simple or flat else "..."
 
     def __repr__(self) -> str:
@@ -132,18 +135,18 @@ def breaks(module: str, old: str, new: str) -> list[str]:
     """Returns the changes from one text of stubs to another that break a caller, a line each."""
     trees = [griffe.visit(module, Path(f"{module}.pyi"), text) for text in (old, new)]
     logging.getLogger("griffe").setLevel(logging.ERROR)
-    return [_line(found) for found in griffe.find_breaking_changes(*trees)]
+    return [_line(breakage) for breakage in griffe.find_breaking_changes(*trees)]
 
 
-def _line(found: Any) -> str:
-    old, new = found.old_value, found.new_value
+def _line(change_of: Any) -> str:
+    old, new = change_of.old_value, change_of.new_value
     names = [getattr(value, "name", value) for value in (old, new)]
     change = "" if names == [None, None] or names[0] == names[1] else f" ({names[0]} -> {names[1]})"
-    return f"{found.obj.path}: {found.kind.value}{change}"
+    return f"{change_of.obj.path}: {change_of.kind.value}{change}"
 
 
 def compare() -> list[str]:
-    """Returns the faults: breaks of a package whose version is of the series of the stubs."""
+    """Returns the faults: breaks of a package with a version in the series of the stubs."""
     faults = []
     for name, package in load_packages().items():
         for module in MODULES[name]:
@@ -152,8 +155,8 @@ def compare() -> list[str]:
             if released is None:
                 faults.append(f"{file_of(module)} has no line # {name} <version>")
             elif series(released[1]) == series(package.version):
-                found = breaks(module, text, stub(module))
-                faults += [f"{name} {package.version} breaks {released[1]}: {line}" for line in found]
+                breakages = breaks(module, text, stub(module))
+                faults += [f"{name} {package.version} breaks {released[1]}: {line}" for line in breakages]
     return faults
 
 

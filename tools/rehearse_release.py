@@ -37,7 +37,7 @@ class Refused(Exception):
 
 
 def call(*command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None, fails: bool = False) -> str:
-    """Runs a command and returns what it wrote; raises Refused if it fails, or if it has to fail and does not."""
+    """Runs a command and returns what it wrote; raises Refused if it fails, or if it must fail and does not."""
     environment = {**os.environ, **(env or {})}
     environment.pop("PYTHONPATH", None)
     done = subprocess.run(
@@ -49,7 +49,7 @@ def call(*command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = No
 
 
 class Rehearsal:
-    """The steps, in order, and the folder in which they work."""
+    """The steps, in order, and their working folder."""
 
     def __init__(self, folder: Path, suites: Sequence[str]) -> None:
         self.folder, self.suites = folder, suites
@@ -57,7 +57,7 @@ class Rehearsal:
         self.address = project_urls.repository()
 
     def tree(self, name: str, edit: Callable[[Path], None] | None = None) -> Path:
-        """Returns a copy of the tracked files, with new times, changed by ``edit``; links are those of a release."""
+        """Returns a copy of the tracked files, with new times, changed by ``edit``, with the links of a release."""
         copy = self.folder / name
         for file in call("git", "ls-files", *FOLDERS, "alternatives", "pyproject.toml", "LICENSE").splitlines():
             (copy / file).parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ class Rehearsal:
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def changelogs(self) -> str:
-        """towncrier puts every file of `changes/` into the changelog of its package."""
+        """Returns towncrier puts every file of `changes/` into the changelog of its package."""
         count = 0
         for package in PACKAGES.values():
             draft = call("towncrier", "build", "--draft", "--version", package.version, cwd=package.folder)
@@ -122,7 +122,7 @@ class Rehearsal:
         return f"{len(first)} archives, equal bits in two builds; wheels {size / 1e6:.2f} MB"
 
     def metadata(self) -> str:
-        """twine and check-wheel-contents accept the archives, and hatch reads the versions and builds."""
+        """Returns twine and check-wheel-contents accept the archives, and hatch reads the versions and builds."""
         archives = sorted(self.dist.iterdir())
         call("twine", "check", "--strict", *archives)
         wheels = [path for path in archives if path.suffix == ".whl"]
@@ -138,7 +138,7 @@ class Rehearsal:
         return f"twine accepts {len(archives)} archives, check-wheel-contents {len(wheels)} wheels"
 
     def installs(self) -> str:
-        """Each package alone brings what it declares and does a smallest job; all together agree."""
+        """Returns each package alone brings what it declares and does a smallest job; all together agree."""
         write_index(self.dist.iterdir(), self.index)
         for name in PACKAGES:
             python = self.python(f"alone/{name}")
@@ -151,7 +151,7 @@ class Rehearsal:
         return f"each package alone, {TOP} with all; {KIT} on these: {said[-1]}"
 
     def devices(self) -> str:
-        """With the extra `cpu` README's example is trained on PoCL; without it one line says what to install."""
+        """Trains README's example on PoCL with the extra `cpu`; without it one line says what to install."""
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         example = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[0]
         program = self.folder / "example.py"
@@ -168,7 +168,7 @@ class Rehearsal:
         return f"PoCL: {printed.splitlines()[-2]}; without: {lines[0]}"
 
     def upgrades(self) -> str:
-        """0.1.0 takes netcl-core 0.1.1; 0.2.0 is refused by the resolver, and by the import if it is forced."""
+        """Returns 0.1.0 takes netcl-core 0.1.1; 0.2.0 is refused by the resolver, and by the import if it is forced."""
         current = PACKAGES["netcl-core"].version
         major, minor = map(int, current.split(".")[:2])
         patch, beyond = f"{major}.{minor}.{int(current.split('.')[2]) + 1}", f"{major}.{minor + 1}.0"
@@ -192,7 +192,7 @@ class Rehearsal:
         self.install(python, "netcl-nn", "netcl-core", more=("--upgrade",))
         name_version = "from importlib.metadata import version; print(version('netcl-core'))"
         if (taken := call(python, "-I", "-c", f"import netcl.nn; {name_version}").strip()) != patch:
-            raise Refused(f"an upgrade took netcl-core {taken}, not {patch}")
+            raise Refused(f"expected an upgrade to netcl-core {patch}, got {taken}")
         said = self.install(python, "netcl-nn", f"netcl-core=={beyond}", fails=True)
         if "netcl-nn" not in said or f"netcl-core=={beyond}" not in said:
             raise Refused(f"the refusal of netcl-core {beyond} does not name the layers:\n{said}")
@@ -207,7 +207,7 @@ class Rehearsal:
         return f"{current} to {patch}; {beyond} is refused: {said}"
 
     def locks(self) -> str:
-        """uv, PDM and Poetry resolve all packages and write a lock file, if they can lock NumPy alone here."""
+        """Returns uv, PDM and Poetry resolve all packages and write a lock file, if they can lock NumPy alone here."""
         said = []
         with served(self.index) as address:
             for tool, (settings, command) in _LOCKS.items():
@@ -235,7 +235,7 @@ class Rehearsal:
         return lock.read_text(encoding="utf-8").lower()
 
     def sources(self) -> str:
-        """The suites in the source archives pass on the installed wheels, on the NumPy engine."""
+        """Returns the suites in the source archives pass on the installed wheels, on the NumPy engine."""
         python = self.python("suites")
         self.install(python, *(f"{name}[test]" for name in PACKAGES))
         lines = []
@@ -251,7 +251,7 @@ class Rehearsal:
         return "; ".join(lines)
 
     def inventory(self) -> str:
-        """A CycloneDX list of all that is installed with the extra `cpu`."""
+        """Returns a CycloneDX list of all that is installed with the extra `cpu`."""
         target = self.dist / "netcl.cdx.json"
         python = self.folder / "device/bin/python"
         call("cyclonedx-py", "environment", python, "--output-format", "JSON", "--output-file", target)
@@ -262,7 +262,7 @@ class Rehearsal:
         return f"{target.name}: {len(names)} components"
 
     def api(self) -> str:
-        """No change breaks the API of the last release within its series."""
+        """Refuses changes that break the API of the last release within its series."""
         self.install(Path(sys.executable), *PACKAGES, more=("--reinstall-package", "netcl-core"))
         call("python", "tools/public_api.py", env={"NETCL_DEVICE": "cpu"})
         return "no break of checks/public_api"

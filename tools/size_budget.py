@@ -1,7 +1,7 @@
 """Compares the lines of each package with tools/size_budget.toml; ``--write`` stores the present ones.
 
-A package may grow by 1 %. Beyond that an entry of ``grown`` says how many lines are added, for which purpose, and which
-code was removed for them.
+A package may grow by 1 %. Beyond that an entry of ``grown`` states the number of added lines, their purpose, and the
+code removed for them.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def recipe(root: Path = ROOT) -> str:
 
 
 def _conda(requirement: str) -> str:
-    """`tomli>=2.0; python_version < '3.11'` -> `tomli >=2.0`: a noarch package has one list for all Pythons."""
+    """Returns `tomli>=2.0; python_version < '3.11'` -> `tomli >=2.0`: a noarch package has one list for all Pythons."""
     name, condition = re.match(r"([\w.-]+)([^;]*)", requirement.replace(" ", "")).groups()  # type: ignore[union-attr]
     return f"{_NAMES.get(name.lower(), name.lower())} {condition}"
 

@@ -2,8 +2,8 @@
 
     python tools/write_conformance_cases.py
 
-Operands are those of the domains of the op table, in float32; results are those of the row's reference in NumPy, in
-float64, else of NumPy's engine in float64; gradients are central differences of the results. Prints what has no case.
+Operands come from the domains of the op table, in float32; results from the row's reference in NumPy, in float64, else
+from NumPy's engine in float64; gradients are central differences of the results. Prints what has no case.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Pool:
         self.known: dict[tuple[str, bytes], int] = {}
 
     def add(self, array: Array) -> list[Any]:
-        """The place of an array: its dtype, the dtype that it is stored in, the offset and the shape."""
+        """Returns the place of an array: its dtype, the dtype that it is stored in, the offset and the shape."""
         store = {"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64")
         flat = np.ascontiguousarray(array).reshape(-1).astype(store)
         key = store, flat.tobytes()
@@ -52,15 +52,15 @@ class Pool:
 
 
 def encoded(value: Any, pool: Pool) -> Any:
-    """A value as JSON; TypeError if it cannot be written."""
+    """Returns a value as JSON; TypeError if it cannot be written."""
     if isinstance(value, np.ndarray):
         return {"array": pool.add(value)}
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple):
-        return {"tuple": [encoded(one, pool) for one in value]}
+        return {"tuple": [encoded(item, pool) for item in value]}
     if isinstance(value, list):
-        return [encoded(one, pool) for one in value]
+        return [encoded(item, pool) for item in value]
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if value is Ellipsis:
@@ -71,19 +71,19 @@ def encoded(value: Any, pool: Pool) -> Any:
 
 
 def floats(operands: Sequence[Any]) -> list[Array]:
-    """The floating arrays among operands, those of lists included."""
-    each = [one for value in operands for one in (value if isinstance(value, list) else [value])]
-    return [one for one in each if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
+    """Returns the floating arrays among operands, also in lists."""
+    each = [array for value in operands for array in (value if isinstance(value, list) else [value])]
+    return [array for array in each if isinstance(array, np.ndarray) and array.dtype.kind == "f"]
 
 
 def size_of(case: Case) -> int:
-    """The number of elements of the operands."""
-    each = [one for value in case.operands for one in (value if isinstance(value, list) else [value])]
-    return sum(one.size for one in each if isinstance(one, np.ndarray))
+    """Returns the number of elements of the operands."""
+    each = [array for value in case.operands for array in (value if isinstance(value, list) else [value])]
+    return sum(array.size for array in each if isinstance(array, np.ndarray))
 
 
 def chosen(name: str) -> list[Case]:
-    """A few of the cases of a row, of different kinds, small ones."""
+    """Returns a few of the cases of a row, of different kinds, small ones."""
     cases = list(op_cases(name))
     small = [case for case in cases if size_of(case) <= MOST_ELEMENTS] or cases[:1]
     step = max(1, -(-len(small) // MOST_CASES))
@@ -91,7 +91,7 @@ def chosen(name: str) -> list[Case]:
 
 
 def weights(shape: tuple[int, ...]) -> Array:
-    """The gradient of the result: numbers of both signs, none near 0."""
+    """Returns the gradient of the result: numbers of both signs, none near 0."""
     count = int(np.prod(shape))
     return np.asarray((np.cos(np.arange(count) * 1.7) + 1.5) * np.where(np.arange(count) % 3 == 1, -1, 1)).reshape(
         shape
@@ -99,20 +99,20 @@ def weights(shape: tuple[int, ...]) -> Array:
 
 
 def first_floating(results: Sequence[Array]) -> int | None:
-    """The position of the first floating result."""
-    return next((i for i, one in enumerate(results) if one.dtype.kind == "f"), None)
+    """Returns the position of the first floating result."""
+    return next((i for i, result in enumerate(results) if result.dtype.kind == "f"), None)
 
 
 def differences(name: str, case: Case) -> list[Array] | None:
-    """The gradients of the floating operands by central differences; None if there is no floating result."""
+    """Returns the gradients of the floating operands by central differences; None if there is no floating result."""
     operands = tuple(rounded(operand, "float32") for operand in case.operands)
     leaves = floats(operands)
-    found = first_floating(expected(name, Case(operands, case.attributes)))
-    if found is None:
+    position = first_floating(expected(name, Case(operands, case.attributes)))
+    if position is None:
         return None
 
     def loss() -> float:
-        result = expected(name, Case(operands, case.attributes), "float64")[found]
+        result = expected(name, Case(operands, case.attributes), "float64")[position]
         return float((np.asarray(result, np.float64) * weights(result.shape)).sum())
 
     gradients = []
@@ -134,12 +134,12 @@ def differences(name: str, case: Case) -> list[Array] | None:
 
 
 def by_backward(name: str, case: Case) -> list[Array | None]:
-    """The gradients of the floating operands by netcl-autograd in float64."""
+    """Returns the gradients of the floating operands by netcl-autograd in float64."""
     leaves: list[Tensor] = []
 
     def put(value: Any) -> Any:
         if isinstance(value, list):
-            return [put(one) for one in value]
+            return [put(item) for item in value]
         if not isinstance(value, np.ndarray):
             return value
         if value.dtype.kind != "f":
@@ -150,7 +150,7 @@ def by_backward(name: str, case: Case) -> list[Array | None]:
     operands = tuple(put(rounded(operand, "float32")) for operand in case.operands)
     result = call_row(TABLE[name], operands, dict(case.attributes), record=True)
     results = result if isinstance(result, (tuple, list)) else [result]
-    output = next((one for one in results if "float" in one.dtype), None)
+    output = next((candidate for candidate in results if "float" in candidate.dtype), None)
     if output is None or not output.requires_grad:
         return [None] * len(leaves)
     output.backward(Tensor.from_host(cpu_engine().queue, weights(output.shape), "float64"))
@@ -158,7 +158,7 @@ def by_backward(name: str, case: Case) -> list[Array | None]:
 
 
 def gradient_case(name: str, cases: Sequence[Case], say: Callable[[str], None]) -> tuple[Case, list[Any]] | None:
-    """The smallest case with a gradient, and the gradients, None for an operand without one."""
+    """Returns the smallest case with a gradient, and the gradients, None for an operand without one."""
     usable = [case for case in cases if 0 < sum(leaf.size for leaf in floats(case.operands)) <= MOST_DIFFERENCES]
 
     # The smallest that is no special case of few elements, or of none in one operand.
@@ -167,8 +167,8 @@ def gradient_case(name: str, cases: Sequence[Case], say: Callable[[str], None]) 
 
     for case in sorted(usable, key=order):
         try:
-            found = by_backward(name, case)
-            if all(one is None for one in found):
+            gradients = by_backward(name, case)
+            if all(gradient is None for gradient in gradients):
                 continue
             wanted = differences(name, case)
         except (NetclError, RuntimeError, ValueError, TypeError, IndexError, ZeroDivisionError) as error:
@@ -176,11 +176,13 @@ def gradient_case(name: str, cases: Sequence[Case], say: Callable[[str], None]) 
             continue
         if wanted is None:
             continue
-        worst = max(float(np.max(abs(a - b) / (1 + abs(b)), initial=0)) for a, b in zip(found, wanted) if a is not None)
+        worst = max(
+            float(np.max(abs(a - b) / (1 + abs(b)), initial=0)) for a, b in zip(gradients, wanted) if a is not None
+        )
         if not worst < 1e-5:
             say(f"{name}: backward and differences differ by {worst:.1e}")
             return None
-        return case, [None if mine is None else theirs for mine, theirs in zip(found, wanted)]
+        return case, [None if mine is None else theirs for mine, theirs in zip(gradients, wanted)]
     return None
 
 
@@ -200,7 +202,7 @@ def main() -> int:
                 results = run_case(name, case, cpu_engine())
                 wanted = expected(name, case)
                 entry = {
-                    "operands": [encoded(rounded(one, "float32"), pool) for one in case.operands],
+                    "operands": [encoded(rounded(array, "float32"), pool) for array in case.operands],
                     "attributes": {key: encoded(value, pool) for key, value in case.attributes.items()},
                     "results": [[got.dtype, pool.add(np.asarray(want))] for got, want in zip(results, wanted)],
                 }
@@ -216,15 +218,15 @@ def main() -> int:
             continue
         content[name] = {"cases": written}
         small = [case for case in op_cases(name) if size_of(case) <= MOST_ELEMENTS]
-        found = gradient_case(name, small, lambda text: print(text, file=sys.stderr))
-        if found is None:
+        checked = gradient_case(name, small, lambda text: print(text, file=sys.stderr))
+        if checked is None:
             no_gradient.append(name)
             continue
-        case, gradients = found
+        case, gradients = checked
         content[name]["gradient"] = {
-            "operands": [encoded(rounded(one, "float32"), pool) for one in case.operands],
+            "operands": [encoded(rounded(array, "float32"), pool) for array in case.operands],
             "attributes": {key: encoded(value, pool) for key, value in case.attributes.items()},
-            "gradients": [None if one is None else pool.add(one) for one in gradients],
+            "gradients": [None if array is None else pool.add(array) for array in gradients],
         }
     FOLDER.mkdir(parents=True, exist_ok=True)
     text = json.dumps(content, separators=(",", ":"), sort_keys=True)

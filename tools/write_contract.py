@@ -62,11 +62,11 @@ decompositions of functions of the level ops-full.
 """
 
 
-def typed(found: Any, plain: str) -> str:
-    """The signature with types; ``plain`` if it cannot be had."""
-    row = getattr(found, "row", None)
+def typed(value: Any, plain: str) -> str:
+    """Returns the signature with types; ``plain`` if it cannot be had."""
+    row = getattr(value, "row", None)
     try:
-        made = found.__init__ if isinstance(found, type) else found  # a metaclass hides the parameters of nodes
+        made = value.__init__ if isinstance(value, type) else value  # a metaclass hides the parameters of nodes
         signature = row.signature if isinstance(row, OpRow) else inspect.signature(made)
     except (TypeError, ValueError):
         return plain
@@ -86,39 +86,39 @@ def typed(found: Any, plain: str) -> str:
     return f"({', '.join(parts)})" + (f" -> {result}" if result and row is None else "")
 
 
-def meaning(name: str, found: Any) -> str:
-    """The docstring of an entry in one paragraph, or what ``MEANINGS`` says."""
+def meaning(name: str, value: Any) -> str:
+    """Returns the docstring of an entry in one paragraph, or what ``MEANINGS`` says."""
     text = MEANINGS.get(name)
     if text is None:
-        text = inspect.getdoc(found) or ""
+        text = inspect.getdoc(value) or ""
     return " ".join(text.split())
 
 
 def entry(name: str, signature: str, place: str) -> str:
-    """One item of the list of a module or class."""
-    found = resolve(name)
+    """Returns one item of the list of a module or class."""
+    value = resolve(name)
     short = name.removeprefix(f"{place}.")
-    shown = typed(found, signature) if signature or isinstance(getattr(found, "row", None), OpRow) else ""
-    row = getattr(found, "row", None)
+    shown = typed(value, signature) if signature or isinstance(getattr(value, "row", None), OpRow) else ""
+    row = getattr(value, "row", None)
     notes = ""
     if isinstance(row, OpRow) and place == "netcl.ops":
         made = "made of ops" if row.composite else "primitive"
         made += ", decomposed" if row.name in NAMES else ""
         notes = f" *{made}, amp {row.amp}{'' if row.dtypes == 'any' else f', {row.dtypes}'}.*"
-    return f"* `{short}{shown}`{notes} {meaning(name, found)}"
+    return f"* `{short}{shown}`{notes} {meaning(name, value)}"
 
 
 def places(level: str) -> Iterator[tuple[str, list[str]]]:
-    """The modules and classes of a level with their names."""
-    found: dict[str, list[str]] = {}
+    """Yields the modules and classes of a level with their names."""
+    grouped: dict[str, list[str]] = {}
     for name in CONTRACT:
         if level_of(name) == level:
-            found.setdefault(name.rpartition(".")[0], []).append(name)
-    yield from found.items()
+            grouped.setdefault(name.rpartition(".")[0], []).append(name)
+    yield from grouped.items()
 
 
 def page() -> str:
-    """The document."""
+    """Returns the document."""
     lines = []
     for level, what in LEVELS.items():
         count = sum(level_of(name) == level for name in CONTRACT)

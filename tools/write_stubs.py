@@ -107,7 +107,7 @@ _FLAGS = {
     "unique_consecutive": ("return_inverse", "return_counts"),
 }  # fmt: skip
 _RANKED = ("max", "min", "median")  # a value, or along an axis values and indices
-# Functions over tensors, which are no rows, whose result is not one tensor.
+# Functions over tensors that are no rows, with another result than one tensor.
 _OTHERS = {
     "type": "Any",
     "svd": "tuple[Tensor, Tensor, Tensor]",
@@ -150,13 +150,13 @@ def _keywords(parameters: Iterable[Parameter]) -> list[Parameter]:
 
 
 def _from(parameters: list[Parameter], name: str, change: Parameter) -> list[Parameter]:
-    """The parameters with another one at ``name``, which and after which all are given by keyword."""
+    """Returns the parameters with another one at ``name``; from there on all are given by keyword."""
     at = [p.name for p in parameters].index(name)
     return parameters[:at] + _keywords([change, *parameters[at + 1 :]])
 
 
 def _forms(name: str, parameters: list[Parameter], result: str) -> Iterator[tuple[list[Parameter], str]]:
-    """The overloads of an op: parameters and result."""
+    """Yields the overloads of an op: parameters and result."""
     known = {p.name: p for p in parameters}
     if name in _RANKED:
         axis = known["axis"]
@@ -186,7 +186,7 @@ def _forms(name: str, parameters: list[Parameter], result: str) -> Iterator[tupl
 
 
 def _completed(parameters: list[Parameter], more: Iterable[Parameter]) -> str:
-    """The text of a list of parameters, with the other names of those that have a default, and ``more``."""
+    """Returns the text of a list of parameters, with the other names of parameters with a default, and ``more``."""
     known = {p.name: p for p in parameters}
     added = [
         Parameter(other, None, _optional(known[own].annotation), "None")
@@ -243,7 +243,7 @@ def _function(row: OpRow, name: str, *more: Parameter) -> str:
 
 
 def _plain(function: Any, name: str) -> str:
-    """The definition of a function over tensors that is no row."""
+    """Returns the definition of a function over tensors that is no row."""
     signature = inspect.signature(function)
     annotations = {key: str(p.annotation).strip("'") for key, p in signature.parameters.items()}
     parameters = _parameters(signature, annotations)
@@ -253,7 +253,7 @@ def _plain(function: Any, name: str) -> str:
 
 
 def _result(annotation: str) -> str:
-    """The result of a function over tensors: ``Any`` is a tensor there."""
+    """Returns the result of a function over tensors: ``Any`` is a tensor there."""
     return re.sub(r"\bAny\b", "Tensor", _known(annotation)) if annotation != "Any" else "Tensor"
 
 
@@ -262,7 +262,7 @@ def _exported(names: Iterable[str]) -> str:
 
 
 def _ops(packages: Any, about: str, *more: Parameter) -> str:
-    """The stub of a namespace of ops: rows are defined, other functions imported from their modules."""
+    """Returns the stub of a namespace of ops: rows are defined, other functions imported from their modules."""
     imported, defined = [], []
     for name in packages.__all__:
         function = getattr(packages, name)
@@ -277,7 +277,7 @@ def _ops(packages: Any, about: str, *more: Parameter) -> str:
 
 
 def method_stub() -> str:
-    """The methods of tensors."""
+    """Returns the methods of tensors."""
     typed: dict[str, tuple[list[tuple[list[Parameter], str]], str | None]] = {}
     for name, row_name in {**{name: name for name in methods.SAME.split()}, **methods.ALIASES}.items():
         row = TABLE[row_name]
@@ -309,28 +309,28 @@ def _method(name: str, forms: list[tuple[list[Parameter], str]], doc: str | None
     text = _definition(name, [([own, *p[1:]], result) for p, result in forms], doc, indent="    ")
     return re.sub(
         r"(?<=-> )(.*?)(?=:(?: \.\.\.)?$)",
-        lambda found: re.sub(r"\bTensor\b", "ResultT", found[1]),
+        lambda match: re.sub(r"\bTensor\b", "ResultT", match[1]),
         text.replace("self: ,", "self,").replace("self: )", "self)").replace("-> Any", "-> Any"),
         flags=re.MULTILINE,
     )
 
 
 def front_stub() -> str:
-    """``import netcl as nc``: what the lazy front finds."""
+    """Returns the stub of ``import netcl as nc``: the names that the lazy front finds."""
     # An import in a stub exports a name only under the same name, and once.
     imports = _IMPORTS.replace("from netcl.core import Tensor\n", "")
     lines = ['"""The names of ``import netcl as nc``; written by tools/write_stubs.py."""', imports]
-    given = {*netcl._NAMES, *netcl._CONSTANTS, *netcl._SUBPACKAGES, *OBJECTS}
-    own = {name: function for name, function in methods.FUNCTIONS.items() if name not in given}
-    given |= {*own}
+    taken = {*netcl._NAMES, *netcl._CONSTANTS, *netcl._SUBPACKAGES, *OBJECTS}
+    own = {name: function for name, function in methods.FUNCTIONS.items() if name not in taken}
+    taken |= {*own}
     lines += [f"from netcl import {name} as {name}" for name in sorted(netcl._SUBPACKAGES)]
     lines += ["from netcl.core.dtypes import DType"]
     lines += [f"from {module} import {name} as {name}" for name, module in sorted(netcl._NAMES.items())]
-    extended = {name: more for name, more in methods._EXTENDED.items() if name not in given}
-    given |= {*extended}
-    lines += [f"from netcl.ops import {name} as {name}" for name in netcl.ops.__all__ if name not in given]
-    given |= {*netcl.ops.__all__}
-    others = {name: row for name, row in methods.ALIASES.items() if name not in given}
+    extended = {name: more for name, more in methods._EXTENDED.items() if name not in taken}
+    taken |= {*extended}
+    lines += [f"from netcl.ops import {name} as {name}" for name in netcl.ops.__all__ if name not in taken]
+    taken |= {*netcl.ops.__all__}
+    others = {name: row for name, row in methods.ALIASES.items() if name not in taken}
     lines += ["", *(f"{name}: DType" for name in OBJECTS)]
     lines += [f"{name}: {'None' if value is None else 'builtins.float'}" for name, value in netcl._CONSTANTS.items()]
     lines += [_function(TABLE[row], name) for name, row in others.items()]
@@ -341,7 +341,7 @@ def front_stub() -> str:
 
 
 def linalg_stub() -> str:
-    """``netcl.linalg``."""
+    """Returns the stub of ``netcl.linalg``."""
     defined = [
         _function(getattr(netcl.linalg, name).row, name) for name in netcl.linalg.__all__ if name != "LinAlgError"
     ]
@@ -356,7 +356,7 @@ def linalg_stub() -> str:
 
 
 def special_stub() -> str:
-    """``netcl.special``."""
+    """Returns the stub of ``netcl.special``."""
     defined = [_function(getattr(netcl.special, name).row, name) for name in netcl.special.__all__]
     return '"""Special functions, recorded for gradients; written by tools/write_stubs.py."""\n' + "\n".join(
         [_IMPORTS, _exported(netcl.special.__all__), *defined, ""]
@@ -364,7 +364,7 @@ def special_stub() -> str:
 
 
 def stubs() -> dict[Path, str]:
-    """The files and their texts."""
+    """Returns the files and their texts."""
     row_of("add")  # loads the rows
     core, autograd = PACKAGES / "netcl-core/src/netcl", PACKAGES / "netcl-autograd/src/netcl/autograd"
     return {

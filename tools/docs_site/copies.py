@@ -28,10 +28,10 @@ def moved(text: str, source: Path, folder: Path) -> str:
     names = {(ROOT / path).resolve(): f"{name}.md" for name, path in PAGES.items()}
     names[(ROOT / "CHANGELOG.md").resolve()] = "changes.md"
 
-    def lead(found: re.Match[str]) -> str:
-        target, anchor = found[1], found[2] or ""
+    def lead(link: re.Match[str]) -> str:
+        target, anchor = link[1], link[2] or ""
         if "://" in target or target.startswith("mailto:"):
-            return found[0]
+            return link[0]
         path = (source.parent / target).resolve()
         place = names.get(path) or Path(os.path.relpath(path, folder)).as_posix()
         return f"]({place}{anchor})"
@@ -40,7 +40,7 @@ def moved(text: str, source: Path, folder: Path) -> str:
 
 
 def changes() -> str:
-    """Returns the changes of all packages: those of releases, after those that are not released yet."""
+    """Returns the changes of all packages: unreleased ones first, then the changes of releases."""
     lines = [
         "# Changes",
         "",

@@ -25,7 +25,7 @@ def documented(site: Path) -> set[str]:
 
 
 def commands() -> list[str]:
-    """Returns the names of the commands of ``netcl``, with those of extensions."""
+    """Returns the names of the commands of ``netcl``, with the commands of extensions."""
     from netcl.trainer import extensions
     from netcl.trainer.cli.help_texts import EXAMPLES
 
@@ -40,7 +40,7 @@ def wanted() -> Iterator[tuple[str, list[str]]]:
 
     own = ("_", "sample_", "page_", "tutorial_")  # rows that are internal, or that a sample of the pages adds
     yield "op rows", sorted(name for name in TABLE if not name.startswith(own))
-    yield "classes", sorted(one.name for one in entries() if one.kind == "class")
+    yield "classes", sorted(entry.name for entry in entries() if entry.kind == "class")
     yield "commands", [f"netcl {name}" for name in commands()]
 
 

@@ -101,7 +101,7 @@ def gpt_text() -> Any:
 
 
 def attention() -> Any:
-    """Weights with which a trained layer reads the earlier characters of a line."""
+    """Draws the weights of a trained layer for the earlier characters of a line."""
     nc.manual_seed(SEED)
     rng = np.random.default_rng(SEED)
     length = 24
@@ -182,13 +182,13 @@ def _images(images: np.ndarray[Any, Any], low: float) -> Any:
 
 
 def vae() -> Any:
-    """Sixteen samples of the variational autoencoder after 600 steps."""
+    """Draws sixteen samples of the variational autoencoder after 600 steps."""
     module = _program("vae")
     made: list[Any] = []
     plain = module.VAE.__init__
 
-    def remember(self: Any, *given: Any) -> None:
-        plain(self, *given)
+    def remember(self: Any, *arguments: Any) -> None:
+        plain(self, *arguments)
         made.append(self)
 
     module.VAE.__init__ = remember
@@ -201,7 +201,7 @@ def vae() -> Any:
 
 
 def ddpm() -> Any:
-    """Sixteen samples of the diffusion model after 400 steps."""
+    """Draws sixteen samples of the diffusion model after 400 steps."""
     module = _program("ddpm")
     drawn: list[Any] = []
     plain = module.Diffusion.sample

@@ -33,7 +33,7 @@ class _Page(HTMLParser):
 def faults(site: Path) -> list[str]:
     """Returns a line for each link to a file or an anchor of the site that is missing."""
     pages = {file: _read(file) for file in sorted(site.rglob("*.html"))}
-    found = []
+    broken = []
     for file, page in pages.items():
         for address in dict.fromkeys(page.addresses):
             parts = urlsplit(address)
@@ -42,10 +42,10 @@ def faults(site: Path) -> list[str]:
             target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
             name = f"{file.relative_to(site)}: {address}"
             if not target.is_file():
-                found.append(f"{name}: no such file")
+                broken.append(f"{name}: no such file")
             elif parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in pages[target].anchors:
-                found.append(f"{name}: no such anchor")
-    return found
+                broken.append(f"{name}: no such anchor")
+    return broken
 
 
 def _read(file: Path) -> _Page:
@@ -57,11 +57,11 @@ def _read(file: Path) -> _Page:
 def main(arguments: Sequence[str]) -> int:
     """Prints the faults; returns 1 if there is one, else 0."""
     site = Path(arguments[0]).resolve()
-    found = faults(site)
-    for fault in found:
+    broken = faults(site)
+    for fault in broken:
         print(fault, file=sys.stderr)
-    print(f"links: {sum(1 for _ in site.rglob('*.html'))} pages, {len(found)} faults")
-    return int(bool(found))
+    print(f"links: {sum(1 for _ in site.rglob('*.html'))} pages, {len(broken)} faults")
+    return int(bool(broken))
 
 
 if __name__ == "__main__":

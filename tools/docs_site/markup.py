@@ -16,13 +16,13 @@ def inline(text: str) -> str:
     """Returns a text with its marks escaped, and code as literals."""
     parts: list[str] = []
     last = 0
-    for found in _CODE.finditer(text):
-        parts.append(re.sub(r"([\\*_`|])", r"\\\1", text[last : found.start()]))
-        code = " ".join((found[1] or found[2]).split())
-        before, after = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
+    for match in _CODE.finditer(text):
+        parts.append(re.sub(r"([\\*_`|])", r"\\\1", text[last : match.start()]))
+        code = " ".join((match[1] or match[2]).split())
+        before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
         glue = "\\ " if before and not before.isspace() and before not in "([{<-/'\"" else ""
         parts.append(f"{glue}``{code}``" + ("\\ " if after and (after.isalnum() or after in "(_`") else ""))
-        last = found.end()
+        last = match.end()
     parts.append(re.sub(r"([\\*_`|])", r"\\\1", text[last:]))
     return "".join(parts)
 
@@ -35,8 +35,8 @@ def document(text: str | None) -> list[str]:
 def summary(text: str | None) -> str:
     """Returns the first sentence of a docstring, on one line."""
     first = " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split())
-    found = re.match(r"(.+?[^.][.:])(?= [A-Z`(])", first)
-    sentence = found[1] if found and found[1].count("``") % 2 == 0 else first
+    match = re.match(r"(.+?[^.][.:])(?= [A-Z`(])", first)
+    sentence = match[1] if match and match[1].count("``") % 2 == 0 else first
     return sentence.rstrip(":")
 
 
@@ -71,7 +71,7 @@ def _blocks(lines: list[str]) -> Iterator[str]:
                 end += 1
             mark = _ITEM.match(line)
             assert mark is not None
-            words = " ".join([line[mark.end() :], *(one.strip() for one in lines[position + 1 : end])])
+            words = " ".join([line[mark.end() :], *(further.strip() for further in lines[position + 1 : end])])
             yield f"{'-' if mark[1] in '-*' else mark[1]} {inline(words)}"
             if end >= len(lines) or not _ITEM.match(lines[end]):
                 yield ""
@@ -103,10 +103,10 @@ def _section(title: str, lines: list[str]) -> Iterator[str]:
             items[-1].append(line.strip())
     if all(_FIELD.match(" ".join(item)) for item in items):
         for item in items:
-            found = _FIELD.match(" ".join(item))
-            assert found is not None
-            yield f"``{found[1]}``"
-            yield f"   {inline(found[2])}"
+            field = _FIELD.match(" ".join(item))
+            assert field is not None
+            yield f"``{field[1]}``"
+            yield f"   {inline(field[2])}"
     else:
         yield inline(" ".join(" ".join(item) for item in items))
     yield ""

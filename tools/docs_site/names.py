@@ -12,7 +12,7 @@ from typing import Any
 from monorepo import OWNED, OWNER
 from public_api import MODULES, names_of
 
-# Modules that users import, in addition to those of tools/public_api.py and the public modules named there.
+# Modules that users import, in addition to tools/public_api.py's and the public modules named there.
 FURTHER = {"netcl-core": ("netcl.core.memory", "netcl.core.testing"), "netcl-trainer": ("netcl.trainer.cli",)}
 _LEAVE_OUT = ("netcl.torch",)  # PyTorch's names: docs/reference/torch.md
 
@@ -47,18 +47,18 @@ class Entry:
 
 
 def modules() -> dict[str, list[str]]:
-    """Returns the public modules of each distribution: those of checks/public_api, and the modules they list."""
-    found: dict[str, list[str]] = {}
-    for distribution, given in MODULES.items():
-        listed = [*given, *FURTHER.get(distribution, ())]
-        for name in given:
+    """Returns the public modules of each distribution: the ones in checks/public_api, and the modules they list."""
+    by_distribution: dict[str, list[str]] = {}
+    for distribution, listed_in in MODULES.items():
+        listed = [*listed_in, *FURTHER.get(distribution, ())]
+        for name in listed_in:
             module = importlib.import_module(name)
             for public in names_of(module):
                 value = getattr(module, public)
                 if isinstance(value, ModuleType) and owner_of(value.__name__) == distribution:
                     listed.append(value.__name__)
-        found[distribution] = [name for name in dict.fromkeys(listed) if name not in _LEAVE_OUT]
-    return found
+        by_distribution[distribution] = [name for name in dict.fromkeys(listed) if name not in _LEAVE_OUT]
+    return by_distribution
 
 
 def owner_of(module: str) -> str:
@@ -68,7 +68,7 @@ def owner_of(module: str) -> str:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Returns the public names of a module; those of a module without ``__all__`` include functions of netcl."""
+    """Returns the public names of a module; without ``__all__`` they include functions of netcl."""
     names = names_of(module)
     if not hasattr(module, "__all__") and module.__name__ == "netcl.nn.functional":
         names += [
@@ -80,7 +80,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def origin_of(value: Any, module: str) -> str:
-    """Returns the module in which an object is defined; of an op, that of its row's function."""
+    """Returns the module that defines an object; of an op, the module of its row's function."""
     row = getattr(value, "row", None) if inspect.isfunction(value) else None
     if row is not None:
         own = row.composite or row.call or row.expression
@@ -93,7 +93,7 @@ def origin_of(value: Any, module: str) -> str:
 
 def entries() -> list[Entry]:
     """Returns every public object once, each with all of its public names, shortest module first."""
-    found: dict[Any, Entry] = {}
+    known: dict[Any, Entry] = {}
     for listed in modules().values():
         for module_name in listed:
             module = importlib.import_module(module_name)
@@ -104,13 +104,13 @@ def entries() -> list[Entry]:
                 row = getattr(value, "row", None) if inspect.isfunction(value) else None
                 shared = isinstance(value, (bool, int, float, str, type(None)))  # equal numbers are not one object
                 key = ("row", row.name) if row is not None else (module_name, name) if shared else id(value)
-                if key not in found:
+                if key not in known:
                     origin = origin_of(value, module_name)
-                    found[key] = Entry(value, origin, owner_of(origin))
+                    known[key] = Entry(value, origin, owner_of(origin))
                 full = value.__name__ if isinstance(value, ModuleType) else f"{module_name}.{name}"
-                if full not in found[key].names:
-                    found[key].names.append(full)
-    return list(found.values())
+                if full not in known[key].names:
+                    known[key].names.append(full)
+    return list(known.values())
 
 
 def every_name() -> Iterator[str]:

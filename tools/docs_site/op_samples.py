@@ -50,8 +50,8 @@ def spelled(name: str) -> str:
 
 def literal(value: Any) -> str:
     """Returns an operand as Python: a tensor of rounded numbers, or of random ones if it is large."""
-    if isinstance(value, (list, tuple)) and any(isinstance(one, np.ndarray) for one in value):
-        return f"[{', '.join(literal(one) for one in value)}]"
+    if isinstance(value, (list, tuple)) and any(isinstance(item, np.ndarray) for item in value):
+        return f"[{', '.join(literal(item) for item in value)}]"
     if not isinstance(value, np.ndarray):
         return repr(value)
     if value.size == 0 or (value.size > _LITERAL and value.dtype.kind == "f"):
@@ -64,27 +64,27 @@ def literal(value: Any) -> str:
 def variants(name: str) -> list[str]:
     """Returns calls of an op, the one with the fewest numbers first."""
     row = TABLE[name]
-    found = []
+    calls = []
     for case in op_cases(name):
         operands = list(case.operands)
         if isinstance(row.expression, str):  # elementwise: three numbers show as much as a table of them
-            operands = [one.ravel()[:3] if isinstance(one, np.ndarray) else one for one in operands]
-        arrays = [one for one in operands if isinstance(one, np.ndarray)]
-        if any(one.size == 0 for one in arrays):
+            operands = [operand.ravel()[:3] if isinstance(operand, np.ndarray) else operand for operand in operands]
+        arrays = [operand for operand in operands if isinstance(operand, np.ndarray)]
+        if any(operand.size == 0 for operand in arrays):
             continue
         # A single number shows little.
-        size = sum(one.size if one.size > 1 else 30 for one in arrays)
+        size = sum(operand.size if operand.size > 1 else 30 for operand in arrays)
         listed = [p for p in row.signature.parameters if p not in ("space",)]
         lines, call = [], []
-        for at, one in enumerate(operands):
-            text = literal(one)
+        for at, operand in enumerate(operands):
+            text = literal(operand)
             if len(text) > 25 and at < len(listed):
                 lines.append(f"{listed[at]} = {text}")
                 text = listed[at]
             call.append(text)
         call += [f"{key}={literal(value)}" for key, value in case.attributes.items()]
-        found.append((size, len(found), "\n".join([*lines, f"{spelled(name)}({', '.join(call)})"])))
-    return [text for _, _, text in sorted(found)]
+        calls.append((size, len(calls), "\n".join([*lines, f"{spelled(name)}({', '.join(call)})"])))
+    return [text for _, _, text in sorted(calls)]
 
 
 def made(name: str) -> str | None:
@@ -109,7 +109,7 @@ def made(name: str) -> str | None:
 
 
 def main() -> int:
-    there = {one.name: one.code for one in read(FILE)} if FILE.is_file() else {}
+    there = {sample.name: sample.code for sample in read(FILE)} if FILE.is_file() else {}
     missing = []
     for name in sorted(name for name in TABLE if not name.startswith("_")):
         if name not in there:

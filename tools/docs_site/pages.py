@@ -2,7 +2,7 @@
 
     python tools/docs_site/pages.py docs/reference/api
 
-A page whose text did not change is not written again, so that Sphinx reads only what changed.
+A page with unchanged text is not written again, so that Sphinx reads only what changed.
 """
 
 from __future__ import annotations
@@ -72,24 +72,24 @@ _SECTION_TITLES = {
 def write(folder: Path) -> None:
     """Writes all pages below ``folder`` and removes the pages of topics that are gone."""
     every = entries()
-    public = {id(one.value) for one in every if inspect.isclass(one.value)}
+    public = {id(entry.value) for entry in every if inspect.isclass(entry.value)}
     examples = with_outputs(folder.parent / "samples.json")
     pages: dict[str, list[str]] = {}
     for distribution, topics in TOPICS.items():
         index = [*_title(distribution, "="), f"{_role(distribution)}", "", ".. toctree::", "   :maxdepth: 1", ""]
         for topic in topics:
-            chosen = [one for one in every if one.distribution == distribution and page_of(one) is topic]
+            chosen = [entry for entry in every if entry.distribution == distribution and page_of(entry) is topic]
             if not chosen:
                 continue
             index.append(f"   {topic.slug}")
             lines = [*_title(topic.title, "="), topic.lead, ""]
             for origin, group in _sections(chosen):
                 title = _section_title(origin)
-                if len({one.origin for one in chosen}) > 1 and title:
+                if len({entry.origin for entry in chosen}) > 1 and title:
                     lines += _title(title, "-")
                 lines += _table(group)
-                for one in group:
-                    lines += _entry(one, public, examples.get(one.row.name if one.row else one.name))
+                for entry in group:
+                    lines += _entry(entry, public, examples.get(entry.row.name if entry.row else entry.name))
             pages[topic.slug] = lines
         if distribution == "netcl-trainer":
             index.append("   commands")
@@ -146,14 +146,17 @@ def _role(distribution: str) -> str:
 
 def _sections(chosen: list[Entry]) -> Iterator[tuple[str, list[Entry]]]:
     groups: dict[str, list[Entry]] = {}
-    for one in chosen:
-        groups.setdefault(_section_of(one.origin), []).append(one)
+    for entry in chosen:
+        groups.setdefault(_section_of(entry.origin), []).append(entry)
     for origin in sorted(groups, key=lambda key: (key.count("."), key)):
-        yield origin, sorted(groups[origin], key=lambda one: (one.kind == "module", one.name.split(".")[-1].lower()))
+        yield (
+            origin,
+            sorted(groups[origin], key=lambda entry: (entry.kind == "module", entry.name.split(".")[-1].lower())),
+        )
 
 
 def _section_of(origin: str) -> str:
-    """Returns the module of a section: files of a folder share one, except those of netcl.ops and netcl.nn."""
+    """Returns the module of a section: files of a folder share one, except in netcl.ops and netcl.nn."""
     parts = origin.split(".")
     return ".".join(parts[: 3 if parts[1:2] != ["core"] else 4])
 
@@ -164,37 +167,37 @@ def _section_title(origin: str) -> str:
 
 
 def _table(group: list[Entry]) -> list[str]:
-    listed = [one for one in group if one.kind != "data"]
+    listed = [entry for entry in group if entry.kind != "data"]
     if len(listed) < 2:
         return []
-    return [".. autosummary::", "   :nosignatures:", "", *(f"   ~{one.name}" for one in listed), ""]
+    return [".. autosummary::", "   :nosignatures:", "", *(f"   ~{entry.name}" for entry in listed), ""]
 
 
 def _indented(lines: list[str], depth: int = 3) -> list[str]:
     return [(" " * depth + part).rstrip() for line in lines for part in line.split("\n")]
 
 
-def _entry(one: Entry, public: set[int], sample: Sample | None) -> list[str]:
-    value = one.value
-    if one.kind == "module":
+def _entry(entry: Entry, public: set[int], sample: Sample | None) -> list[str]:
+    value = entry.value
+    if entry.kind == "module":
         return [
-            f".. py:module:: {one.name}",
+            f".. py:module:: {entry.name}",
             "",
             ".. py:currentmodule:: None",
             "",
-            f"**{one.name}**: " + "\n".join(document(value.__doc__)[:1]),
+            f"**{entry.name}**: " + "\n".join(document(value.__doc__)[:1]),
             "",
         ]
-    if one.kind == "data":
-        lines = [f".. py:data:: {name}" for name in one.names[:1]]
-        lines += [f"             {name}" for name in one.names[1:]]
+    if entry.kind == "data":
+        lines = [f".. py:data:: {name}" for name in entry.names[:1]]
+        lines += [f"             {name}" for name in entry.names[1:]]
         text = repr(value)
         if " at 0x" not in text:
             lines += [f"   :value: {text}" if "\n" not in text and len(text) < 80 else ""]
         doc = document(type(value).__doc__) if type(value).__module__.startswith("netcl.") else []
         return [*lines, "", *_indented(doc[:1]), ""]
-    directive = f".. py:{one.kind}:: "
-    shown = [name + (parameters(_named(name)) or "(...)") for name in one.names]
+    directive = f".. py:{entry.kind}:: "
+    shown = [name + (parameters(_named(name)) or "(...)") for name in entry.names]
     lines = [directive + shown[0], *(" " * len(directive) + other for other in shown[1:]), ""]
     body = []
     if inspect.isclass(value):
@@ -204,10 +207,10 @@ def _entry(one: Entry, public: set[int], sample: Sample | None) -> list[str]:
             for base in bases
         ]
         body += [""] if bases else []
-    body += document(_docstring(one))
+    body += document(_docstring(entry))
     if sample is not None:
         body += _sample(sample)
-    if inspect.isclass(value) and one.kind == "class":
+    if inspect.isclass(value) and entry.kind == "class":
         body += _members(value, public)
     return [*lines, *_indented(body), ""]
 
@@ -217,9 +220,9 @@ def _named(name: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-def _docstring(one: Entry) -> str:
-    text = one.value.__doc__ or ""
-    if one.kind == "class" and text.startswith(f"{one.value.__name__}("):  # made by dataclass
+def _docstring(entry: Entry) -> str:
+    text = entry.value.__doc__ or ""
+    if entry.kind == "class" and text.startswith(f"{entry.value.__name__}("):  # made by dataclass
         return ""
     return text
 
@@ -235,10 +238,10 @@ def _sample(sample: Sample) -> list[str]:
 
 def _members(owner: type, public: set[int]) -> list[str]:
     line = owner.__mro__
-    known = next((index for index, one in enumerate(line) if index and id(one) in public), len(line))
-    own = [one for one in line[:known] if one.__module__.startswith("netcl.")]
+    known = next((index for index, base in enumerate(line) if index and id(base) in public), len(line))
+    own = [base for base in line[:known] if base.__module__.startswith("netcl.")]
     groups: dict[Any, list[str]] = {}
-    for name in sorted({name for one in own for name in vars(one)}):
+    for name in sorted({name for base in own for name in vars(base)}):
         if name.startswith("_") and name not in _SHOWN:
             continue
         raw = inspect.getattr_static(owner, name)

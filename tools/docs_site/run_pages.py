@@ -56,11 +56,11 @@ def execute(blocks: list[str]) -> list[dict[str, object]]:
 
 def state() -> str:
     """Returns a hash of the packages' sources: if it changes, samples may print something else."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(file for folder in FOLDERS for file in (ROOT / folder).glob("*/src/**/*")):
         if file.suffix in (".py", ".cl"):
-            found.update(file.read_bytes())
-    return found.hexdigest()
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def run(page: Path, sources: str) -> list[str]:
@@ -72,19 +72,19 @@ def run(page: Path, sources: str) -> list[str]:
     if stored.is_file() and json.loads(stored.read_text(encoding="utf-8"))["key"] == key:
         return []
     with tempfile.TemporaryDirectory() as folder:
-        given = Path(folder, "blocks.json")
-        given.write_text(json.dumps(blocks), encoding="utf-8")
-        command = [sys.executable, str(Path(__file__).resolve()), "--blocks", str(given)]
+        request = Path(folder, "blocks.json")
+        request.write_text(json.dumps(blocks), encoding="utf-8")
+        command = [sys.executable, str(Path(__file__).resolve()), "--blocks", str(request)]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode:
         return [f"{name}: {done.stderr.strip()}"]
     results = json.loads(done.stdout.splitlines()[-1])
     slow = [
-        f"{name}: block {at} took {one['seconds']} s, more than {LIMIT:g} s"
-        for at, one in enumerate(results, 1)
-        if one["seconds"] > LIMIT
+        f"{name}: block {at} took {result['seconds']} s, more than {LIMIT:g} s"
+        for at, result in enumerate(results, 1)
+        if result["seconds"] > LIMIT
     ]
-    text = json.dumps({"key": key, "outputs": [one["output"] for one in results]}, indent=1)
+    text = json.dumps({"key": key, "outputs": [result["output"] for result in results]}, indent=1)
     OUTPUTS.mkdir(parents=True, exist_ok=True)
     stored.write_text(text, encoding="utf-8")
     return slow
@@ -95,7 +95,7 @@ def main() -> int:
         print("\n" + json.dumps(execute(json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))))
         return 0
     sources = state()
-    chosen = [Path(one).resolve() for one in sys.argv[1:]] or pages()
+    chosen = [Path(argument).resolve() for argument in sys.argv[1:]] or pages()
     faults = [fault for page in chosen for fault in run(page, sources)]
     for fault in faults:
         print(fault, file=sys.stderr)

@@ -1,6 +1,6 @@
 """Reads the samples of docs/samples, one for each op, class and command, and runs them.
 
-A file is Python in cells. A cell begins with ``# %% NAME``, its name is that of an op row, a class or a function. Each
+A file is Python in cells. A cell begins with ``# %% NAME``, the name of an op row, a class or a function. Each
 cell runs by itself, after the lines before the first cell; the values of its bare expressions are printed.
 """
 
@@ -47,13 +47,15 @@ def read(file: Path) -> list[Sample]:
 
 def samples() -> dict[str, Sample]:
     """Returns every sample by its name."""
-    return {one.name: one for file in sorted(FOLDER.glob("*.py")) for one in read(file)}
+    return {sample.name: sample for file in sorted(FOLDER.glob("*.py")) for sample in read(file)}
 
 
 def with_outputs(stored: Path) -> dict[str, Sample]:
     """Returns every sample with what it prints on NumPy; from ``stored`` if neither samples nor sources changed."""
     listed = samples()
-    key = hashlib.sha256(repr([state(), *((one.name, one.before, one.code) for one in listed.values())]).encode())
+    key = hashlib.sha256(
+        repr([state(), *((sample.name, sample.before, sample.code) for sample in listed.values())]).encode()
+    )
     if not stored.is_file() or json.loads(stored.read_text(encoding="utf-8"))["key"] != key.hexdigest():
         command = [sys.executable, str(Path(__file__).resolve())]
         with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +65,7 @@ def with_outputs(stored: Path) -> dict[str, Sample]:
         outputs = json.loads(done.stdout.splitlines()[-1])
         stored.write_text(json.dumps({"key": key.hexdigest(), "outputs": outputs}), encoding="utf-8")
     outputs = json.loads(stored.read_text(encoding="utf-8"))["outputs"]
-    return {name: replace(one, output=outputs[name]) for name, one in listed.items()}
+    return {name: replace(sample, output=outputs[name]) for name, sample in listed.items()}
 
 
 def run(sample: Sample) -> str:
@@ -91,7 +93,7 @@ def _show(value: object) -> None:
 
 def main() -> int:
     """Runs all samples and prints their outputs as JSON, one object by names."""
-    print("\n" + json.dumps({name: run(one) for name, one in samples().items()}))
+    print("\n" + json.dumps({name: run(sample) for name, sample in samples().items()}))
     return 0
 
 

@@ -26,14 +26,14 @@ def parameters(value: Any, *, method: bool = False) -> str | None:
         listed = listed[1:]
     shown: list[str] = []
     before: Any = None
-    for one in listed:
-        if before is not None and before.kind == before.POSITIONAL_ONLY and one.kind != before.POSITIONAL_ONLY:
+    for parameter in listed:
+        if before is not None and before.kind == before.POSITIONAL_ONLY and parameter.kind != before.POSITIONAL_ONLY:
             shown.append("/")
         opened = any(text.startswith("*") for text in shown)
-        if one.kind == one.KEYWORD_ONLY and not opened:
+        if parameter.kind == parameter.KEYWORD_ONLY and not opened:
             shown.append("*")
-        shown.append(_parameter(one))
-        before = one
+        shown.append(_parameter(parameter))
+        before = parameter
     if before is not None and before.kind == before.POSITIONAL_ONLY:
         shown.append("/")
     result = signature.return_annotation
@@ -41,21 +41,21 @@ def parameters(value: Any, *, method: bool = False) -> str | None:
     return f"({', '.join(shown)}){arrow}"
 
 
-def _parameter(one: inspect.Parameter) -> str:
-    mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-    text = mark + one.name
-    kind = annotation(one.annotation) if one.annotation is not one.empty else ""
+def _parameter(parameter: inspect.Parameter) -> str:
+    mark = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    text = mark + parameter.name
+    kind = annotation(parameter.annotation) if parameter.annotation is not parameter.empty else ""
     if kind and kind != "Any":
         text += f": {kind}"
-    if one.default is not one.empty:
-        text += (" = " if ":" in text else "=") + default(one.default)
+    if parameter.default is not parameter.empty:
+        text += (" = " if ":" in text else "=") + default(parameter.default)
     return text
 
 
 def default(value: Any) -> str:
     """Returns a default as a literal, or ... if it is an object."""
     flat = (bool, int, float, str, type(None))
-    if isinstance(value, flat) or (isinstance(value, tuple) and all(isinstance(one, flat) for one in value)):
+    if isinstance(value, flat) or (isinstance(value, tuple) and all(isinstance(item, flat) for item in value)):
         return str(value) if isinstance(value, float) and value in (float("inf"), float("-inf")) else repr(value)
     return "..."
 

@@ -1,4 +1,4 @@
-"""The pages of the reference: which modules of a distribution are shown on which page."""
+"""The pages of the reference, and the modules of a distribution on each page."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _positions_reference(x: Any, output_size: Any) -> Any:
 
 @computed(dtypes="numbers", domain=Domain(cases=_cases(1, 2, 3), reference=_positions_reference, second=False))
 def adaptive_max_pool(x: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """Returns the largest element of each section of x (N, C, spatial...), and its flat position in the plane."""
+    """Returns the largest element of each section of x (N, C, spatial...), and its flat int32 position in the plane."""
     engine = engine_of("adaptive_max_pool", x)
     sizes = _sizes("adaptive_max_pool", x.shape, output_size)
     shape = (*x.shape[:2], *sizes)
