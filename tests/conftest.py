@@ -14,13 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture
 def root() -> Path:
-    """The top of the repository."""
+    """Returns the top of the repository."""
     return ROOT
 
 
 @pytest.fixture
 def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a piece of Python in a process of its own and return what it printed."""
+    """Runs a piece of Python in a process of its own and return what it printed."""
 
     def run(code: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", code, *arguments]

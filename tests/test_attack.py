@@ -36,7 +36,7 @@ def draws(run: Run) -> None:
 
 @pytest.fixture
 def planted(root: Path, tmp_path: Path) -> Path:
-    """A copy of the runner with attacks that fail."""
+    """Returns a copy of the runner with attacks that fail."""
     folder = tmp_path / "attack"
     folder.mkdir()
     for path in (root / "tests" / "attack").glob("*.py"):

@@ -19,14 +19,14 @@ RNG = np.random.default_rng(3)
 
 @lru_cache(maxsize=1)
 def _handles() -> dict[str, DeviceHandle]:
-    """NumPy and every OpenCL device, by platform."""
+    """Returns NumPy and every OpenCL device, by platform."""
     found = [manager.default("cpu"), *manager.select()]
     return {handle.platform_name: handle for handle in found if handle is not None}
 
 
 @pytest.fixture(params=list(_handles()))
 def place(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
-    """Each device in turn, active."""
+    """Yields each device in turn, active."""
     with device(_handles()[request.param]) as handle:
         yield handle
 

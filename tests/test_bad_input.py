@@ -26,7 +26,7 @@ def _handles() -> dict[str, DeviceHandle]:
 
 @pytest.fixture(params=list(_handles()))
 def place(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
-    """Each device in turn, active."""
+    """Yields each device in turn, active."""
     with device(_handles()[request.param]) as handle:
         yield handle
 

@@ -1,4 +1,4 @@
-"""Durations are measured by a clock that nobody sets."""
+"""Durations are measured by a clock that is never set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""netcl-conformance is green on this netcl-core, red on planted faults, and its data are those of the contract."""
+"""netcl-conformance is green on this netcl-core, red on planted faults, and its data are the contract's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASIC = ("--level", "tensor", "--level", "ops-basic")
 def conformance(
     root: Path, *arguments: str, fault: str = "", core: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the kit on this core, or on the one in the folder ``core``, after the statements ``fault``."""
+    """Runs the kit on this core, or on the one in the folder ``core``, after the statements ``fault``."""
     code = f"import sys\n{fault}\nfrom netcl_conformance.__main__ import main\nsys.exit(main(sys.argv[1:]))"
     paths = [*([str(core)] if core else []), str(root / "alternatives/netcl-conformance/src")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NETCL_DEVICE": "cpu"}
@@ -28,7 +28,7 @@ def conformance(
 
 
 def test_the_document_is_current(root: Path) -> None:
-    # In a process of its own, whose op table has no rows of tests.
+    # In a process of its own: its op table has no rows of tests.
     command = [sys.executable, str(root / "tools/write_contract.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -19,7 +19,7 @@ MODULES = sorted(path.stem for path in (SOURCE / "netcl_core_kit").glob("*.py") 
 
 
 def _run(code: str) -> str:
-    """What ``code`` prints in a process that finds the kit and NumPy, and no netcl."""
+    """Returns the output of ``code`` in a process that finds the kit and NumPy, and no netcl."""
     env = os.environ | {"PYTHONPATH": str(SOURCE)}
     hidden = "import sys; sys.modules['netcl'] = None\n"
     done = subprocess.run([sys.executable, "-c", hidden + code], env=env, capture_output=True, text=True, timeout=100)

@@ -12,7 +12,7 @@ from monorepo import FOLDERS
 ROOT = Path(__file__).resolve().parents[1]
 OWN = ROOT / "alternatives/netcl-core-torch/src/netcl"
 FIRST = ROOT / "packages/netcl-core/src/netcl"
-# What every core needs is in netcl-core-kit.
+# netcl-core-kit has what every core needs.
 MOST_LINES = 2500
 LAYOUT = (
     tokenize.COMMENT,
@@ -25,7 +25,7 @@ LAYOUT = (
 
 
 def lines_of_code(text: str) -> int:
-    """The lines with a token of code: no blank lines, comments and docstrings."""
+    """Returns the lines with a token of code: no blank lines, comments and docstrings."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     lines = {line for one in tokens if one.type not in LAYOUT for line in range(one.start[0], one.end[0] + 1)}
     for node in ast.walk(ast.parse(text)):

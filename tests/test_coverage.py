@@ -1,4 +1,4 @@
-"""The coverage table in the reference is that of the op table."""
+"""The coverage table in the reference agrees with the op table."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _handles() -> dict[str, DeviceHandle]:
 
 
 def _training() -> tuple[nn.Sequential, Step, CosineAnnealingLR]:
-    """A network with all that changes per step: dropout masks, running statistics, moments, learning rate."""
+    """Returns a network with all that changes per step: dropout masks, running statistics, moments, learning rate."""
     ops.manual_seed(1)
     model = nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1),
@@ -55,7 +55,7 @@ def _training() -> tuple[nn.Sequential, Step, CosineAnnealingLR]:
 
 
 def _train(captured: bool) -> tuple[list[float], dict[str, np.ndarray[Any, Any]]]:
-    """The losses of 100 steps and the final state; two eager steps come first, as they make the moments."""
+    """Returns the losses of 100 steps and the final state; two eager steps come first, as they make the moments."""
     x, y = example_digits()
     model, step, schedule = _training()
     losses: list[Tensor] = []

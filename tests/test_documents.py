@@ -21,7 +21,7 @@ LINKED = [
     *(page for package in load_packages().values() for page in sorted(package.folder.glob("*.md"))),
     *sorted(ROOT.glob("alternatives/*/*.md")),
 ]
-# Pages for users, whose code names objects of today; decisions name those of their time.
+# Pages for users: their code names objects of today; decisions name objects of their time.
 DESCRIBING = [
     *(page for page in LINKED if page.parent.name in ("start", "tutorials", "how-to", "explanation", "design")),
     ROOT / "README.md",
@@ -90,7 +90,7 @@ def test_the_readme_is_short() -> None:
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
-        generated = "generated/" in target  # written by tools/docs_site, whose links the session docs checks
+        generated = "generated/" in target  # written by tools/docs_site; the session docs checks its links
         assert target.startswith("https://") or generated or (page.parent / target).exists(), target
 
 

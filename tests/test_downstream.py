@@ -42,7 +42,7 @@ def run_tests(project: Path, *folders: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheels of netcl-core and of the project, unpacked into one folder as an installer does."""
+    """Returns the wheels of netcl-core and of the project, unpacked into one folder as an installer does."""
     root = Path(__file__).resolve().parent.parent
     folder = tmp_path_factory.mktemp("site")
     for project in (root / "packages/netcl-core", root / "examples/downstream"):

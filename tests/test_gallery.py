@@ -1,4 +1,4 @@
-"""The pictures of the site are small, are those of their table, and are on its gallery page."""
+"""The pictures of the site are small, in their table, and on its gallery page."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_pre_commit_runs_the_ruff_of_nox_and_the_check_of_prose(root: Path) -> N
 
 
 def decisions(root: Path) -> dict[str, Path]:
-    """The decisions by number, without the template."""
+    """Returns the decisions by number, without the template."""
     return {path.name[:4]: path for path in sorted((root / ADR).glob("0*.md")) if not path.name.startswith("0000")}
 
 

@@ -15,7 +15,7 @@ def test_the_tree_keeps_to_the_layers() -> None:
 
 
 def plant(folder: Path, name: str, module: str, code: str) -> list[str]:
-    """The faults of a package `name` whose `module` holds `code`; it declares what the real one declares of netcl."""
+    """Returns the faults of a package `name` with `code` in `module`; it declares the real one's needs of netcl."""
     layers = {"netcl-nn": ["netcl-core>=0.1,<0.2", "netcl-autograd>=0.1,<0.2"], "netcl-core": ["numpy>=1.24"]}
     project = {
         "dependencies": layers.get(name, ["numpy>=1.24"]),

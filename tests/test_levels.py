@@ -17,7 +17,7 @@ from netcl_core_kit.decompositions import NAMES
 from netcl import ops  # noqa: F401 - registers the rows
 from netcl.core.dispatch import TABLE
 
-# The packages above, in a copy of the tree whose core declares few levels, under the facade.
+# The packages above, in a copy of the tree with few levels declared by its core, under the facade.
 PROGRAM = """
 import warnings
 
@@ -152,7 +152,7 @@ REACH = "from netcl.core.lazy.tracer import Trace\n"
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All packages in one folder, with a core that declares the required levels."""
+    """Returns all packages in one folder, with a core that declares the required levels."""
     folder = tmp_path_factory.mktemp("levels")
     for source in (package.source for package in load_packages().values()):
         shutil.copytree(
@@ -164,7 +164,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def declare(tree: Path, *optional: str) -> None:
-    """Make the core of ``tree`` declare the required levels and ``optional`` ones."""
+    """Makes the core of ``tree`` declare the required levels and ``optional`` ones."""
     levels = ("tensor", "ops-basic", "ops-full", "gradient", "expressions", *optional)
     text = f'"""Few levels."""\n\nLEVELS = frozenset({levels!r})\n'
     (tree / "netcl/core/contract.py").write_text(text, encoding="utf-8")

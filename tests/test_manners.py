@@ -51,7 +51,7 @@ def test_a_planted_fault_is_seen(tmp_path: Path, name: str, text: str) -> None:
 
 
 def undocumented(module: str) -> Iterator[str]:
-    """The public functions, classes, methods and properties of a module that say nothing of themselves."""
+    """Yields the public functions, classes, methods and properties of a module that say nothing of themselves."""
     for name in import_module(module).__all__:
         value = getattr(import_module(module), name)
         if callable(value) and not inspect.getdoc(value):

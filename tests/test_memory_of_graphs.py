@@ -20,7 +20,7 @@ def on_each_engine(request):
 
 
 def _parts():
-    """A leaf, the result of an op on it, and two squares of halves of that result."""
+    """Returns a leaf, the result of an op on it, and two squares of halves of that result."""
     values = np.arange(12, dtype=np.float32).reshape(2, 6)
     x = Tensor.from_host(values)
     x.requires_grad = True

@@ -25,7 +25,7 @@ Step = Callable[[Tensor, Tensor], Tensor]
 
 @pytest.fixture(autouse=True)
 def half_on_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These networks are small: on CPUs autocast would leave their layers in float32."""
+    """Makes autocast compute small networks in half on CPUs; it would leave their layers in float32."""
     monkeypatch.setenv("NETCL_AUTOCAST_ON_CPUS", "half")
 
 
@@ -49,7 +49,7 @@ def _cnn() -> nn.Sequential:
 def _step(
     dtype: str | None, scaler: GradScaler | None, build: Callable[[], nn.Sequential] = _cnn, seed: int = 3
 ) -> tuple[nn.Sequential, Step]:
-    """A step of a net on the digits in ``dtype`` (None: float32 throughout)."""
+    """Returns a step of a net on the digits in ``dtype`` (None: float32 throughout)."""
     ops.manual_seed(seed)
     model = build()
     optimizer = SGD(model.parameters(), lr=0.05, momentum=0.9)

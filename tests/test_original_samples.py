@@ -108,13 +108,13 @@ prg.run(queue, (n,), None, x)
 
 @pytest.fixture(params=[name for name in selectors() if name != "cpu"])
 def opencl(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
-    """Each OpenCL device in turn, active for the duration of the test."""
+    """Yields each OpenCL device in turn, active for the duration of the test."""
     with device(open_device(request.param)) as found:
         yield found
 
 
 def run(sample: str, names: dict[str, Any]) -> dict[str, Any]:
-    """The names after a sample has run with these."""
+    """Returns the names after a sample has run with these."""
     exec(compile(sample, "sample", "exec"), names)
     return names
 

@@ -65,7 +65,7 @@ def test_drivers_are_asked_for_only_where_they_exist(core_wheel: Path, place: st
 
 
 def faults(path: Path) -> list[str]:
-    """Unguarded imports and calls that only some systems have; a guard is a try, an if, or a function."""
+    """Returns unguarded imports and calls that only some systems have; a guard is a try, an if, or a function."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     text = path.read_text(encoding="utf-8")
     found = []

@@ -1,4 +1,4 @@
-"""Two distributions that own one netcl file are found and the message says which one to uninstall."""
+"""Two distributions that own one netcl file are found; the message names the one to uninstall."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIND = "packages/netcl-core/src/netcl/core/testing/distribution_check.py"
 
 
 def put(site: Path, name: str, version: str, *files: str, requires: str = "") -> None:
-    """Write an installed distribution into the folder `site`: its record, and the files, empty."""
+    """Writes an installed distribution into the folder `site`: its record, and the files, empty."""
     info = site / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     head = f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n"

@@ -33,7 +33,7 @@ print(model.weight.engine.name, trainer.evaluate(batches)["loss"] < 0.1)
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the distribution of the page, installed from the wheel that its files build."""
+    """Returns a folder with the distribution of the page, installed from the wheel that its files build."""
     page = (Path(__file__).resolve().parent.parent / "docs/how-to/write-a-backend.md").read_text(encoding="utf-8")
     project, site = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("site")
     (settings,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
@@ -48,7 +48,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(site: Path, *command: str, device: str = "", status: int = 0) -> str:
-    """What Python printed, errors included, with the distributions of ``site`` installed."""
+    """Returns Python's output, errors included, with the distributions of ``site`` installed."""
     environment = {**os.environ, "PYTHONPATH": str(site), "NETCL_PLATFORM_FILTER": "none"}
     environment.pop("NETCL_DEVICE", None)
     if device:
@@ -122,7 +122,7 @@ def test_the_command_lists_it(site: Path) -> None:
 
 
 def put(site: Path, name: str, *entries: str, module: str = "") -> None:
-    """Write an installed distribution with entry points of netcl.backends, and its module."""
+    """Writes an installed distribution with entry points of netcl.backends, and its module."""
     info = site / f"{name}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: 1.0\n", encoding="utf-8")

@@ -110,7 +110,7 @@ def test_the_first_tensor_on_numpy_takes_at_most_1_7_times_the_import_of_numpy()
     resource = pytest.importorskip("resource", reason="needs a POSIX system, which counts the time of processes")
 
     def seconds(code: str) -> float:
-        # In microseconds: os.times counts in steps of 10 ms, of which an import of numpy takes 13.
+        # In microseconds: os.times counts in steps of 10 ms, and an import of numpy takes 13 of them.
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-c", code], env={**os.environ, "NETCL_DEVICE": "cpu"}, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -22,7 +22,7 @@ def test_samples_run(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for sample in cells:
         try:
             printed = run(sample)
-        except Exception as error:  # noqa: BLE001  (named with the sample, of which a file has hundreds)
+        except Exception as error:  # noqa: BLE001  (named with the sample: a file has hundreds)
             pytest.fail(f"{sample.name}: {type(error).__name__}: {error}")
         assert "<object" not in printed, sample.name
 

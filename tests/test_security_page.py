@@ -13,7 +13,7 @@ HELD = re.compile(r"`([^`]+)`")
 
 
 def promises(root: Path) -> list[tuple[str, str]]:
-    """The promises of the page, each with a test that it names."""
+    """Returns the promises of the page, each with a test that it names."""
     text = (root / "SECURITY.md").read_text(encoding="utf-8")
     rows = [match for match in ROW.finditer(text) if match["promise"].strip() != "promise"]
     return [(row["promise"], test) for row in rows if row["held"].strip() != "-" for test in HELD.findall(row["held"])]

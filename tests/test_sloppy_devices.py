@@ -78,7 +78,7 @@ def test_the_difference_from_tanh_keeps_its_digits(sloppy):
     x = np.concatenate([np.logspace(-6, 1, 999), [0.1, 1.5]]).astype(np.float32)
     leaf = Tensor.from_host(np.concatenate([x, -x]), requires_grad=True)
     wide = leaf.numpy().astype(np.float64)
-    # The alternating series, of which the terms to the power of 9 are right to 1e-7 at 0.2.
+    # The alternating series: the terms to the power of 9 are right to 1e-7 at 0.2.
     series = wide**3 / 3 - 2 * wide**5 / 15 + 17 * wide**7 / 315 - 62 * wide**9 / 2835
     exact = np.where(np.abs(wide) < 0.2, series, wide - np.tanh(wide))
     out = ag.tanhshrink(leaf)

@@ -35,7 +35,7 @@ def test_the_page_has_the_commands_that_these_tests_run(root: Path) -> None:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The core and the kit, from wheels that are built in a folder that was empty."""
+    """Returns the core and the kit, from wheels that are built in an empty folder."""
     root = Path(__file__).resolve().parent.parent
     folder = tmp_path_factory.mktemp("core")
     shutil.copytree(root / "examples/small_core", folder, dirs_exist_ok=True)
@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def conformance(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the kit with the core of ``site`` alone: -S leaves out the .pth files, which would put a checkout first."""
+    """Runs the kit with the core of ``site`` alone: -S leaves out the .pth files, which would put a checkout first."""
     code = (
         "import sys, numpy; sys.path.insert(0, sys.argv.pop(1))\n"
         "from netcl_conformance.__main__ import main\n"

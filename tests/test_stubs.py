@@ -1,4 +1,4 @@
-"""The types of methods and ops are those of their tables, and are seen by inspect.signature."""
+"""The types of methods and ops are their tables', and are seen by inspect.signature."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_double():
 
 @pytest.fixture(scope="module")
 def second_core(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The second core's sources, taken from the tree by the rule of its build hook."""
+    """Returns the second core's sources, taken from the tree by the rule of its build hook."""
     root = Path(__file__).resolve().parent.parent
     hook: dict[str, object] = {"__file__": str(root / "alternatives/netcl-core-numpy/hatch_build.py")}
     exec((root / "alternatives/netcl-core-numpy/hatch_build.py").read_text(encoding="utf-8"), hook)
@@ -45,7 +45,7 @@ def second_core(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_suite(core: Path, folder: Path, upper: str, root: Path) -> subprocess.CompletedProcess[str]:
-    """Run a one-test suite of a made-up netcl.nn on `core` under the facade."""
+    """Runs a one-test suite of a made-up netcl.nn on `core` under the facade."""
     site = folder / "site"
     shutil.copytree(core, site)
     (site / "netcl/nn").mkdir()

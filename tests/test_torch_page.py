@@ -1,4 +1,4 @@
-"""The page of PyTorch's names is that of netcl.torch."""
+"""The page of PyTorch's names agrees with netcl.torch."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from netcl.trainer.versions import versions
 
 
 def copy_metadata(root: Path, target: Path) -> None:
-    """Copy what the check reads: each pyproject.toml and each `__about__.py`."""
+    """Copies what the check reads: each pyproject.toml and each `__about__.py`."""
     for package in load_packages(root).values():
         for path in (package.folder / "pyproject.toml", package.about):
             copy = target / path.relative_to(root)

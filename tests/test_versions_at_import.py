@@ -17,7 +17,7 @@ UPPER = [name for name in OWNED if name not in ("netcl-core", "netcl-data")]
 
 
 def lay(root: Path, site: Path, name: str, **versions: str) -> None:
-    """Write into ``site`` the start of a layer as its wheel has it, and empty layers below it of the versions given."""
+    """Writes into ``site`` the start of a layer as in its wheel, and empty layers below it of the versions given."""
     packages = load_packages(root)
     layer = name.removeprefix("netcl-")
     (site / "netcl").mkdir()
@@ -37,7 +37,9 @@ def lay(root: Path, site: Path, name: str, **versions: str) -> None:
 
 
 def error_of(site: Path, statement: str) -> str:
-    """The last line that Python prints for the statement, with nothing on its path but ``site`` and its own library."""
+    """Returns the last line that Python prints for the statement, with nothing on its path but ``site`` and its own
+    library.
+    """
     code = f"import sys; sys.path.insert(0, {str(site)!r}); {statement}"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1, done.stdout
@@ -142,7 +144,7 @@ def test_an_attribute_that_is_absent_comes_with_the_version(run_python: Callable
 
 
 def record(site: Path, name: str, version: str) -> None:
-    """Write the metadata of an installed distribution."""
+    """Writes the metadata of an installed distribution."""
     info = site / f"{name}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n", encoding="utf-8")

@@ -22,7 +22,7 @@ from netcl.core.pyinstaller import hook_dirs
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all wheels, the second core and netcl-conformance, built from the tree."""
+    """Returns a folder with all wheels, the second core and netcl-conformance, built from the tree."""
     root = Path(check_wheels.ROOT)
     folder = tmp_path_factory.mktemp("wheels")
     sources = [package.folder for package in load_packages(root).values()]

@@ -39,13 +39,13 @@ def load_attacks() -> None:
 
 
 def selected(patterns: list[str]) -> list[Attack]:
-    """Returns the attacks whose names begin with one of ``patterns``; all without patterns."""
+    """Returns the attacks with a name that begins with one of ``patterns``; all without patterns."""
     return [one for name, one in sorted(ATTACKS.items()) if not patterns or name.startswith(tuple(patterns))]
 
 
 def shares(ready: list[Attack], total: float) -> dict[str, float]:
-    """Returns the seconds of each attack: the least that it needs, beginning with those that need little, and its
-    weight's part of the rest. One that is not named is left out.
+    """Returns the seconds of each attack: the least that it needs, attacks that need little first, and its weight's
+    part of the rest. Other attacks are left out.
     """
     found: dict[str, float] = {}
     left = total

@@ -30,8 +30,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Attack:
-    """A registered attack: ``least`` is the time that it needs, without which it is left out, and ``weight`` its part
-    of the time that is left when all have their least; ``needs()`` returns the name of missing hardware or of a missing
+    """A registered attack: ``least`` is the time that it needs (with less it is left out), and ``weight`` its part of
+    the time that is left when all have their least; ``needs()`` returns the name of missing hardware or of a missing
     package, or an empty text.
     """
 
@@ -54,7 +54,7 @@ def attack(
     needs: Callable[[], str] = str,
     environment: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[[Run], None]], Callable[[Run], None]]:
-    """Registers a function under ``group.name``; ``environment`` is added to that of its process."""
+    """Registers a function under ``group.name``; ``environment`` is added to its process's."""
 
     def registered(function: Callable[[Run], None]) -> Callable[[Run], None]:
         if name in ATTACKS:
@@ -126,7 +126,7 @@ class Run:
         self.largest[unit] = max(value, self.largest.get(unit, value))
 
     def fail(self, symptom: str, *, reproducer: str = "", data: bytes | None = None, suffix: str = ".bin") -> None:
-        """Reports a broken promise; ``data`` is the smallest file that shows it, ``reproducer`` is a line that does.
+        """Reports a broken promise; ``data`` is the smallest file that shows it, ``reproducer`` a line of Python.
 
         Each symptom is kept once, the others are counted.
         """

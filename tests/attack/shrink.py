@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def minimal(items: Sequence[T], fails: Callable[[list[T]], bool], attempts: int = 200) -> list[T]:
-    """Returns a sublist for which ``fails`` is still true and none of its parts of the last size could be removed.
+    """Returns a sublist that still makes ``fails`` true; none of its parts of the last size could be removed.
 
     A. Zeller, R. Hildebrandt, Simplifying and isolating failure-inducing input, IEEE TSE 28 (2002).
     """

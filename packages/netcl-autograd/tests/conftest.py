@@ -26,14 +26,16 @@ class Placed(NamedTuple):
     attributes: dict[str, Any]
 
     def run(self) -> list[Tensor]:
-        """The floating results, recorded."""
+        """Returns the floating results, recorded."""
         result = call_row(row_of(self.name), self.operands, dict(self.attributes), True)
         return [one for one in (result if isinstance(result, tuple) else (result,)) if is_floating(one.dtype)]
 
 
 @pytest.fixture
 def place() -> Callable[..., Placed]:
-    """``place(name, case, queue, dtype)``: a case of the op table on a device, all floating operands requiring grad."""
+    """Returns ``place(name, case, queue, dtype)``: a case of the op table on a device, all floating operands requiring
+    grad.
+    """
 
     def placed(name: str, case: Case, queue: Any, dtype: str = "float64") -> Placed:
         leaves: list[Tensor] = []
@@ -56,7 +58,7 @@ def place() -> Callable[..., Placed]:
 
 @pytest.fixture
 def leaf() -> Callable[..., ag.Parameter]:
-    """``leaf(shape)``: a Parameter of standard normal numbers on the active device, the same in each test."""
+    """Returns ``leaf(shape)``: a Parameter of standard normal numbers on the active device, the same in each test."""
     rng = np.random.default_rng(0)
 
     def make(*shape: int, dtype: str = "float32") -> ag.Parameter:

@@ -30,7 +30,7 @@ from netcl.core.errors import DTypeError, UnsupportedError
 
 @pytest.fixture(autouse=True)
 def half_on_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small ops in the dtype of autocast on CPUs too; tests of the rule for CPUs delete it."""
+    """Computes small ops in the dtype of autocast on CPUs too; tests of the rule for CPUs delete it."""
     monkeypatch.setenv("NETCL_AUTOCAST_ON_CPUS", "half")
 
 
@@ -94,7 +94,7 @@ def test_dtypes_inside(dtype: str, handle: Any, leaf: Any) -> None:
 
 @pytest.mark.level("half")
 def test_products_of_integers_are_exact_inside(handle: Any) -> None:
-    """Of sizes that are computed as products of floats, whose operands autocast would cast."""
+    """The sizes are computed as products of floats: autocast would cast their operands."""
     x = np.random.default_rng(0).integers(-128, 128, (70, 70)).astype(np.int8)
     a = Tensor.from_host(x)
     with autocast(dtype="bfloat16"):

@@ -144,7 +144,7 @@ def test_what_does_not_fit(numpy_device: Any) -> None:
 
 
 def as_separate_operations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let netcl-core compute attention as products around a softmax from here on, as it does for few scores on NumPy;
+    """Lets netcl-core compute attention as products around a softmax from here on, as it does for few scores on NumPy;
     another core has one form only.
     """
     if find_spec("netcl.ops.tiled_attention"):
@@ -152,7 +152,7 @@ def as_separate_operations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def as_one_operation(monkeypatch: pytest.MonkeyPatch, workspace: int) -> None:
-    """Let netcl-core compute attention as one operation from here on, in blocks of a few scores if it uses blocks;
+    """Lets netcl-core compute attention as one operation from here on, in blocks of a few scores if it uses blocks;
     another core has one form only.
     """
     if find_spec("netcl.ops.tiled_attention"):
@@ -163,7 +163,7 @@ def as_one_operation(monkeypatch: pytest.MonkeyPatch, workspace: int) -> None:
 def of_products(
     q: Any, k: Any, v: Any, mask: Any = None, is_causal: bool = False, scale: Any = None, enable_gqa: bool = False
 ) -> Any:
-    """Attention by two products, a mask that is added, and a softmax; a row of which all is masked gives zeros."""
+    """Computes attention by two products, an added mask, and a softmax; a row with all masked gives zeros."""
     if enable_gqa:
         k, v = (ag.repeat(x, q.shape[-3] // x.shape[-3], axis=-3) for x in (k, v))
     scores = ag.matmul(q, k, transpose_b=True) * (q.shape[-1] ** -0.5 if scale is None else scale)

@@ -1,4 +1,4 @@
-"""jit_compile: values and gradients of jitted functions are those of the functions themselves, in fewer kernels."""
+"""jit_compile: values and gradients of jitted functions equal the functions' own, in fewer kernels."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from netcl.core.errors import DTypeError, ShapeError
 
 
 def by_all_paths(log_probs: Any, target: list[int], blank: int = 0) -> float:
-    """-log of the sum over every sequence of classes that reads as the target."""
+    """Returns -log of the sum over every sequence of classes that reads as the target."""
     steps, classes = log_probs.shape
     total = 0.0
     for path in product(range(classes), repeat=steps):

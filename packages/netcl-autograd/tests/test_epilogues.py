@@ -43,7 +43,7 @@ CASES = {
 
 
 def launched(fn, leaves):
-    """The result, and the kernels that its call took."""
+    """Returns the result, and the kernels that its call took."""
     queue = leaves[0].queue
     queue.finish()
     log = None if leaves[0].backend == "cpu" else launch_log(queue)

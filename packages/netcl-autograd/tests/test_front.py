@@ -1,4 +1,4 @@
-"""Ops of ``netcl`` are recorded; those of ``netcl.ops`` are not."""
+"""Ops of ``netcl`` are recorded; ops of ``netcl.ops`` are not."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_gradients_that_do_not_fit_are_named(leaf: Any) -> None:
             r"bad: the gradient of input 0 has shape \(3, 1\), the input \(3,\)",
         ),
         (lambda g: (g, g), RuntimeError, "bad: the gradient function gave 2 gradients for 1 inputs"),
-        (lambda g: 1.0, TypeError, "bad: the gradient of input 0 is a float"),
+        (lambda g: 1.0, TypeError, "bad: expected a Tensor as gradient of input 0, got float"),
     ):
         y = ag.apply_op(lambda t: t * 1, result, x, op_name="bad")
         with pytest.raises(error, match=message):

@@ -21,12 +21,12 @@ def tensor(values):
 
 
 def waves(x):
-    """sin(A x), with Jacobian cos(A x) A."""
+    """Returns sin(A x), with Jacobian cos(A x) A."""
     return ag.sin(ag.matmul(tensor(A), x))
 
 
 def cubes(x):
-    """The sum of x^3, with second derivatives 6 x on the diagonal."""
+    """Returns the sum of x^3, with second derivatives 6 x on the diagonal."""
     return ag.sum(ag.mul(ag.mul(x, x), x))
 
 

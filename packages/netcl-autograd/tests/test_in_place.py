@@ -39,7 +39,7 @@ def test_a_leaf_that_requires_grad_is_refused() -> None:
 def test_a_result_is_written_and_its_gradient_is_that_of_both_ops() -> None:
     w = _leaf(1, 2, 3)
     y = w * 2
-    in_place.write(y, y * y.clone())  # saves y, of which it keeps a copy
+    in_place.write(y, y * y.clone())  # saves y and keeps a copy of it
     y.sum().backward()
     assert w.grad.numpy().tolist() == [8, 16, 24]
 

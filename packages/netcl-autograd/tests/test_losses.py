@@ -172,7 +172,7 @@ def test_every_loss_can_be_reduced() -> None:
 
 @pytest.mark.parametrize("name", REDUCED)
 def test_reductions_agree(name: str, numpy_device: Any) -> None:
-    """The sum is that of the single values; the mean is between them; another word is refused."""
+    """The sum is the sum of the single values; the mean is between them; another word is refused."""
     case = next(iter(op_cases(name)))
     given = {key: value for key, value in case.attributes.items() if key != "reduction"}
     engine = cpu_engine()
@@ -183,7 +183,7 @@ def test_reductions_agree(name: str, numpy_device: Any) -> None:
     assert found["none"].ndim > 0
     assert found["sum"].shape == found["mean"].shape == ()
     assert found["sum"] == pytest.approx(found["none"].sum(), rel=1e-9)
-    if name != "ctc_loss":  # whose mean is one of losses by label
+    if name != "ctc_loss":  # its mean is of losses by label
         assert found["none"].min() - 1e-12 <= found["mean"] <= found["none"].max()
     with pytest.raises(ValueError, match="'mean', 'sum' or 'none'"):
         run_case(name, case._replace(attributes={**given, "reduction": "average"}), engine)

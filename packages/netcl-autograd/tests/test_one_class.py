@@ -26,7 +26,7 @@ VALUES = np.array([[0.5, -1.0, 2.0], [3.0, 0.25, -0.75]], np.float32)
 
 
 def _classes(function: Any, *args: Any) -> set[type]:
-    """The classes of what ``function`` returns, at the return and later."""
+    """Returns the classes of what ``function`` returns, at the return and later."""
     result = function(*args)
     kept = result if isinstance(result, tuple) else (result,)
     found = {type(one) for one in kept}

@@ -68,13 +68,13 @@ def _norm(x: Tensor, w: Tensor) -> list[Tensor]:
 
 
 def _gated(x: Tensor, w: Tensor) -> list[Tensor]:
-    """Two programs in a row: the second has the result of the first as an input."""
+    """Returns two programs in a row: the second has the result of the first as an input."""
     gate = ag.silu(x)
     return [gate, gate * w]
 
 
 def _turned(x: Tensor, w: Tensor) -> list[Tensor]:
-    """A copy of a view of what the gradient of exp needs: heads are joined so after attention."""
+    """Returns a copy of a view of what the gradient of exp needs: heads are joined so after attention."""
     base = ag.exp(x * 0.25).reshape(8, 4, SIDE // 4, SIDE // 8)
     return [base.transpose(1, 2).reshape(SIDE, SIDE)]
 

@@ -15,7 +15,7 @@ GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
 
 def sample(kind: str, steps: int = 3, n: int = 2, hidden: int = 3) -> list[Tensor]:
-    """x, weight, state, bias and, for an LSTM, a cell, in float64 on NumPy."""
+    """Returns x, weight, state, bias and, for an LSTM, a cell, in float64 on NumPy."""
     rng, rows = np.random.default_rng(0), GATES[kind] * hidden
     shapes = [(steps, n, rows), (rows, hidden), (n, hidden), (rows,), *([(n, hidden)] if kind == "lstm" else [])]
     queue = manager.default("cpu").queue
@@ -23,7 +23,7 @@ def sample(kind: str, steps: int = 3, n: int = 2, hidden: int = 3) -> list[Tenso
 
 
 def states(kind: str, reverse: bool) -> Any:
-    """A function that gives what has a gradient, in one tensor."""
+    """Returns a function that gives what has a gradient, in one tensor."""
 
     def run(*inputs: Tensor) -> Tensor:
         out, cells, _ = ag.recurrence(*inputs, kind=kind, reverse=reverse)

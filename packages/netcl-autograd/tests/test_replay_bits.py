@@ -74,7 +74,7 @@ JITTED = ("sum", "mean", "mean2", "max", "var", "center", "share")
 
 
 class Function(NamedTuple):
-    """A random function: its operands, the places of those with gradients, and its steps as text and as calls."""
+    """A random function: its operands, the places of operands with gradients, and its steps as text and as calls."""
 
     operands: list[Any]
     text: str
@@ -82,7 +82,7 @@ class Function(NamedTuple):
 
 
 def random_function(seed: int, handle: Any, exact: bool = False) -> Function:
-    """The function of a seed; ``exact``: without primitives that a driver computes differently in vectors."""
+    """Returns the function of a seed; ``exact``: without primitives that a driver computes differently in vectors."""
     rng = np.random.default_rng(seed)
     shape = SHAPES[rng.integers(len(SHAPES))]
     operands, names = [], []
@@ -148,7 +148,7 @@ def _broadcast(x: Any, y: Any) -> bool:
 
 
 def bits(results: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Comparable dtypes, shapes and bits; all NaN are one."""
+    """Returns comparable dtypes, shapes and bits; all NaN are one."""
     found = []
     for one in results:
         raw = one.astype("float32") if one.dtype == "bfloat16" else one
@@ -162,7 +162,7 @@ def bits(results: Sequence[Any]) -> list[tuple[Any, ...]]:
 def differences(
     seeds: Sequence[int], handle: Any, jitted: bool = False, log: Callable[[str], Any] | None = None
 ) -> list[str]:
-    """The functions of ``seeds`` of which a replay, or the ``jitted`` function, has other bits than the calls."""
+    """Returns the functions of ``seeds`` with other bits in a replay, or in the ``jitted`` function, than in calls."""
     bad = []
     for seed in seeds:
         function = random_function(seed, handle, jitted)

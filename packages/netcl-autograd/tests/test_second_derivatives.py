@@ -1,7 +1,7 @@
 """Gradients of gradients of every row of the op table, op by op and jitted, against central differences in float64.
 
 The value that is differentiated is a loss plus the squares of the loss's gradient, so that an output has gradients from
-both. The samples are those of the row, and its values in shapes with axes of length one, for every axis.
+both. The samples are the row's, and its values in shapes with axes of length one, for every axis.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ Loss = Callable[[], Any]
 
 
 def loss_of(placed: Any, linear: bool) -> Loss:
-    """A function of the leaves' sum: of the outputs, weighted, or of even functions of them."""
+    """Returns a function of the leaves' sum: of the outputs, weighted, or of even functions of them."""
 
     def loss() -> Any:
         outputs = [out for out in placed.run() if out.requires_grad]
@@ -112,7 +112,7 @@ def loss_of(placed: Any, linear: bool) -> Loss:
 
 
 def penalized(loss: Loss, leaves: list[Tensor]) -> Callable[[], Any]:
-    """The loss with a tenth of the weighted squares of its gradient."""
+    """Returns the loss with a tenth of the weighted squares of its gradient."""
 
     def total() -> Any:
         first = loss()
@@ -126,7 +126,7 @@ def penalized(loss: Loss, leaves: list[Tensor]) -> Callable[[], Any]:
 
 
 def slope(total: Callable[[], Any], leaves: list[Tensor], directions: list[Any], step: float = 1e-6) -> float:
-    """The derivative of ``total`` along the directions by central differences."""
+    """Returns the derivative of ``total`` along the directions by central differences."""
     starts = [leaf.numpy() for leaf in leaves]
     sides = []
     for sign in (step, -step):
@@ -235,7 +235,7 @@ def bce(x: Any, **more: Any) -> Tensor:
     return ag.binary_cross_entropy_with_logits(x, Tensor.from_host(np.array(0.3), "float64"), **more)
 
 
-# Where a formula changes: the function, the point, its first and its second derivative there.
+# Points where a formula changes: the function, the point, its first and its second derivative there.
 POINTS: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
     "huber_loss": (lambda x: ag.huber_loss(x, x.detach()), 0.5, 0.0, 1.0),
     "smooth_l1_loss": (lambda x: ag.smooth_l1_loss(x, x.detach(), beta=0.5), 0.5, 0.0, 2.0),

@@ -1,4 +1,4 @@
-"""Gradients of sparse tensors: to elements and to dense operands, as those of the same dense computation."""
+"""Gradients of sparse tensors: to elements and to dense operands, as of the same dense computation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _operands(handle: Any) -> tuple[Any, Any]:
 
 
 def _dense_of(values: Any) -> Any:
-    """The matrix of the elements by ops on dense tensors."""
+    """Returns the matrix of the elements by ops on dense tensors."""
     zeros = nc.zeros(16, device=values.device)
     return nc.index_add(zeros, 0, nc.tensor(INDICES[0] * 4 + INDICES[1], device=values.device), values).reshape(4, 4)
 

@@ -17,7 +17,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def gradient(function: Callable[..., Any], *values: Any) -> list[Any]:
-    """The gradients of the sum of ``function(*values)``."""
+    """Returns the gradients of the sum of ``function(*values)``."""
     nodes = [ag.Parameter(Tensor.from_host(np.asarray(value, np.float64), "float64")) for value in values]
     found = ag.grad(ag.sum(function(*nodes)), nodes, allow_unused=True)
     return [None if each is None else each.numpy() for each in found]
@@ -25,7 +25,7 @@ def gradient(function: Callable[..., Any], *values: Any) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def _here(numpy_device: Any) -> None:
-    """All of this is one expression on every device; NumPy evaluates it."""
+    """Runs on NumPy: all of this is one expression on every device."""
 
 
 POINTS: dict[str, tuple[Callable[..., Any], float, float]] = {

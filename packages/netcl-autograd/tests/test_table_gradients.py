@@ -85,7 +85,7 @@ def test_second_derivative(name: str, numpy_device: Any, place: Any) -> None:
 
 
 def second_derivative(placed: Any) -> None:
-    """The gradients, each along a direction of its own, differentiated by the operands and the gradients of the
+    """Checks the gradients, each along a direction of its own, differentiated by the operands and the gradients of the
     outputs.
     """
     rng = np.random.default_rng(2)
@@ -111,7 +111,7 @@ def second_derivative(placed: Any) -> None:
 
 
 def chosen(name: str) -> Case:
-    """The case that asks most of a device without asking for long: the largest below a few thousand elements,
+    """Returns the case that asks most of a device without asking for long: the largest below a few thousand elements,
     broadcast if any.
     """
     cases = [case for case in op_cases(name) if 0 < floats(case) < 3000]
@@ -145,7 +145,7 @@ def test_float16_on_numpy(name: str, numpy_device: Any, place: Any) -> None:
     agrees_with_float64(name, "float16", numpy_device, place)
 
 
-# On a device whose groups share rows, a reduction inside another one of other axes needs a kernel of its own.
+# If groups of a device share rows, a reduction inside another one of other axes needs a kernel of its own.
 @pytest.mark.parametrize("name", ["softmax", "var"])
 def test_float32_where_groups_share_rows(name: str, handle: Any, place: Any) -> None:
     agrees_as_a_gpu(name, handle, place)

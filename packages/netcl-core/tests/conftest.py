@@ -15,8 +15,8 @@ from netcl.core.testing.pytest_plugin import numpy_device as numpy_device
 
 @pytest.fixture
 def most_lanes(engine: Any) -> int:
-    """The lanes that a text of a test may have: those of the kernels where a driver fails on the vectors that its
-    processor has, else sixteen.
+    """Returns the lanes that a text of a test may have: the kernels' own if a driver fails on its processor's vectors,
+    else sixteen.
     """
     if engine.name != "cl":
         return 16

@@ -16,7 +16,7 @@ from netcl.core.errors import DTypeError
 from netcl.core.expr import Load, cast
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-# Those that most kernels of the others are like; the rest build as many kernels.
+# The names that most kernels of the others are like; the rest build as many kernels.
 SAMPLED = ("uint8", "int16", "uint64")
 INTS = ("uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 EACH_INTEGER = [pytest.param(name, marks=[] if name in SAMPLED else pytest.mark.deep) for name in INTS]
@@ -315,7 +315,7 @@ def test_promotion_refuses_nothing_and_nonsense():
 
 
 def _nearest_even_bfloat16(value: np.float32) -> int:
-    """Slow and plain: the closer of the two neighbours in exact arithmetic, the even pattern in a tie."""
+    """Returns, slowly and plainly, the closer of the two neighbours in exact arithmetic, the even pattern in a tie."""
     low = int(np.float32(value).view(np.uint32)) >> 16
     high = low + 1
     exact = float(value)

@@ -39,7 +39,7 @@ def queue(request):
 
 @pytest.fixture
 def fresh(queue):
-    """A queue in a context of its own: what is done to it stays with it."""
+    """Yields a queue in a context of its own: what is done to it stays with it."""
     context = cl.Context([queue.device])
     yield cl.CommandQueue(context)
 

@@ -26,7 +26,7 @@ A = np.random.default_rng(0).random((6, 6), np.float32)
 
 @pytest.fixture(scope="module", params=["pocl", "intel"])
 def queue(request):
-    """A queue in a context of its own, so that what its pools hold is the tests' alone."""
+    """Yields a queue in a context of its own, so that what its pools hold is the tests' alone."""
     try:
         device = manager.default(request.param).device
     except DeviceNotFoundError:

@@ -60,7 +60,7 @@ def run(sample, **names):
 
 @pytest.fixture
 def chosen(handle: DeviceHandle):
-    """Each device in turn as the default one."""
+    """Yields each device in turn as the default one."""
     with config.override(DEVICE="cpu" if handle.backend == "cpu" else handle.platform_name):
         yield handle
 

@@ -51,7 +51,7 @@ def queue(request):
 
 
 def product(queue, folder, factor, options=""):
-    """The factor that the kernel of ``factor`` multiplies by, with programs from a cache in ``folder``."""
+    """Returns the factor that the kernel of ``factor`` multiplies by, with programs from a cache in ``folder``."""
     program = ProgramCache(folder).get_program(queue.context, FACTOR % factor, queue.device, options)
     values = np.ones(4, np.float32)
     buffer = cl.Buffer(queue.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
@@ -312,7 +312,7 @@ def test_a_limit_of_files_is_an_error_and_no_abort(pocl, tmp_path):
 
 
 def test_pytools_cache_is_not_used(tmp_path):
-    """It holds pickled code, in a folder of which nobody checks the owner."""
+    """It holds pickled code, in a folder without a check of the owner."""
     done = run(SUM, tmp_path, XDG_CACHE_HOME=str(tmp_path), NETCL_DEVICE="opencl")
     if "DeviceNotFoundError" in done.stderr:
         pytest.skip("needs an OpenCL device")

@@ -63,7 +63,7 @@ def test_every_variable_has_a_test_that_sets_it() -> None:
 
 @pytest.fixture
 def uploads(handle: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """(engine, the arguments of uploads that were staged, the uploads that were waited for)."""
+    """Returns (engine, the arguments of staged uploads, the uploads with a wait)."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy copies nothing to a device")
     engine: Any = engine_for(handle)

@@ -19,13 +19,13 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @pytest.fixture(scope="session")
 def cases() -> ModuleType:
-    """The module worker_cases.py, on sys.path because workers import it by its name."""
+    """Returns the module worker_cases.py, on sys.path because workers import it by its name."""
     sys.path.insert(0, str(Path(__file__).parent))
     return importlib.import_module("worker_cases")
 
 
 def _segments() -> set[str]:
-    """Only segments created by this process."""
+    """Returns only segments created by this process."""
     return {path.name for path in SHARED_MEMORY.glob(f"netcl-{os.getpid()}-*")}
 
 

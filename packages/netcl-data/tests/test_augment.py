@@ -46,7 +46,7 @@ def test_images_are_new_and_keep_shape_and_dtype(function, dtype):
 
 
 def boxes(result, value=0):
-    """Of each image the rows and columns that were erased; they must fill a box in all channels."""
+    """Yields of each image the erased rows and columns; they must fill a box in all channels."""
     erased = result == value
     assert (erased == erased[:, :1]).all()
     for mask in erased[:, 0]:

@@ -152,7 +152,7 @@ def test_what_is_inflated_is_not_kept_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", [".", "MNIST/raw"])
 def test_labels_are_charged_as_int64(folder: str, tmp_path: Path) -> None:
-    """Images without pixels may be as many as the labels, of which 400 KB made 1.7 GB."""
+    """Images without pixels may be as many as the labels: 400 KB of labels made 1.7 GB."""
     place = tmp_path / folder
     place.mkdir(parents=True, exist_ok=True)
     count = 40_000_000

@@ -1,4 +1,4 @@
-"""Transforms of images: Pillow is the reference of resizing, hand-written NumPy that of colors and windows."""
+"""Transforms of images: Pillow is the reference of resizing, hand-written NumPy of colors and windows."""
 
 from __future__ import annotations
 

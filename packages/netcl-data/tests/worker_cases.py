@@ -96,7 +96,7 @@ class Fault(Dataset[Any]):
         time.sleep(1.0)
 
     def _unpicklable(self) -> None:
-        """The lock that __getitem__ returns does the harm."""
+        """Does harm by the lock that __getitem__ returns."""
 
 
 class RefusesToLoad(Dataset[Any]):

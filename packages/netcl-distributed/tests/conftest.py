@@ -1,4 +1,4 @@
-"""The groups of devices on which the collectives are tested, and the launcher that starts processes."""
+"""The groups of devices for tests of the collectives, and the launcher that starts processes."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def _groups() -> dict[str, list[DeviceHandle]]:
 
 @pytest.fixture(params=list(_groups()))
 def handles(request: pytest.FixtureRequest) -> Iterator[list[DeviceHandle]]:
-    """Two or three devices: NumPy twice, the halves of an OpenCL CPU, and those halves around NumPy."""
+    """Yields two or three devices: NumPy twice, the halves of an OpenCL CPU, and those halves around NumPy."""
     yield _groups()[request.param]
 
 
 @pytest.fixture
 def launch() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """``launch(n, script, *arguments, options=())`` runs ``netcl.distributed.run`` and gives its output; the ranks are
-    on NumPy unless NETCL_DEVICE names a device.
+    """Returns ``launch(n, script, *arguments, options=())``: it runs ``netcl.distributed.run`` and gives its output;
+    the ranks are on NumPy unless NETCL_DEVICE names a device.
     """
 
     def run(

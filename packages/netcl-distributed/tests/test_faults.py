@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for or
 
 
 def left_over() -> set[Path]:
-    """The files of dead launchers; other tests may have living ones at the same time."""
+    """Returns the files of dead launchers; other tests may have living ones at the same time."""
     found = shared_folder.segment_folder().glob("netcl-*-*")
     return {path for path in found if shared_folder.is_abandoned(path.name) and path.name[-4:] != "test"}
 
@@ -42,7 +42,7 @@ def orphans(mark: str) -> list[str]:
 
 @pytest.fixture
 def mark() -> Iterator[str]:
-    """An argument that all processes of one test carry; none is left, and no file, when it ends."""
+    """Yields an argument that all processes of one test carry; none is left, and no file, when it ends."""
     name = f"mark-{uuid4().hex}"
     yield name
     limit = time.monotonic() + 30

@@ -56,7 +56,7 @@ _ENVIRONMENT = {
 
 @pytest.fixture
 def mpiexec() -> Run:
-    """``mpiexec(n, script, *arguments, options=())`` runs a script under MPI and gives its output."""
+    """Returns ``mpiexec(n, script, *arguments, options=())``: it runs a script under MPI and gives its output."""
 
     def run(size: int, script: str, *arguments: str, options: tuple[str, ...] = (), **env: str) -> Any:
         program = [sys.executable, "-m", "mpi4py", str(RANKS / script), *arguments]
@@ -140,7 +140,7 @@ def _ip(*arguments: str) -> None:
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[Path]:
-    """Two hosts, as network namespaces with a cable between them; gives the script that plays ssh."""
+    """Yields two hosts, as network namespaces with a cable between them; gives the script that plays ssh."""
     if os.name == "nt" or os.geteuid() != 0:
         pytest.skip("needs root, to make network namespaces")
     names = [f"netcl{letter}{os.getpid()}" for letter in "ab"]
@@ -179,14 +179,14 @@ def hosts(tmp_path: Path) -> Iterator[Path]:
 
 
 def _read(namespace: str, entry: str) -> str:
-    """The kernel's data on a host's end of the cable."""
+    """Returns the kernel's data on a host's end of the cable."""
     path = f"/sys/class/net/cable/{entry}"
     read = subprocess.run(["ip", "netns", "exec", namespace, "cat", path], capture_output=True, text=True, check=True)
     return read.stdout.strip()
 
 
 def _carried(namespace: str) -> int:
-    """The bytes that a host has sent over its cable."""
+    """Returns the bytes that a host has sent over its cable."""
     return int(_read(namespace, "statistics/tx_bytes"))
 
 

@@ -20,7 +20,7 @@ X = np.random.default_rng(0).standard_normal((4, 6, 5)).astype(np.float32)  # by
 
 
 class Heads(nn.Module):  # type: ignore[misc, name-defined]
-    """A layer that is always used and one that is used on request."""
+    """A layer that is always used, and another on request."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -142,7 +142,7 @@ def test_a_run_killed_at_ten_random_moments_ends_with_the_bits_of_an_unbroken_on
 
 
 class _Two(nn.Module):  # type: ignore[misc, name-defined]
-    """Two heads, one of which is not always used, and a layer that never is."""
+    """Two heads, one not always used, and a layer that never is."""
 
     def __init__(self) -> None:
         super().__init__()

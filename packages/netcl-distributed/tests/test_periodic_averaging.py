@@ -38,7 +38,7 @@ def step(optimizer: Any, params: Sequence[Tensor], rank: int, number: int) -> No
 
 
 def local_sgd(size: int, count: int, lr: float, averages: Sequence[int]) -> list[list[Array]]:
-    """The parameters of each rank after ``count`` steps, averaged after the steps in ``averages``."""
+    """Returns the parameters of each rank after ``count`` steps, averaged after the steps in ``averages``."""
     ranks = [[value.copy() for value in START] for _ in range(size)]
     for number in range(count):
         for rank, params in enumerate(ranks):
@@ -51,7 +51,7 @@ def local_sgd(size: int, count: int, lr: float, averages: Sequence[int]) -> list
 
 
 def diloco(size: int, count: int, every: int, lr: float, outer: float, momentum: float, nesterov: bool) -> list[Array]:
-    """The anchors after ``count`` steps, a multiple of ``every``."""
+    """Returns the anchors after ``count`` steps, a multiple of ``every``."""
     anchors = [value.copy() for value in START]
     buffers = [np.zeros_like(value) for value in START]
     for first in range(0, count, every):

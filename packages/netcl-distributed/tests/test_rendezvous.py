@@ -1,4 +1,4 @@
-"""The file in which ranks meet: private from its first moment, and refused if it was tampered with."""
+"""The file where ranks meet: private from its first moment, and refused if it was tampered with."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ COUNT = 3_000_017
 
 @pytest.fixture(params=["gathering", "reducing"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Both ways of an exchange, for groups that take the first."""
+    """Returns both ways of an exchange, for groups that take the first."""
     monkeypatch.setattr(staging_exchange, "_GATHERING_RANKS", 3 if request.param == "gathering" else 0)
     return str(request.param)
 
@@ -46,7 +46,7 @@ def small_slots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def summed(handles: list[DeviceHandle], way: str, op: str, dtype: str) -> list[Any]:
-    """The sums of the ranks on ``handles``, by the host or by the devices."""
+    """Returns the sums of the ranks on ``handles``, by the host or by the devices."""
 
     def rank(group: ProcessGroup) -> Any:
         values = np.random.default_rng(group.rank).standard_normal(COUNT) * 10

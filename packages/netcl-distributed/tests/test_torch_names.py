@@ -38,7 +38,7 @@ def free_port() -> int:
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No variables of a launcher, and no group after the test."""
+    """Removes variables of a launcher, and the group after the test."""
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
     yield

@@ -333,7 +333,7 @@ def test_a_closure_gives_the_gradients_and_hooks_are_called_once() -> None:
 
 
 def losses(params: Sequence[Tensor], number: int) -> Tensor:
-    """A loss with the gradients ``GRADS[number]``."""
+    """Returns a loss with the gradients ``GRADS[number]``."""
     total = ag.tensor(0.0)
     for p, grad in zip(params, GRADS[number]):
         total = total + (p * Tensor.from_host(p.queue, grad)).sum()

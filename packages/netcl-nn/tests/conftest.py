@@ -24,7 +24,7 @@ def rng() -> np.random.Generator:
 
 @pytest.fixture
 def normal(rng: np.random.Generator) -> Callable[..., Tensor]:
-    """Standard normal float32 numbers of a shape, as a tensor."""
+    """Returns standard normal float32 numbers of a shape, as a tensor."""
 
     def make(*shape: int, dtype: str = "float32") -> Tensor:
         tensor: Any = Tensor.from_host(rng.standard_normal(shape).astype(np.float32), dtype=dtype)

@@ -32,7 +32,7 @@ from netcl.io.archive import entry_of, write_archive
 
 
 def described(path: Path, config: Any) -> Path:
-    """A model file with this description, a correct hash and no arrays."""
+    """Returns a model file with this description, a correct hash and no arrays."""
     write_archive(path, {"format": "netcl.single-file", "version": 3, "config": config}, [])
     return path
 
@@ -302,7 +302,7 @@ def test_files_without_checksums_are_read(tmp_path: Path) -> None:
 
 
 def onnx_file(path: Path, op: str, *inputs: Any, **attributes: Any) -> Path:
-    """An ONNX file with a node that computes from constants, next to a Relu of its input."""
+    """Returns an ONNX file with a node that computes from constants, next to a Relu of its input."""
     pytest.importorskip("onnx")
     from onnx import helper, numpy_helper
 

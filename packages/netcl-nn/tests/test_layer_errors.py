@@ -50,7 +50,7 @@ def test_wrong_arguments() -> None:
         (lambda: nn.Dropout(1.5), "1.5"),
         (lambda: nn.Embedding(3, 2, padding_idx=3), "padding_idx=3"),
         (lambda: nn.GELU("exact"), "'exact'"),
-        (lambda: nn.Upsample(), "one of them"),
+        (lambda: nn.Upsample(), "expected either size or scale_factor"),
         (lambda: nn.ZeroPad2d((1, 2)), "4 of them"),
         (lambda: nn.MSELoss("average"), "'average'"),
     ):
@@ -96,7 +96,7 @@ DOUBLE: list[tuple[nn.Module, tuple[tuple[int, ...], ...]]] = [
     (nn.VisionTransformer(8, 4, 3, 8, 1, 2), ((1, 3, 8, 8),)),
     (nn.SmallVGG(), ((1, 3, 32, 32),)),
 ]
-OF_IDS = {"Embedding", "EmbeddingBag", "GPT"}  # whose input are integers
+OF_IDS = {"Embedding", "EmbeddingBag", "GPT"}  # with integers as input
 
 
 @pytest.mark.parametrize(("layer", "shapes"), DOUBLE, ids=lambda value: getattr(type(value), "__name__", ""))
@@ -121,7 +121,7 @@ def test_the_states_of_an_lstm_are_not_mixed_with_it(layer: nn.Module) -> None:
 
 def test_every_layer_with_parameters_refuses_another_precision() -> None:
     covered = {type(layer).__name__ for layer, _ in DOUBLE} | OF_IDS | {"AdaptiveLogSoftmaxWithLoss", "RNNBase"}
-    with pytest.raises(DTypeError, match="has parameters in float32 and takes no float64"):  # those of its layers
+    with pytest.raises(DTypeError, match="has parameters in float32 and takes no float64"):  # of its layers
         nn.AdaptiveLogSoftmaxWithLoss(4, 10, [3])(Tensor.ones((2, 4), "float64"), Tensor.from_host(np.array([1, 5])))
     for name, known in vars(nn).items():
         if not isinstance(known, type) or not issubclass(known, nn.Module) or name in covered:

@@ -1,4 +1,4 @@
-"""Whole models: ResNet, MLP, GPT and those of images."""
+"""Whole models: ResNet, MLP, GPT and models of images."""
 
 from __future__ import annotations
 

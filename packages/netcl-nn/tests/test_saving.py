@@ -1,4 +1,4 @@
-"""Saving: what may be replaced, what is said of it, whose temporary files are removed, several savers of one file."""
+"""Saving: files that may be replaced, messages, removed temporary files, several savers of one file."""
 
 from __future__ import annotations
 

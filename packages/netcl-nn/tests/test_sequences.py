@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def host(tensors: Any) -> list[Array]:
-    """Nested results as a list of arrays."""
+    """Returns nested results as a list of arrays."""
     if isinstance(tensors, tuple):
         return [array for part in tensors for array in host(part)]
     return [] if tensors is None else [tensors.to_host()]
@@ -34,7 +34,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def step(name: str, x: Array, state: tuple[Array, ...], s: dict[str, Array], suffix: str) -> tuple[Array, ...]:
-    """One step of a net in NumPy: x (N, in), states (N, H)."""
+    """Returns one step of a net in NumPy: x (N, in), states (N, H)."""
     a = x @ s[f"weight_ih{suffix}"].T + s[f"bias_ih{suffix}"]
     b = state[0] @ s[f"weight_hh{suffix}"].T + s[f"bias_hh{suffix}"]
     if name == "RNN":
@@ -73,7 +73,7 @@ def test_two_layers_in_both_directions(name: str, normal: Callable[..., Tensor])
 
 
 def projected(x: Array, starts: list[tuple[Array, Array]], s: dict[str, Array], layers: int) -> list[Array]:
-    """The outputs and final states of a bidirectional LSTM with projections, by PyTorch's formula in NumPy."""
+    """Returns the outputs and final states of a bidirectional LSTM with projections, by PyTorch's formula in NumPy."""
     ends, y = [], x
     for layer in range(layers):
         outputs = []
@@ -141,7 +141,7 @@ def test_the_names_and_shapes_of_a_projected_lstm(normal: Callable[..., Tensor])
     assert (out.shape, h.shape, c.shape) == ((2, 5, 3), (2, 2, 3), (2, 2, 6))
     out, (h, c) = net.eval()(normal(1, 4), (normal(2, 3), normal(2, 6)))
     assert (out.shape, h.shape, c.shape) == ((1, 3), (2, 3), (2, 6))
-    with pytest.raises(ShapeError, match=r"\(h, c\) of shape \(2, 2, 3\) and \(2, 2, 6\), not"):
+    with pytest.raises(ShapeError, match=r"\(h, c\) of shape \(2, 2, 3\) and \(2, 2, 6\), got"):
         net(normal(2, 5, 4), (normal(2, 2, 6), normal(2, 2, 6)))
 
 

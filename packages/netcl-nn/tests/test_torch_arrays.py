@@ -38,7 +38,7 @@ def test_arrays_of_objects_and_texts_are_refused():
 
 
 def spoiled(change):
-    """A file with the pickle of one array, changed."""
+    """Returns a file with the pickle of one array, changed."""
     source, target = zipfile.ZipFile(stored(np.arange(4, dtype=np.int32))), io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for name in source.namelist():

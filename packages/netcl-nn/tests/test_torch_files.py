@@ -146,7 +146,7 @@ class Call:
 
 
 def tensor(storage: bytes = b"X\x01\x00\x00\x000", offset: int = 0, shape: int = 1, kind: bytes = b"Float") -> bytes:
-    """The instructions of one tensor of one axis over a storage that says to have a million elements."""
+    """Returns the instructions of one tensor of one axis over a storage that says to have a million elements."""
     return (
         b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\n"
         + (kind + b"Storage\n" + storage + b"X\x03\x00\x00\x00cpuJ\x40\x42\x0f\x00tQJ")

@@ -23,7 +23,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def rewritten(path: Path, change) -> None:
-    """The file with ``change(meta, values)`` applied, hashed again so that only the change is at fault."""
+    """Rewrites the file with ``change(meta, values)``, hashed again so that only the change is at fault."""
     with np.load(path) as arrays:
         values = {key: arrays[key] for key in arrays.files if key != "__netcl_meta__"}
         meta = json.loads(str(arrays["__netcl_meta__"]))

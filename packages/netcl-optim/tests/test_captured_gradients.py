@@ -1,4 +1,4 @@
-"""Captured steps in which parameters that were stepped before have no gradients any more."""
+"""Captured steps with parameters that have no gradients any more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.level("capture")
 
 
 def made(rule: type) -> tuple[list[Any], Any, Any]:
-    """Two parameters, their optimizer, and a step that uses both."""
+    """Returns two parameters, their optimizer, and a step that uses both."""
     parameters = [ag.Parameter(nc.tensor([1.0, -2.0]).numpy() * scale) for scale in (1, 3)]
     optimizer = rule(parameters, lr=0.1)
 
@@ -76,7 +76,7 @@ def test_a_capture_of_the_first_such_step_is_refused() -> None:
 @pytest.mark.parametrize("rule", [AdamW, Adadelta])
 @pytest.mark.parametrize("frozen", [0, 1])
 def test_a_loaded_state_keeps_the_counts_that_replays_advance(rule: type, frozen: int) -> None:
-    """The buckets of a state are in the order of the parameters, those of a split in the order of the splits."""
+    """The buckets of a state are in the order of the parameters, the parts of a split in the order of the splits."""
     found = {}
     for captured in (False, True):
         parameters, optimizer, step = made(rule)

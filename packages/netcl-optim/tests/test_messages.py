@@ -1,4 +1,4 @@
-"""What an optimizer says of arguments under other names and of other kinds."""
+"""Messages of an optimizer about arguments under other names and of other kinds."""
 
 from __future__ import annotations
 

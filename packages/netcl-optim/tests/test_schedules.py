@@ -267,7 +267,7 @@ def test_bad_arguments(parameter) -> None:
 
 
 class Halving(optim.LRScheduler):
-    """As written for PyTorch: the rates come from those of the optimizer."""
+    """A schedule as written for PyTorch: its rates come from the optimizer's."""
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:

@@ -1,4 +1,4 @@
-"""A data set that does something to the worker which reads it; a module of its own, that workers import by name."""
+"""A data set that harms its worker; a module of its own, so that workers import it by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from netcl.data import Dataset
 
 
 class Fragile(Dataset[Any]):
-    """64 samples, of which number 40 kills its process, raises, or hangs."""
+    """64 samples: number 40 kills its process, raises, or hangs."""
 
     def __init__(self, what: str) -> None:
         self.what = what

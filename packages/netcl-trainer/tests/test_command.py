@@ -495,7 +495,7 @@ def test_a_table_without_its_target_names_the_columns(tmp_path: Path, capsys: An
 
 @pytest.fixture
 def extension(tmp_path: Path, monkeypatch: Any) -> Iterator[None]:
-    """A distribution on the path that adds the command greet."""
+    """Yields a distribution on the path that adds the command greet."""
     info = tmp_path / "netcl_greetings-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.4\nName: netcl-greetings\nVersion: 1.0\nSummary: says hello\n")

@@ -34,7 +34,7 @@ def _groups() -> dict[str, list[DeviceHandle]]:
 
 @pytest.fixture(params=list(_groups()))
 def handles(request: pytest.FixtureRequest) -> list[DeviceHandle]:
-    """Two devices: NumPy twice, or the halves of an OpenCL CPU."""
+    """Returns two devices: NumPy twice, or the halves of an OpenCL CPU."""
     return _groups()[request.param]
 
 

@@ -36,7 +36,7 @@ def weights(trainer: Trainer) -> list[np.ndarray[Any, Any]]:
 
 
 def test_a_group_counts_as_one_batch(handle: DeviceHandle) -> None:
-    """40 samples: batches of 8 in groups of 2 are batches of 16, 16 and 8, the last of them a partial group; those of
+    """40 samples: batches of 8 in groups of 2 are batches of 16, 16 and 8, the last of them a partial group; batches of
     7 in groups of 3 are 21 and 19, with a last batch of 5.
     """
     for small, group, whole in ((8, 2, 16), (7, 3, 21)):
@@ -44,7 +44,7 @@ def test_a_group_counts_as_one_batch(handle: DeviceHandle) -> None:
         assert a.step == b.step == 4 * -(-40 // whole)
         for mine, theirs in zip(weights(a), weights(b)):
             np.testing.assert_allclose(mine, theirs, rtol=2e-5, atol=2e-6)
-        # Losses within a group are those of the same weights.
+        # Losses within a group are of the same weights.
         for mine_row, their_row in zip(a.history, b.history):
             assert mine_row["loss"] == pytest.approx(their_row["loss"], rel=1e-5)
             assert mine_row["step"] == their_row["step"]

@@ -31,7 +31,7 @@ Make = Callable[..., Any]
 
 @pytest.fixture
 def history() -> History:
-    """Three epochs, the last of them better in accuracy and worse in loss; one column comes late."""
+    """Returns three epochs, the last of them better in accuracy and worse in loss; one column comes late."""
     return History(
         [
             {"epoch": 1, "loss": 0.9, "accuracy": 0.5, "val_loss": math.nan, "val_accuracy": 0.5},

@@ -1,4 +1,4 @@
-"""What the Trainer says of data, callbacks and arguments of other kinds."""
+"""Messages of the Trainer about data, callbacks and arguments of other kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that ends anywhere and is resumed has the numbers of one that was never broken, to the last bit."""
+"""A run that ends anywhere and is resumed has the numbers of an unbroken run, to the last bit."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def kill_and_resume(tmp_path: Path, workers: Sequence[int], selector: str) -> No
 
 
 def wait_until_nothing_is_left_of(pid: int) -> None:
-    """The workers and the memory shared with them go by themselves."""
+    """Waits until the workers and the memory shared with them are gone by themselves."""
     end = time.monotonic() + 20
     left = ["?"]
     while left and time.monotonic() < end:

@@ -72,7 +72,7 @@ def loader(arrays: Any = None, batch_size: int = 16, **keywords: Any) -> DataLoa
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """The folder of a run of three batches to an epoch that was broken in its second one."""
+    """Returns the folder of a run of three batches to an epoch that was broken in its second one."""
     with pytest.raises(RuntimeError, match="the power went"):
         trainer(tmp_path, 6).fit(loader(), epochs=4, log_every=0)
     return tmp_path

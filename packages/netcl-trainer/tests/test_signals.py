@@ -138,7 +138,7 @@ def test_a_clock_that_jumps_changes_nothing(make_network: Make, make_loader: Mak
 
 
 def left_of(pid: int) -> list[str]:
-    """The shared memory of a process that has ended; gone within seconds."""
+    """Returns the shared memory of a process that has ended; gone within seconds."""
     end = time.monotonic() + 20
     while (left := [path.name for path in Path("/dev/shm").glob(f"netcl-{pid}-*")]) and time.monotonic() < end:
         time.sleep(0.05)
@@ -178,7 +178,7 @@ def test_what_was_there_before_is_there_again(make_network: Make, make_loader: M
 
 def test_a_validation_is_interrupted_and_begins_again(make_network: Make, make_loader: Make, tmp_path: Path) -> None:
     class Interrupted:
-        """A validation loader in whose second batch the signal comes, once."""
+        """A validation loader with the signal in its second batch, once."""
 
         sent = False
 

@@ -21,7 +21,7 @@ TIMING = ("seconds", "samples_per_second")
 
 
 def values(trainer: Trainer) -> dict[str, np.ndarray[Any, Any]]:
-    """All weights and buffers, and the optimizer's states."""
+    """Returns all weights and buffers, and the optimizer's states."""
     found = {name: tensor.to_host() for name, tensor in trainer.model.state_dict().items()}
     for index, states in trainer.optimizer.state_dict()["state"].items():
         found |= {f"{index}.{name}": np.asarray(value) for name, value in states.items()}

@@ -20,7 +20,7 @@ Make = Callable[..., Any]
 
 
 def batches(bad: int | None, count: int = 12) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    """Batches of which number ``bad`` holds a NaN."""
+    """Batches; number ``bad`` holds a NaN."""
     rng = np.random.default_rng(0)
     found = []
     for number in range(1, count + 1):

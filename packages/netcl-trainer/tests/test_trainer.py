@@ -20,7 +20,7 @@ Make = Callable[..., Any]
 
 
 def softmax_loss(logits: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> float:
-    """Mean cross entropy in float64."""
+    """Returns mean cross entropy in float64."""
     z = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
     return float(np.mean(np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), labels]))
 

@@ -27,7 +27,7 @@ MEMORY = 6 << 30
 
 
 def symptom(error: BaseException) -> str:
-    """Returns "" for an error that netcl raises by a statement, else who raised it."""
+    """Returns "" for an error that netcl raises by a statement, else the place that raised it."""
     last = error.__traceback__
     assert last is not None
     # Python compares a call with the signature, and names the function; or netcl has cut the frames below.

@@ -25,14 +25,14 @@ from netcl.core.testing.conformance import Case, assert_close, expected, op_case
 from netcl.core.testing.special_values import UNDEFINED
 
 DTYPES = ("float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "bool")
-# Names of which PyTorch's function is the same one for the same dtypes.
+# Names with the same function in PyTorch for the same dtypes.
 OF_TORCH = (
     "add", "sub", "mul", "maximum", "minimum", "neg", "abs", "floor", "ceil", "trunc", "sign", "eq", "ne", "lt", "le",
     "gt", "ge", "isnan", "isinf", "isfinite", "signbit", "logical_and", "logical_or", "logical_xor", "logical_not",
     "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "sqrt", "exp", "log", "sin", "cos", "tanh", "copysign",
     "square", "reciprocal", "atan2", "hypot",
 )  # fmt: skip
-# Of small results whose terms cancel no relative error is promised.
+# No relative error is promised of small results of terms that cancel.
 CANCELS = ("lgamma", "logaddexp", "elu", "celu", "selu", "xlog1py", "addcmul", "addcdiv", "lerp", "sub", "add")
 
 try:
@@ -159,7 +159,7 @@ def check_case(name: str, case: Case, engine: Any, dtype: str) -> None:
 def sensitivity(name: str, case: Case, dtype: str, position: int) -> np.ndarray[Any, Any]:
     """Returns the largest change of each element of a result if each operand changes by two units of its last place.
 
-    It is the error of a backward stable computation, which is large relative to a result whose terms cancel.
+    It is the error of a backward stable computation, and large relative to a result of terms that cancel.
     """
     numbers, unit = np.random.default_rng(0), float(np.finfo(dtype).eps)
     changes = []

@@ -138,7 +138,7 @@ def models(run: Run) -> None:
 
 
 def many_members(count: int) -> bytes:
-    """Returns an archive of which the directory names one local header very often."""
+    """Returns an archive; its directory names one local header very often."""
     local = struct.pack("<4s5H3I2H", b"PK\3\4", 20, 0, 0, 0, 33, 0, 0, 0, 1, 0) + b"a"
     entry = struct.pack("<4s6H3I5H2I", b"PK\1\2", 20, 20, 0, 0, 0, 33, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
     size = len(entry) * count
@@ -159,13 +159,13 @@ def deflated(members: dict[str, bytes]) -> bytes:
 
 @lru_cache
 def zeros() -> bytes:
-    """Returns an archive with a member of 600 MB, of which the archive has 600 KB."""
+    """Returns an archive of 600 KB with a member of 600 MB."""
     return deflated({"a/data.pkl": b"\x80\x02}.", "a/byteorder": bytes(600 << 20)})
 
 
 @attack("formats.bombs.torch", environment=ENVIRONMENT)
 def states(run: Run) -> None:
-    """Members that inflate, tensors that spread, programs that grow."""
+    """Inflating members, spreading tensors and growing programs are refused."""
     path = run.folder / "good.pt"
     save_torch(nn.Linear(2, 2), path)
     judge = Judge(run, ".pt", load_torch, path.read_bytes(), (CheckpointError,))
@@ -352,7 +352,7 @@ def length(number: int) -> bytes:
 
 @lru_cache
 def inflating(size: int) -> bytes:
-    """Returns 220 MB in gzip, of which the header announces ``size`` MB."""
+    """Returns 220 MB in gzip; the header announces ``size`` MB."""
     return gzip.compress(struct.pack(">4B3I", 0, 0, 8, 3, size, 1000, 1000) + bytes(220 << 20), 1)
 
 

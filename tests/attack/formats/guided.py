@@ -1,7 +1,7 @@
 """Mutants that are led by what they reach: hypothesis keeps and changes the edits that run more lines of a reader.
 
-The score of a mutant (``hypothesis.target``) is the number of lines of the readers that it runs and that the undamaged
-file does not, counted by a trace of these modules alone. It works on every Python and needs no instrumented build.
+The score of a mutant (``hypothesis.target``) is the number of lines of the readers that it runs beyond the undamaged
+file's, counted by a trace of these modules alone. It works on every Python and needs no instrumented build.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from netcl.io import CheckpointError, load_model, load_safetensors, load_torch, 
 
 ENVIRONMENT = {"NETCL_DEVICE": "cpu"}
 EXAMPLES = 60
-# Folders of modules whose lines count.
+# Folders of modules with lines that count.
 READERS = tuple(str(Path(name.__code__.co_filename).parent) for name in (load_model, read_idx))
 
 

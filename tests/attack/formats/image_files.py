@@ -31,7 +31,7 @@ def library() -> str:
 
 @lru_cache
 def pictures(kind: str) -> list[bytes]:
-    """Returns images of a format in several modes, those of JPEG with all their scans."""
+    """Returns images of a format in several modes, JPEG's with all their scans."""
     from PIL import Image, features
 
     if kind == "WEBP" and not features.check("webp"):

@@ -1,8 +1,8 @@
 """Reads a hostile file as a user would, and reports every outcome that is not promised.
 
 Promised: the file is read, or refused by one of the ``allowed`` exceptions with its path in the message; within 2
-seconds of processor time and 256 MB of memory beyond those of a good file. What one case adds is measured by itself:
-what the process has kept from earlier cases does not count.
+seconds of processor time and 256 MB of memory more than a good file. What one case adds is measured by itself: what the
+process has kept from earlier cases does not count.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ OVERTIME = f"more than {SECONDS:.0f} s of processor time"
 class Peak:
     """The memory that a process adds from here on: the largest resident size less the one now.
 
-    Linux lets a process restart its largest size. Elsewhere it is that of the whole life of the process, of which only
-    what lies above the earlier peak is seen; 0 where the system does not tell.
+    Linux lets a process restart its largest size. Elsewhere it is of the whole life of the process, and only memory
+    above the earlier peak is seen; 0 if the system does not tell.
     """
 
     def __init__(self) -> None:

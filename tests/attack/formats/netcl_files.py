@@ -68,7 +68,7 @@ def bytes_of_models(run: Run) -> None:
 
 @attack("formats.netcl.meta", environment=ENVIRONMENT)
 def descriptions(run: Run) -> None:
-    """A description that lies, under a correct hash, is refused or builds a model."""
+    """A false description, under a correct hash, is refused or builds a model."""
     path = run.folder / "good.netcl"
     save_model(model(), path)
     meta, values = parts(path)
@@ -94,7 +94,7 @@ def descriptions(run: Run) -> None:
 
 @attack("formats.netcl.checkpoint", environment=ENVIRONMENT)
 def checkpoints(run: Run) -> None:
-    """A checkpoint that lies, under a correct hash, is refused or loaded; a refused one leaves the model as it was."""
+    """A false checkpoint, under a correct hash, is refused or loaded; a refused one leaves the model as it was."""
     path = run.folder / "good.netcl"
     layer = nn.Linear(3, 2)
     save_checkpoint(layer, path, epoch=1, step=2, extra={"list": [1, (2, 3)], "array": np.arange(3)})

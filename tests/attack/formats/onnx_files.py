@@ -114,7 +114,7 @@ def other(value: Any, rng: random.Random) -> Any:
 
 @attack("formats.onnx", needs=library, weight=1.5, environment=ENVIRONMENT)
 def graphs(run: Run) -> None:
-    """A graph that lies is imported, or refused with a CheckpointError or an UnsupportedError."""
+    """A false graph is imported, or refused with a CheckpointError or an UnsupportedError."""
     from netcl.io.onnx.model import OPERATORS_OF_IMPORT
 
     model, _ = graph()

@@ -39,7 +39,7 @@ def damaged(run: Run) -> None:
 
 @attack("formats.safetensors.header", environment=ENVIRONMENT)
 def headers(run: Run) -> None:
-    """A header that lies is refused, or describes arrays within the file."""
+    """A false header is refused, or describes arrays within the file."""
     path = run.folder / "good.safetensors"
     save_safetensors(nn.Linear(5, 4), path, {"origin": "attack"})
     good = path.read_bytes()

@@ -1,7 +1,7 @@
 """Caches that others have written: entries flipped, cut, swapped, given away, opened to all, replaced by links.
 
-Each case fills a cache by one process, damages it, and starts a second one, which has the right numbers, no error, and
-no entry that another user could have written.
+Each case fills a cache by one process, damages it, and starts a second one. That one has the right numbers, no error,
+and no entry that another user could have written.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def judged(done: subprocess.CompletedProcess[str], changes: dict[str, str]) -> s
 
 @attack("process.environment", weight=3.0, least=6.0, needs=lambda: "" if sys.platform.startswith("linux") else "Linux")
 def environment(run: Run) -> None:
-    """A process in an environment that nobody tested."""
+    """A process runs in an untested environment."""
     drivers = installed()
     for rng in run.cases():
         changes = drawn(rng, run.folder)

@@ -92,7 +92,7 @@ def disturbed(shim: Any, folder: Path, case: tuple[str, str, int, int, str, bool
 
 
 def shim_here() -> Any:
-    """Returns the preloaded shim, or that of Python."""
+    """Returns the preloaded shim, or Python's."""
     try:
         return LibraryShim()
     except AttributeError:
@@ -126,7 +126,7 @@ def run_child(run: Run, script: str, *arguments: str) -> None:
 
 
 def child(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
-    """Runs the plan from a place that the seed chooses, in a process that has the shim."""
+    """Runs the plan from a place that the seed chooses, in a process with the shim."""
     from saving.forms import SAVERS, model
 
     shim = shim_here()
@@ -135,7 +135,7 @@ def child(folder: Path, seconds: float, seed: int) -> dict[str, Any]:
     counts = {"faults": 0, "cases": 0}
     failures: dict[str, str] = {}
     whole = list(plan(shim.kinds, list(SAVERS)))
-    # In order, so that a short run has the first calls; a kind whose calls are over is left out.
+    # In order, so that a short run has the first calls; a kind without further calls is left out.
     ended: set[tuple[str, str]] = set()
     deadline = time.monotonic() + seconds
     start = seed % len(whole) if seconds < 60 else 0

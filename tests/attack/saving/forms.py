@@ -15,7 +15,7 @@ SIZES = (64, 48)  # 12 KiB of weights: more than one write of every format
 
 
 def model(value: float) -> nn.Module:
-    """Returns a layer all of whose weights are ``value``."""
+    """Returns a layer with all weights ``value``."""
     layer = nn.Linear(*SIZES)
     for parameter in layer.parameters():
         parameter.write(np.full(parameter.shape, value, np.float32))

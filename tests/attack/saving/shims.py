@@ -120,7 +120,7 @@ class PythonShim:
 
 
 class _Disturbed:
-    """A file whose ``write`` is another function."""
+    """A file with another function as ``write``."""
 
     def __init__(self, file: Any, write: Any) -> None:
         self._file = file

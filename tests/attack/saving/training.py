@@ -67,7 +67,7 @@ def train_rank(folder: Path) -> str:
     """Runs, or continues, one rank: the root saves after each step, and all ranks load that file."""
     group = init_process_group(timeout=20.0)
     path, (x, y) = folder / "last.netcl", data()
-    # Without it, each rank would keep the running statistics of its own shards, and the file has those of the root.
+    # Without it, each rank would keep the running statistics of its own shards, and the file has the root's.
     model = DataParallel(convert_sync_batchnorm(network()), devices=["cpu"])
     optimizer = AdamW(model.parameters(), lr=2e-2)
     step = 0

@@ -121,7 +121,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 def first_difference(wanted: Outcome, found: Outcome, mode: str) -> str:
-    """Returns the first name of which the numbers differ, in order of the losses; "" if none."""
+    """Returns the first name with different numbers, in order of the losses; "" if none."""
     with_states = mode in ("capture", "compile_training_step")
     for name, value in wanted.items():
         if not with_states and name.startswith(("state", "gradient")):

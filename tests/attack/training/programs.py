@@ -286,7 +286,7 @@ class State:
         return loss
 
     def step(self, x: Any, target: Any) -> Any:
-        """Takes a step of the optimizer and returns the loss, or tensors of which it is the first."""
+        """Takes a step of the optimizer and returns the loss, or tensors with the loss first."""
         program = self.program
         if not program.has("zero outside"):
             self.optimizer.zero_grad(set_to_none=not program.has("keep zeros"))

@@ -1,4 +1,4 @@
-"""The replacement of a kernel that does not build, or that a tuned size makes wrong."""
+"""The replacement of a kernel that does not build or is wrong with a tuned size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from netcl.core.tuning.selector import get_kernel_selector
 
 @pytest.fixture
 def engine(handle: DeviceHandle) -> Any:
-    """An engine of its own, so that kernels that fail on it do not fail on the engine of other tests."""
+    """Yields an engine of its own, so that kernels that fail on it do not fail on the engine of other tests."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy builds no kernels")
     (other, _) = manager.split(handle, 2)
@@ -27,7 +27,7 @@ def engine(handle: DeviceHandle) -> Any:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The templates of contractions have a mistake; the plain one has none."""
+    """Puts a mistake into the templates of contractions, but not into the plain one."""
     from netcl.core.backend.opencl.contraction import gemm
     from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
     from netcl.core.backend.opencl.contraction.gpu import gpu_tiles

@@ -75,7 +75,7 @@ Instances = Iterator[tuple[str, Callable[[], str]]]
 
 
 def _epilogue(dtype: str, operands: int, lanes: int) -> str:
-    """relu of the sum and its operands; the templates have their own text for one operand that is added."""
+    """Returns relu of the sum and its operands; the templates have their own text for one operand that is added."""
     computed = "float64" if dtype == "float64" else "float32"
     value = Load(0, computed)
     for slot in range(1, operands + 1):
@@ -86,7 +86,7 @@ def _epilogue(dtype: str, operands: int, lanes: int) -> str:
 
 
 def _finishes(dtype: str, lanes: int) -> Iterator[tuple[str, str, int]]:
-    """A name, text and number of operands of each kind of epilogue."""
+    """Yields a name, text and number of operands of each kind of epilogue."""
     if dtype in ("float32", "float16"):
         yield "_added", "", 1
     if dtype == "float32":
@@ -186,7 +186,7 @@ def _contractions_of_gpus() -> Instances:
 
 
 def _attention_units() -> Instances:
-    """Each kernel on the unit and on its twin, for few and for many columns, with each kind of mask."""
+    """Yields each kernel on the unit and on its twin, for few and for many columns, with each kind of mask."""
     plain = attention_unit._Form("bfloat16", 64, 64, True, 0, False, True, True)
     wide = attention_unit._Form("float16", 256, 48, False, 2, True, False, False)
     for kernel in attention_unit._FILES:
@@ -200,7 +200,7 @@ def _attention_units() -> Instances:
 
 
 def _matrix_units() -> Instances:
-    """Each unit with each of its tiles; of the first tile the layouts, split-K, and an epilogue."""
+    """Yields each unit with each of its tiles; of the first tile the layouts, split-K, and an epilogue."""
     for unit in UNITS.values():
         dtype = unit.dtypes[0]
         across = INSTRUCTIONS[unit.base].across or dtype != "float32" or bool(unit.parts)
@@ -365,7 +365,7 @@ def _rows() -> Instances:
 
 @cache
 def instances() -> dict[str, Callable[[], str]]:
-    """The function that gives the text of each instantiation, by ``program/instance``."""
+    """Returns the function that gives the text of each instantiation, by ``program/instance``."""
     groups = (
         _contractions_of_cpus(), _contractions_of_gpus(), _attention_units(), _matrix_units(), _recurrences(), _moves(),
         _rows(),
@@ -378,7 +378,7 @@ _PRAGMA = re.compile(r'_Pragma \( "(\w+)" \)')
 
 
 def expanded(text: str) -> str:
-    """The tokens of a text behind the preprocessor, separated by single spaces; as `cpp -P` gives them."""
+    """Returns the tokens of a text behind the preprocessor, separated by single spaces; as `cpp -P` gives them."""
     import pcpp  # here, since only a text that has changed and the samples need it
 
     class Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
@@ -401,13 +401,13 @@ def _hash(text: str) -> str:
 
 @cache
 def _stored() -> dict[str, tuple[str, str]]:
-    """The hashes of each instantiation: of its text and of what the preprocessor makes of it."""
+    """Returns the hashes of each instantiation: of its text and of what the preprocessor makes of it."""
     lines = (GOLDEN / "templates.txt").read_text().splitlines()
     return {name: (text, tokens) for name, text, tokens in (line.split() for line in lines)}
 
 
 def _samples() -> dict[str, str]:
-    """The instantiation of each program that is stored to read: its first."""
+    """Returns the instantiation of each program that is stored to read: its first."""
     samples: dict[str, str] = {}
     for name in instances():
         samples.setdefault(name.partition("/")[0], name)
@@ -419,7 +419,7 @@ def _readable(name: str) -> str:
 
 
 def _changed(program: str) -> list[str]:
-    """The instantiations of a program whose text is not the stored one."""
+    """Returns the instantiations of a program with another text than the stored one."""
     mine = [name for name in instances() if name.startswith(f"{program}/")]
     return [name for name in mine if name in _stored() and _hash(instances()[name]()) != _stored()[name][0]]
 
@@ -433,7 +433,7 @@ def test_the_texts_are_the_golden_ones(program: str) -> None:
 
 @pytest.mark.parametrize("program", list(_samples()))
 def test_a_driver_compiles_the_golden_tokens(program: str) -> None:
-    """The first of a program, and each whose text has changed: macros may move to Python, tokens stay."""
+    """The first of a program, and each with a changed text, compile: macros may move to Python, tokens stay."""
     names = dict.fromkeys([_samples()[program], *_changed(program)])
     found = {name: _hash(expanded(instances()[name]())) for name in names}
     assert found == {name: _stored()[name][1] for name in names}
@@ -445,7 +445,7 @@ def test_every_golden_text_belongs_to_an_instantiation() -> None:
 
 
 def test_no_macro_is_variadic() -> None:
-    """OpenCL C has none: NVIDIA's compiler refuses them, those of CPUs do not."""
+    """OpenCL C has none: NVIDIA's compiler refuses them, compilers of CPUs do not."""
     sources = [*Path(netcl.core.__path__[0]).rglob("*.cl")]
     assert sources
     assert [path.name for path in sources if "..." in re.sub("//.*", "", path.read_text(encoding="utf-8"))] == []

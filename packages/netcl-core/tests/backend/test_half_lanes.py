@@ -40,7 +40,7 @@ def sixteen_in(text: str) -> list[str]:
 
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The engine of half of PoCL's cores, with vectors of sixteen floats on which the driver is said to fail."""
+    """Yields the engine of half of PoCL's cores, with vectors of sixteen floats that the driver is said to fail on."""
     import pyopencl as cl
 
     for width in ("native_vector_width_float", "preferred_vector_width_float", "preferred_vector_width_half"):
@@ -52,7 +52,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def calls(dtype: str) -> dict[str, Callable[[Any], Any]]:
-    """A call of each family of kernels in vectors, by the name of the family."""
+    """Returns a call of each family of kernels in vectors, by the name of the family."""
 
     def x(*shape: int) -> Any:
         return Tensor.from_host(np.random.default_rng(0).standard_normal(shape).astype(np.float32)).to(dtype)

@@ -49,7 +49,7 @@ class Entry(Interceptor):
 
 @pytest.fixture
 def engine(handle: DeviceHandle) -> Any:
-    """The engine of each device."""
+    """Yields the engine of each device."""
     with device(handle):
         found = engine_for(handle)
         before = found.interceptors
@@ -63,7 +63,7 @@ def matrices(engine: Any) -> tuple[Any, Any]:
 
 
 def frames_of(call: Any, name: str) -> list[str]:
-    """The functions on the stack, outermost first, from the engine's method to the kernel function ``name``."""
+    """Returns the functions on the stack, outermost first, from the engine's method to the kernel function ``name``."""
     found: list[str] = []
 
     def see(frame: Any, event: str, argument: Any) -> None:

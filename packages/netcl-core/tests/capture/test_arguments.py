@@ -1,4 +1,4 @@
-"""Arguments that a captured step writes, that share memory, or that have tensors in them, as in calls of the step."""
+"""Arguments of a captured step that it writes, with shared memory, or with tensors in them, as in calls of the step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _both(h: Tensor, x: Tensor) -> None:
 
 
 def _outcome(make: Callable[[], tuple[Tensor, ...]], step: Any, captured: bool) -> list[list[Any]]:
-    """The results of three calls, and all arguments after them."""
+    """Returns the results of three calls, and all arguments after them."""
     run = capture(step, *make()).replay if captured else step
     arguments = make()
     results = [run(*arguments) for _ in range(3)]

@@ -183,7 +183,7 @@ def test_half_precision_is_rounded_where_the_call_rounds(handle: DeviceHandle) -
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_calls_in_half_precision_are_fused_with_the_bits_of_the_calls(handle: DeviceHandle, dtype: str) -> None:
-    """Elementwise calls, sums of rows and the epilogue of a product, each of which reads what the one before rounds."""
+    """Elementwise calls, sums of rows and the epilogue of a product each read what the one before rounds."""
     rng = np.random.default_rng(3)
     x, w = (Tensor.from_host(rng.standard_normal(shape).astype(np.float32)) for shape in ((33, 40), (40, 24)))
 
@@ -242,7 +242,7 @@ def test_an_intermediate_value_that_is_kept_is_the_newest(handle: DeviceHandle) 
 
 
 def test_replays_by_command_buffer_and_by_list(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also on a driver whose command buffers keep memory, which netcl does not use."""
+    """A driver's command buffers that keep memory are not used."""
     monkeypatch.setattr(command_buffer, "memory_is_flat", lambda device: True)
     x = Tensor.from_host(_inputs(1)[0])
     found = []
@@ -272,7 +272,7 @@ def test_a_driver_that_refuses_a_command_buffer_gets_the_launches(
 
 @pytest.fixture
 def event_free_device(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> DeviceHandle:
-    """The device under test, launched on as a GPU is: kernels without events, by ctypes."""
+    """Returns the device under test, launched on as a GPU is: kernels without events, by ctypes."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy's engine has no events")
     if event_free._function() is None:
@@ -282,7 +282,7 @@ def event_free_device(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_launches_without_events_give_the_same_bits(event_free_device: DeviceHandle) -> None:
-    """Eager calls, the first of which plans and the others are warm, and replays."""
+    """Eager calls (the first plans, the others are warm) and replays have the same bits."""
     x, y = (Tensor.from_host(array) for array in _inputs(2))
 
     def step(x: Tensor, y: Tensor) -> Tensor:
@@ -305,7 +305,7 @@ def test_launches_without_events_give_the_same_bits(event_free_device: DeviceHan
 
 
 def test_a_launch_without_an_event_that_is_refused_raises_pyopencls_error(event_free_device: DeviceHandle) -> None:
-    """A work-group that does not divide the global size: refused by ctypes, then by pyopencl, whose error is raised."""
+    """A work-group that does not divide the global size: refused by ctypes, then by pyopencl: its error is raised."""
     cl = pytest.importorskip("pyopencl")
     queue = event_free_device.queue
     source = "__kernel void one(__global int* x) { x[get_global_id(0)] += 1; }"
@@ -350,7 +350,7 @@ def test_replays_keep_no_memory(handle: DeviceHandle) -> None:
 
 
 def test_a_step_uses_the_memory_of_its_dead_tensors_again(handle: DeviceHandle) -> None:
-    """Also of tensors that launches read which may be merged, and so are built after the others."""
+    """It also uses tensors of launches that may be merged, and so are built after the others."""
     x = Tensor.from_host(np.eye(64, dtype=np.float32))
 
     def step(a: Tensor) -> Tensor:
@@ -367,7 +367,7 @@ _SHAPES = [(4, 6), (6,), (4, 1), (1,), (1, 6), (2, 3, 6)]
 
 
 def _random_step(picks: list[tuple[int, int, int, bool]]) -> Any:
-    """A function made of ops that ``picks`` name: some write into the states, some results are returned."""
+    """Returns a function made of ops that ``picks`` name: some write into the states, some results are returned."""
 
     def step(x: Tensor, weight: Tensor, states: list[Tensor]) -> list[Tensor]:
         values, results = [x, *states], []

@@ -18,7 +18,7 @@ from netcl.runtime.capture import capture
 
 
 def _drawn_view(rng: np.random.Generator, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Some view of an array: axes permuted, sliced and split."""
+    """Returns some view of an array: axes permuted, sliced and split."""
     for _ in range(rng.integers(1, 4)):
         kind = rng.integers(3)
         if kind == 0:
@@ -75,7 +75,7 @@ def _joined(x: Tensor) -> Any:
 
 
 def _written_between(x: Tensor) -> Any:
-    """The source of the first copy is written before the second one."""
+    """Returns the source of the first copy is written before the second one."""
     y = ops.mul(x, 2.0)
     part = ops.narrow(y, 2, 0, 8)
     y.mul_(3.0)

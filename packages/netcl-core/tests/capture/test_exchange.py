@@ -1,4 +1,4 @@
-"""Replays read the tensors that they are given and write fresh results, without copies where that changes nothing."""
+"""Replays read their arguments and write fresh results, without copies if that changes nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def queue(handle: DeviceHandle) -> Any:
 
 
 def _entries(queue: Any, work: Any) -> int:
-    """The entries of the launch log that ``work`` makes: a replay is one, and each copy of a tensor another one."""
+    """Returns the entries of the launch log that ``work`` makes: a replay is one, and each copy of a tensor another
+    one.
+    """
     log = launch_log(queue)
     log.clear()
     work()

@@ -25,7 +25,7 @@ def many_switches():
 
 
 def in_threads(*functions):
-    """The results of ``functions``, called in threads at once on the device of this one; an error of theirs is
+    """Returns the results of ``functions``, called in threads at once on the device of this one; an error of theirs is
     raised.
     """
     place, results = get_active_device(), {}

@@ -267,7 +267,7 @@ def fake_device(name, kind, memory=1, unified=False, extensions="", usable=True)
 
 
 class FakeManager(DeviceManager):
-    """A manager of made-up devices, some of which may refuse to open."""
+    """A manager of made-up devices; some may refuse to open."""
 
     def __init__(self, **platforms):
         super().__init__()

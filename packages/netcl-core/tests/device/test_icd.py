@@ -190,7 +190,7 @@ def test_a_temporary_folder_in_which_a_thread_still_writes_is_removed(tmp_path, 
 
 @pytest.fixture
 def fake_intel(tmp_path, monkeypatch):
-    """An installed Intel runtime without the libraries it needs; returns its folder."""
+    """Returns an installed Intel runtime without the libraries it needs; returns its folder."""
     folder = tmp_path / "lib"
     folder.mkdir()
     (folder / "libintelocl.so").write_text("")

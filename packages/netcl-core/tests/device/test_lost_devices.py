@@ -1,4 +1,4 @@
-"""Devices that are lost and kernels that hang: named errors and warnings, and nothing is killed."""
+"""Lost devices and hanging kernels: named errors and warnings, and nothing is killed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def queue(driver):
 
 @pytest.fixture
 def fresh(queue):
-    """A queue in a context of its own: what is done to it stays with it."""
+    """Yields a queue in a context of its own: what is done to it stays with it."""
     context = cl.Context([queue.device])
     yield cl.CommandQueue(context)
 

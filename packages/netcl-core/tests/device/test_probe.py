@@ -33,7 +33,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def stored(path):
-    """The verdict in a file, after the line with its checksum."""
+    """Returns the verdict in a file, after the line with its checksum."""
     return json.loads(path.read_text().partition("\n")[2])
 
 

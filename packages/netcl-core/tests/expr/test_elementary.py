@@ -53,12 +53,12 @@ SMALLEST, LARGEST = 2.0**-126, 1e36
 
 
 def normal(values: Any) -> Any:
-    """The numbers that are neither denormal nor about to overflow."""
+    """Returns the numbers that are neither denormal nor about to overflow."""
     return values[(np.abs(values) >= SMALLEST) & (np.abs(values) < LARGEST)]
 
 
 def everywhere() -> Any:
-    """Float32 numbers of every exponent and both signs, and more of them where functions bend."""
+    """Returns Float32 numbers of every exponent and both signs, and more of them where functions bend."""
     rng = np.random.default_rng(0)
     with np.errstate(invalid="ignore"):
         all_bits = np.linspace(0, 2**32 - 1, 2**17).astype(np.uint32).view(np.float32)
@@ -67,7 +67,7 @@ def everywhere() -> Any:
 
 
 def units(name: str, found: Any, wanted: Any) -> float:
-    """The largest error in units in the last place; results that float32 rounds to 0 or infinity do not count."""
+    """Returns the largest error in units in the last place; results that become 0 or infinity do not count"""
     with np.errstate(all="ignore"):
         assert np.array_equal(np.isnan(found), np.isnan(wanted)), name
         counts = (np.abs(wanted) >= SMALLEST) & (np.abs(wanted) < LARGEST)

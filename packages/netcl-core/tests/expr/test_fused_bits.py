@@ -104,7 +104,7 @@ def check(engine: Any, steps: Sequence[tuple[int, int, int]]) -> None:
 
 
 def widest(shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape of rank three that ``shape`` has in the whole space."""
+    """Returns the shape of rank three that ``shape`` has in the whole space."""
     return (1,) * (3 - len(shape)) + tuple(shape)
 
 

@@ -34,7 +34,7 @@ def _batch_norm(x: Expr, axes: Sequence[int]) -> tuple[Expr, Expr, Expr]:
 
 
 def cross_entropy() -> Expr:
-    """The mean cross entropy of logits (N, C) and int64 labels (N, 1)."""
+    """Returns the mean cross entropy of logits (N, C) and int64 labels (N, 1)."""
     hit = apply("eq", Index(1), cast(Load(1, "int64"), "int32"))
     largest = apply("stop_gradient", reduce("max", X, 1))
     log_sum = apply("log", reduce("sum", apply("exp", X - largest), 1)) + largest
@@ -50,7 +50,7 @@ def cross_entropy_gradient() -> Expr:
 
 
 def plans() -> dict[str, Plan]:
-    """The plans whose texts are kept, by name."""
+    """Returns the plans with kept texts, by name."""
 
     def plan(
         outputs: Sequence[Expr], shapes: Sequence[tuple[int, ...]], *inputs: tuple[int, ...], target: Target = CPU
@@ -163,7 +163,7 @@ def test_the_exp_of_a_softmax_waits_in_its_output() -> None:
     for name in ("softmax", "softmax_columns", "gpu_softmax", "cross_entropy_gradient"):
         (launch,) = named[name].launches
         assert "*out0" in launch.source
-        # Whole vectors, and the rest, of which rows of 96 have none on a GPU.
+        # Whole vectors, and the rest: rows of 96 have none on a GPU.
         assert launch.source.count("exp(") == (1 if name == "gpu_softmax" else 2)
     # The other input of the output may be overwritten, so nothing is stored there between passes.
     weighted = make_plan([_softmax(X, 1) * X], [(64, 96)], [(64, 96)], (64, 96), CPU)

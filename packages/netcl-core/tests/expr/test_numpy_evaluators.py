@@ -18,7 +18,7 @@ _GRAPH = ("nodes.py", "rewrite.py")
 
 
 def _graph_calls(call: Any) -> list[str]:
-    """The functions of the modules of expression graphs that ``call`` enters."""
+    """Returns the functions of the modules of expression graphs that ``call`` enters."""
     seen: list[str] = []
 
     def see(frame: FrameType, event: str, argument: Any) -> None:

@@ -25,7 +25,7 @@ N = 4096
 
 @pytest.fixture(scope="module", params=["pocl", "intel"])
 def queues(request):
-    """Two queues of one context that netcl works on."""
+    """Yields two queues of one context that netcl works on."""
     try:
         device = manager.default(request.param).device
     except DeviceNotFoundError:
@@ -209,7 +209,7 @@ def test_no_host_array_is_kept_once_its_copy_is_over(queues, n):
 
 
 def events():
-    """The number of cl.Events held by Python objects; the collector does not track events, but their holders."""
+    """Returns the number of cl.Events held by Python objects; the collector tracks not events, but their holders."""
     gc.collect()
     return len({id(item) for item in gc.get_referents(*gc.get_objects()) if isinstance(item, cl.Event)})
 

@@ -46,8 +46,8 @@ def queue(request):
 
 @pytest.fixture
 def context(queue):
-    """A context that has no other queue: a pool of the process's context takes a returned buffer back only after the
-    work on all its queues, some of other tests.
+    """Returns a context that has no other queue: a pool of the process's context takes a returned buffer back only
+    after the work on all its queues, some of other tests.
     """
     return cl.Context([queue.device])
 

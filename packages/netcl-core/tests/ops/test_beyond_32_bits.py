@@ -1,6 +1,6 @@
 """Tensors of more elements than 31 and 32 bits count, on devices with the memory for them.
 
-Element i of the input is i % 251, a period that no power of two has, so that a position that wraps gives another value.
+Element i of the input is i % 251. No power of two has this period, so a position that wraps gives another value.
 """
 
 from __future__ import annotations

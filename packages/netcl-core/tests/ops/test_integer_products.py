@@ -1,4 +1,4 @@
-"""Products of integers are exact and wrap, also those that are computed as products of floats."""
+"""Products of integers are exact and wrap, also if they are computed as products of floats."""
 
 from __future__ import annotations
 

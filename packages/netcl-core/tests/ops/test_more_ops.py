@@ -152,7 +152,7 @@ def test_a_product_of_vectors_is_refused_where_matrices_are_meant() -> None:
 
 
 def bits(values: Any) -> bytes:
-    """The bytes of an array with one NaN for all: a device may change the payload of a NaN that it loads."""
+    """Returns the bytes of an array with one NaN for all: a device may change the payload of a NaN that it loads."""
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), values.dtype.type(NAN), values)
     return np.ascontiguousarray(values).tobytes()

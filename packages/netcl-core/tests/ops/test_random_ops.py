@@ -20,7 +20,7 @@ def seeded():
 
 
 def on_numpy(draw):
-    """The numbers of ``draw`` on the NumPy engine from the same state."""
+    """Returns the numbers of ``draw`` on the NumPy engine from the same state."""
     from netcl.core.device import device
 
     ops.manual_seed(1234)

@@ -116,7 +116,7 @@ def test_any_axis_is_as_in_numpy(name: str, lengths: list[int], axis: int, seed:
     np.testing.assert_allclose(found.numpy(), SCANS[name](x.astype(np.float64), axis), rtol=2e-5, atol=2e-5)
 
 
-# Chunks of one, of all, and of parts, whose totals are scanned in turn.
+# Chunks of one, of all, and of parts; totals of parts are scanned in turn.
 @pytest.mark.deep
 @pytest.mark.parametrize(
     "shape, axis", [((70_000,), 0), ((3, 5001), 1), ((3, 5000, 2), 1), ((4096, 33), 0), ((2, 64), 1)]

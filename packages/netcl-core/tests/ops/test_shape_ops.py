@@ -1,4 +1,4 @@
-"""Shapes and products: storage that is shared, and errors that say which shapes do not fit."""
+"""Shapes and products: shared storage, and errors that name shapes that do not fit."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ DTYPES = {"float32": np.float32, "int32": np.int32, "int64": np.int64, "uint8": 
 
 
 def ordered(x: Any, descending: bool = False) -> Any:
-    """NumPy's stable order of the last axis."""
+    """Returns NumPy's stable order of the last axis."""
     if descending:
         return x.shape[-1] - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
     return np.argsort(x, axis=-1, kind="stable")
@@ -94,7 +94,7 @@ def test_groups_sort_through_local_memory(handle: Any, group: int, dtype: str) -
 
 
 def check_first(x: Any) -> None:
-    """``topk`` and ``kthvalue`` of long rows, which are not sorted for them."""
+    """Checks ``topk`` and ``kthvalue`` of long rows, which are not sorted for them."""
     given = Tensor.from_host(x)
     for count in (1, 7, x.shape[-1] // 4):
         for largest in (False, True):

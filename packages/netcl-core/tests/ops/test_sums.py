@@ -25,7 +25,7 @@ def test_a_count_beyond_the_whole_floats(engine: Any) -> None:
 
 
 def test_sums_of_every_axis_pattern(engine: Any) -> None:
-    """Terms of eight orders of magnitude: the error is that of a block of 64 terms at most, and of one rounding."""
+    """Terms of eight orders of magnitude: the error is of a block of 64 terms at most, and of one rounding."""
     rng = np.random.default_rng(0)
     x = (rng.normal(size=(65, 66, 67)) * 10.0 ** rng.integers(-4, 4, (65, 66, 67))).astype(np.float32)
     tensor = Tensor.from_host(x)

@@ -52,7 +52,7 @@ def queue(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(params=["pocl", "intel", "intel as a GPU"])
 def seen(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """The queue of a device, also as one of a GPU."""
+    """Yields the queue of a device, also as one of a GPU."""
     name, *as_gpu = request.param.split(" ", 1)
     try:
         handle = manager.default(name)
@@ -78,7 +78,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
 
 
 def planned(op: Any) -> list[Any]:
-    """The functions that repeat calls of an op."""
+    """Returns the functions that repeat calls of an op."""
     rest = (dispatch._once, dispatch._never)
     return [again for key, again in dispatch.planned_calls.items() if key[0] is op.row and again not in rest]
 
@@ -88,7 +88,7 @@ def values(shape: tuple[int, ...]) -> Any:
 
 
 def thrice(queue: Any, op: Any, arrays: list[Any], **options: Any) -> tuple[Tensor, Tensor]:
-    """The results on tensors of the same values: of the first run, and by the plan after a run on other values."""
+    """Returns the results on equal tensors: of the first run, and by the plan after a run on other values."""
     first = op(*(Tensor.from_host(queue, one) for one in arrays), **options)
     assert not planned(op)
     op(*(Tensor.from_host(queue, one + 1) for one in arrays), **options)
@@ -208,7 +208,7 @@ def test_a_planned_op_is_recorded(x):
 def test_a_finaliser_in_the_middle_of_a_call_does_not_change_it(x, monkeypatch):
     """The collector may run between the arguments and the enqueue, and what it collects may call the same op."""
     monkeypatch.setattr(event_free, "_function", lambda: None)  # a GPU's launches go through pyopencl too
-    x = Tensor.from_host(x.queue, VALUES[:15])  # of a shape whose kernels no other test has made
+    x = Tensor.from_host(x.queue, VALUES[:15])  # of a shape without kernels from other tests
     zero = Tensor.zeros((15,), queue=x.queue)
     ops.add(zero, zero), ops.add(zero, zero)
     enqueue = cl.enqueue_nd_range_kernel
@@ -255,7 +255,7 @@ def test_outputs_come_from_the_pool_of_the_block(x):
 
 
 def eight_threads(queue, launches):
-    """Which of eight threads, each adding up its own number in as many launches together, got a wrong sum."""
+    """Returns the threads of eight with a wrong sum; each adds up its own number in as many launches together."""
     inputs = [Tensor.from_host(queue, np.full(64, i, np.float32)) for i in range(8)]
     wrong = []
 
@@ -362,7 +362,7 @@ def test_products_of_several_launches(seen: Any, a: Any, b: Any) -> None:
 
 
 def test_threads_have_temporary_tensors_of_their_own(seen: Any) -> None:
-    """Two threads whose products with split-K, and whose sums of long rows, share plans."""
+    """Products with split-K and sums of long rows share plans in two threads."""
     given = [[Tensor.from_host(seen, one) for one in (values((8, 3000)), values((3000, 8)))] for _ in range(2)]
     wanted = [(ops.matmul(*pair).to_host(), ops.cumsum(pair[0], 1).to_host()) for pair in given]
     assert len(planned(ops.matmul)) == 1

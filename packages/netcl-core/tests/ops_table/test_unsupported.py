@@ -20,7 +20,9 @@ from netcl.core.testing import masked, op_cases, refusal
 
 @cache
 def rows():
-    """The rows of netcl.ops with cases: other packages that are imported in this process add theirs to the table."""
+    """Returns the rows of netcl.ops with cases: other packages that are imported in this process add theirs to the
+    table.
+    """
     modules = [import_module(found.name) for found in pkgutil.iter_modules(netcl.ops.__path__, "netcl.ops.")]
     own = {value.row.name for module in modules for value in vars(module).values() if hasattr(value, "row")}
     return [name for name in TABLE if name in own and next(op_cases(name), None) is not None]
@@ -28,7 +30,7 @@ def rows():
 
 @cache
 def refused(dtype):
-    """What NumPy's engine refuses of a dtype, by row."""
+    """Returns the refusals of a dtype by NumPy's engine, by row."""
     found = {name: refusal(name, dtype, cpu_engine()) for name in rows()}
     return {name: error for name, error in found.items() if error is not None}
 

@@ -23,7 +23,7 @@ CONV = (2, 3, 9, 8, 5, 3, 3)
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    """Each test with measurements of its own, on disk and in the process; compiled kernels stay where they are."""
+    """Gives each test measurements of its own, on disk and in the process; compiled kernels stay in place."""
     measurements._tables.clear()
     monkeypatch.setattr(measurements, "_folder", lambda: tmp_path / "tuning")
     with config.override(AUTOTUNE="cached", DETERMINISTIC=False):
@@ -33,7 +33,7 @@ def own_cache(tmp_path, monkeypatch):
 
 
 def stored(path):
-    """The measurements of a file, after the line with its checksum."""
+    """Returns the measurements of a file, after the line with its checksum."""
     return json.loads(path.read_text().partition("\n")[2])
 
 

@@ -29,7 +29,7 @@ from netcl.runtime.capture import capture
 
 @pytest.fixture
 def profiled(handle: DeviceHandle) -> DeviceHandle:
-    """Each device in turn, on OpenCL by a queue whose events carry times."""
+    """Returns each device in turn, on OpenCL by a queue with times in its events."""
     if handle.backend == "cpu":
         return handle
     import pyopencl as cl
@@ -113,7 +113,7 @@ def test_event_timer_by_the_wall_clock(handle: DeviceHandle) -> None:
 
 
 def seen_step(handle: DeviceHandle, p: profile) -> None:
-    """The work in the tests of a profile: an expression, a product, a replay, and a copy to the host."""
+    """Does the work in the tests of a profile: an expression, a product, a replay, and a copy to the host."""
     x = some(handle, 64, 48)
     step = capture(lambda a: ops.exp(ops.matmul(a, ops.transpose(a))), x)
     with p:

@@ -1,4 +1,4 @@
-"""What errors say: the value, position and size at fault, the name to write instead, close to the caller's line."""
+"""Texts of errors: the value, position and size at fault, the name to write instead, close to the caller's line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAR = 70_000  # past the work-items of a group, the vectors of a loop and the ch
 
 
 def _frames_below(call) -> int:
-    """The number of frames that the traceback of an error shows below the caller's."""
+    """Returns the number of frames that the traceback of an error shows below the caller's."""
     with pytest.raises(Exception) as caught:
         call()
     frames = traceback.extract_tb(caught.value.__traceback__)
@@ -172,7 +172,7 @@ def test_a_dtype_error_names_the_op(numpy_device):
 
 
 class Something:
-    """A value of which no function of netcl knows."""
+    """A value that no function of netcl knows."""
 
 
 @pytest.mark.parametrize("wrong", [3, None, "text", ["a"], {"a": 1}, Something(), 2.5])

@@ -16,7 +16,7 @@ ENTRIES = ("int", "slice", "slice", "whole", "array", "array", "tensor", "mask",
 
 @st.composite
 def selections(draw: Any) -> tuple[tuple[int, ...], list[tuple[Any, bool]]]:
-    """A shape, and the entries of a key for it; True: that entry is given as a tensor."""
+    """Returns a shape, and the entries of a key for it; True: that entry is given as a tensor."""
     shape = tuple(draw(st.lists(st.integers(1, 4), max_size=4)))
     broadcast = draw(st.sampled_from([(), (1,), (3,), (2, 1), (2, 3), (0,)]))
     masks = broadcast != (2, 3)

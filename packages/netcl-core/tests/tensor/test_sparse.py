@@ -20,7 +20,7 @@ def _random(shape: tuple[int, int], share: float, seed: int = 0) -> np.ndarray[A
 
 
 def _coo(dense: np.ndarray[Any, Any], handle: Any) -> SparseTensor:
-    """The elements of ``dense`` in random order, each split into two at the same position."""
+    """Returns the elements of ``dense`` in random order, each split into two at the same position."""
     indices = np.stack(np.nonzero(dense))
     order = np.random.default_rng(1).permutation(2 * indices.shape[1])
     values = dense[tuple(indices)]

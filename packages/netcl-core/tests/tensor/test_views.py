@@ -212,7 +212,7 @@ def test_views_made_in_a_capture(handle: DeviceHandle) -> None:
 
 
 def _copies(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The list to which each copy and each gather that an engine makes from now on adds its name."""
+    """Returns the list to which each copy and each gather that an engine makes from now on adds its name."""
     engine, made = engine_for(handle), []
     for name in ("copy", "index"):
         call = getattr(engine, name)

@@ -191,7 +191,7 @@ def _one_more(check):
 
 def test_a_family_that_comes_later_is_examined_too(monkeypatch):
     def swap(x: Tensor) -> Tensor:
-        """The same."""
+        """Returns the same."""
         return x.clone()
 
     swap.__module__ = "netcl.ops.swapping"

@@ -65,7 +65,7 @@ def nothing_measured(tmp_path, monkeypatch) -> Iterator[None]:
 
 @contextmanager
 def launches(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The names of the kernels, or of NumPy's functions, that are launched within the block."""
+    """Yields the names of the kernels, or of NumPy's functions, that are launched within the block."""
     engine: Any = engine_for(handle)
     names: list[str] = []
     launch = engine.launch
@@ -87,7 +87,7 @@ def zeros(handle: DeviceHandle, shape: tuple[int, ...], dtype: str = "float32") 
 
 
 def assert_named(names: list[str], kernels: tuple[str, ...] | list[str], what: Any) -> None:
-    """Each of ``kernels`` is in the launch log, and nothing else that computes."""
+    """Asserts that each of ``kernels`` is in the launch log, and nothing else that computes."""
     if list(kernels) == ["numpy"]:
         assert names, what
         assert all(name.startswith("numpy ") for name in names), (what, names)
@@ -114,7 +114,7 @@ def check_products(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch, shapes
 
 
 def check_convolutions(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch, cases: Any) -> set[str]:
-    """The forward direction by the selector's method for sizes, all three by the policy for a geometry."""
+    """Returns the forward direction by the selector's method for sizes, all three by the policy for a geometry."""
     chooser, seen = get_kernel_selector(handle), set()
     for x, weight, stride, padding in cases:
         images, filters = zeros(handle, x), zeros(handle, weight)

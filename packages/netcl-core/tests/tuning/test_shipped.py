@@ -21,7 +21,7 @@ DIRECT = KernelConfig(KernelVariant.MATMUL_NAIVE, extra={"kernel": "direct"})
 
 @pytest.fixture
 def opencl(handle, tmp_path, monkeypatch):
-    """An OpenCL device, with nothing measured and a table of one product that ``direct`` is for."""
+    """Yields an OpenCL device, with nothing measured and a table of one product that ``direct`` is for."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     rows = [

@@ -16,7 +16,7 @@ DESCRIBED = [name for name, one in INSTRUCTIONS.items() if one.a is not None]
 
 
 def places(held: Held, lanes: int) -> Counter[tuple[int, int]]:
-    """How often each place of a fragment is held, by the expressions of OpenCL C on integers of at least 0."""
+    """Counts how often each place of a fragment is held, by the expressions of OpenCL C on integers of at least 0."""
     first, second = (compile(text.replace("/", "//"), "<a fragment>", "eval") for text in (held.first, held.second))
     return Counter(
         (eval(first, {"lane": lane, "e": e}), eval(second, {"lane": lane, "e": e}))

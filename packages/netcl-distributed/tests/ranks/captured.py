@@ -19,7 +19,7 @@ STEPS, BATCH = 8, 24
 
 
 def train(group: Any, captured: bool) -> dict[str, Any]:
-    """Trains on this rank's part of each batch; returns the parameters, and those that a reader needs to compare."""
+    """Trains on this rank's part of each batch; returns the parameters, and the ones to compare."""
     ops.manual_seed(0)
     model = nn.Sequential(
         nn.Linear(64, 1500), nn.ReLU(), nn.Dropout(0.2), nn.Linear(1500, 300), nn.ReLU(), nn.Linear(300, 5)

@@ -38,7 +38,7 @@ def check_reductions(group: ProcessGroup) -> None:
 
 
 def check_long(group: ProcessGroup) -> None:
-    """More than one window, and a number of elements that no number of ranks divides."""
+    """Checks more than one window, and a number of elements that no number of ranks divides."""
     parts = [np.random.default_rng(rank).standard_normal(700_001).astype(np.float32) for rank in range(group.size)]
     expected = parts[0]
     for part in parts[1:]:
@@ -101,7 +101,7 @@ def check_handles(group: ProcessGroup) -> None:
 
 
 def check_mismatch(group: ProcessGroup) -> None:
-    """Last: the group is of no use after it."""
+    """Comes last: the group is of no use after it."""
     if group.size == 1:
         return
     with pytest.raises(CollectiveMismatchError, match=rf"rank {group.size - 1} called .*\(4\) and dtype float32"):

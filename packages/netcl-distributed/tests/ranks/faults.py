@@ -30,7 +30,7 @@ def kill_self() -> None:
 
 
 def start_a_child() -> None:
-    """A process that outlives its parent unless it is ended."""
+    """Starts a process that outlives its parent unless it is ended."""
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", *sys.argv[2:]])
 
 
@@ -55,7 +55,7 @@ def die_in_a_collective(group: dist.ProcessGroup, last: bool) -> None:
 
 
 def die_twice(group: dist.ProcessGroup, last: bool) -> None:
-    """The last rank dies in the first two starts, which are counted by the files of a folder."""
+    """Ends the last rank in the first two starts, which are counted by the files of a folder."""
     folder = Path(sys.argv[2])
     if group.rank == 0:
         (folder / str(len(list(folder.iterdir())))).touch()

@@ -1,4 +1,4 @@
-"""Sums a large array over ranks on two hosts and says on which host each one is."""
+"""Sums a large array over ranks on two hosts and tells the host of each rank."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def kill_after(seconds: float) -> None:
 
 
 def main() -> None:
-    """``resume.py FOLDER STEPS KILLS``: starts are counted by the files in FOLDER/starts."""
+    """Runs ``resume.py FOLDER STEPS KILLS``: starts are counted by the files in FOLDER/starts."""
     folder, steps, kills = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     group = dist.init_process_group()
     starts = folder / "starts"

@@ -1,4 +1,4 @@
-"""A rank that trains by TrainStep, eagerly and captured, on epochs whose last batch has fewer samples on one rank.
+"""A rank that trains by TrainStep, eagerly and captured, on epochs with fewer samples on one rank in the last batch.
 
 train_step.py FILE       rank 0 writes the sums of the parameters, and the number of captures, as JSON
 """

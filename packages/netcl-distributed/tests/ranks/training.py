@@ -1,4 +1,4 @@
-"""Trains a small model for some steps, on one device or as a rank, in ways that have to give the same numbers."""
+"""Trains a small model for some steps, on one device or as a rank, in ways that must give the same numbers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ DRAWS = threading.Lock()  # ranks that are threads draw from one generator
 
 
 def batch(step: int) -> tuple[np.ndarray, np.ndarray]:
-    """Twelve images (12, 1, 8, 8) and their labels."""
+    """Returns twelve images (12, 1, 8, 8) and their labels."""
     rng = np.random.default_rng(step)
     return rng.standard_normal((12, 1, 8, 8)).astype(np.float32), rng.integers(0, 3, 12)
 
 
 def make(kind: str) -> Any:
-    """An "mlp", a "dropout" mlp, a "cnn", or a "norm" cnn with batch normalisation."""
+    """Returns an "mlp", a "dropout" mlp, a "cnn", or a "norm" cnn with batch normalisation."""
     from netcl import nn
 
     manual_seed(11)
@@ -38,7 +38,7 @@ def make(kind: str) -> Any:
 
 
 def train(kind: str, steps: int, wrap: Callable[[Any], Any] = lambda module: module) -> Values:
-    """The state after ``steps`` steps on the whole batches, or on what ``shard`` leaves of them."""
+    """Returns the state after ``steps`` steps on the whole batches, or on what ``shard`` leaves of them."""
     with DRAWS:
         module = make(kind)
     manual_seed(5)
@@ -54,7 +54,7 @@ def train(kind: str, steps: int, wrap: Callable[[Any], Any] = lambda module: mod
 
 
 def distance(values: Values, expected: Values) -> float:
-    """The norm of the difference over that of the expected, the largest of all names."""
+    """Returns the norm of the difference over the norm of the expected, the largest of all names."""
     norms = [np.linalg.norm(values[name] - value.astype(float)) for name, value in expected.items()]
     return max(norm / max(float(np.linalg.norm(value)), 1e-30) for norm, value in zip(norms, expected.values()))
 
@@ -68,14 +68,14 @@ def wrapped(kind: str, weights: list[float] | None, **options: Any) -> Callable[
 
 
 def parts(count: int) -> list[Any]:
-    """The default device as ``count``."""
+    """Returns the default device as ``count``."""
     handle = manager.default()
     return manager.split(handle, count) if handle.backend == "cl" else [handle] * count
 
 
 def main() -> None:
-    """``training.py FILE STEPS DEVICES KIND...``: rank 0 writes the state of each kind, in equal and unequal shards, as
-    npz. Several devices, of which the last rank has one less in "unequal", are those of each process.
+    """Runs ``training.py FILE STEPS DEVICES KIND...``: rank 0 writes the state of each kind, in equal and unequal
+    shards, as npz. Several devices are each process's; the last rank has one less in "unequal".
     """
     group = dist.init_process_group()
     path, steps, devices, kinds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]

@@ -1,4 +1,4 @@
-"""Launches that wait for their programs: the order, the values, and the errors are those of launches made at once."""
+"""Launches that wait for their programs: the order, the values, and the errors are as of launches made at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from netcl.core.kernels.primitives import KernelSpec
 
 @pytest.fixture
 def engine(handle: DeviceHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """An engine of its own, for which nothing has been built, with one child process that may build."""
+    """Yields an engine of its own, without built programs, with one child process that may build."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy builds no kernels")
     other = manager._new_handle(handle.platform_name, handle.device)
@@ -38,7 +38,7 @@ def engine(handle: DeviceHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def _armed(engine: Any) -> Tensor:
-    """A tensor of 0 to 5, after a program that was missing."""
+    """Returns a tensor of 0 to 5, after a program that was missing."""
     x: Tensor = Tensor.from_host(np.arange(6, dtype=np.float32))
     engine.finish()
     x + 0.5  # built at once
@@ -262,7 +262,7 @@ def test_a_child_that_ends_or_hangs_costs_nothing_but_time(
 
 @pytest.fixture
 def broken_products(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The templates of contractions on a CPU have a mistake; the plain one has none."""
+    """Puts a mistake into the templates of contractions on a CPU, but not into the plain one."""
     if engine.handle.device_type != "cpu":
         pytest.skip("needs a CPU: the mistake is not in the templates of others")
     from netcl.core.backend.opencl.contraction import gemm

@@ -100,7 +100,7 @@ def builds() -> DelayedBuilds:
 def engine(
     handle: DeviceHandle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builds: DelayedBuilds
 ) -> Iterator[Any]:
-    """An engine in poisoned memory; its programs are missing until ``builds`` or a launch has built them."""
+    """Yields an engine in poisoned memory; its programs are missing until ``builds`` or a launch has built them."""
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy builds no kernels")
     build = Launcher.program

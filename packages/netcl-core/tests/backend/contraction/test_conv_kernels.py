@@ -54,7 +54,7 @@ def wide(values: Any, dtype: str) -> Any:
 
 
 def meetings(case: Case) -> Any:
-    """(tap, padded positions that it meets, filters, channels) for each tap and group, and the output's extent."""
+    """Returns (tap, padded positions of it, filters, channels) for each tap and group, and the output's extent."""
     sizes = zip(case.x[2:], case.weight[2:], case.stride, case.padding, case.dilation)
     out = tuple((size + low + high - d * (k - 1) - 1) // s + 1 for size, k, s, (low, high), d in sizes)
     depth, rows = case.weight[1], case.weight[0] // case.groups
@@ -69,7 +69,7 @@ def meetings(case: Case) -> Any:
 
 
 def reference(case: Case, x: Any, weight: Any, grad: Any) -> tuple[Any, Any, Any]:
-    """Output, input gradient and weight gradient by the definition."""
+    """Returns output, input gradient and weight gradient by the definition."""
     met, out = meetings(case)
     padded = np.pad(x, [(0, 0), (0, 0), *case.padding])
     output, grad_padded, grad_weight = np.zeros(grad.shape), np.zeros(padded.shape), np.zeros(weight.shape)
@@ -225,7 +225,7 @@ def is_opencl_cpu(engine: Any) -> bool:
 
 @contextmanager
 def launches(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The names of the kernels, or of NumPy's functions, that are launched within the block."""
+    """Yields the names of the kernels, or of NumPy's functions, that are launched within the block."""
     names: list[str] = []
     launch = engine.launch
 

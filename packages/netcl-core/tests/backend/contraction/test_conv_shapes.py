@@ -43,7 +43,7 @@ MANY = (*EDGES, 17, 31, 33, 63, 65)
 
 @st.composite
 def convolutions(draw: st.DrawFn) -> Drawn:
-    """Any convolution of bounded work whose output is not empty."""
+    """Returns any convolution of bounded work with an output that is not empty."""
     spatial = draw(st.integers(1, 3))
     groups = draw(st.sampled_from((1, 1, 2, 3, 5)))
     depth, rows = (
@@ -70,7 +70,7 @@ def convolutions(draw: st.DrawFn) -> Drawn:
 
 @st.composite
 def three_by_three(draw: st.DrawFn) -> Drawn:
-    """One that minimal filtering solves in all directions."""
+    """Returns one that minimal filtering solves in all directions."""
     channels, filters = (draw(st.sampled_from(MANY)) for _ in range(2))
     sizes = tuple(draw(st.sampled_from(EDGES)) for _ in range(2))
     padding = tuple((draw(st.integers(0, 2)), draw(st.integers(0, 2))) for _ in range(2))
@@ -81,7 +81,7 @@ def three_by_three(draw: st.DrawFn) -> Drawn:
 
 @st.composite
 def pictures(draw: st.DrawFn) -> Drawn:
-    """One of few channels that the kernels for those solve in all directions, in one or several blocks of rows."""
+    """Returns one for the kernels of few channels, which solve it in all directions, in one or several row blocks."""
     channels, filters = draw(st.integers(1, 4)), draw(st.sampled_from(MANY))
     kernel = tuple(draw(st.integers(2, 5)) for _ in range(2))
     stride, dilation = (tuple(draw(st.integers(1, most)) for _ in range(2)) for most in (3, 2))
@@ -95,7 +95,7 @@ def pictures(draw: st.DrawFn) -> Drawn:
 
 
 def exact(c: Drawn, x: Any, weight: Any, grad: Any) -> tuple[Any, Any, Any]:
-    """All directions by the definition, tap by tap."""
+    """Returns all directions by the definition, tap by tap."""
     padded = np.pad(x, [(0, 0), (0, 0), *c.padding])
     output, grad_padded, grad_weight = np.zeros(grad.shape), np.zeros(padded.shape), np.zeros(weight.shape)
     depth, rows = c.weight[1], c.weight[0] // c.groups
@@ -130,10 +130,10 @@ def computed(engine: Any, c: Drawn, arrays: Any, variant: str | None) -> list[An
 
 
 def check(engine: Any, c: Drawn, variant: str | None, bound: float) -> None:
-    """Every direction within the bound, and the same bits twice.
+    """Checks every direction: within the bound, and the same bits twice.
 
-    What minimal filtering errs is of the size of a tile's other sums, also where a sum itself has no products but those
-    with padding: there the bound is of the largest sum of a plane.
+    An error of minimal filtering is of the size of a tile's other sums, also if a sum itself has only products with
+    padding: there the bound is of the largest sum of a plane.
     """
     rng = np.random.default_rng(5)
     shapes = (c.x, c.weight, (c.x[0], c.weight[0], *c.out))

@@ -28,7 +28,7 @@ EPILOGUES = {
     "two operands": ("fmax(v0 + v1, 0.0f) * 0.5f + v2", ("n", "mn")),
     "a mask": ("v1 > 0.0f ? v0 : v2", ("mn", "1n")),
 }
-EXACT = EPILOGUES.keys() - {"activation"}  # of whose functions every driver makes the same bits
+EXACT = EPILOGUES.keys() - {"activation"}  # every driver makes the same bits of their functions
 # Stack, rows, terms, columns, whether the operands are transposed: next to the edges of every tile, nothing to sum
 PRODUCTS = [
     ((), 65, 20, 131, (False, True)),
@@ -42,7 +42,7 @@ THIN = {
     "dot": [((), 1, 37, 9, (False, True)), ((), 3, 5, 21, (False, True)), ((), 70, 33, 2, (False, True))],
     "stream": [((), 1, 37, 300, (False, False)), ((), 4, 6, 21, (False, False)), ((2,), 3, 9, 17, (False, False))],
 }
-OF_CPUS = {"rows": 1, "packed": 2}  # the most launches of a product whose sums are not cut in parts
+OF_CPUS = {"rows": 1, "packed": 2}  # the most launches of a product with undivided sums
 WIDE = ("packed", "wide", "tiled", "broadcast")  # of these a few quick tests have to do
 VARIED = [("direct", name, "float32") for name in EPILOGUES] + [("tiled", "two operands", "float32")]
 DEEP = [
@@ -81,7 +81,7 @@ def epilogue_of(engine: Any, text: str, operands: list[Any], dtype: str) -> Epil
 
 
 def exactly(text: str, result: Any, operands: list[Any]) -> Any:
-    """The epilogue in float64, on NumPy."""
+    """Returns the epilogue in float64, on NumPy."""
     engine: Any = engine_for(manager.default("cpu"))
     out = engine.tensor(result, "float64")
     run_alone(engine, epilogue_of(engine, text, operands, "float64"), out)
@@ -89,7 +89,7 @@ def exactly(text: str, result: Any, operands: list[Any]) -> Any:
 
 
 def counted(engine: Any, computation: Any) -> tuple[Any, int]:
-    """A result and the launches that it took."""
+    """Returns a result and the launches that it took."""
     engine.queue.finish()
     log = launch_log(engine.queue)
     log.clear()
@@ -99,8 +99,8 @@ def counted(engine: Any, computation: Any) -> tuple[Any, int]:
 
 
 def check_product(engine: Any, variant: str, name: str, dtype: str) -> None:
-    """Every product of a variant with an epilogue: near float64, in float32 the bits of a pass of its own, and no
-    launch more than without where the kernel takes it.
+    """Checks every product of a variant with an epilogue: near float64, in float32 the bits of a pass of its own, and
+    no launch more than without where the kernel takes it.
     """
     from netcl.core.backend.opencl.contraction import gemm
 
@@ -141,7 +141,7 @@ def check_product(engine: Any, variant: str, name: str, dtype: str) -> None:
 
 
 def check_images(engine: Any, variant: str, dtype: str = "float32") -> None:
-    """The same of convolutions, whose results are those of the variant without an epilogue and a pass behind it."""
+    """Checks the same of convolutions, against the variant without an epilogue and a pass behind it."""
     from netcl.core.backend.opencl.contraction import conv
 
     for (case, (x, weight, options)), (name, (text, along)) in product(IMAGES.items(), OF_IMAGES.items()):

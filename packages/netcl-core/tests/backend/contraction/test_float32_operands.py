@@ -37,7 +37,7 @@ def numbers(seed: int, *shape: int) -> Any:
 
 
 def check(engine: Any, name: str, args: tuple[Any, ...], half: str, options: dict[str, Any]) -> None:
-    """The call with each operand, both, and the result in float32, against the call between casts."""
+    """Checks the call with each operand, both, and the result in float32, against the call between casts."""
     if not hasattr(engine, "float32_roles"):
         pytest.skip("needs an OpenCL device: NumPy computes between casts")
     if engine.handle.device_type != "cpu":

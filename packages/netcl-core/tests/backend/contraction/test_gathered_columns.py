@@ -1,4 +1,4 @@
-"""Pointwise convolutions whose strips of columns cross images, and whose gradients have k along the pixels."""
+"""Pointwise convolutions: strips of columns cross images, and gradients have k along the pixels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLANES = [(3, 5), (5, 5), (7, 7), (4, 16), (11, 9)]
 @pytest.mark.parametrize("plane", PLANES)
 @pytest.mark.parametrize("images", [1, 4])
 def test_pointwise_convolutions(engine: Any, images: int, plane: tuple[int, int], dtype: str) -> None:
-    """Small integers, whose sums are exact in both types, so that all bits count."""
+    """Sums of small integers are exact in both types, so that all bits count."""
     rng = np.random.default_rng(0)
     x, w, g = (
         rng.integers(-2, 3, shape).astype(np.float32)

@@ -49,7 +49,7 @@ VARIANTS = {
     "slices for small groups": Variant(5e-7, "slices", SMALL_GPU),
 }
 OF_CPU_KERNELS = ("rows", "packed", "dot", "stream")
-# Half of the last place of what is stored, and of the smallest numbers; of float64, whose sums are float64's, nothing.
+# Half of the last place of what is stored, and of the smallest numbers; nothing for float64, with sums in float64.
 STORED = {"float32": (0.0, 0.0), "float16": (2.0**-11, 2.0**-25), "bfloat16": (2.0**-8, 0.0), "float64": (0.0, 0.0)}
 
 # 0, 1, primes, and just under and over the edges: 4, 6, 8 rows; 16, 32, 64, 128 rows or columns; strips of 256 columns;
@@ -71,7 +71,7 @@ class Drawn(NamedTuple):
 
 @st.composite
 def products(draw: st.DrawFn, dtypes: tuple[str, ...] = ("float32",)) -> Drawn:
-    """Any product of bounded work, in batches that broadcast."""
+    """Returns any product of bounded work, in batches that broadcast."""
     batch = tuple(draw(st.sampled_from((1, 2, 3))) for _ in range(draw(st.sampled_from((0, 0, 1, 2, 3)))))
     m = draw(st.sampled_from(SIDES))
     n = draw(st.sampled_from(SIDES))
@@ -88,7 +88,7 @@ def products(draw: st.DrawFn, dtypes: tuple[str, ...] = ("float32",)) -> Drawn:
 
 
 def laid_out_for(p: Drawn, forced: str | None) -> Drawn:
-    """The product in the layout that a kernel for few rows asks for; that of few columns is its transpose."""
+    """Returns the product in the layout that a kernel for few rows needs; for few columns it is the transpose."""
     (m, k), (n, _) = (p.a[-2:][:: -1 if p.transpose_a else 1], p.b[-2:][:: 1 if p.transpose_b else -1])
     if forced == "dot":
         return p._replace(a=(*p.a[:-2], m, k), b=(*p.b[:-2], n, k), transpose_a=False, transpose_b=True)
@@ -107,7 +107,7 @@ def wide(values: Any, dtype: str) -> Any:
 
 @contextmanager
 def seen_as(engine: Any, seen: Traits | None) -> Iterator[None]:
-    """The engine's device taken for another one, where ``seen`` is given."""
+    """Yields the engine's device taken for another one, where ``seen`` is given."""
     if seen is None:
         yield
         return
@@ -120,7 +120,7 @@ def seen_as(engine: Any, seen: Traits | None) -> Iterator[None]:
 
 
 def check(engine: Any, p: Drawn, variant: Variant) -> None:
-    """The product within the bound, every element of it written, and the same bits twice."""
+    """Checks that the product is within the bound, that every element is written, and the same bits twice."""
     p = laid_out_for(p, variant.forced)
     rng = np.random.default_rng(7)
     arrays = [stored(rng.standard_normal(shape), p.dtype) for shape in (p.a, p.b)]
@@ -153,7 +153,7 @@ def limits(examples: int) -> Any:
 
 @pytest.fixture
 def variant(name: str, engine: Any) -> Variant:
-    """The variant of that name, where the engine has it."""
+    """Returns the variant of that name, where the engine has it."""
     if engine.name != "cl" and name != "chosen":
         pytest.skip("needs an OpenCL device: NumPy has no variants")
     if name in OF_CPU_KERNELS and not templates.traits(engine).is_cpu:

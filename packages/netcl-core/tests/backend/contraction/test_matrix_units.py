@@ -52,7 +52,7 @@ def unit(request: pytest.FixtureRequest, engine: Any, dtype: str) -> str:
 
 
 def integers(shape: tuple[int, ...], seed: int) -> Any:
-    """Small integers, whose products and sums are exact in float32."""
+    """Returns small integers: their products and sums are exact in float32."""
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
 
 
@@ -79,7 +79,7 @@ def test_stacks_of_matrices(engine: Any, unit: str, dtype: str) -> None:
 
 
 def test_long_sums_are_split(engine: Any, unit: str, dtype: str) -> None:
-    """Few tiles with a long sum, of which the last part is empty."""
+    """There are few tiles with a long sum, and its last part is empty."""
     from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units as kernels
     from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 
@@ -195,7 +195,7 @@ def test_three_parts_have_all_bits(engine: Any, parted: str) -> None:
 
 
 def along(m: int, n: int, k: int) -> Contraction:
-    """A product whose operands are both contiguous along k."""
+    """Returns a product with both operands contiguous along k."""
     return replace(contiguous(m, n, k), b_k=(0, 0, 0, 1), b_n=(0, 0, 0, k))
 
 
@@ -207,7 +207,7 @@ def contiguous(m: int, n: int, k: int) -> Contraction:
 
 
 class FakeDevice:
-    """The attributes of a device of NVIDIA's driver that say which units it may have."""
+    """The attributes of a device of NVIDIA's driver that tell its possible units."""
 
     def __init__(self, major: int, minor: int) -> None:
         self.compute_capability_major_nv, self.compute_capability_minor_nv = major, minor
@@ -325,9 +325,9 @@ def test_tiles_fill_the_compute_units() -> None:
         (3, 128, 64, (3, 3), (1, 1), ((0, 0), (0, 0)), 1),
         (1, 64, 64, (9, 5), (5, 1), ((2, 1), (0, 0)), 1),
         (2, 64, 64, (8, 6), (3, 3), ((1, 1), (1, 1)), 2),
-        (2, 64, 64, (7, 9), (3, 3), ((1, 0), (0, 1)), 2),  # odd sizes, whose last pixels are not read
+        (2, 64, 64, (7, 9), (3, 3), ((1, 0), (0, 1)), 2),  # odd sizes: the last pixels are not read
         (3, 64, 128, (6, 4), (1, 1), ((0, 0), (0, 0)), 2),
-        (3, 96, 32, (4, 8), (3, 2), ((1, 1), (1, 0)), 1),  # planes of which 8 pixels are loaded at once, 4, and 1
+        (3, 96, 32, (4, 8), (3, 2), ((1, 1), (1, 0)), 1),  # planes with 8 pixels loaded at once, 4, and 1
         (5, 16, 80, (2, 6), (2, 4), ((1, 0), (2, 1)), 1),
         (2, 64, 64, (9, 9), (3, 3), ((1, 1), (1, 1)), 2),
         (3, 128, 64, (16, 8), (3, 3), ((1, 1), (1, 1)), 2),
@@ -335,7 +335,7 @@ def test_tiles_fill_the_compute_units() -> None:
     ],
 )
 def test_convolutions(engine, unit, n, channels, filters, size, kernel, padding, stride):
-    """Of small integers, whose sums are exact, in all directions, against the kernels of the device."""
+    """Sums of small integers are exact, in all directions, against the kernels of the device."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     from netcl.core.backend.opencl.contraction import conv

@@ -21,7 +21,7 @@ SIZES = ((2, 64, 5, 6), (64, 64, 3, 3), (2, 64, 5, 6))  # of images, filters and
 
 @pytest.fixture
 def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The engine of the device seen as a GPU, without plans, whose convolutions run on a twin."""
+    """Yields the engine of the device seen as a GPU, without plans; convolutions run on a twin."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
     monkeypatch.setattr(matrix_units, "convolution_unit_of", lambda profile, dtype, kind, g: "mma_twin")
@@ -32,21 +32,21 @@ def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def operands(gpu: Any, seed: int = 0) -> list[Any]:
-    """Images, filters and gradients of small integers, whose sums are exact, also in bfloat16."""
+    """Images, filters and gradients of small integers: their sums are exact, also in bfloat16."""
     rng = np.random.default_rng(seed)
     arrays = (rng.integers(-1, 2, size) * (rng.random(size) < 0.4) for size in SIZES)
     return [gpu.tensor(array.astype(np.float32), "bfloat16") for array in arrays]
 
 
 def convolved(x: Any, w: Any) -> Any:
-    """The convolution by NumPy."""
+    """Returns the convolution by NumPy."""
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
     return np.einsum("nchwyx,fcyx->nfhw", windows, w)
 
 
 def calls(gpu: Any, x: Any, w: Any, grad: Any) -> dict[str, Any]:
-    """A function of each direction."""
+    """Returns a function of each direction."""
     return {
         "forward": lambda **more: gpu.conv("forward", x, w, **OPTIONS, **more),
         "grad_input": lambda **more: gpu.conv("grad_input", grad, w, shape=x.shape, **OPTIONS, **more),

@@ -1,5 +1,5 @@
-"""The twins of the units whose fragments are described by the table, in plain OpenCL C on every device, and the trial
-of a unit that was not run on hardware before.
+"""The twins of the units with fragments in the table, in plain OpenCL C on every device, and the trial of a unit that
+was not run on hardware before.
 """
 
 from __future__ import annotations

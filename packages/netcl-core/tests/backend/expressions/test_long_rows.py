@@ -69,7 +69,7 @@ def test_softmax_of_one_long_row_is_cut(on_opencl: Any) -> None:
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e4])
-@pytest.mark.parametrize("width", [2048, 2049])  # of which pieces are equally long, and not
+@pytest.mark.parametrize("width", [2048, 2049])  # with equally long pieces, and not
 def test_a_mean_and_a_variance_are_as_exact_as_one_rounding(on_opencl: Any, offset: float, width: int) -> None:
     values = (np.random.default_rng(0).standard_normal((61, 3, width)) + offset).astype(np.float32)
     exact = values.astype(np.float64)

@@ -32,12 +32,12 @@ MORE = [
     (1, 1, 1, 35, 67, 256, 255, None, False),
 ]  # fmt: skip
 
-# Of two panels of columns, and of tiles whose columns are no power of two.
+# Of two panels of columns, and of tiles with columns that are no power of two.
 OF_UNITS = [(1, 2, 1, 40, 50, 96, 72, "added", False), (1, 2, 2, 70, 33, 40, 40, None, True)]
 
 
 def problem(case: Any, dtype: str, engine: Any) -> tuple[list[Any], Any, float, list[Any]]:
-    """q, k, v and a gradient, the mask, the scale, and the results wanted of what was stored."""
+    """Returns q, k, v and a gradient, the mask, the scale, and the results wanted of what was stored."""
     samples, heads, shared, queries, keys, width, values, kind, causal = case
     rng = np.random.default_rng(3)
     kept = heads // shared
@@ -91,7 +91,7 @@ def check(engine: Any, case: Any, dtype: str, **variant: Any) -> None:
     stored, mask, scale, wanted = problem(case, dtype, engine)
     found = results(engine, stored, mask, case[-1], scale, **variant)
     for name, one, exact in zip(("out", "q", "k", "v"), found, wanted):
-        # One key gives weights of 1, whose slopes are 0 up to rounding.
+        # One key gives weights of 1, with slopes of 0 up to rounding.
         largest = max(float(np.abs(exact).max()), 1.0 if case[4] == 1 else 1e-3)
         assert np.abs(one - exact).max() <= TOLERANCE[dtype] * largest, (case, dtype, variant, name)
     again = results(engine, stored, mask, case[-1], scale, **variant)

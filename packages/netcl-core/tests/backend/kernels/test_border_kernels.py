@@ -38,7 +38,7 @@ def gpu(engine: Any) -> Iterator[Any]:
 @pytest.mark.parametrize(("shape", "pads"), CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_borders_and_their_gradients(gpu: Any, mode: str, shape: Any, pads: Any, dtype: str) -> None:
-    """Of whole numbers, whose sums are exact."""
+    """Sums of whole numbers are exact."""
     rng = np.random.default_rng(0)
     x = rng.integers(-8, 9, shape).astype(np.float32)
     bordered = gpu.border("forward", gpu.tensor(x, dtype), pads=pads, mode=mode)

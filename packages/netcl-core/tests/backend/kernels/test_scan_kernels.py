@@ -17,12 +17,12 @@ from netcl.core.tuning.traits import Traits
 
 # Rows within a block of 128 work-items, at its end, one element more, and of several blocks.
 SHAPES = [(3, 64), (5, 500), (2, 513), (4, 1024), (3, 2048), (2, 2049), (3, 5000)]
-CHUNKED = [(2, 8192), (3, 10001), (2, 40960), (3, 31111)]  # of which a row has two to eight chunks
+CHUNKED = [(2, 8192), (3, 10001), (2, 40960), (3, 31111)]  # a row has two to eight chunks
 
 
 @pytest.fixture
 def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The device, seen as a GPU of two compute units without operations of a warp."""
+    """Yields the device, seen as a GPU of two compute units without operations of a warp."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     from netcl.core.backend.opencl import templates

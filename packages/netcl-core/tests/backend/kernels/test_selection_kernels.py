@@ -18,7 +18,7 @@ from netcl.core.tuning.traits import Traits
 
 @pytest.fixture
 def gpu(engine: Any) -> Iterator[Any]:
-    """The device, seen as a GPU of two compute units."""
+    """Yields the device, seen as a GPU of two compute units."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     from netcl.core.backend.opencl import templates

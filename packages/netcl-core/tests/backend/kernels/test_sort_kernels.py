@@ -19,7 +19,7 @@ EXTENTS = [257, 512, 513, 1500, 4096, 4097, 8192, 10001]
 
 @pytest.fixture
 def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The device, seen as a GPU without operations of a warp."""
+    """Yields the device, seen as a GPU without operations of a warp."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     from netcl.core.backend.opencl import templates

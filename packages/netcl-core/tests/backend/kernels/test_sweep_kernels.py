@@ -42,7 +42,7 @@ def launches(engine: Any) -> Any:
 
 
 def planned(engine: Any) -> set[str]:
-    """The kernels that the engine's plans are named after."""
+    """Returns the kernels that the engine's plans are named after."""
     return {key[0] for key in engine.plans if isinstance(key[0], str)}
 
 

@@ -51,7 +51,7 @@ def read(engine: Any, tensor: Any) -> Any:
 
 
 def windows(case: Case) -> tuple[tuple[int, ...], Any]:
-    """The number of windows, and (window, places of its taps in the plane or -1) for each."""
+    """Returns the number of windows, and (window, places of its taps in the plane or -1) for each."""
     rank, extent = len(case.kernel), case.x[2:]
     sizes = zip(extent, case.kernel, case.stride, case.padding, case.dilation)
     out = case.out or tuple((n + low + high - d * (k - 1) - 1) // s + 1 for n, k, s, (low, high), d in sizes)

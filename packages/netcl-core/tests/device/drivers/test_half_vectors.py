@@ -40,7 +40,7 @@ STORES = ("vstore_half{0}((x), 0, (p))", "vstore_half{0}_rte(convert_double{0}(x
 
 @pytest.fixture
 def opencl(engine: Any) -> Any:
-    """The engine of each OpenCL device in turn."""
+    """Returns the engine of each OpenCL device in turn."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels")
     return engine

@@ -79,7 +79,7 @@ print(ctypes.string_at(ctypes.c_size_t.from_address(place).value).decode())
     reason="needs PoCL 3: later ones name the processor themselves",
 )
 def test_kernels_build_for_a_level_where_pocl_does_not_know_the_processor(tmp_path, monkeypatch) -> None:
-    """The program is not in PoCL's cache, so it has to be built."""
+    """The program is not in PoCL's cache, so it must be built."""
     monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ PADDED = {"stride": (1, 1), "padding": ((1, 1), (1, 1)), "dilation": (1, 1), "gr
 
 @pytest.fixture
 def opencl(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The engine of each OpenCL device, without plans."""
+    """Returns the engine of each OpenCL device, without plans."""
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no launches")
     monkeypatch.setattr(engine, "plans", {})

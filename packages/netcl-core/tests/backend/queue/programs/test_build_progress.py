@@ -1,4 +1,4 @@
-"""The line that tells of kernels that are built for the first time."""
+"""The line about kernels that are built for the first time."""
 
 from __future__ import annotations
 

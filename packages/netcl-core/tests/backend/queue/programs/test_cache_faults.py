@@ -1,5 +1,6 @@
-"""The program cache in trouble: faults at every call that writes, folders that are full, read-only or gone, many
-processes at once and processes killed while writing."""
+"""The program cache in trouble: faults at every writing call, folders that are full, read-only or gone, many processes
+at once and processes killed while writing.
+"""
 
 from __future__ import annotations
 

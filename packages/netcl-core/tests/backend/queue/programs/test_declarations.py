@@ -33,7 +33,7 @@ def queue():
 
 
 def signature(result, name, parameters):
-    """Result and parameters without the names of parameters, spelt in one way."""
+    """Returns result and parameters without the names of parameters, spelt in one way."""
     kinds = []
     for one in parameters.replace("unsigned int", "uint").split(","):
         words = [word for word in re.findall(r"\w+|\*", one) if word != "__private"]

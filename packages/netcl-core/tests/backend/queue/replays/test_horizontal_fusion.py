@@ -1,4 +1,4 @@
-"""Horizontal fusion: which launches of a recording become one, and that a merged launch gives the same bits."""
+"""Horizontal fusion: launches of a recording become one, and a merged launch gives the same bits."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class _Launcher:
 def _launch(
     a: int, b: int, out: int, expression: Expr = SUM, shape: tuple[int, ...] = _MANY, size: int = 64
 ) -> Recorded:
-    """A launch of ``expression`` that reads two addresses and writes one."""
+    """Returns a launch of ``expression`` that reads two addresses and writes one."""
     read = frozenset(Span(address, 0, size) for address in (a, b))
     accesses = Accesses(read, frozenset((Span(out, 0, size),)))
     return Recorded(accesses, _Prepared(expression, shape), [_Buffer(address, size) for address in (a, b, out)])
 
 
 def _other(a: int, out: int) -> Recorded:
-    """A launch of a kernel that cannot be merged."""
+    """Returns a launch of a kernel that cannot be merged."""
     return Recorded(Accesses(frozenset((Span(a, 0, 64),)), frozenset((Span(out, 0, 64),))))
 
 

@@ -1,4 +1,4 @@
-"""What launches read and write: roles from the text of a kernel, and memory that buffers share."""
+"""Reads and writes of launches: roles from the text of a kernel, and memory that buffers share."""
 
 from __future__ import annotations
 
