@@ -54,7 +54,7 @@ def pytest_sessionfinish():
         json.dump(found, file)
 """
 COMPLEX = "the case is one of complex numbers, which no dtype holds"
-UNDEFINED = "the function is tested on complex dtypes alone, of which there are none to draw from"
+UNDEFINED = "the function is tested on complex dtypes alone, and there are none to draw from"
 # Reasons by a part of the test's name, or else of the suite's message; what has none is a fault of netcl.
 REASONS = {
     "real(x_i)": COMPLEX,
