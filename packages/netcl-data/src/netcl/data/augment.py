@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netcl.data.filters import Array, Filter, check_probability
+from netcl.data.filters import Array, Change, Filter, check_probability
 from netcl.data.sample_random import RandomSource, source_or_fresh
 
 __all__ = ["PairFilter", "color_jitter", "cutmix", "cutout", "mixup", "random_erase"]
@@ -32,73 +32,6 @@ def _erase(x: Array, top: Array, left: Array, height: Array, width: Array, value
         raise ValueError(f"value={value} does not fit into images of dtype {x.dtype}")
     box = _inside(top, height, x.shape[2])[:, None, :, None] & _inside(left, width, x.shape[3])[:, None, None, :]
     return np.where(box, np.asarray(value, x.dtype), x)
-
-
-@dataclass(frozen=True)
-class RandomErase(Filter):
-    """See ``random_erase``."""
-
-    p: float
-    scale: tuple[float, float]
-    ratio: tuple[float, float]
-    value: float
-
-    def apply(self, x: Array, rng: RandomSource) -> Array:
-        rows, columns = x.shape[2:]
-        chosen, area, aspect, down, right = rng.random((len(x), 5)).T
-        area = (self.scale[0] + area * (self.scale[1] - self.scale[0])) * rows * columns
-        low, high = np.log(self.ratio)
-        aspect = np.exp(low + aspect * (high - low))
-        height = np.clip(np.rint(np.sqrt(area * aspect)), 1, rows).astype(np.int64)
-        width = np.clip(np.rint(np.sqrt(area / aspect)), 1, columns).astype(np.int64)
-        height = np.where(chosen < self.p, height, 0)
-        top = (down * (rows - height + 1)).astype(np.int64)
-        left = (right * (columns - width + 1)).astype(np.int64)
-        return _erase(x, top, left, height, width, self.value)
-
-
-@dataclass(frozen=True)
-class Cutout(Filter):
-    """See ``cutout``."""
-
-    size: int
-    value: float
-
-    def apply(self, x: Array, rng: RandomSource) -> Array:
-        centre = (rng.random((len(x), 2)) * x.shape[2:]).astype(np.int64)
-        size = np.full(len(x), self.size)
-        return _erase(x, centre[:, 0] - self.size // 2, centre[:, 1] - self.size // 2, size, size, self.value)
-
-
-@dataclass(frozen=True)
-class ColorJitter(Filter):
-    """See ``color_jitter``."""
-
-    brightness: float
-    contrast: float
-    saturation: float
-
-    def apply(self, x: Array, rng: RandomSource) -> Array:
-        channels = x.shape[1]
-        if self.saturation and channels not in (1, 3):
-            raise ValueError(f"color_jitter: saturation needs images of 1 or 3 channels, got {channels}")
-        integers = x.dtype.kind in "iu"
-        images = x.astype(np.float32) if integers else x
-        # Always draws three factors: switching one effect off must not change the others.
-        factors = rng.random((len(x), 3)).astype(images.dtype)[:, :, None, None, None]
-        if self.brightness:
-            images = images * _factor(factors[:, 0], self.brightness)
-        if self.contrast:
-            mean = _gray(images).mean(axis=(1, 2, 3), keepdims=True)
-            images = mean + (images - mean) * _factor(factors[:, 1], self.contrast)
-        if self.saturation and channels == 3:
-            gray = _gray(images)
-            images = gray + (images - gray) * _factor(factors[:, 2], self.saturation)
-        if not integers:
-            return images.copy() if images is x else images
-        limits = np.iinfo(x.dtype)
-        clipped: Array = np.clip(np.rint(images), limits.min, limits.max).astype(x.dtype)
-        return clipped
 
 
 def _factor(uniform: Array, strength: float) -> Array:
@@ -208,7 +141,23 @@ def random_erase(
     """
     if not 0 < scale[0] <= scale[1] <= 1 or not 0 < ratio[0] <= ratio[1]:
         raise ValueError(f"random_erase: need 0 < scale <= 1 and 0 < ratio, in order, got {scale} and {ratio}")
-    return RandomErase(check_probability(p, "random_erase"), scale, ratio, float(value))
+    return Change(_random_erase, (check_probability(p, "random_erase"), scale, ratio, float(value)))
+
+
+def _random_erase(
+    x: Array, rng: RandomSource, p: float, scale: tuple[float, float], ratio: tuple[float, float], value: float
+) -> Array:
+    rows, columns = x.shape[2:]
+    chosen, area, aspect, down, right = rng.random((len(x), 5)).T
+    area = (scale[0] + area * (scale[1] - scale[0])) * rows * columns
+    low, high = np.log(ratio)
+    aspect = np.exp(low + aspect * (high - low))
+    height = np.clip(np.rint(np.sqrt(area * aspect)), 1, rows).astype(np.int64)
+    width = np.clip(np.rint(np.sqrt(area / aspect)), 1, columns).astype(np.int64)
+    height = np.where(chosen < p, height, 0)
+    top = (down * (rows - height + 1)).astype(np.int64)
+    left = (right * (columns - width + 1)).astype(np.int64)
+    return _erase(x, top, left, height, width, value)
 
 
 def cutout(size: int = 8, *, value: float = 0.0) -> Filter:
@@ -216,7 +165,13 @@ def cutout(size: int = 8, *, value: float = 0.0) -> Filter:
     arXiv:1708.04552)."""
     if size < 1:
         raise ValueError(f"cutout: size must be at least 1, got {size!r}")
-    return Cutout(int(size), float(value))
+    return Change(_cutout, (int(size), float(value)))
+
+
+def _cutout(x: Array, rng: RandomSource, size: int, value: float) -> Array:
+    centre = (rng.random((len(x), 2)) * x.shape[2:]).astype(np.int64)
+    side = np.full(len(x), size)
+    return _erase(x, centre[:, 0] - size // 2, centre[:, 1] - size // 2, side, side, value)
 
 
 def color_jitter(brightness: float = 0.2, contrast: float = 0.2, saturation: float = 0.0) -> Filter:
@@ -228,7 +183,30 @@ def color_jitter(brightness: float = 0.2, contrast: float = 0.2, saturation: flo
     for name, strength in (("brightness", brightness), ("contrast", contrast), ("saturation", saturation)):
         if not strength >= 0:
             raise ValueError(f"color_jitter: {name} must be >= 0, got {strength!r}")
-    return ColorJitter(float(brightness), float(contrast), float(saturation))
+    return Change(_color_jitter, (float(brightness), float(contrast), float(saturation)))
+
+
+def _color_jitter(x: Array, rng: RandomSource, brightness: float, contrast: float, saturation: float) -> Array:
+    channels = x.shape[1]
+    if saturation and channels not in (1, 3):
+        raise ValueError(f"color_jitter: saturation needs images of 1 or 3 channels, got {channels}")
+    integers = x.dtype.kind in "iu"
+    images = x.astype(np.float32) if integers else x
+    # Always draws three factors: switching one effect off must not change the others.
+    factors = rng.random((len(x), 3)).astype(images.dtype)[:, :, None, None, None]
+    if brightness:
+        images = images * _factor(factors[:, 0], brightness)
+    if contrast:
+        mean = _gray(images).mean(axis=(1, 2, 3), keepdims=True)
+        images = mean + (images - mean) * _factor(factors[:, 1], contrast)
+    if saturation and channels == 3:
+        gray = _gray(images)
+        images = gray + (images - gray) * _factor(factors[:, 2], saturation)
+    if not integers:
+        return images.copy() if images is x else images
+    limits = np.iinfo(x.dtype)
+    clipped: Array = np.clip(np.rint(images), limits.min, limits.max).astype(x.dtype)
+    return clipped
 
 
 def _check_mixing(name: str, alpha: Any, num_classes: int | None) -> tuple[float, int | None]:

@@ -27,9 +27,7 @@ class Filter(ABC):
     def __call__(self, x: npt.ArrayLike, rng: RandomSource | None = None) -> Array:
         array = np.asarray(x)
         if array.ndim not in (3, 4):
-            raise ValueError(
-                f"{type(self).__name__} takes an image (C, H, W) or a batch (N, C, H, W), got shape {array.shape}"
-            )
+            raise ValueError(f"{self._name} takes an image (C, H, W) or a batch (N, C, H, W), got shape {array.shape}")
         source = source_or_fresh(rng)
         return self.apply(array, source) if array.ndim == 4 else self.apply(array[None], source)[0]
 
@@ -37,12 +35,31 @@ class Filter(ABC):
         """Filters a batch only: raises for (N, H, W), which ``__call__`` would read as one image of N channels."""
         array = np.asarray(x)
         if array.ndim != 4:
-            raise ValueError(f"{type(self).__name__} takes batches of images (N, C, H, W), got shape {array.shape}")
+            raise ValueError(f"{self._name} takes batches of images (N, C, H, W), got shape {array.shape}")
         return self.apply(array, rng)
 
     @abstractmethod
     def apply(self, x: Array, rng: RandomSource) -> Array:
         """Returns the batch (N, C, H, W) filtered; ``x`` is not changed."""
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+
+@dataclass(frozen=True)
+class Change(Filter):
+    """Filters by ``change(x, rng, *options)``, a function of a module."""
+
+    change: Callable[..., Array]
+    options: tuple[Any, ...]
+
+    def apply(self, x: Array, rng: RandomSource) -> Array:
+        return self.change(x, rng, *self.options)
+
+    @property
+    def _name(self) -> str:
+        return self.change.__name__.lstrip("_")
 
 
 def apply_filters(x: npt.ArrayLike, filters: Iterable[Callable[..., Any]], *, rng: RandomSource | None = None) -> Array:
@@ -80,61 +97,6 @@ class ToFloat(Filter):
         return x.astype(np.float32)
 
 
-@dataclass(frozen=True)
-class Normalize(Filter):
-    """See ``normalize``."""
-
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-    def apply(self, x: Array, rng: RandomSource) -> Array:
-        if x.dtype.kind != "f":
-            raise TypeError(f"normalize needs floating values, got {x.dtype}: put to_float before it")
-        for name, values in (("mean", self.mean), ("std", self.std)):
-            if len(values) not in (1, x.shape[1]):
-                raise ValueError(f"normalize: {name} has {len(values)} values, the images {x.shape[1]} channels")
-        mean = np.array(self.mean, x.dtype).reshape(-1, 1, 1)
-        std = np.array(self.std, x.dtype).reshape(-1, 1, 1)
-        result: Array = (x - mean) / std
-        return result
-
-
-@dataclass(frozen=True)
-class HorizontalFlip(Filter):
-    """See ``horizontal_flip``."""
-
-    p: float
-
-    def apply(self, x: Array, rng: RandomSource) -> Array:
-        chosen = np.flatnonzero(rng.random((len(x), 1))[:, 0] < self.p)
-        result: Array = x.copy()
-        result[chosen] = x[chosen, :, :, ::-1]
-        return result
-
-
-@dataclass(frozen=True)
-class RandomCrop(Filter):
-    """See ``random_crop``."""
-
-    padding: int
-    height: int
-    width: int
-
-    def apply(self, x: Array, rng: RandomSource) -> Array:
-        pad = self.padding
-        free = (x.shape[2] + 2 * pad - self.height, x.shape[3] + 2 * pad - self.width)
-        if min(free) < 0:
-            raise ValueError(
-                f"random_crop: a crop of {self.height} x {self.width} does not fit into images of "
-                f"{x.shape[2]} x {x.shape[3]} padded by {pad}"
-            )
-        padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
-        offsets = (rng.random((len(x), 2)) * (np.array(free) + 1)).astype(np.int64)
-        windows = np.lib.stride_tricks.sliding_window_view(padded, (self.height, self.width), axis=(2, 3))
-        crops: Array = windows[np.arange(len(x)), :, offsets[:, 0], offsets[:, 1]]
-        return np.ascontiguousarray(crops)
-
-
 to_float: Filter = ToFloat()
 
 
@@ -148,12 +110,30 @@ def normalize(mean: float | Sequence[float], std: float | Sequence[float]) -> Fi
     stds = tuple(np.atleast_1d(np.asarray(std, np.float64)).tolist())
     if not all(value > 0 for value in stds):
         raise ValueError(f"normalize: std must be positive, got {std!r}")
-    return Normalize(means, stds)
+    return Change(_normalize, (means, stds))
+
+
+def _normalize(x: Array, rng: RandomSource, mean: tuple[float, ...], std: tuple[float, ...]) -> Array:
+    if x.dtype.kind != "f":
+        raise TypeError(f"normalize needs floating values, got {x.dtype}: put to_float before it")
+    for name, values in (("mean", mean), ("std", std)):
+        if len(values) not in (1, x.shape[1]):
+            raise ValueError(f"normalize: {name} has {len(values)} values, the images {x.shape[1]} channels")
+    means, stds = (np.array(values, x.dtype).reshape(-1, 1, 1) for values in (mean, std))
+    result: Array = (x - means) / stds
+    return result
 
 
 def horizontal_flip(p: float = 0.5) -> Filter:
     """Mirrors each image left to right with probability ``p``."""
-    return HorizontalFlip(check_probability(p, "horizontal_flip"))
+    return Change(_horizontal_flip, (check_probability(p, "horizontal_flip"),))
+
+
+def _horizontal_flip(x: Array, rng: RandomSource, p: float) -> Array:
+    chosen = np.flatnonzero(rng.random((len(x), 1))[:, 0] < p)
+    result: Array = x.copy()
+    result[chosen] = x[chosen, :, :, ::-1]
+    return result
 
 
 def random_crop(padding: int = 4, crop_size: int | tuple[int, int] = 32) -> Filter:
@@ -161,4 +141,18 @@ def random_crop(padding: int = 4, crop_size: int | tuple[int, int] = 32) -> Filt
     height, width = (crop_size, crop_size) if isinstance(crop_size, int) else crop_size
     if padding < 0 or height < 1 or width < 1:
         raise ValueError(f"random_crop: padding must be >= 0 and crop_size >= 1, got {padding!r} and {crop_size!r}")
-    return RandomCrop(int(padding), int(height), int(width))
+    return Change(_random_crop, (int(padding), int(height), int(width)))
+
+
+def _random_crop(x: Array, rng: RandomSource, pad: int, height: int, width: int) -> Array:
+    free = (x.shape[2] + 2 * pad - height, x.shape[3] + 2 * pad - width)
+    if min(free) < 0:
+        raise ValueError(
+            f"random_crop: a crop of {height} x {width} does not fit into images of "
+            f"{x.shape[2]} x {x.shape[3]} padded by {pad}"
+        )
+    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    offsets = (rng.random((len(x), 2)) * (np.array(free) + 1)).astype(np.int64)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (height, width), axis=(2, 3))
+    crops: Array = windows[np.arange(len(x)), :, offsets[:, 0], offsets[:, 1]]
+    return np.ascontiguousarray(crops)

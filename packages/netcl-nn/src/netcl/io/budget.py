@@ -1,7 +1,7 @@
 """Budget, the limits within which a file is read, and Meter, which counts one file's use of them.
 
-netcl-nn and netcl-data, which may not import each other, have this module in common, letter for letter; a reader of
-either takes the Budget of the other.
+A reader of netcl.data takes this Budget too, and a reader of this package takes that of netcl.data, which has a meter
+of its own.
 """
 
 from __future__ import annotations
@@ -42,12 +42,14 @@ class Meter:
     nothing is left. ``part`` is the part of the file that is read, for messages.
     """
 
-    def __init__(self, budget: Budget, size: int, factor: int) -> None:
+    def __init__(self, budget: Budget, size: int, factor: int = 2) -> None:
         self.budget: Budget = budget
-        self.bytes_left: int = budget.bytes + factor * size
-        self.items_left: int = budget.items + size // 8
-        self.seconds_left: float = budget.seconds + size / (32 << 20)
         self.part: str = ""
+        self._left: dict[str, float] = {
+            "bytes": budget.bytes + factor * size,
+            "items": budget.items + size // 8,
+            "seconds": budget.seconds + size / (32 << 20),
+        }
 
     @contextmanager
     def at(self, part: str) -> Iterator[None]:
@@ -58,32 +60,26 @@ class Meter:
 
     def spend(self, nbytes: int, what: str) -> None:
         """Takes memory for ``what``, before it is allocated."""
-        if nbytes > self.bytes_left:
-            raise BudgetError(f"{what} takes {nbytes:,} bytes, {self._left(self.bytes_left, 'bytes')}")
-        self.bytes_left -= nbytes
+        self._use("bytes", nbytes, f"{what} takes {nbytes:,} bytes")
 
     def count(self, number: int, what: str) -> None:
         """Takes items."""
-        if number > self.items_left:
-            raise BudgetError(f"{what} are {number:,} items more, {self._left(self.items_left, 'items')}")
-        self.items_left -= number
+        self._use("items", number, f"{what} are {number:,} items more")
 
     def take(self, seconds: float, what: str) -> None:
         """Takes the time that ``what`` is about to need, by an estimate."""
-        self.seconds_left -= seconds
-        if self.seconds_left < 0:
-            raise BudgetError(
-                f"{what} takes too long, {-self.seconds_left:.3g} s more than Budget(seconds={self.budget.seconds}) "
-                "allows; pass budget=Budget(...) to read a file that you trust"
-            )
+        self._use("seconds", seconds, f"{what} takes {seconds:.3g} s")
 
     def check_depth(self, depth: int, what: str) -> None:
         """Refuses more than ``budget.depth`` levels."""
         if depth > self.budget.depth:
             raise BudgetError(f"{what} has {depth:,} levels, more than Budget(depth={self.budget.depth}) allows")
 
-    def _left(self, left: int, name: str) -> str:
-        return (
-            f"but {left:,} are left of what Budget({name}={getattr(self.budget, name):,}) allows for a file of this "
-            "size; pass budget=Budget(...) to read a file that you trust"
-        )
+    def _use(self, name: str, amount: float, use: str) -> None:
+        left = self._left[name]
+        if amount > left:
+            raise BudgetError(
+                f"{use}, but {round(left, 3):,} are left of what Budget({name}={getattr(self.budget, name):,}) allows "
+                "for a file of this size; pass budget=Budget(...) to read a file that you trust"
+            )
+        self._left[name] = left - amount

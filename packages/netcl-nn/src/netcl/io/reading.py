@@ -49,7 +49,7 @@ class Reading:
     def __init__(self, path: str | os.PathLike[str], size: int, budget: Budget | None = None) -> None:
         self.path = path
         self.size = size
-        self.meter: Meter = (budget or Budget()).meter(size)
+        self.meter: Meter = Meter(budget or Budget(), size)
 
     def at(self, part: str) -> AbstractContextManager[None]:
         """Names the part of the file that errors inside the block are about."""

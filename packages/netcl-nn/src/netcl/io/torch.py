@@ -310,7 +310,7 @@ class _Tensors:
         # Tensors may overlap, but a file with tensors of many times its own size is hostile.
         self.meter = meter
         # A tensor with wide strides takes little memory, and reads its whole span.
-        self.reads = meter.budget.meter(file.seek(0, os.SEEK_END), 8)
+        self.reads = Meter(meter.budget, file.seek(0, os.SEEK_END), 8)
         self.made: dict[Any, Any] = {}
 
     def names(self) -> dict[str, Any]:

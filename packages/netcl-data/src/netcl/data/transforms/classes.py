@@ -45,8 +45,8 @@ class Transform:
             if constants[name] is not None:
                 setattr(cls, name, constants[name])
 
-    def __call__(self, img: Any, /) -> Any:
-        return self.forward(img)
+    def __call__(self, *inputs: Any) -> Any:
+        return self.forward(*inputs)
 
     def forward(self, img: Any, /) -> Any:
         """Returns the image changed by new random numbers."""

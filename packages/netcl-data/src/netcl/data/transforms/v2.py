@@ -16,7 +16,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -107,11 +107,11 @@ def _images_in(sample: Any) -> list[Any]:
     return marked or [leaf for leaf in leaves if is_image(leaf) and len(leaf.shape) >= 2][:1]
 
 
+_T = TypeVar("_T", bound=Transform)
+
+
 class _Joint(Transform):
     """A transform of whole samples: one draw for all images of a call."""
-
-    def __call__(self, *inputs: Any) -> Any:
-        return self.forward(*inputs)
 
     def forward(self, *inputs: Any) -> Any:
         """Returns the sample with its images changed by the same new random numbers."""
@@ -310,112 +310,38 @@ class ConvertImageDtype(_Joint, classes.ConvertImageDtype):
         super().__init__(dtype)
 
 
-class CenterCrop(_Joint, classes.CenterCrop):
-    """Cuts the window ``size`` about the center; a smaller image is padded with 0."""
+def _joint(kind: type[_T]) -> type[_T]:
+    """Returns the transform of whole samples that draws and applies as ``kind`` does, with its name and docstring."""
+    return type(kind.__name__, (_Joint, kind), {"__module__": __name__, "__doc__": kind.__doc__})
 
 
-class ColorJitter(_Joint, classes.ColorJitter):
-    """Changes brightness, contrast, saturation and hue in random order; see ``transforms.ColorJitter``."""
-
-
-class FiveCrop(_Joint, classes.FiveCrop):
-    """Cuts the windows at the four corners and the center, as a tuple."""
-
-
-class GaussianBlur(_Joint, classes.GaussianBlur):
-    """Blurs by a Gaussian kernel of which sigma is drawn from (low, high), or is the one number."""
-
-
-class Grayscale(_Joint, classes.Grayscale):
-    """Converts to gray, in 1 or 3 equal channels."""
-
-
-class LinearTransformation(_Joint, classes.LinearTransformation):
-    """Multiplies flattened planes, less ``mean_vector`` (D,), by ``transformation_matrix`` (D, D), D = C H W."""
-
-
-class Normalize(_Joint, classes.Normalize):
-    """Computes (x - mean) / std per channel of floating planes."""
-
-
-class PILToTensor(_Joint, classes.PILToTensor):
-    """Converts a PIL image to planes (C, H, W) of its own dtype."""
-
-
-class Pad(_Joint, classes.Pad):
-    """Adds rows and columns on all sides; see ``functional.pad``."""
-
-
-class RandomAdjustSharpness(_Joint, classes.RandomAdjustSharpness):
-    """Changes the sharpness by a factor with probability ``p``; see ``functional.adjust_sharpness``."""
-
-
-class RandomAffine(_Joint, classes.RandomAffine):
-    """Turns, moves, scales and shears at random about the center."""
-
-
-class RandomAutocontrast(_Joint, classes.RandomAutocontrast):
-    """Stretches the values of each channel to [0, white] with probability ``p``."""
-
-
-class RandomEqualize(_Joint, classes.RandomEqualize):
-    """Equalizes the histogram of each channel with probability ``p``."""
-
-
-class RandomErasing(_Joint, classes.RandomErasing):
-    """Sets a random window of planes (..., C, H, W) to ``value`` with probability ``p`` (Zhong et al. 2017)."""
-
-
-class RandomGrayscale(_Joint, classes.RandomGrayscale):
-    """Converts to gray with probability ``p``; the number of channels stays."""
-
-
-class RandomHorizontalFlip(_Joint, classes.RandomHorizontalFlip):
-    """Mirrors left to right with probability ``p``."""
-
-
-class RandomInvert(_Joint, classes.RandomInvert):
-    """Inverts the colors with probability ``p``."""
-
-
-class RandomPerspective(_Joint, classes.RandomPerspective):
-    """Moves the four corners at random with probability ``p``, by at most half of ``distortion_scale`` of the size."""
-
-
-class RandomPosterize(_Joint, classes.RandomPosterize):
-    """Keeps the ``bits`` highest bits with probability ``p``."""
-
-
-class RandomResizedCrop(_Joint, classes.RandomResizedCrop):
-    """Cuts a window of random area and aspect ratio and resizes it to ``size``."""
-
-
-class RandomRotation(_Joint, classes.RandomRotation):
-    """Turns by a random angle of [-degrees, degrees], or of (low, high); see ``functional.rotate``."""
-
-
-class RandomSolarize(_Joint, classes.RandomSolarize):
-    """Inverts the values from ``threshold`` on with probability ``p``."""
-
-
-class RandomVerticalFlip(_Joint, classes.RandomVerticalFlip):
-    """Mirrors top to bottom with probability ``p``."""
-
-
-class Resize(_Joint, classes.Resize):
-    """Resizes to ``size``: (H, W), or an int for the shorter side; see ``functional.resize``."""
-
-
-class TenCrop(_Joint, classes.TenCrop):
-    """Cuts the windows of ``FiveCrop`` from the image and from its mirror image, as a tuple."""
-
-
-class ToPILImage(_Joint, classes.ToPILImage):
-    """Converts planes (C, H, W), or an array of integers (H, W, C), to a PIL image; see ``functional.to_pil_image``."""
-
-
-class ToTensor(_Joint, classes.ToTensor):
-    """Converts a PIL image or an array (H, W, C) to planes (C, H, W): uint8 becomes float32 in [0, 1]."""
+CenterCrop: type[classes.CenterCrop] = _joint(classes.CenterCrop)
+ColorJitter: type[classes.ColorJitter] = _joint(classes.ColorJitter)
+FiveCrop: type[classes.FiveCrop] = _joint(classes.FiveCrop)
+GaussianBlur: type[classes.GaussianBlur] = _joint(classes.GaussianBlur)
+Grayscale: type[classes.Grayscale] = _joint(classes.Grayscale)
+LinearTransformation: type[classes.LinearTransformation] = _joint(classes.LinearTransformation)
+Normalize: type[classes.Normalize] = _joint(classes.Normalize)
+PILToTensor: type[classes.PILToTensor] = _joint(classes.PILToTensor)
+Pad: type[classes.Pad] = _joint(classes.Pad)
+RandomAdjustSharpness: type[classes.RandomAdjustSharpness] = _joint(classes.RandomAdjustSharpness)
+RandomAffine: type[classes.RandomAffine] = _joint(classes.RandomAffine)
+RandomAutocontrast: type[classes.RandomAutocontrast] = _joint(classes.RandomAutocontrast)
+RandomEqualize: type[classes.RandomEqualize] = _joint(classes.RandomEqualize)
+RandomErasing: type[classes.RandomErasing] = _joint(classes.RandomErasing)
+RandomGrayscale: type[classes.RandomGrayscale] = _joint(classes.RandomGrayscale)
+RandomHorizontalFlip: type[classes.RandomHorizontalFlip] = _joint(classes.RandomHorizontalFlip)
+RandomInvert: type[classes.RandomInvert] = _joint(classes.RandomInvert)
+RandomPerspective: type[classes.RandomPerspective] = _joint(classes.RandomPerspective)
+RandomPosterize: type[classes.RandomPosterize] = _joint(classes.RandomPosterize)
+RandomResizedCrop: type[classes.RandomResizedCrop] = _joint(classes.RandomResizedCrop)
+RandomRotation: type[classes.RandomRotation] = _joint(classes.RandomRotation)
+RandomSolarize: type[classes.RandomSolarize] = _joint(classes.RandomSolarize)
+RandomVerticalFlip: type[classes.RandomVerticalFlip] = _joint(classes.RandomVerticalFlip)
+Resize: type[classes.Resize] = _joint(classes.Resize)
+TenCrop: type[classes.TenCrop] = _joint(classes.TenCrop)
+ToPILImage: type[classes.ToPILImage] = _joint(classes.ToPILImage)
+ToTensor: type[classes.ToTensor] = _joint(classes.ToTensor)
 
 
 def to_image(image: Any) -> Any:

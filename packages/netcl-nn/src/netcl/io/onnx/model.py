@@ -126,7 +126,7 @@ class ONNXModel(Module):
         onnx = onnx_library()
         self.graph = graph
         self.weights: list[list[Any]] = [list(entry) for entry in weights]
-        meter: Any = construction_meter() or Budget().meter(len(graph))
+        meter: Any = construction_meter() or Meter(Budget(), len(graph))
         self._budget: Budget = meter.budget
         proto = parsed(onnx, base64.b64decode(graph, validate=True), meter)
         _check_operators(proto)
@@ -176,7 +176,7 @@ class ONNXModel(Module):
         if node.op == "Constant" and isinstance(node.get("value"), onnx_library().TensorProto):
             return [onnx_library().numpy_helper.to_array(node.get("value"))]
         arrays = [np.asarray(host(values[name])) if name else None for name in node.inputs]
-        charge(node, arrays, meter or self._budget.meter(sum(array.nbytes for array in arrays if array is not None)))
+        charge(node, arrays, meter or Meter(self._budget, sum(x.nbytes for x in arrays if x is not None)))
         from onnx.reference import ReferenceEvaluator
 
         if id(proto) not in self._evaluators:
