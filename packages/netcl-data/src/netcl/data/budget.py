@@ -55,7 +55,7 @@ class Meter:
 
     def take(self, seconds: float, what: str) -> None:
         """Takes the time that ``what`` is about to need, by an estimate."""
-        self._use("seconds", seconds, f"{what} takes {seconds:.3g} s")
+        self._use("seconds", seconds, f"{what} takes too long, {seconds:.3g} s")
 
     def check_depth(self, depth: int, what: str) -> None:
         """Refuses more than ``budget.depth`` levels."""
