@@ -20,6 +20,7 @@ from netcl.autograd.grad_node import (
     retains_grad,
 )
 from netcl.autograd.mode import state
+from netcl.autograd.recompute import keep_values
 from netcl.core import Tensor, dispatch
 from netcl.core.errors import UnsupportedError
 from netcl.core.tensor import in_place
@@ -36,6 +37,8 @@ def writing(target: Tensor, value: Tensor, replaces: bool) -> Iterator[Tensor]:
     """
     view = view_of(target)
     in_view = type(view) is views.View
+    if view is in_place.DATA:
+        keep_values()
     if not state.enabled or not (value.requires_grad or _takes_part(target)):
         yield value
         return
@@ -73,11 +76,15 @@ def writing(target: Tensor, value: Tensor, replaces: bool) -> Iterator[Tensor]:
 
 def assigned(target: Tensor, key: Any, value: Any) -> bool:
     """Records and runs ``target[key] = value``; False if there is nothing to record."""
+    if view_of(target) is in_place.DATA:
+        keep_values()
     if not state.enabled or not (_takes_part(target) or (isinstance(value, Tensor) and value.requires_grad)):
         return False
     refuse_leaf(target)
     items = spread("setitem", key, target.shape)
     if not any(map(is_array, items)):
+        if view_of(target) is in_place.DATA:
+            set_view(target, None)  # the graph of the data is its own, and its views are views of it
         in_place.copy(target[key], value, "assignment")
         return True
     if any(item is None for item in items):
@@ -138,12 +145,7 @@ def detached(target: Tensor) -> None:
 
 
 def refuse_leaf(target: Tensor) -> None:
-    """Raises RuntimeError if ``target`` is a leaf that requires grad, or the data of a tensor outside of the graph."""
-    if view_of(target) is in_place.DATA:
-        raise RuntimeError(
-            "values that require grad are written into the data of a tensor, where their gradient would be lost; write "
-            "their detach(), or into the tensor itself"
-        )
+    """Raises RuntimeError if ``target`` is a leaf that requires grad."""
     if target.requires_grad and target.grad_fn is None:
         raise RuntimeError(
             "a leaf tensor that requires grad is written in place while grad is enabled; write under no_grad(), or "

@@ -95,6 +95,7 @@ class Recomputed:
         self._inputs = inputs
         self._versions = [value.version for value in inputs]
         self._value: Tensor | None = None
+        _live.add(self)
 
     @property
     def version(self) -> int:
@@ -128,9 +129,23 @@ class Recomputed:
         if original is not None and original.storage_id == written:
             self._original = None
         if any(type(tensor) is not Recomputed and tensor.storage_id == written for tensor in self._inputs):
-            value = self.tensor().detach()  # the tensor itself may become the result of what writes
-            attach(value, self._grad_fn)
-            self._value = value
+            self.keep()
+
+    def keep(self) -> None:
+        """Computes the tensor now, and keeps it."""
+        value = self.tensor().detach()  # the tensor itself may become the result of what writes
+        attach(value, self._grad_fn)
+        self._value = value
+
+
+_live: weakref.WeakSet[Recomputed] = weakref.WeakSet()
+
+
+def keep_values() -> None:
+    """Computes what would be computed again: a write follows that versions do not count."""
+    for value in list(_live):
+        if value.version == 0:
+            value.keep()
 
 
 def pays(x: Tensor) -> bool:
@@ -189,4 +204,4 @@ def recomputed(x: Tensor, node: Saving) -> Recomputed | None:
     return made
 
 
-__all__ = ["Recipe", "Recomputed", "Saving", "pays", "recipe_of", "recomputed"]
+__all__ = ["Recipe", "Recomputed", "Saving", "keep_values", "pays", "recipe_of", "recomputed"]

@@ -11,7 +11,7 @@ from netcl.core import dtypes, late_launches
 from netcl.core.dtypes import OBJECTS, DType
 from netcl.core.tensor.gradients import find, grad_fn_of, load
 from netcl.core.tensor.size import Shape
-from netcl.core.tensor.storage import Storage, Upload
+from netcl.core.tensor.storage import UNCOUNTED, Storage, Upload
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -141,8 +141,10 @@ class TensorData:
 
     @property
     def version(self) -> int:
-        """The number of writes in place into the storage; tensors on the same storage count together."""
-        return self._storage.version
+        """The number of writes in place into the storage; tensors on the same storage count together. Writes through
+        ``data`` are not counted.
+        """
+        return self._storage.version % UNCOUNTED
 
     @property
     def storage_id(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.host import to_storage
 
 DATA = gradients.Mark("data of another tensor")
+_COUNTED = nullcontext()
 _NUMBERS = (bool, int, float, np.generic)
 
 
@@ -50,8 +52,10 @@ def assign(target: Any, key: Any, value: Any) -> None:
     recorded = None
     if target._requires_grad or target._base is not None or getattr(value, "_requires_grad", False):
         recorded = gradients.registered()
-    if recorded is not None and recorded.assigned(target, key, value):
-        return
+    if recorded is not None:
+        with _counting(target):
+            if recorded.assigned(target, key, value):
+                return
     part = target[key] if views.overlaps(target) else None
     if part is not None and views.root_of(part) is views.root_of(target):
         if isinstance(value, _NUMBERS):
@@ -59,10 +63,8 @@ def assign(target: Any, key: Any, value: Any) -> None:
         else:
             copy(part, value, "assignment")
     else:  # refuses what overlaps
-        version = target._storage.version
-        dispatch.call("setitem", target, key, value)
-        if target._base is DATA:
-            target._storage.version = version
+        with _counting(target):
+            dispatch.call("setitem", target, key, value)
 
 
 def _write(target: Any, value: Any, same_kind: bool, what: str = "") -> Any:
@@ -115,14 +117,16 @@ def detach(target: Any) -> Any:
 
 def _store(target: Any, value: Any) -> None:
     """Writes ``value`` into the memory of ``target``."""
-    storage = target._storage
-    version = storage.version
-    if not (type(storage) is views.ViewStorage and views.store(target, value)):
-        if value.shape != target.shape:
-            value = dispatch.call("expand", value, target.shape)
-        dispatch.assign(target, value)
-    if target._base is DATA:
-        storage.version = version
+    with _counting(target):
+        if not (type(target._storage) is views.ViewStorage and views.store(target, value)):
+            if value.shape != target.shape:
+                value = dispatch.call("expand", value, target.shape)
+            dispatch.assign(target, value)
+
+
+def _counting(target: Any) -> AbstractContextManager[None]:
+    """A scope in which ``target`` is written; the write is not counted if it is the data of a tensor."""
+    return views.uncounted(target) if target._base is DATA else _COUNTED
 
 
 def data_of(tensor: Any) -> Any:

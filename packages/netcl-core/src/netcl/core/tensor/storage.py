@@ -23,6 +23,8 @@ class Computation(Protocol):
 # here. One lock for all, since threads that wait for each other's computations would deadlock.
 lock: AbstractContextManager[bool] = threading.RLock()
 
+UNCOUNTED = 1 << 40  # added to a version by a write through ``data``, which backward passes must not see
+
 
 class Upload(NamedTuple):
     """A copy from the host: its event, what is released after it, and the host array that it reads or that the device
@@ -38,10 +40,10 @@ class Storage:
     """The memory of one or more tensors: a ``buffer`` on OpenCL, an ``array`` on NumPy.
 
     ``allocation`` returns the buffer to its pool when the last tensor on it is gone. ``version`` counts writes in
-    place. ``persistent`` storage never goes into a free list. ``upload`` is the last copy from the host, None for none.
-    ``deferred`` is None once the memory is there; before, it is the computation and the number of the value in it. A
-    computation that failed is replaced by ``Failed``, which raises its error again. ``views`` are weak references to
-    the storages of views, None for none; see ``views.py``.
+    place, those through ``data`` in steps of UNCOUNTED. ``persistent`` storage never goes into a free list. ``upload``
+    is the last copy from the host, None for none. ``deferred`` is None once the memory is there; before, it is the
+    computation and the number of the value in it. A computation that failed is replaced by ``Failed``, which raises its
+    error again. ``views`` are weak references to the storages of views, None for none; see ``views.py``.
     """
 
     __slots__ = (
@@ -130,4 +132,4 @@ class Failed:
         """Nothing: there is nothing to compute."""
 
 
-__all__ = ["Failed", "Storage", "Upload", "Computation", "lock"]
+__all__ = ["UNCOUNTED", "Failed", "Storage", "Upload", "Computation", "lock"]

@@ -506,7 +506,7 @@ class Tensor(Creation["Tensor"]):
 
     @property
     def _version(self) -> int:
-        return self._storage.version
+        return self.version
 
     def untyped_storage(self) -> UntypedStorage:
         """The storage that this tensor shares with what it is a view of and with all its views."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from netcl.core.errors import UnsupportedError
 from netcl.core.layout import contiguous_strides
 from netcl.core.ops_table.hook_stack import before_write
-from netcl.core.tensor.storage import Storage, lock
+from netcl.core.tensor.storage import UNCOUNTED, Storage, lock
 
 Shape = tuple[int, ...]
 
@@ -315,14 +316,15 @@ def stale(source: Any, geometry: Geometry) -> Any:
 
 class _Snapshot(Storage):
     """The memory of a view's copy, without a reference to the root, whose writes are counted here as long as it is
-    there; while the view is there too, they may change the copy.
+    there; while the view is there too, they may change the copy. ``facts`` are those of the view.
     """
 
-    __slots__ = ("counted", "root", "view")
+    __slots__ = ("counted", "facts", "root", "view")
 
     root: weakref.ref[Storage]
     view: weakref.ref[ViewStorage]
     counted: int
+    facts: tuple[Any, ...]
 
     @property
     def identity(self) -> int:
@@ -344,6 +346,49 @@ class _Snapshot(Storage):
         """Called when the root has changed."""
         self.counted = self.version
 
+    def changed(self, root: Storage) -> None:
+        """Called when the root has changed by a write that is not counted: its elements are gathered at the next use,
+        as a view shares the memory of its root.
+        """
+        again = ViewStorage()
+        again.kind, again.engine, again.dtype, again.geometry, again.extent = self.facts
+        again.buffer = again.array = again.allocation = again.recording = again.upload = again.views = None
+        again.persistent = again.pinned = again.gathering = False
+        again.root, again.gather, again.given, self.counted = root, None, True, root.version
+        again.invalidate()
+        self.deferred = _Again(self, again), 0
+
+
+class _Again:
+    """The computation of a snapshot whose root has changed by a write that is not counted."""
+
+    def __init__(self, copy: _Snapshot, source: ViewStorage) -> None:
+        self._copy = weakref.ref(copy)
+        self._source = source
+
+    def materialize(self) -> None:
+        """Gathers the elements of the root."""
+        copy = self._copy()
+        if copy is not None:
+            self._source.materialize()
+            copy.fill(self._source)
+
+    def keep(self, tensor: Any) -> None:
+        """Nothing: what is on the storage computes it."""
+
+
+@contextmanager
+def uncounted(target: Any) -> Iterator[None]:
+    """A scope in which writes into ``target`` are not counted as writes in place."""
+    root = root_of(target)
+    version = root.version
+    yield
+    root.version = version + UNCOUNTED
+    for ref in root.views or ():
+        kept = ref()
+        if type(kept) is _Snapshot:
+            kept.changed(root)
+
 
 def snapshot(x: Any) -> Any:
     """``x`` on the memory of its copy alone if it is a view that is up to date, so that the root may be freed; else
@@ -361,6 +406,7 @@ def snapshot(x: Any) -> Any:
         copy.persistent, copy.upload = storage.persistent, storage.upload
         copy.deferred = copy.views = None
         root = storage.root
+        copy.facts = storage.kind, storage.engine, storage.dtype, storage.geometry, storage.extent
         copy.root, copy.view, copy.counted = weakref.ref(root), weakref.ref(storage), root.version
         _follow(root, copy)
     return x._on(copy, x.shape, x.dtype)
@@ -566,4 +612,5 @@ __all__ = [
     "snapshot",
     "stale",
     "store",
+    "uncounted",
 ]
