@@ -9,6 +9,8 @@ import pytest
 from netcl.core import errors
 
 BASES = {
+    "ArgumentError": ValueError,
+    "AxisError": IndexError,
     "ConfigError": ValueError,
     "ShapeError": ValueError,
     "DTypeError": ValueError,
@@ -26,6 +28,9 @@ BASES = {
     "NonFiniteError": FloatingPointError,
     "OutOfMemoryError": MemoryError,
     "KernelBuildError": RuntimeError,
+    "KeyKindError": IndexError,
+    "NoDataError": NotImplementedError,
+    "OutOfRangeError": IndexError,
 }
 
 
@@ -38,6 +43,7 @@ def test_the_table_is_complete():
 def test_bases(name):
     cls = getattr(errors, name)
     assert issubclass(cls, errors.NetclError)
+    assert issubclass(cls, RuntimeError)
     assert issubclass(cls, BASES[name])
 
 

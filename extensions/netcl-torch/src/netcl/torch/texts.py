@@ -41,6 +41,9 @@ def text_of_tensor(x: Tensor) -> str:
     device = [] if x.is_cpu else [f"device='{x.device}'"]
     flags = [f"grad_fn={name_of_node(made)}"] if made is not None else ["requires_grad=True"] * x.requires_grad
     before = "Parameter containing:\n" if isinstance(x, Parameter) else ""
+    if x.is_meta:
+        dtype = [] if x.dtype == dtypes.get_default_dtype() else [f"dtype={x.dtype!r}"]
+        return f"{before}tensor({', '.join(['...', *device, f'size={tuple(x.shape)}', *dtype, *flags])})"
     return before + text_of(x.to_host(), x.dtype, device, Options(**printing.options()), after=flags)
 
 

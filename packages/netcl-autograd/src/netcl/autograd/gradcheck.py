@@ -62,10 +62,10 @@ def gradcheck(
     def value() -> float:
         with no_grad():
             now = _floating(fn(*args))
-        return float(sum(np.sum(output.numpy().astype(np.float64) * weight) for output, weight in zip(now, weights)))
+        return float(sum(np.sum(output.to_host().astype(np.float64) * weight) for output, weight in zip(now, weights)))
 
     for number, (x, gradient) in enumerate(zip(xs, gradients)):
-        ours = np.zeros(x.shape) if gradient is None else gradient.numpy().astype(np.float64)
+        ours = np.zeros(x.shape) if gradient is None else gradient.to_host().astype(np.float64)
         numeric = _differences(value, x, step)
         off = np.abs(ours - numeric) - (absolute + relative * np.abs(numeric))
         if ours.size and not off.max() <= 0:
@@ -80,7 +80,7 @@ def gradcheck(
 
 def _differences(value: Callable[[], float], x: Tensor, step: float) -> Array:
     """Returns d value / d x by central differences; x is overwritten and restored."""
-    start = x.numpy()
+    start = x.to_host()
     result = np.zeros(x.shape)
     for at in np.ndindex(*x.shape):
         sides = []
@@ -88,7 +88,7 @@ def _differences(value: Callable[[], float], x: Tensor, step: float) -> Array:
             moved = start.copy()
             moved[at] += sign * step
             x.detach().write(moved)
-            sides.append((float(x.numpy()[at]), value()))
+            sides.append((float(x.to_host()[at]), value()))
         (high, f_high), (low, f_low) = sides
         result[at] = (f_high - f_low) / (high - low)
     x.detach().write(start)

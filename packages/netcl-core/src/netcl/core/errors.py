@@ -11,6 +11,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 __all__ = [
+    "ArgumentError",
+    "AxisError",
     "BackendMismatchError",
     "CaptureError",
     "CollectiveMismatchError",
@@ -24,9 +26,12 @@ __all__ = [
     "ForkedProcessError",
     "ForwardOnlyWarning",
     "KernelBuildError",
+    "KeyKindError",
     "NetclError",
+    "NoDataError",
     "NonFiniteError",
     "OutOfMemoryError",
+    "OutOfRangeError",
     "ShapeError",
     "SingularMatrixError",
     "UnsupportedError",
@@ -166,8 +171,9 @@ def _shown(value: Any) -> str:
     return f"{kind} {text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + '...'}"
 
 
-class NetclError(Exception):
-    """Base of all errors of netcl; each subclass is also the built-in error of its kind.
+class NetclError(RuntimeError):
+    """Base of all errors of netcl; each subclass is also the built-in error of its kind, and all are RuntimeErrors, as
+    PyTorch's are.
 
     ``op`` names the operation that failed and ``parameter`` the argument or model parameter at fault; None if unknown.
     """
@@ -189,7 +195,19 @@ class ShapeError(NetclError, ValueError):
     """Shapes, axes or sizes do not fit together."""
 
 
-class SingularMatrixError(NetclError, RuntimeError, ValueError):
+class ArgumentError(NetclError, ValueError):
+    """A number or a choice is not one that the operation takes."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis is out of range."""
+
+
+class OutOfRangeError(NetclError, IndexError):
+    """An index is out of range."""
+
+
+class SingularMatrixError(NetclError, ValueError):
     """A matrix has no inverse or no factorization of the kind asked for, or LAPACK's iteration did not converge."""
 
 
@@ -197,12 +215,20 @@ class UnsupportedError(NetclError, TypeError):
     """The operation is not defined for this kind of input, module or device."""
 
 
-class DTypeError(UnsupportedError, ValueError):
+class KeyKindError(UnsupportedError, IndexError):
+    """A key of a tensor holds an object that is no index."""
+
+
+class DTypeError(UnsupportedError, ValueError, NotImplementedError):
     """A dtype is unknown, or not one the operation or the device takes."""
 
 
 class BackendMismatchError(NetclError, ValueError):
     """Tensors of one operation are on different backends, contexts or devices."""
+
+
+class NoDataError(UnsupportedError, NotImplementedError):
+    """Elements of a tensor on the device "meta", which has none, are read."""
 
 
 class ExpressionError(NetclError, ValueError):
@@ -213,7 +239,7 @@ class DeviceNotFoundError(NetclError, LookupError):
     """No device matches the selector; the message lists the available ones."""
 
 
-class DeviceError(NetclError, RuntimeError):
+class DeviceError(NetclError):
     """The device reports a fault of a launch; the message names the kernels in flight (NETCL_SYNC=1: the one)."""
 
 
@@ -221,15 +247,15 @@ class DeviceLostError(DeviceError):
     """The driver reports the device as lost; its tensors are gone, host copies can still be saved."""
 
 
-class ForkedProcessError(NetclError, RuntimeError):
+class ForkedProcessError(NetclError):
     """A forked child touched a device whose context belongs to its parent."""
 
 
-class CaptureError(NetclError, RuntimeError):
+class CaptureError(NetclError):
     """A step cannot be captured, or its key changed since the capture."""
 
 
-class CollectiveMismatchError(NetclError, RuntimeError):
+class CollectiveMismatchError(NetclError):
     """The ranks of a group called different collectives, or one with different shapes or dtypes."""
 
 
@@ -283,7 +309,7 @@ class OutOfMemoryError(NetclError, MemoryError):
         self.holders: tuple[tuple[str, int], ...] = tuple(holders)
         where = f" on {device}" if device else ""
         wanted = f"{format_bytes(requested)} requested" if requested else "no room for the buffers of a launch"
-        message = f"out of device memory{where}: {wanted}"
+        message = f"out of memory{where}: {wanted}"
         if free is not None:
             message += f", {format_bytes(free)} free"
         if largest is not None:
@@ -346,7 +372,7 @@ def _numbered_excerpt(source: str, log: str) -> str:
     return "\n".join(rows)
 
 
-class KernelBuildError(NetclError, RuntimeError):
+class KernelBuildError(NetclError):
     """The driver refused a kernel.
 
     ``source``, ``options`` and ``log`` are those of the build, ``device`` and ``driver`` names. The message numbers the

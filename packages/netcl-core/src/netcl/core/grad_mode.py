@@ -143,7 +143,9 @@ class set_grad_enabled(Switch):
     """Turns recording on or off at once; as a context manager or a decorator, for its extent only."""
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(bool(mode))
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled: expected a bool, got {type(mode).__name__}")
+        super().__init__(mode)
         self._before = state.enabled
         state.enabled = self.mode
 

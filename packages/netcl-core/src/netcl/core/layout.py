@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import index as as_index
 from typing import Any
 
-from netcl.core.errors import ShapeError
+from netcl.core.errors import AxisError, ShapeError
 
 Shape = tuple[int, ...]
 
@@ -36,15 +36,15 @@ def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> 
 
 
 def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tuple[int, ...]:
-    """Returns sorted, distinct, non-negative axes; None is every axis. Raises ShapeError if one is out of range or
-    repeated.
+    """Returns sorted, distinct, non-negative axes; None is every axis. Raises AxisError if one is out of range,
+    ShapeError if one is repeated.
     """
     if axis is None:
         return tuple(range(rank))
     axes = [as_index(a) for a in axis] if isinstance(axis, Sequence) else [as_index(axis)]
     for one in axes:
         if not -rank <= one < rank:
-            raise ShapeError(
+            raise AxisError(
                 f"{op}: axis {one} is out of range for {rank} dimension{'s' * (rank != 1)}", op=op, parameter="axis"
             )
     result = sorted({one % rank for one in axes})

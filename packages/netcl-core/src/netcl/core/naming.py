@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from netcl.core.errors import DTypeError
+
 NETCL = "netcl"
 # In front of a dtype, a size and a memory format in its ``repr``.
 library = NETCL
 # The ``repr`` of a tensor if ``library`` is not netcl; an extension sets it. Without one the text is netcl's.
 text_of_tensor: Callable[[Any], str] | None = None
+
+
+def refuse(text: str) -> None:
+    """Raises DTypeError if texts name another library: netcl allows what ``text`` says that it does not."""
+    if is_foreign():
+        raise DTypeError(text)
 
 
 def is_foreign() -> bool:

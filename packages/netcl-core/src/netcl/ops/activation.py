@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
 from netcl.core.layout import normalize_axes
@@ -144,7 +144,7 @@ def gelu(x: Expr, *, approximate: str = "none") -> Expr:
     if approximate == "tanh":
         return parse("0.5f * v0 * (1.0f + tanh(0.7978845608028654f * (v0 + 0.044715f * v0 * v0 * v0)))", [x])
     if approximate != "none":
-        raise ValueError(f"gelu: expected approximate 'none' or 'tanh', got {approximate!r}")
+        raise ArgumentError(f"gelu: expected approximate 'none' or 'tanh', got {approximate!r}")
     return parse("0.5f * v0 * (1.0f + erf(v0 * 0.7071067811865476f))", [x])
 
 

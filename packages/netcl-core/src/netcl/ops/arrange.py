@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.errors import ShapeError
+from netcl.core.errors import OutOfRangeError, ShapeError
 from netcl.core.expr import Expr, Index, apply
 from netcl.core.layout import normalize_axes, reduced_axes
 from netcl.core.ops_table.dispatch import Space
@@ -47,7 +47,7 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     (at,) = normalize_axes(axis, x.ndim, "narrow")
     begin = start + x.shape[at] if start < 0 else start
     if length < 0 or begin < 0 or begin + length > x.shape[at]:
-        raise IndexError(f"narrow: {start}..{start}+{length} leaves axis {axis} of shape {x.shape}")
+        raise OutOfRangeError(f"narrow: {start}..{start}+{length} leaves axis {axis} of shape {x.shape}")
     return part(x, at, begin, length)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core.backend.attention_blocks import softmax_of
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, cast, size_of
 from netcl.core.layout import broadcast_shapes
 from netcl.core.ops_table.dispatch import Domain, Space
@@ -114,7 +114,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool
     if mask is not None and not (mask.dtype == "bool" or is_floating(mask.dtype)):
         raise DTypeError(f"{op}: expected a bool or floating mask, got {mask.dtype}; write mask.bool()", op=op)
     if mask is not None and is_causal:
-        raise ValueError(f"{op}: expected either a mask or is_causal, got both")
+        raise ArgumentError(f"{op}: expected either a mask or is_causal, got both")
 
 
 @composite(amp="half", domain=Domain(cases=_attention_cases, reference=_attention_reference))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
@@ -132,7 +132,7 @@ def gradient(x: Tensor, *, spacing: Any = 1, axis: Any = None, edge_order: int =
         x = cast(x, dtype="float32")
     axes = normalize_axes(tuple(range(x.ndim)) if axis is None else axis, x.ndim, op)
     if edge_order not in (1, 2):
-        raise ValueError(f"gradient: expected edge_order 1 or 2, got {edge_order!r}")
+        raise ArgumentError(f"gradient: expected edge_order 1 or 2, got {edge_order!r}")
     if isinstance(spacing, (int, float)):
         steps: Sequence[Any] = [spacing] * len(axes)
     else:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.epilogue import added, run_alone
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, apply
+from netcl.core.naming import refuse
 from netcl.core.ops_table.dispatch import Domain, set_shape
 from netcl.core.tensor import Tensor
 from netcl.ops.shape import permute, reshape
@@ -137,7 +138,7 @@ def _forward(
 ) -> Tensor:
     engine = engine_of(op, x, weight, bias)
     if algo is not None and algo not in ALGORITHMS:
-        raise ValueError(f"{op}: expected one of {', '.join(ALGORITHMS)} as algo, got {algo!r}")
+        raise ArgumentError(f"{op}: expected one of {', '.join(ALGORITHMS)} as algo, got {algo!r}")
     if x.ndim == n + 1:  # without a batch
         batch = x._alias((1, *x.shape))
         single = _forward(op, n, batch, weight, bias, stride, padding, dilation, groups, algo)
@@ -145,6 +146,8 @@ def _forward(
         return single
     _check(op, n, x.shape, weight.shape, groups, bias)
     geometry, sizes = _windows_of(op, n, x.shape, weight.shape, stride, padding, dilation)
+    if x.dtype != weight.dtype:
+        refuse(f"{op}: expected x and weight of one dtype, got {x.dtype} and {weight.dtype}; write x.to(dtype)")
     x, weight, bias = floating(op, x, weight, bias)
     final = (x.shape[0], weight.shape[0], *sizes)
     epilogue = None if bias is None else added(bias._alias((bias.shape[0],) + (1,) * n))

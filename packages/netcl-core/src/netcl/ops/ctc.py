@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, Load, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
 from netcl.core.ops_table.dispatch import Domain
@@ -238,7 +238,7 @@ def _column(what: str, lengths: Any, low: int, high: int, like: Tensor) -> Tenso
         if host_lengths.shape != (n,):
             raise ShapeError(f"ctc_loss: {len(host_lengths)} {what} for {n} samples", op="ctc_loss", parameter=what)
         if n and not low <= host_lengths.min() <= host_lengths.max() <= high:
-            raise ValueError(f"ctc_loss: expected {what} in {low} .. {high}, got {host_lengths.tolist()}")
+            raise ArgumentError(f"ctc_loss: expected {what} in {low} .. {high}, got {host_lengths.tolist()}")
         lengths = Tensor.from_host(like.queue, host_lengths)
     if lengths.size != n or is_floating(lengths.dtype):
         raise ShapeError(
@@ -251,7 +251,7 @@ def _column(what: str, lengths: Any, low: int, high: int, like: Tensor) -> Tenso
 
 def _padded(targets: Tensor, target_lengths: Any, n: int) -> Tensor:
     """Returns the labels of all samples in a row as a tensor (n, longest); their lengths must be known on the host."""
-    counts = np.asarray(target_lengths.numpy() if isinstance(target_lengths, Tensor) else target_lengths).reshape(-1)
+    counts = np.asarray(target_lengths.to_host() if isinstance(target_lengths, Tensor) else target_lengths).reshape(-1)
     if len(counts) != n or counts.sum() != targets.size:
         raise ShapeError(
             f"ctc_loss: {targets.size} targets in a row for target_lengths {counts.tolist()} of {n} samples",
@@ -285,7 +285,7 @@ def ctc_loss(
     device raises IndexError when the loss is read.
     """
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
+        raise ArgumentError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
     if not isinstance(targets, Tensor):
         targets = Tensor.from_host(log_probs.queue, targets)
     if not is_floating(log_probs.dtype) or is_floating(targets.dtype) or targets.dtype == "bool":
@@ -298,7 +298,7 @@ def ctc_loss(
         raise ShapeError(f"ctc_loss: log_probs {log_probs.shape}; expected (T, N, C), T at least 1", op="ctc_loss")
     steps, n, classes = log_probs.shape
     if not 0 <= blank < classes:
-        raise ValueError(f"ctc_loss: blank {blank} is none of {classes} classes")
+        raise ArgumentError(f"ctc_loss: blank {blank} is none of {classes} classes")
     if targets.ndim == 1:
         targets = _padded(targets, target_lengths, n)
     if targets.ndim != 2 or targets.shape[0] != n:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import integer_range, is_floating, is_integer, is_unsigned, itemsize, promote
-from netcl.core.errors import DTypeError
+from netcl.core.errors import DTypeError, UnsupportedError
 from netcl.core.expr import Const, Expr, apply, parse
 from netcl.core.expr import cast as cast_expr
 from netcl.core.layout import normalize_axes
@@ -364,12 +364,14 @@ def isclose(a: Expr, b: Expr, rtol: float = 1e-5, atol: float = 1e-8, equal_nan:
 
 def allclose(a: Tensor, b: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """True if ``isclose`` holds for all elements; a bool, so the result is read on the host."""
-    return bool(isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan).numpy().all())
+    return bool(isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan).to_host().all())
 
 
 def equal(a: Tensor, b: Tensor) -> bool:
     """True if a and b have one shape and equal elements; a bool, so the result is read on the host."""
-    return a.shape == b.shape and bool(eq(a, b).numpy().all())
+    if not isinstance(b, Tensor):
+        raise UnsupportedError(f"equal: expected a Tensor as b, got {type(b).__name__}")
+    return a.shape == b.shape and bool(eq(a, b).to_host().all())
 
 
 _scaled = elementwise(

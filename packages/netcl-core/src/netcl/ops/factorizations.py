@@ -13,7 +13,7 @@ import numpy as np
 
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import promote
-from netcl.core.errors import ShapeError, SingularMatrixError
+from netcl.core.errors import ArgumentError, ShapeError, SingularMatrixError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import computed, engine_of
@@ -31,7 +31,7 @@ def require_matrix(op: str, x: Tensor, square: bool = True) -> None:
 
 def host(x: Tensor) -> Any:
     host_read_allowed(x.engine)
-    values = x.numpy()
+    values = x.to_host()
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
@@ -142,7 +142,7 @@ def qr(x: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """
     require_matrix("linalg_qr", x, square=False)
     if mode not in _MODES:
-        raise ValueError(f"linalg_qr: expected one of {', '.join(_MODES)} as mode, got {mode!r}")
+        raise ArgumentError(f"linalg_qr: expected one of {', '.join(_MODES)} as mode, got {mode!r}")
     q, r = _qr(host(x), mode)
     return like(x, q), like(x, r)
 
@@ -190,7 +190,7 @@ def _symmetric(rng: np.random.Generator) -> Cases:
 
 def _triangle(op: str, uplo: str) -> str:
     if uplo not in ("L", "U"):
-        raise ValueError(f"{op}: expected UPLO 'L' or 'U', got {uplo!r}")
+        raise ArgumentError(f"{op}: expected UPLO 'L' or 'U', got {uplo!r}")
     return uplo
 
 
@@ -373,7 +373,7 @@ def lstsq(
     require_matrix(op, a, square=False)
     engine_of(op, a, b)
     if driver not in (None, "gelsd"):
-        raise ValueError(f"{op}: expected driver None or 'gelsd', which is always used, got {driver!r}")
+        raise ArgumentError(f"{op}: expected driver None or 'gelsd', which is always used, got {driver!r}")
     if b.ndim == 0 or a.shape[-2] != (b.shape[-1] if _vector(a.shape, b.shape) else b.shape[-2]):
         raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match", op=op)
     dtype = promote(a.dtype, b.dtype)

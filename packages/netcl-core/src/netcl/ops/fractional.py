@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
@@ -74,13 +74,13 @@ def _begins(samples: Tensor, extent: int, out: int, kernel: int) -> Tensor:
 def _sizes(op: str, shape: Sequence[int], output_size: Any, output_ratio: Any, kernel: Sequence[int]) -> Sequence[int]:
     n = len(kernel)
     if (output_size is None) == (output_ratio is None):
-        raise ValueError(f"{op}: give output_size or output_ratio, and not both")
+        raise ArgumentError(f"{op}: give output_size or output_ratio, and not both")
     if output_size is not None:
         wanted = per_axis(op, "output_size", output_size, n)
     else:
         ratios = (output_ratio,) * n if isinstance(output_ratio, (int, float)) else tuple(output_ratio)
         if len(ratios) != n or any(not 0 < ratio < 1 for ratio in ratios):
-            raise ValueError(
+            raise ArgumentError(
                 f"{op}: expected a number between 0 and 1, or {n} of them, as output_ratio, got {output_ratio!r}"
             )
         wanted = tuple(int(size * ratio) for size, ratio in zip(shape, ratios))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.errors import ShapeError
+from netcl.core.errors import OutOfRangeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import aligned, contiguous_strides
 from netcl.core.ops_table.dispatch import Domain
@@ -105,7 +105,7 @@ def _entry_at(x: Tensor, numbers: Sequence[int]) -> Tensor:
     rest = x.shape[len(numbers) :]
     for axis, (number, n) in enumerate(zip(numbers, x.shape)):
         if not -n <= number < n:
-            raise IndexError(OUT_OF_AXIS.format("getitem", number, axis, x.shape))
+            raise OutOfRangeError(OUT_OF_AXIS.format("getitem", number, axis, x.shape))
     starts = [number % n for number, n in zip(numbers, x.shape)] + [0] * len(rest)
     sizes = [1] * len(numbers) + list(rest)
     return _shaped(strided_slice(x, starts, [1] * x.ndim, sizes), rest)
@@ -274,7 +274,7 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
         addable(op, x)
     items = spread(op, tuple(slice(None) if index is None else index for index in indices), x.shape)
     if not any(map(is_array, items)):
-        raise IndexError(f"{op}: indices hold one tensor, array or list at least")
+        raise OutOfRangeError(f"{op}: indices hold one tensor, array or list at least")
     if not isinstance(values, Tensor):
         values = engine.tensor(*to_storage(values, x.dtype))
     engine_of(op, x, values)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, reduce
 from netcl.core.expr import cast as cast_expr
 from netcl.core.ops_table.dispatch import Domain
@@ -297,9 +297,9 @@ def _sample_reference(
 
 def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
     if mode not in _TAPS or (mode == "bicubic" and x.ndim == 5):
-        raise ValueError(f"grid_sample: expected mode bilinear, nearest or (4 dimensions) bicubic, got {mode!r}")
+        raise ArgumentError(f"grid_sample: expected mode bilinear, nearest or (4 dimensions) bicubic, got {mode!r}")
     if padding_mode not in _PADDINGS:
-        raise ValueError(f"grid_sample: expected one of {', '.join(_PADDINGS)} as padding_mode, got {padding_mode!r}")
+        raise ArgumentError(f"grid_sample: expected one of {', '.join(_PADDINGS)} as padding_mode, got {padding_mode!r}")
     n = x.ndim - 2
     if n not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != n:
         raise ShapeError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import DTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
@@ -38,7 +38,7 @@ def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor
         if is_floating(indices.dtype) or indices.dtype == "bool":
             raise DTypeError(f"{op}: expected whole numbers as indices, got {indices.dtype}", op=op)
         if indices.size and extent == 0:
-            raise IndexError(f"{op}: there is no position to name on an axis of length 0")
+            raise OutOfRangeError(f"{op}: there is no position to name on an axis of length 0")
         return as_index(indices)
     return engine.tensor(wrapped(op, indices, extent), "int64")  # type: ignore[no-any-return]
 
@@ -59,7 +59,7 @@ def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
         return np.asarray(values.astype(np.int64), order="C")
     if values.size and not (-extent <= int(values.min()) and int(values.max()) < extent):
         at = int(np.argmax((values < -extent) | (values >= extent)))
-        raise IndexError(OUT_OF_RANGE.format(op).format(value=values.flat[at], position=at, size=extent))
+        raise OutOfRangeError(OUT_OF_RANGE.format(op).format(value=values.flat[at], position=at, size=extent))
     signed = values.astype(np.int64, order="C")
     signed[signed < 0] += extent
     return signed
@@ -301,12 +301,12 @@ def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> T
         raise ShapeError(f"embedding: weight {weight.shape}; expected (num, dim)", op="embedding")
     count = weight.shape[0]
     if not isinstance(indices, Tensor) and np.size(indices) and np.min(indices) < 0:
-        raise IndexError(f"embedding: index {np.min(indices)} is negative; rows are 0..{count - 1}")
+        raise OutOfRangeError(f"embedding: index {np.min(indices)} is negative; rows are 0..{count - 1}")
     places = indices_on("embedding", engine, indices, count)
     if padding_idx is None:
         return take_at(weight, places, 0, True, "embedding", False)  # type: ignore[no-any-return]
     if not -count <= padding_idx < count:
-        raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {count} rows")
+        raise OutOfRangeError(f"embedding: padding_idx {padding_idx} is out of range for {count} rows")
     return embedding_rows(places, weight, padding_idx % count)  # type: ignore[no-any-return]
 
 
@@ -326,13 +326,15 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
         bound = int(values.max(initial=-1)) + 1 if num_classes is None else num_classes
         if values.size and (values.min() < 0 or values.max() >= bound):
             at = int(np.argmax((values < 0) | (values >= bound)))
-            raise IndexError(f"one_hot: index {values.flat[at]} at position {at} is out of range for {bound} classes")
+            raise OutOfRangeError(
+                f"one_hot: index {values.flat[at]} at position {at} is out of range for {bound} classes"
+            )
         indices, num_classes = Tensor.from_host(values), bound
     engine = engine_of("one_hot", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
         raise DTypeError(f"one_hot: expected whole numbers as indices, got {indices.dtype}", op="one_hot")
     indices = as_index(indices)
-    count = int(indices.numpy().max(initial=-1)) + 1 if num_classes is None else num_classes
+    count = int(indices.to_host().max(initial=-1)) + 1 if num_classes is None else num_classes
     final = (*indices.shape, count)
     if 0 in final:
         return engine.empty(final, dtype)  # type: ignore[no-any-return]

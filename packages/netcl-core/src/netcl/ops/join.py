@@ -13,7 +13,7 @@ import numpy as np
 
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
@@ -181,7 +181,7 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, a
     engine_of("diff", x, prepend, append)
     (at,) = normalize_axes(axis, x.ndim, "diff")
     if as_index(n) < 0:
-        raise ValueError(f"diff: expected n of at least 0, got {n}")
+        raise ArgumentError(f"diff: expected n of at least 0, got {n}")
     if prepend is not None or append is not None:
         x = cat([tensor for tensor in (prepend, x, append) if tensor is not None], at)
     for _ in range(min(as_index(n), x.shape[at])):
@@ -322,7 +322,7 @@ def _window(
     if as_index(length) < 0:
         raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
     if not is_floating(name):
-        raise ValueError(f"{op}: expected a floating dtype, got {name}")
+        raise ArgumentError(f"{op}: expected a floating dtype, got {name}")
     engine = _engine_on(device)
     check_elements(op, as_index(length), engine.queue)
     values = np.ones(length)
@@ -394,7 +394,7 @@ def _of_length(op: str, length: int, periodic: bool, function: Any, dtype: Any, 
     if as_index(length) < 0:
         raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
     if not is_floating(name):
-        raise ValueError(f"{op}: expected a floating dtype, got {name}")
+        raise ArgumentError(f"{op}: expected a floating dtype, got {name}")
     engine = _engine_on(device)
     check_elements(op, as_index(length), engine.queue)
     values = function(length + 1)[:-1] if periodic and length > 1 else function(length)

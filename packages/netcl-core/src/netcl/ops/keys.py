@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from netcl.core.backend.protocol import OUT_OF_RANGE, DeviceBackend
-from netcl.core.errors import UnsupportedError
+from netcl.core.errors import KeyKindError, OutOfRangeError
 from netcl.core.expr import Expr, Load, Scalar, place_of
 from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor import Tensor
@@ -100,10 +100,10 @@ def spread(op: str, key: Any, shape: Shape) -> list[Any]:
     items = [_entry(item) for item in (key if isinstance(key, tuple) or is_list_of_entries(key) else (key,))]
     used = builtins.sum(_consumed(op, item) for item in items)
     if used > len(shape):
-        raise IndexError(f"{op}: {used} indices for shape {shape} with {len(shape)} axes")
+        raise OutOfRangeError(f"{op}: {used} indices for shape {shape} with {len(shape)} axes")
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
-        raise IndexError(f"{op}: an index holds one ellipsis at most")
+        raise OutOfRangeError(f"{op}: an index holds one ellipsis at most")
     at = dots[0] if dots else len(items)
     rest: list[Any] = [slice(None)] * (len(shape) - used)
     return [*items[:at], *(rest or [_GAP] * len(dots)), *items[at + 1 :]]
@@ -136,7 +136,7 @@ def _consumed(op: str, item: Any) -> int:
     if item is None or item is Ellipsis:
         return 0
     if not isinstance(item, (int, np.integer, slice, np.ndarray, Tensor)):
-        raise UnsupportedError(
+        raise KeyKindError(
             f"{op}: {type(item).__name__} is no index; there are ints, slices, Ellipsis, None, boolean masks, "
             "and lists, arrays or tensors of whole numbers",
             op=op,
@@ -159,7 +159,7 @@ def block_of(op: str, items: Sequence[Any], shape: Shape) -> Block:
         n = shape[axis]
         if isinstance(item, (int, np.integer)):
             if not -n <= item < n:
-                raise IndexError(OUT_OF_AXIS.format(op, item, axis, shape))
+                raise OutOfRangeError(OUT_OF_AXIS.format(op, item, axis, shape))
             start, step, size = int(item) % n, 1, 1
         else:
             start, stop, step = (item if isinstance(item, slice) else slice(None)).indices(n)
@@ -216,7 +216,7 @@ def _without_masks(op: str, items: Sequence[Any], shape: Shape) -> tuple[list[An
 def check_mask(op: str, mask: Any, covered: Shape, shape: Shape) -> None:
     """Raises IndexError unless a mask has the lengths of the axes that it covers."""
     if tuple(mask.shape) != covered:
-        raise IndexError(f"{op}: a mask of shape {tuple(mask.shape)} for the lengths {covered} of shape {shape}")
+        raise OutOfRangeError(f"{op}: a mask of shape {tuple(mask.shape)} for the lengths {covered} of shape {shape}")
 
 
 def row_positions(op: str, engine: DeviceBackend, chosen: Selection) -> Tensor:

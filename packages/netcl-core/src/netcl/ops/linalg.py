@@ -13,9 +13,10 @@ from netcl.core.backend.epilogue import added
 from netcl.core.backend.product import Product
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import FLOATING, c_type, canonical, promote
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
+from netcl.core.naming import refuse
 from netcl.core.ops_table.dispatch import Domain, set_shape
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
@@ -83,9 +84,9 @@ def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, t
     """
     engine_of("matmul", a, b)
     if tile <= 0:
-        raise ValueError(f"matmul: expected a positive tile, got {tile}")
+        raise ArgumentError(f"matmul: expected a positive tile, got {tile}")
     transpose_a, transpose_b, inner, final, matrices = _form(a.shape, b.shape, bool(transpose_a), bool(transpose_b))
-    dtype = a.dtype if a.dtype == b.dtype else promote(a.dtype, b.dtype)
+    dtype = a.dtype if a.dtype == b.dtype else _promoted("matmul", a, b)
     if inner == 0 or 0 in final:
         return a.engine.zeros(final, dtype)  # type: ignore[no-any-return]
     computed_in = dtype if dtype in FLOATING else _exact_float(a, b, math.prod(final), inner)
@@ -226,9 +227,9 @@ def build_matmul_kernel(context: Any = None, tile: int = 16, dtype: str = "float
 
     name = canonical(dtype)
     if name not in ("float32", "float16", "float64"):
-        raise ValueError(f"build_matmul_kernel: expected dtype float, half or double, got {dtype!r}")
+        raise ArgumentError(f"build_matmul_kernel: expected dtype float, half or double, got {dtype!r}")
     if tile <= 0:
-        raise ValueError(f"build_matmul_kernel: expected a positive tile, got {tile}")
+        raise ArgumentError(f"build_matmul_kernel: expected a positive tile, got {tile}")
     kind = c_type(name)
     head = _ELEMENTS["double"] if kind == "double" else ""
     head += f"#define TILE {tile}\n#define T {kind}\n#define ACC {'double' if kind == 'double' else 'float'}\n"
@@ -296,6 +297,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             "(out, in), bias (out,)",
             op="linear",
         )
+    _promoted("linear", x, weight)
     x, weight, bias = floating("linear", x, weight, bias)
     final = (*x.shape[:-1], weight.shape[0])
     if 0 in final or weight.shape[1] == 0:
@@ -309,6 +311,13 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is not None and result.size:
         engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (result, bias), out=(result,))
     return result  # type: ignore[no-any-return]
+
+
+def _promoted(op: str, a: Tensor, b: Tensor) -> str:
+    """The dtype of a product."""
+    if a.dtype != b.dtype:
+        refuse(f"{op}: expected operands of one dtype, got {a.dtype} and {b.dtype}; write x.to(dtype)")
+    return promote(a.dtype, b.dtype)
 
 
 @composite(amp="half", domain=Domain(cases=_pairs(((3,), (4,)), ((0,), (2,))), reference=np.outer))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
@@ -102,7 +102,7 @@ def matrix_norm(
             norms = reshape(norms, tuple(1 if a in (rows, columns) else n for a, n in enumerate(x.shape)))
         return norms  # type: ignore[no-any-return]
     if isinstance(ord, str) or ord not in (1, -1, math.inf, -math.inf):
-        raise ValueError(f"{op}: expected ord 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
+        raise ArgumentError(f"{op}: expected ord 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
     along, across = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = sum_of(absolute(x), along, keepdims=True)
     norms = (amax if ord > 0 else amin)(sums, across, keepdims=True)
@@ -143,7 +143,7 @@ def matrix_or_vector_norm(
     if len(axes if axes is not None else x.shape) == 2:
         return matrix_norm(x, ord, (-2, -1) if axes is None else axes, keepdims, dtype=dtype)  # type: ignore[no-any-return]
     if isinstance(ord, str):
-        raise ValueError(f"linalg_norm: ord {ord!r} is a norm of matrices; axis {axis} of {x.shape} has vectors")
+        raise ArgumentError(f"linalg_norm: ord {ord!r} is a norm of matrices; axis {axis} of {x.shape} has vectors")
     return vector_norm(x, ord, axis, keepdims, dtype=dtype)  # type: ignore[no-any-return]
 
 
@@ -213,7 +213,7 @@ def matrix_exp(x: Tensor) -> Tensor:
         raise ShapeError(f"matrix_exp: expected square matrices, got shape {x.shape}", op="matrix_exp")
     if x.size == 0:
         return clone(x)  # type: ignore[no-any-return]
-    largest = float(np.abs(x.numpy().astype(np.float64)).sum(-1).max())
+    largest = float(np.abs(x.to_host().astype(np.float64)).sum(-1).max())
     squarings = max(0, math.ceil(math.log2(largest)) + 1) if largest > 0 and math.isfinite(largest) else 0
     scaled = mul(x, 2.0**-squarings)
     identity = x.engine.tensor(np.eye(x.shape[-1]), x.dtype)

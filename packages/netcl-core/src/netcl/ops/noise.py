@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.activation import leaky_relu, prelu
@@ -60,7 +60,7 @@ def _kept(op: str, x: Tensor, p: float, features: bool) -> Tensor:
 def _checked(op: str, x: Tensor, p: float) -> None:
     engine_of(op, x)
     if not 0 <= p <= 1:
-        raise ValueError(f"{op}: p {p} is no probability")
+        raise ArgumentError(f"{op}: p {p} is no probability")
     if not is_floating(x.dtype):
         raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
 
@@ -119,7 +119,7 @@ def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool 
     """
     engine_of("rrelu", x)
     if not lower <= upper:
-        raise ValueError(f"rrelu: lower {lower} is above upper {upper}")
+        raise ArgumentError(f"rrelu: lower {lower} is above upper {upper}")
     if not training:
         return leaky_relu(x, slope=(lower + upper) / 2)  # type: ignore[no-any-return]
     if not is_floating(x.dtype):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 from netcl.core.expr import mean as mean_of
 from netcl.core.expr.statistics import standardized, widened
@@ -148,7 +148,7 @@ def batch_norm(
     b = None if bias is None else reshape(bias, column)
     if not training:
         if running_mean is None or running_var is None:
-            raise ValueError("batch_norm: running_mean and running_var are needed unless training")
+            raise ArgumentError("batch_norm: running_mean and running_var are needed unless training")
         return batch_norm_inference(x, reshape(running_mean, column), reshape(running_var, column), w, b, eps=eps)  # type: ignore[no-any-return]
     count = x.size // channels if channels else 0
     if count == 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import owned
@@ -122,7 +122,7 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
     engine = engine_of("pad", x)
     pairs, whole = _pairs(pads, x.ndim), x
     if mode != "constant" and mode not in _BORDERS:
-        raise ValueError(f"pad: expected mode constant, reflect, replicate or circular, got {mode!r}")
+        raise ArgumentError(f"pad: expected mode constant, reflect, replicate or circular, got {mode!r}")
     if any(low < 0 or high < 0 for low, high in pairs):
         x = _cut(x, pairs)
         pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]

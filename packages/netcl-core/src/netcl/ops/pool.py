@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import abs, pow
@@ -43,7 +43,7 @@ def _divisor(op: str, divisor_override: Any) -> int:
     if divisor_override is None:
         return 0
     if not isinstance(divisor_override, (int, np.integer)) or divisor_override == 0:
-        raise ValueError(f"{op}: expected a whole number other than 0 as divisor_override, got {divisor_override!r}")
+        raise ArgumentError(f"{op}: expected a whole number other than 0 as divisor_override, got {divisor_override!r}")
     return int(divisor_override)
 
 
@@ -365,7 +365,7 @@ def _power(n: int) -> OpFunction:
     def pooled(x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
         engine_of(name, x)
         if not norm_type > 0:
-            raise ValueError(f"{name}: expected a positive number as norm_type, got {norm_type!r}")
+            raise ArgumentError(f"{name}: expected a positive number as norm_type, got {norm_type!r}")
         powers = pow(abs(x), float(norm_type))
         sums = in_batch(name, powers, n, lambda batch: avg_pool(batch, kernel_size, stride, 0, ceil_mode, True, 1))
         return pow(sums, 1 / norm_type)  # type: ignore[no-any-return]

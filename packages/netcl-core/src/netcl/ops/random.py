@@ -23,7 +23,7 @@ import numpy as np
 from netcl.core.backend.recording import open_here
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import CaptureError, DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
@@ -214,7 +214,7 @@ def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "in
     """
     first, last = (0, low) if high is None else (low, high)
     if not 0 < last - first <= 2**64:
-        raise ValueError(f"randint: low {first}, high {last}; high - low lies in 1 .. 2**64")
+        raise ArgumentError(f"randint: low {first}, high {last}; high - low lies in 1 .. 2**64")
     engine, sizes, name = engine_for(queue), check_shape(shape), canonical(dtype)
     array = draw_on_host(engine, "randint", first, last, sizes, name)
     if array is None and last - first > 2**31:
@@ -239,7 +239,7 @@ def _constant(name: str) -> Domain:
 def uniform(low: float = 0.0, high: float = 1.0, shape: Any = (), dtype: str = "float32", queue: Any = None) -> Tensor:
     """Returns uniform numbers in [low, high): low + (high - low) u with the u of ``rand``."""
     if not low <= high:
-        raise ValueError(f"uniform: low {low} must not be above high {high}")
+        raise ArgumentError(f"uniform: low {low} must not be above high {high}")
     return _between(low, high, check_shape(shape), _floating("uniform", dtype), queue)
 
 
@@ -247,7 +247,7 @@ def uniform(low: float = 0.0, high: float = 1.0, shape: Any = (), dtype: str = "
 def normal(mean: float = 0.0, std: float = 1.0, shape: Any = (), dtype: str = "float32", queue: Any = None) -> Tensor:
     """Returns normal numbers: mean + std z with the z of ``randn``."""
     if not std >= 0:
-        raise ValueError(f"normal: std {std} must not be negative")
+        raise ArgumentError(f"normal: std {std} must not be negative")
     return _around(mean, std, check_shape(shape), _floating("normal", dtype), queue)
 
 
@@ -278,7 +278,7 @@ def _spread_out(x: Tensor, start: float, width: float) -> Tensor:
 def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
     """Returns a random order of 0 .. n - 1; drawn on the host from (seed, offset), so equal on every device."""
     if n < 0:
-        raise ValueError(f"randperm: n {n} must not be negative")
+        raise ArgumentError(f"randperm: n {n} must not be negative")
     array = draw_on_host(engine_for(queue), "randperm", n)
     if array is not None:
         return _as(array, dtype, queue)
@@ -336,9 +336,9 @@ def poisson(rate: Tensor) -> Tensor:
     """
     engine = engine_of("poisson", rate)
     _floating("poisson", rate.dtype)
-    means = rate.numpy().astype(np.float64)
+    means = rate.to_host().astype(np.float64)
     if not (means >= 0).all():
-        raise ValueError("poisson: means are not negative, and not NaN")
+        raise ArgumentError("poisson: means are not negative, and not NaN")
     return _drawn(engine, _on_host(means.size).poisson(means), rate.dtype)
 
 
@@ -358,9 +358,9 @@ def binomial(count: Tensor, prob: Tensor) -> Tensor:
     engine = engine_of("binomial", count, prob)
     _floating("binomial", count.dtype)
     _floating("binomial", prob.dtype)
-    trials, chances = count.numpy().astype(np.float64), prob.numpy().astype(np.float64)
+    trials, chances = count.to_host().astype(np.float64), prob.to_host().astype(np.float64)
     if not ((trials >= 0).all() and (trials < 2**63).all() and (chances >= 0).all() and (chances <= 1).all()):
-        raise ValueError("binomial: counts are not negative and below 2**63, and probabilities in [0, 1]")
+        raise ArgumentError("binomial: counts are not negative and below 2**63, and probabilities in [0, 1]")
     shape = broadcast_shapes((count.shape, prob.shape), "binomial")
     drawn = _on_host(int(np.prod(shape))).binomial(trials.astype(np.int64), chances, shape)
     return _drawn(engine, drawn, count.dtype)
@@ -377,7 +377,7 @@ def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = No
     """
     if not isinstance(p, Tensor):
         if not 0 <= p <= 1 or shape is None:
-            raise ValueError(f"bernoulli: p {p}, shape {shape}; a number p lies in [0, 1] and comes with a shape")
+            raise ArgumentError(f"bernoulli: p {p}, shape {shape}; a number p lies in [0, 1] and comes with a shape")
         engine: Any = engine_for(queue)
         array = draw_on_host(engine, "bernoulli_", p, check_shape(shape))
         if array is not None:
@@ -426,7 +426,7 @@ def dropout(
     for kept elements. If not ``training``: x itself.
     """
     if not 0 <= p <= 1:
-        raise ValueError(f"dropout: p {p} is no probability")
+        raise ArgumentError(f"dropout: p {p} is no probability")
     rate = p if training else 0.0
     if rate == 0 and not return_mask:
         return x

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import as_dtype, computed, engine_of, floating
@@ -59,7 +59,7 @@ def _reference(
 
 def _checked(op: str, kind: str, x: Tensor, weight: Tensor, *states: Tensor | None) -> tuple[int, int, int]:
     if kind not in GATES:
-        raise ValueError(f"{op}: expected one of {', '.join(GATES)} as kind, got {kind!r}")
+        raise ArgumentError(f"{op}: expected one of {', '.join(GATES)} as kind, got {kind!r}")
     rows, hidden = weight.shape if weight.ndim == 2 else (0, 0)
     if x.ndim != 3 or rows != GATES[kind] * hidden or x.shape[2] != rows or hidden == 0:
         raise ShapeError(
@@ -94,7 +94,7 @@ def recurrence(
     """
     engine = engine_of("recurrence", x, weight, state, bias, cell)
     if (cell is not None) != (kind == "lstm"):
-        raise ValueError("recurrence: an LSTM has a cell to begin with, and nothing else has")
+        raise ArgumentError("recurrence: an LSTM has a cell to begin with, and nothing else has")
     _, _, hidden = _checked("recurrence", kind, x, weight, state, cell)
     if bias is not None and bias.shape != (GATES[kind] * hidden,):
         raise ShapeError(f"recurrence: a bias of {bias.shape}, expected {(GATES[kind] * hidden,)}", op="recurrence")

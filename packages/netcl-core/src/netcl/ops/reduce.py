@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import AxisError, DTypeError
 from netcl.core.expr import Const, Expr, Index, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
 from netcl.core.expr import mean as mean_of
 from netcl.core.expr.statistics import squared_deviations
 from netcl.core.layout import reduced_axes
+from netcl.core.naming import refuse
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.data import TensorData
@@ -61,6 +62,8 @@ def _in_dtype(kind: str, x: Expr, axis: Axis, dtype: Any, space: Space) -> Expr:
 
 def _as_floating(op: str, x: Expr, dtype: Any) -> Expr:
     if dtype is None:
+        if not is_floating(x.dtype):
+            refuse(f"{op}: expected a floating dtype, got {x.dtype}; write x.float(), or dtype=")
         return x
     wanted = canonical(dtype)
     if not is_floating(wanted):
@@ -103,7 +106,7 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
     shape = space.shapes[0]
     assert shape is not None
     if builtins.any(shape[a] == 0 for a in axes):
-        raise ShapeError(f"{space.op}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=space.op)
+        raise AxisError(f"{space.op}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=space.op)
     return reduce(kind, x, axes)
 
 
@@ -214,6 +217,8 @@ def _variance(x: Expr, axis: Axis, correction: float, space: Space) -> Expr:
         raise TypeError(f"{space.op}: {axis} is no axis; write unbiased={axis}")
     axes = space.axes(axis)
     correction = 1 if correction is None else correction
+    if not is_floating(x.dtype):
+        refuse(f"{space.op}: expected a floating dtype, got {x.dtype}; write x.float()")
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     total, count = squared_deviations(value, axes)[1], size_of(axes, value.dtype)
     # Of no elements it is NaN, whatever the divisor; one below zero counts as zero.
@@ -294,6 +299,8 @@ def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, spac
 
     Its gradient at 0 is 0. Raises ShapeError for the extremes of no elements.
     """
+    if not is_floating(x.dtype):
+        refuse(f"norm: expected a floating dtype, got {x.dtype}; write x.float()")
     return p_norm(x if is_floating(x.dtype) else cast_expr(x, "float32"), p, axis, space)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.adaptive import adaptive_avg_pool, adaptive_reference
@@ -132,7 +132,7 @@ def _target(
         raise ShapeError(f"{op}: expected either size or scale_factor, got {sizes_text}", op=op, parameter="size")
     if size is not None:
         if recompute:
-            raise ValueError(f"{op}: expected a scale_factor with recompute_scale_factor, got size {size}")
+            raise ArgumentError(f"{op}: expected a scale_factor with recompute_scale_factor, got size {size}")
         sizes = per_axis(op, "size", size, n)
         return sizes, [Fraction(extent, out) for extent, out in zip(shape[2:], sizes)]
     factors = [float(factor) for factor in np.ravel(scale_factor)]
@@ -205,15 +205,15 @@ def _interpolate(
 ) -> Tensor:
     engine_of(op, x)
     if mode not in _MODES:
-        raise ValueError(f"{op}: expected one of {', '.join(_MODES)} as mode, got {mode!r}")
+        raise ArgumentError(f"{op}: expected one of {', '.join(_MODES)} as mode, got {mode!r}")
     taps, ranks = _MODES[mode]
     if x.ndim - 2 not in ranks:
         wanted = " or ".join(str(rank + 2) for rank in ranks)
         raise ShapeError(f"{op}: mode {mode!r} is for {wanted} dimensions, and x is {x.shape}", op=op)
     if antialias and mode not in ("bilinear", "bicubic"):
-        raise ValueError(f"{op}: expected mode bilinear or bicubic with antialias, got {mode!r}")
+        raise ArgumentError(f"{op}: expected mode bilinear or bicubic with antialias, got {mode!r}")
     if align_corners and taps < 2:
-        raise ValueError(f"{op}: expected mode linear, bilinear, bicubic or trilinear with align_corners, got {mode!r}")
+        raise ArgumentError(f"{op}: expected mode linear, bilinear, bicubic or trilinear with align_corners, got {mode!r}")
     sizes, scales = _target(op, x.shape, size, scale_factor, recompute)
     if 0 in x.shape[2:]:
         raise ShapeError(f"{op}: x {x.shape} has no spatial elements", op=op)

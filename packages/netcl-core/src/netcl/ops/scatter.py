@@ -14,7 +14,7 @@ import numpy as np
 from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast, reduce
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
@@ -360,14 +360,16 @@ def _product_at(x: Tensor, index: Tensor, source: Tensor, axis: int, include_sel
     """Multiplies on the host: no engine multiplies at indices."""
     engine = x.engine
     host_read_allowed(engine)
-    out, factors = (np.array(operand.numpy()) for operand in (x, source))
+    out, factors = (np.array(operand.to_host()) for operand in (x, source))
     key = list(np.ogrid[tuple(slice(n) for n in index.shape)])
-    places = index.numpy().astype(np.int64)
+    places = index.to_host().astype(np.int64)
     extent = out.shape[axis]
     wrong = (places < -extent) | (places >= extent)
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise IndexError(OUT_OF_RANGE.format("scatter_reduce").format(value=places.flat[at], position=at, size=extent))
+        raise OutOfRangeError(
+            OUT_OF_RANGE.format("scatter_reduce").format(value=places.flat[at], position=at, size=extent)
+        )
     key[axis] = places
     if not include_self:
         out[tuple(key)] = 1
@@ -377,7 +379,7 @@ def _product_at(x: Tensor, index: Tensor, source: Tensor, axis: int, include_sel
 
 def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
     if reduce not in allowed:
-        raise ValueError(f"{op}: expected one of {', '.join(allowed)} as reduce, got {reduce!r}")
+        raise ArgumentError(f"{op}: expected one of {', '.join(allowed)} as reduce, got {reduce!r}")
     return reduce
 
 
@@ -470,7 +472,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
         worst = apply("where", value < 0, np.iinfo(np.int64).max, value)  # one read returns both
         largest = engine.run((reduce("max", worst, (0,)),), (x,), shapes=((1,),))[0].item()
     if largest == np.iinfo(np.int64).max:
-        raise ValueError("bincount: x has a negative element")
+        raise ArgumentError("bincount: x has a negative element")
     counted = engine.empty(x.shape, "int64") if weights is None else weights
     if weights is None:
         engine.fill(counted, 1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Const, Index, Load, Scalar, apply, cast
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
@@ -84,7 +84,7 @@ def searchsorted(
             op="searchsorted",
         )
     if side not in (None, "left", "right") or right and side == "left":
-        raise ValueError(f"searchsorted: expected side left or right, in agreement with right={right}, got {side!r}")
+        raise ArgumentError(f"searchsorted: expected side left or right, in agreement with right={right}, got {side!r}")
     dtype = promote(sorted_sequence.dtype, values.dtype)
     rows, needles = as_dtype(sorted_sequence, dtype), as_dtype(values, dtype)
     positions = engine.sort("search", rows, needles, right=right or side == "right")
@@ -155,13 +155,13 @@ def histogram(
 def _edges(engine: Any, x: Tensor, bins: int, range: Sequence[float] | None, dtype: str) -> Tensor:
     """Returns bins + 1 numbers in even steps, on the device; half a step to each side if all elements are equal."""
     if bins < 1:
-        raise ValueError(f"histogram: expected a number from 1 or a sequence of edges as bins, got {bins}")
+        raise ArgumentError(f"histogram: expected a number from 1 or a sequence of edges as bins, got {bins}")
     if range is None and x.size:
         low, high = (function(x)._alias((1,)) for function in (smallest_of, largest_of))
     else:
         bounds = (0.0, 1.0) if range is None else tuple(float(bound) for bound in range)
         if len(bounds) != 2 or not -math.inf < bounds[0] <= bounds[1] < math.inf:
-            raise ValueError(f"histogram: range {range} is (lowest, highest), both finite")
+            raise ArgumentError(f"histogram: range {range} is (lowest, highest), both finite")
         low, high = engine.empty((1,), dtype), engine.empty((1,), dtype)
         engine.fill(low, bounds[0])
         engine.fill(high, bounds[1])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
@@ -378,7 +378,7 @@ def quantile(
     several = np.ndim(q) > 0
     wanted = [float(each) for each in (q if several else [q])]
     if interpolation not in _PLACES or not all(0 <= each <= 1 for each in wanted):
-        raise ValueError(
+        raise ArgumentError(
             f"quantile: expected q in [0, 1] and interpolation of {', '.join(_PLACES)}, got {q} and {interpolation!r}"
         )
     if extent == 0:

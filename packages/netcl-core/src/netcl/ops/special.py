@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, apply, special
 from netcl.core.expr import cast as cast_expr
 from netcl.core.expr.prims import digamma as digamma_of
@@ -187,7 +187,7 @@ def _polygamma_cases(rng: np.random.Generator) -> Any:
 def polygamma_of(x: Expr, n: int) -> Expr:
     """Returns ``polygamma``, with its operand first."""
     if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= _MOST_DERIVATIVES:
-        raise ValueError(f"polygamma: expected a whole number from 0 to {_MOST_DERIVATIVES} as n, got {n!r}")
+        raise ArgumentError(f"polygamma: expected a whole number from 0 to {_MOST_DERIVATIVES} as n, got {n!r}")
     value = x if is_floating(x.dtype) else cast_expr(x, "float32")
     return digamma_of(value) if n == 0 else _polygamma(n, value)
 

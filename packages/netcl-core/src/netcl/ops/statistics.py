@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, apply
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain, Space
@@ -161,6 +161,6 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     not counted. Raises ValueError for no bins, or a min above max.
     """
     if as_index(bins) < 1 or not min <= max:
-        raise ValueError(f"histc: expected bins from 1 and min at most max, got bins {bins}, min {min}, max {max}")
+        raise ArgumentError(f"histc: expected bins from 1 and min at most max, got bins {bins}, min {min}, max {max}")
     counts, _ = histogram(x, bins=as_index(bins), range=None if min == max else (float(min), float(max)))
     return cast(counts, dtype=x.dtype)  # type: ignore[no-any-return]

@@ -14,6 +14,10 @@ from netcl.nn.placement import new_parameter
 from netcl.nn.unbind import unbind
 
 
+class HeadsError(ShapeError, AssertionError):
+    """The number of heads does not divide the length of the embedding."""
+
+
 class MultiheadAttention(Module):
     """softmax(q k^T / sqrt(D)) v for each of ``num_heads`` heads of D = embed_dim / num_heads, concatenated and
     projected (Vaswani et al. 2017).
@@ -42,7 +46,7 @@ class MultiheadAttention(Module):
     ) -> None:
         super().__init__()
         if num_heads < 1 or embed_dim < 1 or embed_dim % num_heads:
-            raise ValueError(f"num_heads={num_heads} does not divide embed_dim={embed_dim}")
+            raise HeadsError(f"num_heads={num_heads} does not divide embed_dim={embed_dim}")
         self.embed_dim: int = embed_dim
         self.num_heads: int = num_heads
         self.dropout: float = dropout

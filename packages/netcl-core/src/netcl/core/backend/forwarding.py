@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from netcl.core.backend.interceptors import Interceptor, intercepted, recovered
 from netcl.core.backend.protocol import DeviceBackend
 from netcl.core.backend.recording import open_here
-from netcl.core.errors import CaptureError, KernelBuildError
+from netcl.core.errors import ArgumentError, CaptureError, KernelBuildError, OutOfRangeError
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorT
@@ -109,7 +109,8 @@ class DeviceFlags:
     def error(self, code: int, value: float, position: int, size: int) -> Exception:
         """The error of a code, with the fields of its message filled in; see ``DeviceBackend.flag_code``."""
         text, error = next(entry for entry, number in list(self._codes.items()) if number == code)
-        return error(text.format(value=value, position=position, size=size, last=size - 1))
+        kind = {IndexError: OutOfRangeError, ValueError: ArgumentError}.get(error, error)
+        return kind(text.format(value=value, position=position, size=size, last=size - 1))
 
 
 flags: DeviceFlags = DeviceFlags()

@@ -24,6 +24,7 @@ def _lazily(module: str, name: str) -> Factory:
 _factories: dict[str, Factory] = {
     "cl": _lazily("netcl.core.backend.opencl", "OpenCLBackend"),
     "cpu": _lazily("netcl.core.backend.cpu", "CPUBackend"),
+    "meta": _lazily("netcl.core.backend.meta", "MetaBackend"),
 }
 _engines: dict[Any, DeviceBackend] = {}
 _lock = threading.RLock()

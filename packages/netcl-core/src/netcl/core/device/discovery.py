@@ -71,6 +71,17 @@ class CPUQueue:
         return f"CPUQueue({self.name!r})"
 
 
+class MetaQueue(CPUQueue):
+    """The queue of the device "meta", where nothing is computed."""
+
+    backend = "meta"
+
+    @property
+    def handle(self) -> DeviceHandle:
+        """The device."""
+        return _META
+
+
 @runtime_checkable
 class Queue(Protocol):
     """The queue of a backend: its engine is made by the backend of this name; queues are hashable and compare by
@@ -142,6 +153,8 @@ class DeviceHandle:
         """A selector that finds this device in other processes of this machine too; a sub-device has the selector of
         its parent.
         """
+        if self.backend == "meta":
+            return "meta"
         if self.backend == "cpu":
             return "numpy" if _pytorch_names else "cpu"
         if self.backend != "cl":
@@ -154,6 +167,9 @@ class DeviceHandle:
             if candidate == whole_device:
                 return selector
         return self.device_name
+
+
+_META = DeviceHandle("meta", "meta", "meta", "meta", None, MetaQueue("meta"))
 
 
 def _pytorch_text(kind: str, index: int | None) -> str:
@@ -284,10 +300,11 @@ class DeviceManager:
 
         Selectors: ``auto`` (NETCL_DEVICE, else the best of GPU, accelerator, OpenCL CPU, NumPy); ``gpu``, ``accel``,
         ``opencl`` (any OpenCL device), ``opencl:cpu``: the best of the type, None if there is none; with ``:n`` the
-        n-th best, from 0; ``cpu``: NumPy; a number: the pair of ``discover()`` at that index; ``opencl:0:1``: platform
-        and device; else any part, case-insensitive, of a platform's or device's name, the best match (``intel:1``: the
-        second). The processor's maker in the name of a PoCL device does not count. The name of a backend that another
-        distribution adds, with ``:n``, is the n-th of its devices.
+        n-th best, from 0; ``cpu``: NumPy; ``meta``: shapes and dtypes without memory; a number: the pair of
+        ``discover()`` at that index; ``opencl:0:1``: platform and device; else any part, case-insensitive, of a
+        platform's or device's name, the best match (``intel:1``: the second). The processor's maker in the name of a
+        PoCL device does not count. The name of a backend that another distribution adds, with ``:n``, is the n-th of
+        its devices.
 
         Raises DeviceNotFoundError, listing all devices, for an unknown name or a number out of range, and ImportError
         if a selector needs OpenCL and pyopencl is missing.
@@ -456,6 +473,8 @@ class DeviceManager:
     def _resolve(self, text: str) -> DeviceHandle | None:
         if text in ("cpu", "cpu:0", "numpy"):
             return self._numpy
+        if text == "meta":
+            return _META
         if not text.isdecimal() and text.partition(":")[0] not in OWN_NAMES:
             handle = self._by_plugin(text)
             if handle is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import SUPPORTED, integer_range, is_integer, kind, promote
-from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError
+from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError, UnsupportedError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes, reduced_axes
@@ -117,6 +117,8 @@ def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
 def _bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
     operands, attributes = _arguments(row, args, kwargs)
     for position, value in enumerate(operands):
+        if value is None and row.signature.parameters[row.operands[position]].default is inspect.Parameter.empty:
+            raise UnsupportedError(f"{row.name}: expected a Tensor or a number as {row.operands[position]}, got None")
         if not (isinstance(value, TensorData) or value is None or type(value) in _NUMBERS):
             operands[position] = _from_numpy(row, value, operands)
     inputs = tuple(value for value in operands if isinstance(value, TensorData))

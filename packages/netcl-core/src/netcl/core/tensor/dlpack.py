@@ -33,7 +33,7 @@ def shared(x: Any) -> Array | None:
     if geometry is None:
         return None
     root: Any = views.root_tensor(x)
-    memory: Array | None = x.numpy() if 0 in x.shape else root.array
+    memory: Array | None = x.to_host() if 0 in x.shape else root.array
     if memory is None:
         memory = root.engine.host_memory(root) if isinstance(root.engine, SharesMemory) else None
         if memory is None:
@@ -64,7 +64,7 @@ def export(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | N
                 f"__dlpack__: the host does not see the memory of this tensor on {x.engine.device_label} in its shape; "
                 "write x.cpu() or x.numpy(), or ask for a copy"
             )
-        array = x.numpy()
+        array = x.to_host()
     try:
         return array.__dlpack__(max_version=max_version)
     except TypeError:  # NumPy before 2.1

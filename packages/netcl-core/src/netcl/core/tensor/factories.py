@@ -17,7 +17,7 @@ import numpy as np
 from netcl.core import dtypes
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import get_default_dtype, set_default_dtype
-from netcl.core.errors import ShapeError, from_here
+from netcl.core.errors import ArgumentError, ShapeError, from_here
 from netcl.core.expr import Expr, Index, Scalar, cast
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import dlpack
@@ -352,6 +352,8 @@ def eye(
 ) -> Tensor:
     """Returns the (n, m) matrix with ones on its diagonal; m defaults to n."""
     check_accepted("eye", same)
+    if n < 0:
+        raise ArgumentError(f"eye: expected n from 0 on, got {n}")
     _check_elements("eye", n * (n if m is None else m), device)
     return _flagged(Tensor.eye(n, m, dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
 
@@ -373,7 +375,7 @@ def arange(
     check_accepted("arange", same)
     first, last = (0, start) if end is None else (start, end)
     if step == 0 or (last - first) * step < 0:
-        raise ValueError(f"arange: a step of {step} does not lead from {first} to {last}")
+        raise ArgumentError(f"arange: a step of {step} does not lead from {first} to {last}")
     if not all(isinstance(x, (int, np.integer)) for x in (first, last, step)):
         _check_elements("arange", (last - first) / step, device)
         return _on_device(np.arange(first, last, step), dtype or get_default_dtype(), device, requires_grad)
@@ -410,7 +412,7 @@ def range(
     check_accepted("range", same)
     first, last = (0, start) if end is None else (start, end)
     if step == 0 or (last - first) * step < 0:
-        raise ValueError(f"range: a step of {step} does not lead from {first} to {last}")
+        raise ArgumentError(f"range: a step of {step} does not lead from {first} to {last}")
     _check_elements("range", (last - first) / step, device)
     data = first + step * np.arange(int((last - first) / step) + 1)
     return _on_device(data, dtype or get_default_dtype(), device, requires_grad)
@@ -429,6 +431,8 @@ def linspace(
 ) -> Tensor:
     """Returns ``steps`` numbers at equal distances from ``start`` to ``end``, both included."""
     check_accepted("linspace", same)
+    if steps < 0:
+        raise ArgumentError(f"linspace: expected steps from 0 on, got {steps}")
     _check_elements("linspace", steps, device)
     return _on_device(np.linspace(start, end, steps), dtype or get_default_dtype(), device, requires_grad)
 
@@ -458,7 +462,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     if indexing not in ("ij", "xy"):
-        raise ValueError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
+        raise ArgumentError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
     if any(x.ndim > 1 for x in given):
         raise ShapeError(f"meshgrid takes vectors, not shapes {[x.shape for x in given]}")
     order = (

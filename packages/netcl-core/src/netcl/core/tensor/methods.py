@@ -18,7 +18,15 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from netcl.core import dtypes, naming
-from netcl.core.errors import DTypeError, ShapeError, UnsupportedError, from_here, name_argument
+from netcl.core.errors import (
+    ArgumentError,
+    DTypeError,
+    OutOfRangeError,
+    ShapeError,
+    UnsupportedError,
+    from_here,
+    name_argument,
+)
 from netcl.core.layout import broadcast_shapes, every_axis_if_empty, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
@@ -508,7 +516,7 @@ def norm(x: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: 
         axes = (-2, -1) if kept["axis"] is None else kept["axis"]
         return _call("linalg_matrix_norm", x, "nuc", axes, kept["keepdims"])
     if isinstance(p, str) and p != "fro":
-        raise ValueError(f"norm: p is a number, 'fro' or 'nuc', not {p!r}")
+        raise ArgumentError(f"norm: p is a number, 'fro' or 'nuc', not {p!r}")
     return _call("norm", x, 2 if p in (None, "fro") else p, **kept)
 
 
@@ -532,7 +540,7 @@ def scatter(
     if reduce is None:
         return _call("scatter", x, dim, index, source)
     if reduce not in ("add", "multiply"):
-        raise ValueError(f"scatter: reduce is 'add' or 'multiply', not {reduce!r}; scatter_reduce has others")
+        raise ArgumentError(f"scatter: reduce is 'add' or 'multiply', not {reduce!r}; scatter_reduce has others")
     if not _is_tensor(source):
         source = _made(x, index.shape, source, None, False)
     if reduce == "add":
@@ -764,7 +772,7 @@ def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode == "floor":
         return _call("floor_divide", x.detach(), other.detach() if _is_tensor(other) else other)
     if rounding_mode != "trunc":
-        raise ValueError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+        raise ArgumentError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
     quotient = _call("trunc", _call("div", x, other))
     return quotient.astype(dtypes.promote(x.dtype, other.dtype if _is_tensor(other) else builtins.type(other)))
 
@@ -963,6 +971,8 @@ def allclose(x: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal
 @_method
 def equal(x: Any, other: Any) -> bool:
     """True if the shapes and all elements are equal."""
+    if not _is_tensor(other):
+        raise UnsupportedError(f"equal: expected a Tensor as other, got {type(other).__name__}")
     return bool(x.shape == other.shape) and bool(_call("all", _call("eq", x, other)))
 
 
@@ -1018,7 +1028,7 @@ def _integers(name: str, function: Any, x: Any, other: Any) -> Any:
     dtype = dtypes.promote(x.dtype, other.dtype if _is_tensor(other) else builtins.type(other))
     if not dtypes.is_integer(dtype):
         raise DTypeError(f"{name}: takes integers, not {dtype}")
-    return x.engine.tensor(function(x.numpy(), np.asarray(other)).astype(dtypes.numpy_dtype(dtype)), dtype)
+    return x.engine.tensor(function(x.to_host(), np.asarray(other)).astype(dtypes.numpy_dtype(dtype)), dtype)
 
 
 @_method
@@ -1045,7 +1055,7 @@ def frexp(x: Any) -> tuple[Any, Any]:
     """(mantissa, exponent) with x = mantissa * 2**exponent and the mantissa in [0.5, 1); exponents from the host."""
     if not dtypes.is_floating(x.dtype):
         raise DTypeError(f"frexp: takes floating values, not {x.dtype}")
-    found = np.frexp(x.numpy())[1].astype(np.int32)
+    found = np.frexp(x.to_host())[1].astype(np.int32)
     half = found // 2  # two factors, since one would overflow for subnormal numbers
     down = [x.engine.tensor(np.ldexp(1.0, -part), "float32").astype(x.dtype) for part in (half, found - half)]
     return _call("mul", _call("mul", x, down[0]), down[1]), x.engine.tensor(found, "int32")
@@ -1098,7 +1108,7 @@ def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *
     shares = np.asarray(q, np.float64)
     for share in shares.reshape(-1).tolist():
         if not 0 <= share <= 1:
-            raise ValueError(f"nanquantile: q is between 0 and 1, not {share}")
+            raise ArgumentError(f"nanquantile: q is between 0 and 1, not {share}")
         place = _call("clamp", _call("mul", _call("sub", there, 1), share), min=0)
         low, high = _call("floor", place), _call("ceil", place)
         if interpolation == "linear":
@@ -1110,7 +1120,7 @@ def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *
         elif interpolation == "nearest":
             weight = _call("sub", _call("round", place), low)
         else:
-            raise ValueError(f"nanquantile: no interpolation {interpolation!r}")
+            raise ArgumentError(f"nanquantile: no interpolation {interpolation!r}")
         ends = [_call("gather", ranked, at, each.astype("int64")) for each in (low, high)]
         one = _call("lerp", *ends, weight)
         found.append(one if keepdim and dim is not None else _call("squeeze", one, at))
@@ -1246,7 +1256,7 @@ def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     positions = np.asarray(index).reshape(-1)
     chosen = np.zeros(x.shape[at], bool)
     if positions.size and not (-x.shape[at] <= positions.min() and positions.max() < x.shape[at]):
-        raise IndexError(
+        raise OutOfRangeError(
             f"index_fill: positions {positions.min()} to {positions.max()} in an axis of length {x.shape[at]}"
         )
     chosen[positions] = True
@@ -1265,7 +1275,7 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """A copy whose elements under the mask are the elements of ``source``, in order; ``x`` and the mask broadcast.
     ShapeError if the elements are too few.
     """
-    given = mask.numpy() if _is_tensor(mask) else np.asarray(mask)
+    given = mask.to_host() if _is_tensor(mask) else np.asarray(mask)
     shape = broadcast_shapes((x.shape, given.shape), "masked_scatter")
     chosen, x = np.broadcast_to(given, shape), x if x.shape == shape else _call("expand", x, shape)
     wanted = int(chosen.sum())
@@ -1362,17 +1372,19 @@ def multinomial(x: Any, num_samples: int, replacement: bool = False, *, generato
 
     Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.
     """
-    weights = x.numpy().astype(np.float64)
+    weights = x.to_host().astype(np.float64)
     if (weights < 0).any() or not np.isfinite(weights).all() or (weights.sum(-1) <= 0).any():
-        raise ValueError("multinomial: probabilities are finite, not negative and not all zero")
+        raise ArgumentError("multinomial: probabilities are finite, not negative and not all zero")
     if not replacement and num_samples > (weights > 0).sum(-1).min():
-        raise ValueError(f"multinomial: {num_samples} samples without replacement need as many probabilities above 0")
+        raise ArgumentError(
+            f"multinomial: {num_samples} samples without replacement need as many probabilities above 0"
+        )
     shape = (*x.shape[:-1], num_samples if replacement else x.shape[-1])
     with drawing_from(generator):
         drawn = draw_on_host(x.engine, "multinomial", x, num_samples, replacement, x.dtype)
         if drawn is not None:
             return x.engine.tensor(drawn, "int64")
-        uniform = _call("uniform", 0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue).numpy()
+        uniform = _call("uniform", 0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue).to_host()
     if replacement:
         ends = np.cumsum(weights, -1) / weights.sum(-1, keepdims=True)
         drawn = (uniform[..., :, None] >= ends[..., None, :]).sum(-1)
@@ -1466,13 +1478,13 @@ def requires_grad_(x: Any, requires_grad: bool = True) -> Any:
 @_method
 def apply_(x: Any, callable: Callable[[Any], Any]) -> Any:
     """Gives every element the value that a Python function has for it; on the host, and slow."""
-    return in_place.copy(x, np.vectorize(callable, otypes=[float])(x.numpy()))
+    return in_place.copy(x, np.vectorize(callable, otypes=[float])(x.to_host()))
 
 
 @_method
 def map_(x: Any, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
     """Gives every element the value that a Python function has for it and for that of ``tensor``; on the host, slow."""
-    return in_place.copy(x, np.vectorize(callable, otypes=[float])(x.numpy(), tensor.numpy()))
+    return in_place.copy(x, np.vectorize(callable, otypes=[float])(x.to_host(), tensor.to_host()))
 
 
 @_method
@@ -1503,7 +1515,7 @@ def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Gener
 def geometric_(x: Any, p: float, *, generator: Generator | None = None) -> Any:
     """Sets the elements to the number of trials up to the first success, which has probability ``p`` in each."""
     if not 0 < p < 1:
-        raise ValueError(f"geometric_: p is between 0 and 1, not {p}")
+        raise ArgumentError(f"geometric_: p is between 0 and 1, not {p}")
 
     def transformed(draw: Callable[..., Any]) -> Any:
         trials = _call("ceil", _call("div", _call("log1p", _call("neg", draw("uniform", 0.0, 1.0))), math.log1p(-p)))
@@ -1690,7 +1702,7 @@ def _table() -> Iterator[tuple[str, _Method]]:
 
 # Properties that are False for every tensor: kinds of devices and of tensors that there are not.
 NEVER = (
-    *("is_ipu", "is_maia", "is_meta", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized", "is_sparse_csr"),
+    *("is_ipu", "is_maia", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized", "is_sparse_csr"),
     *("is_vulkan", "is_xla", "is_xpu"),
 )
 
@@ -1728,6 +1740,11 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def is_cuda(self) -> bool:
         """False, as the device is reached through OpenCL, or is NumPy; with ``use_pytorch_names`` True on a GPU."""
         return bool(self.engine.handle.type == "cuda")
+
+    @property
+    def is_meta(self) -> bool:
+        """True if the tensor has a shape and a dtype only, and no data: on the device "meta"."""
+        return bool(self.engine.name == "meta")
 
     @property
     def is_cpu(self) -> bool:

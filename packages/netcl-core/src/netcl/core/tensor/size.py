@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, overload
 
 from netcl.core import naming
+from netcl.core.errors import OutOfRangeError
 
 
 class Size(tuple[int, ...]):
@@ -71,7 +72,7 @@ class Count(int):
         if dim is None:
             return Size(self.shape)
         if not -len(self.shape) <= dim < len(self.shape):
-            raise IndexError(f"size: there is no axis {dim} in shape {self.shape}")
+            raise OutOfRangeError(f"size: there is no axis {dim} in shape {self.shape}")
         return self.shape[dim]
 
     def __reduce__(self) -> tuple[Any, ...]:

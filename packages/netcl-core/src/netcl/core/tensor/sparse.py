@@ -160,7 +160,7 @@ class SparseTensor:
         shown = f"size={tuple(self.shape)}, nnz={self._nnz()}, dtype={self.dtype}, layout={self._layout!r}"
         names = ("indices", "values") if self.is_sparse else ("crow_indices", "col_indices", "values")
         parts = [self._pattern.indices] if self.is_sparse else [self._pattern.starts, self._pattern.indices[1]]
-        texts = [np.array2string(part, separator=", ") for part in (*parts, self._elements.numpy())]
+        texts = [np.array2string(part, separator=", ") for part in (*parts, self._elements.to_host())]
         given = ", ".join(f"{name}={text}" for name, text in zip(names, texts))
         return f"SparseTensor({given}, {shown})"
 
@@ -748,7 +748,7 @@ _FORMS: dict[str, Callable[..., Any]] = {
 
 
 def _host(indices: Any, op: str) -> Array:
-    values = indices.numpy() if isinstance(indices, Tensor) else np.asarray(indices)
+    values = indices.to_host() if isinstance(indices, Tensor) else np.asarray(indices)
     if values.size == 0:
         return values.astype(np.int64)
     if values.dtype.kind not in "iu":
@@ -886,7 +886,7 @@ def of_dense(x: Tensor, sparse_dim: int | None = None, kind: Layout = sparse_coo
     mask = _call("ne", rows.detach(), 0)
     if inner:
         mask = _call("any", mask, axis=tuple(range(1, mask.ndim)))
-    places = engine.nonzero(mask).numpy() if mask.size else np.empty(0, np.int64)
+    places = engine.nonzero(mask).to_host() if mask.size else np.empty(0, np.int64)
     split = np.unravel_index(places, sizes) if sizes else ()
     pattern = Pattern(tuple(sizes), np.array(split, np.int64).reshape(axes, len(places)), True)
     return SparseTensor(pattern, _taken(rows, places), kind)

@@ -17,7 +17,14 @@ from netcl.core import dtypes, naming
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.device.discovery import device as device_context
-from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError, from_here, shorten_traceback
+from netcl.core.errors import (
+    ArgumentError,
+    BackendMismatchError,
+    DeviceNotFoundError,
+    ShapeError,
+    from_here,
+    shorten_traceback,
+)
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write
@@ -209,7 +216,7 @@ class Tensor(Creation["Tensor"]):
         source = rest[0]
         if isinstance(source, Tensor):
             dtype = source.dtype if dtype is None else dtype
-            source = source.numpy()
+            source = source.to_host()
         data, name = to_storage(source, dtype)
         buffer, event, pending, host_ref = engine.upload(
             data, name, async_copy=async_copy, use_pinned=use_pinned, copy=copy, persistent=persistent
@@ -233,7 +240,11 @@ class Tensor(Creation["Tensor"]):
         return dtypes.from_bfloat16(stored) if self.dtype == "bfloat16" else stored
 
     def numpy(self, *, force: bool = False) -> Array:
-        """``to_host()``; ``force`` changes nothing: a tensor that requires grad gives its values, too."""
+        """``to_host()``, of a tensor that requires grad too. Under ``use_pytorch_names`` that raises RuntimeError, as in
+        PyTorch, without ``force``.
+        """
+        if self._requires_grad and not force and naming.is_foreign():
+            raise RuntimeError("numpy: the tensor requires grad; write x.detach().numpy()")
         return self.to_host()
 
     def to_host_async(self) -> HostTransfer:
@@ -263,7 +274,7 @@ class Tensor(Creation["Tensor"]):
                 raise ShapeError(f"write: values of shape {data.shape} into a tensor of shape {self.shape}")
             dispatch.assign(self, data)
         else:
-            stored, _ = to_storage(data.numpy() if isinstance(data, Tensor) else data, self.dtype)
+            stored, _ = to_storage(data.to_host() if isinstance(data, Tensor) else data, self.dtype)
             if stored.shape != self.shape:
                 raise ShapeError(f"write: values of shape {stored.shape} into a tensor of shape {self.shape}")
             before_write(self)
@@ -330,7 +341,8 @@ class Tensor(Creation["Tensor"]):
         if naming.text_of_tensor is not None and naming.is_foreign():
             return naming.text_of_tensor(self)
         name = type(self).__name__
-        values = printing.shown(self.to_host(), f"{name}(")
+        is_meta = self.engine.name == "meta"
+        values = f"..., size={tuple(self.shape)}" if is_meta else printing.shown(self.to_host(), f"{name}(")
         made = self.grad_fn
         graph = f", grad_fn={_shown(made)}" if made is not None else ", requires_grad=True" * self.requires_grad
         return f"{name}({values}, dtype={self.dtype}, device={self.engine.device_label!r}{graph})"
@@ -347,7 +359,7 @@ class Tensor(Creation["Tensor"]):
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError(f"the truth value of a tensor of shape {self.shape} is ambiguous; use any() or all()")
+            raise ArgumentError(f"the truth value of a tensor of shape {self.shape} is ambiguous; use any() or all()")
         return bool(self.item())
 
     def __int__(self) -> int:
@@ -531,6 +543,8 @@ class Tensor(Creation["Tensor"]):
 
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
+        if grad is not None and getattr(grad, "shape", self.shape) != self.shape:
+            raise ShapeError(f"grad: expected the shape {self.shape} of the tensor, got {grad.shape}")
         if type(self._grad) is gradients.Shared:
             self._grad.grad = grad
         else:

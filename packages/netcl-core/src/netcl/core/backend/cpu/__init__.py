@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core import config
+from netcl.core import config, naming
 from netcl.core.backend import host_call, one_by_one
 from netcl.core.backend.cpu import (
     attention,
@@ -198,6 +198,8 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
             with np.errstate(all="ignore"):
                 function(*args)
             sink.kernel(began, None, function.__name__, args)
+        if self._failure is not None and recording is None and naming.is_foreign():
+            self._raise_flag()
 
     def planned(
         self, what: Program | Product, args: Sequence[Any], scalars: Mapping[str, float | int]
@@ -221,7 +223,9 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
     # -- deferred checks -----------------------------------------------------------------------------------------------
 
     def raise_flag(self, code: int, value: float, position: int, size: int) -> None:
-        """Reports a failed check: the next host read raises the error of the first one. Code 0 means no failure."""
+        """Reports a failed check: the next host read raises the error of the first one, in a program written for
+        PyTorch the launch. Code 0 means no failure.
+        """
         if code:
             self._failure = self._failure or (code, value, position, size)
 
