@@ -151,6 +151,7 @@ PARTS: dict[str, Part] = {
     "torch.distributions": Part(("netcl.distributions",)),
     "torch.fft": Part(),
     "torch.fx": Part((), {"wrap": f"{_OWN}.programs.jit:wrap"}),
+    "torch.overrides": Part(_own("overrides")),
     "torch.functional": Part((*_own("functions"), "netcl")),
     "torch.hub": Part(_own("programs.refused"), {"urlparse": "urllib.parse:urlparse"}),
     "torch.jit.annotations": Part(_own("programs.annotations")),

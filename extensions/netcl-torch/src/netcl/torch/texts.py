@@ -43,8 +43,13 @@ def text_of_tensor(x: Tensor) -> str:
     before = "Parameter containing:\n" if isinstance(x, Parameter) else ""
     if x.is_meta:
         dtype = [] if x.dtype == dtypes.get_default_dtype() else [f"dtype={x.dtype!r}"]
-        return f"{before}tensor({', '.join(['...', *device, f'size={tuple(x.shape)}', *dtype, *flags])})"
-    return before + text_of(x.to_host(), x.dtype, device, Options(**printing.options()), after=flags)
+        return f"{before}{_name(x)}({', '.join(['...', *device, f'size={tuple(x.shape)}', *dtype, *flags])})"
+    return before + text_of(x.to_host(), x.dtype, device, Options(**printing.options()), flags, _name(x))
+
+
+def _name(x: Tensor) -> str:
+    """The name in front of a tensor's values: of a class of the program its own."""
+    return "tensor" if type(x).__module__.startswith("netcl.") else type(x).__name__
 
 
 def name_of_node(grad_fn: Any) -> str:
@@ -54,11 +59,12 @@ def name_of_node(grad_fn: Any) -> str:
     return f"{text.replace('<Concatenate', '<Cat').removesuffix('>')}0>"
 
 
-def text_of(values: Array, dtype: str, before: Sequence[str], options: Options, after: Sequence[str] = ()) -> str:
+def text_of(
+    values: Array, dtype: str, before: Sequence[str], options: Options, after: Sequence[str] = (), name: str = "tensor"
+) -> str:
     """Returns ``tensor(...)``: the values, the parts ``before``, the dtype if it is not the one that PyTorch gives such
     numbers, and the parts ``after``.
     """
-    name = "tensor"
     indent = len(name) + 1
     more = list(before)
     if not values.size:
@@ -163,3 +169,10 @@ def offer() -> None:
     naming = getattr(import_module("netcl.core"), "naming", None)
     if naming is not None:
         naming.text_of_tensor = text_of_tensor
+        naming.subclassed = _subclassed
+
+
+def _subclassed(cls: type[Any]) -> None:
+    """Gives a class of tensors that a program defines PyTorch's ``__torch_function__``."""
+    if not cls.__module__.startswith("netcl."):
+        import_module("netcl.torch.parts.overrides").subclassed(cls)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module, resources
 from importlib.machinery import ModuleSpec
@@ -40,6 +41,8 @@ class TorchModule(ModuleType):
             reason = str(error)
         else:
             used[f"{place}.{name}"] = None
+            if place in _replaced:
+                value = _replaced[place](name, value)
             self.__dict__[name] = value
             return value
         if not name.startswith("__"):
@@ -142,6 +145,20 @@ def names_of(place: str) -> list[str]:
         module = import_module(source)
         found.update(name for name in known if name not in found and _public(module, name) is not _NOTHING)
     return sorted(found)
+
+
+_replaced: dict[str, Callable[[str, Any], Any]] = {}
+
+
+def replace_functions(places: Iterable[str], replaced: Callable[[str, Any], Any]) -> None:
+    """Makes ``replaced(name, value)`` the value of each name in modules of PyTorch, also of names at their later first
+    use.
+    """
+    for place in places:
+        _replaced[place] = replaced
+        module = sys.modules[f"netcl.{place}"]
+        for name, value in list(module.__dict__.items()):
+            module.__dict__[name] = replaced(name, value)
 
 
 def build(root: ModuleType) -> None:

@@ -12,6 +12,8 @@ NETCL = "netcl"
 library = NETCL
 # The ``repr`` of a tensor if ``library`` is not netcl; an extension sets it. Without one the text is netcl's.
 text_of_tensor: Callable[[Any], str] | None = None
+# Called with each new subclass of Tensor; an extension sets it, for programs written for another library.
+subclassed: Callable[[type[Any]], None] | None = None
 
 
 def refuse(text: str) -> None:

@@ -71,7 +71,6 @@ ABSENT: dict[str, str] = {
     "solve": f"{_REMOVED}; write netcl.linalg.solve(a, b)",
     "reinforce": _REMOVED,
     "volatile": f"{_REMOVED}; write with netcl.no_grad()",
-    "as_subclass": "write the class as a function of tensors, or hold the tensor in a field",
     "module_load": "write x.copy_(other) under netcl.no_grad(); modules load by load_state_dict",
     "grad_dtype": "the gradient of a leaf has the dtype of the leaf",
     "hash_tensor": "write hash(x.numpy().tobytes())",

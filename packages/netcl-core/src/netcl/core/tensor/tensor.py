@@ -133,6 +133,30 @@ class Tensor(Creation["Tensor"]):
         else:
             self._begin_on_buffer(*args, **fields)
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if naming.subclassed is not None:
+            naming.subclassed(cls)
+
+    def as_subclass(self, cls: type[_T]) -> _T:
+        """This tensor as one of the class ``cls``, a subclass of Tensor, on the same storage and in the same place of
+        the gradient graph.
+        """
+        if not issubclass(cls, Tensor):
+            raise TypeError(f"as_subclass: expected a subclass of Tensor, got {cls!r}")
+        made = dispatch.call("reshape", self, self.shape, record=True)
+        made.__class__ = cls
+        return made  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _make_subclass(cls: type[_T], data: Tensor, require_grad: bool = False) -> _T:
+        """A leaf of the class ``cls`` on the storage of ``data``."""
+        made: Any = data.detach()
+        made.__class__ = cls
+        if require_grad:
+            made.requires_grad = True
+        return made  # type: ignore[no-any-return]
+
     def _adopt(self, made: Tensor) -> None:
         self._begin(made.engine, made._storage, made.shape, made.dtype)
 
@@ -240,8 +264,8 @@ class Tensor(Creation["Tensor"]):
         return dtypes.from_bfloat16(stored) if self.dtype == "bfloat16" else stored
 
     def numpy(self, *, force: bool = False) -> Array:
-        """``to_host()``, of a tensor that requires grad too. Under ``use_pytorch_names`` that raises RuntimeError, as in
-        PyTorch, without ``force``.
+        """``to_host()``, of a tensor that requires grad too. Under ``use_pytorch_names`` that raises RuntimeError
+        without ``force``, as in PyTorch.
         """
         if self._requires_grad and not force and naming.is_foreign():
             raise RuntimeError("numpy: the tensor requires grad; write x.detach().numpy()")
