@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
+from typing import Any
 
 from netcl.core.device import free_torch_name, use_pytorch_names
 from netcl.core.tensor.generator import default_generator
@@ -20,21 +22,57 @@ _COMPILED = {
 }
 
 
-class _Absent:
-    """A finder that says what is not there: the modules of PyTorch that netcl.torch lacks."""
+class _Metadata(Distribution):
+    """The metadata of PyTorch or torchvision for ``importlib.metadata``: name and release."""
+
+    def __init__(self, name: str, version: str) -> None:
+        self._texts = {
+            "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+            "top_level.txt": f"{name}\n",
+        }
+
+    def read_text(self, filename: str) -> str | None:
+        """Returns the text of a file of the metadata, None for others."""
+        return self._texts.get(filename)
+
+    def locate_file(self, path: Any) -> Any:
+        """Returns the path itself: there are no files."""
+        return path
+
+
+class _Absent(DistributionFinder):
+    """A finder that says what is not there: the modules of PyTorch that netcl.torch lacks; it has PyTorch's metadata."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Returns None for modules of others; raises ModuleNotFoundError for PyTorch's, and for libraries that are
-        compiled for it.
+        """Returns None for modules of others, and for a program that asks if there is a module; raises
+        ModuleNotFoundError for an import of a module of PyTorch, or of a library that is compiled for it.
         """
+        if not (name in _COMPILED or name.startswith("torch.")) or _is_question():
+            return None
         if name in _COMPILED:
             raise ModuleNotFoundError(f"No module named {name!r} in netcl: {_COMPILED[name]}", name=name)
-        if not name.startswith("torch."):
-            return None
         tree.missing[name] = None
         raise ModuleNotFoundError(tree.reason_of_module(name), name=name)
+
+    def find_distributions(self, context: Any = None) -> Iterator[Distribution]:
+        """Yields the metadata of PyTorch and torchvision, or of the one that is asked for."""
+        versions = {
+            "torch": tree.loaded("netcl.torch.parts.programs.version:__version__"),
+            "torchvision": tree.loaded("netcl.torch_vision:__version__"),
+        }
+        for name, version in versions.items():
+            if context is None or context.name in (None, name):
+                yield _Metadata(name, version)
+
+
+def _is_question() -> bool:
+    """True if ``find_spec`` is called by ``importlib.util.find_spec``, not by an import."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "importlib._bootstrap":
+        frame = frame.f_back
+    return frame.f_globals.get("__name__") == "importlib.util"
 
 
 class _Torchvision(Loader):
@@ -61,8 +99,8 @@ _torchvision = _Torchvision()
 
 
 def install() -> None:
-    """Makes ``import torch`` of this process mean netcl.torch, with its submodules, and ``import torchvision``
-    netcl.torch_vision, and gives the names of devices (``netcl.core.device.use_pytorch_names``) and the seed of the
+    """Makes ``import torch`` of this process mean netcl.torch, with its submodules, which have PyTorch's names, and
+    ``import torchvision`` netcl.torch_vision, and gives the names of devices (``netcl.core.device.use_pytorch_names``) and the seed of the
     process's generator (``Generator.numbers``) PyTorch's meaning.
 
     May be called again. Raises RuntimeError if PyTorch itself has been imported, unless by a netcl-core that computes
@@ -73,7 +111,7 @@ def install() -> None:
         raise RuntimeError("install: PyTorch itself has been imported; call netcl.torch.install() before it is")
     for place, module in tree.modules().items():
         sys.modules[place] = module
-    sys.modules["torch"] = sys.modules[tree.ROOT]
+        module.__name__ = place
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
         sys.meta_path.insert(0, _torchvision)

@@ -47,17 +47,21 @@ def _settings(name: str) -> Part:
 PARTS: dict[str, Part] = {
     # The front "netcl", as users have it: one of its names loads the layer that owns it.
     "torch": Part(
-        (*_own("top", "numbers", "functions"), "netcl"),
+        (*_own("top", "numbers", "functions", "foreach", "internals", "storages"), "netcl"),
         {
             **_FILES,
             "autocast": f"{_OWN}.precision:autocast",
             "dtype": "netcl.core.dtypes:DType",
             "classes": f"{_OWN}.programs.refused:classes",
             "ops": f"{_OWN}.programs.refused:ops",
+            "torch": "netcl.torch",
             "vmap": f"{_OWN}.transforms:vmap",
             "__version__": f"{_OWN}.programs.version:__version__",
         },
     ),
+    "torch._C": Part(_own("internals")),
+    "torch._utils": Part(_own("internals")),
+    "torch.__config__": Part(_own("programs.version"), {"show": f"{_OWN}.programs.version:show"}),
     "torch.nn": Part(_LAYERS, _PARAMETER),
     "torch.nn.attention": Part(_own("attention")),
     "torch.nn.functional": Part((*_own("functional"), "netcl.nn.functional", "netcl")),
@@ -67,6 +71,7 @@ PARTS: dict[str, Part] = {
     "torch.nn.parallel": Part(_own("parallel")),
     "torch.nn.parallel.data_parallel": Part(_own("parallel")),
     "torch.nn.parallel.distributed": Part(_own("parallel")),
+    "torch.nn.parallel.scatter_gather": Part(_own("parallel")),
     "torch.nn.parameter": Part(_LAYERS, _PARAMETER),
     "torch.nn.utils": Part(("netcl.nn.utils",)),
     "torch.nn.utils.clip_grad": Part(("netcl.nn.utils",)),
@@ -84,6 +89,8 @@ PARTS: dict[str, Part] = {
     "torch.optim.lr_scheduler": Part(("netcl.optim.lr_scheduler",), {"_LRScheduler": "netcl.optim:LRScheduler"}),
     "torch.optim.swa_utils": Part(("netcl.optim.swa_utils",)),
     "torch.utils": Part(),
+    "torch.utils._pytree": Part(_own("trees")),
+    "torch.utils.benchmark": Part(_own("programs.benchmark")),
     "torch.utils.checkpoint": Part(_own("checkpoint")),
     "torch.utils.cpp_extension": Part(_own("programs.refused"), {"load": f"{_OWN}.programs.refused:load_inline"}),
     "torch.utils.data": Part(_DATA),
@@ -148,6 +155,8 @@ PARTS: dict[str, Part] = {
     "torch.distributed.elastic.multiprocessing": Part(),
     "torch.distributed.elastic.multiprocessing.errors": Part((), {"record": f"{_OWN}.programs.distributed:record"}),
     "torch.distributed.optim": Part(("netcl.distributed.optim",)),
+    "torch.distributed.tensor": Part(_own("programs.placements")),
+    "torch.distributed.tensor.placement_types": Part(_own("programs.placements")),
     "torch.distributions": Part(("netcl.distributions",)),
     "torch.fft": Part(),
     "torch.fx": Part((), {"wrap": f"{_OWN}.programs.jit:wrap"}),
@@ -156,6 +165,7 @@ PARTS: dict[str, Part] = {
     "torch.hub": Part(_own("programs.refused"), {"urlparse": "urllib.parse:urlparse"}),
     "torch.jit.annotations": Part(_own("programs.annotations")),
     "torch.jit": Part(_own("programs.jit")),
+    "torch.library": Part(_own("programs.library")),
     "torch.linalg": Part((*_own("linalg"), "netcl.linalg")),
     "torch.special": Part(("netcl.special",)),
     "torch.sparse": Part(("netcl.sparse",)),
@@ -214,10 +224,8 @@ def repeated(places: Mapping[str, object]) -> Iterator[tuple[str, Part]]:
 
 # Why modules, or all absent names of one, are not there; netcl.core has the reasons of single functions.
 ABSENT: dict[str, str] = {
-    "torch._C": "it is PyTorch's own library",
     **dict.fromkeys(("torch.ao", "torch.quantization"), "there are no quantized dtypes"),
     "torch.export": "write netcl.io.export_onnx",
     "torch.fft": "there are no complex dtypes",
-    "torch.library": "write netcl.KernelSpec for a kernel, netcl.autograd.Function for a gradient",
     "torch.nested": "there are no nested tensors; pad the parts and stack them",
 }

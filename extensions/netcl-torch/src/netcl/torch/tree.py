@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Any
 
+from netcl.torch import placeholders
 from netcl.torch.table import ABSENT, FUNCTIONS, PARTS, Part, repeated
 
 PAGE = "docs/reference/torch.md"
@@ -100,6 +101,8 @@ def find(place: str, name: str) -> Any:
             value = _public(import_module(source), name)
             if value is not _NOTHING:
                 return value
+    if name in placeholders.names_of(place):
+        return placeholders.placeholder(place, name)
     raise AttributeError(_reason(place, name, known))
 
 
@@ -139,7 +142,7 @@ def reason_of_module(place: str) -> str:
 def names_of(place: str) -> list[str]:
     """The names that a module of PyTorch has here."""
     part, found = _part(place), {child.rpartition(".")[2] for child in PARTS if child.rpartition(".")[0] == place}
-    found.update(part.names)
+    found |= {*part.names, *placeholders.names_of(place)}
     known = public_names().get(place, frozenset()) | _listed(part)
     for source in part.sources:
         module = import_module(source)
@@ -162,8 +165,12 @@ def replace_functions(places: Iterable[str], replaced: Callable[[str, Any], Any]
 
 
 def build(root: ModuleType) -> None:
-    """Makes a module object for each module of the table, below ``netcl.torch``, which becomes one of them itself."""
+    """Makes a module object for each module of the tables, below ``netcl.torch``, which becomes one of them itself."""
     PARTS.update(dict(repeated(public_names())))
+    for place in placeholders.PLACEHOLDERS:
+        parts = place.split(".")
+        for count in range(1, len(parts) + 1):
+            PARTS.setdefault(".".join(parts[:count]), Part())
     root.__class__ = TorchModule
     for place, part in PARTS.items():
         if place == "torch":

@@ -4,28 +4,38 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import netcl as nc
 from netcl import amp
 from netcl.core import Tensor
-from netcl.core.dtypes import DType, canonical
+from netcl.core.dtypes import canonical
 from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
 from netcl.core.errors import UnsupportedError
 from netcl.torch.parts.devices.cuda import Event as Event
 from netcl.torch.parts.devices.cuda import Stream as Stream
 
 TORCH_NAMES = ("_assert", "is_autocast_cpu_enabled")
-# Names that programs compare dtypes with; to make a tensor of one raises DTypeError.
-complex32: DType = DType("complex32")
-complex64: DType = DType("complex64")
-complex128: DType = DType("complex128")
-chalf: DType = complex32
-cfloat: DType = complex64
-cdouble: DType = complex128
 AcceleratorError = RuntimeError
 
 _warn_always = False
+
+
+class _Limits(NamedTuple):
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    bits: int = 8
+
+
+# Of dtypes that programs only compare: limits are asked for when libraries are imported.
+_EIGHT_BITS = {
+    "float8_e4m3fn": _Limits(0.125, 448.0, -448.0, 2.0**-6),
+    "float8_e4m3fnuz": _Limits(0.125, 240.0, -240.0, 2.0**-7),
+    "float8_e5m2": _Limits(0.25, 57344.0, -57344.0, 2.0**-14),
+    "float8_e5m2fnuz": _Limits(0.125, 57344.0, -57344.0, 2.0**-15),
+}
 
 
 class finfo:
@@ -35,15 +45,16 @@ class finfo:
 
     def __init__(self, type: Any = None) -> None:
         of = nc.get_default_dtype() if type is None else getattr(type, "dtype", type)
-        limits = nc.finfo(of)
+        limits = _EIGHT_BITS.get(of) or nc.finfo(of)
         self.bits: int = int(limits.bits)
         self.eps: float = limits.eps
         self.max: float = limits.max
         self.min: float = limits.min
         self.smallest_normal: float = limits.smallest_normal
         self.tiny: float = limits.smallest_normal
-        self.dtype: str = str(canonical(of))
-        self.resolution: float = {"float64": 1e-15, "float32": 1e-6, "float16": 1e-3}.get(self.dtype, 1e-2)
+        self.dtype: str = of._name if limits.bits == 8 else str(canonical(of))
+        digits = {"float64": 1e-15, "float32": 1e-6, "float16": 1e-3, "bfloat16": 1e-2}
+        self.resolution: float = digits.get(self.dtype, 1.0)
 
     def __repr__(self) -> str:
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")

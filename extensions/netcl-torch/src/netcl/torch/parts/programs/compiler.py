@@ -6,7 +6,7 @@ from typing import Any
 
 from netcl.torch.tree import TorchModule
 
-TORCH_NAMES = ("config",)
+TORCH_NAMES = ("config", "mark_static_address")
 
 
 class Config(TorchModule):
@@ -50,6 +50,7 @@ def mark_dynamic(*args: Any, **kwargs: Any) -> None:
 
 maybe_mark_dynamic = mark_dynamic
 mark_static = mark_dynamic
+mark_static_address = mark_dynamic
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:

@@ -7,6 +7,7 @@ import re
 from typing import Any, NoReturn
 
 from netcl.core.errors import UnsupportedError
+from netcl.torch.parts.programs.library import namespace
 
 TORCH_NAMES = ("BuildExtension", "HASH_REGEX", "_get_torch_home", "include_paths", "library_paths", "load_url")
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
@@ -44,7 +45,7 @@ class BuildExtension:
 
 
 class Operators:
-    """torch.ops and torch.classes: the operators and classes of extensions, of which there are none."""
+    """torch.ops and torch.classes: operators of ``torch.library``; extensions have none."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -53,7 +54,10 @@ class Operators:
         """Refused: raises UnsupportedError."""
         _extension()
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
+        defined = namespace(name) if self._place == "torch.ops" else None
+        if defined is not None:
+            return defined
         raise AttributeError(
             f"{self._place}.{name} is not in netcl: operators of extensions are compiled for PyTorch's own library; "
             "write torch's functions, or a kernel with netcl.KernelSpec",

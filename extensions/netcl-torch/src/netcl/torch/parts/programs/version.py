@@ -6,7 +6,7 @@ from typing import Any
 
 from netcl.core.__about__ import __version__ as _netcl
 
-TORCH_NAMES = ("cuda", "debug", "git_version", "hip", "xpu")
+TORCH_NAMES = ("cuda", "debug", "git_version", "hip", "parallel_info", "show", "xpu")
 
 
 def _parts(text: str) -> tuple[int, ...]:
@@ -49,3 +49,16 @@ cuda: str | None = None
 hip: str | None = None
 xpu: str | None = None
 git_version: str = "unknown"
+
+
+def show() -> str:
+    """Returns the text of torch.__config__: the library, and the devices that compute."""
+    from netcl.core import manager
+
+    devices = "".join(f"  - {handle}\n" for handle in manager.select())
+    return f"PyTorch's names over netcl, version {__version__}\n{devices}"
+
+
+def parallel_info() -> str:
+    """Returns the text of the threads: OpenCL and NumPy choose them."""
+    return "threads are those of the OpenCL driver and of NumPy's BLAS\n"
