@@ -299,7 +299,9 @@ def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
     if mode not in _TAPS or (mode == "bicubic" and x.ndim == 5):
         raise ArgumentError(f"grid_sample: expected mode bilinear, nearest or (4 dimensions) bicubic, got {mode!r}")
     if padding_mode not in _PADDINGS:
-        raise ArgumentError(f"grid_sample: expected one of {', '.join(_PADDINGS)} as padding_mode, got {padding_mode!r}")
+        raise ArgumentError(
+            f"grid_sample: expected one of {', '.join(_PADDINGS)} as padding_mode, got {padding_mode!r}"
+        )
     n = x.ndim - 2
     if n not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != n:
         raise ShapeError(

@@ -213,7 +213,9 @@ def _interpolate(
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ArgumentError(f"{op}: expected mode bilinear or bicubic with antialias, got {mode!r}")
     if align_corners and taps < 2:
-        raise ArgumentError(f"{op}: expected mode linear, bilinear, bicubic or trilinear with align_corners, got {mode!r}")
+        raise ArgumentError(
+            f"{op}: expected mode linear, bilinear, bicubic or trilinear with align_corners, got {mode!r}"
+        )
     sizes, scales = _target(op, x.shape, size, scale_factor, recompute)
     if 0 in x.shape[2:]:
         raise ShapeError(f"{op}: x {x.shape} has no spatial elements", op=op)

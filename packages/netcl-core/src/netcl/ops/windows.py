@@ -41,7 +41,9 @@ def paddings(
         return ((0, 0),) * rank
     if isinstance(value, str):
         if value != "same":
-            raise ArgumentError(f"{op}: expected a number, numbers per axis, 'same' or 'valid' as padding, got {value!r}")
+            raise ArgumentError(
+                f"{op}: expected a number, numbers per axis, 'same' or 'valid' as padding, got {value!r}"
+            )
         if any(step != 1 for step in stride):
             raise ShapeError(
                 f"{op}: expected stride 1 with padding 'same', got {tuple(stride)}", op=op, parameter="padding"
