@@ -1,0 +1,196 @@
+"""Compares every operator of PyTorch's op_db with netcl: ``python checks/parity/op_db [--op PATTERN] [--dtype NAME]``.
+
+Each operator runs in a process of its own, forked after op_db is loaded. The session fails on a difference that
+``exceptions.toml`` does not name, and on an exception that nothing uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import fnmatch
+import multiprocessing
+import multiprocessing.connection
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from entries import DTYPES, Exceptions, entries  # noqa: E402
+
+SECONDS = {"cpu": 120.0, "pocl": 400.0}  # of one operator
+WRONG = ("value", "dtype", "shape", "structure")
+ORDER = ("value", "dtype", "shape", "structure", "raises", "ended", "missing", "right", "none")
+
+
+@dataclasses.dataclass
+class Record:
+    op: str
+    device: str
+    dtype: str
+    form: str
+    state: str
+    text: str
+    sample: str
+    count: int = 1
+
+
+def run_operator(name: str, device: str, dtypes: list[str], count: int, forms: str, pipe: Any) -> None:
+    """Compare one operator on one device and send its records."""
+    os.environ["NETCL_DEVICE"] = device
+    import forms as calls
+
+    calls.quiet()
+    torch.set_num_threads(1)
+    op = TABLE[name]
+    records: dict[Any, Record] = {}
+    for dtype in dtypes:
+        if getattr(torch, dtype) not in op.dtypes:
+            continue
+        wanted = lambda form: any(fnmatch.fnmatchcase(form, part) for part in forms.split(","))  # noqa: E731
+        try:
+            for form, state, text, sample in calls.cases(op, getattr(torch, dtype), count, wanted):
+                key = (dtype, form, state)
+                if key in records:
+                    records[key].count += 1
+                else:
+                    records[key] = Record(name, device, dtype, form, state, text, sample)
+        except Exception:
+            text = traceback.format_exc(limit=-3)
+            records[dtype, "", "ended"] = Record(name, device, dtype, "samples", "ended", text, "")
+    pipe.send(list(records.values()))
+
+
+def run_all(jobs: list[Any], processes: int, show: bool) -> list[Record]:
+    """The records of all jobs ``(operator, device, dtypes, samples, forms)``, some at a time."""
+    records: list[Record] = []
+    running: dict[Any, Any] = {}
+    context = multiprocessing.get_context("fork")
+    done, total = 0, len(jobs)
+    jobs = jobs[::-1]
+    while jobs or running:
+        while jobs and len(running) < processes:
+            job = jobs.pop()
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=run_operator, args=(*job, theirs))
+            process.start()
+            theirs.close()
+            running[ours] = (process, job, time.monotonic())
+        for pipe in multiprocessing.connection.wait(list(running), timeout=1.0):
+            process, job, _ = running.pop(pipe)
+            try:
+                sent = pipe.recv()
+            except EOFError:
+                process.join()
+                text = f"the process ended with {process.exitcode}"
+                sent = [Record(job[0], job[1], "", "process", "ended", text, "")]
+            process.join()
+            records += sent
+            done += 1
+            if show and done % 100 == 0:
+                print(f"  {done} of {total}", flush=True)
+        for pipe, (process, job, start) in list(running.items()):
+            if time.monotonic() - start > SECONDS[job[1]]:
+                process.kill()
+                process.join()
+                del running[pipe]
+                done += 1
+                text = f"more than {SECONDS[job[1]]:g} s"
+                records.append(Record(job[0], job[1], "", "process", "ended", text, ""))
+    return records
+
+
+def report(records: list[Record], known: Exceptions, whole: bool, details: bool) -> int:
+    """Print counts by device, and what no exception covers; returns the number of faults."""
+    faults = []
+    for device in sorted({record.device for record in records}):
+        worst: dict[str, str] = {}
+        excused: dict[str, bool] = {}
+        counts: collections.Counter[str] = collections.Counter()
+        for record in records:
+            if record.device != device:
+                continue
+            counts[record.state] += record.count
+            state = record.state
+            if state != "right":
+                reason = known.reason(record)
+                if reason is None:
+                    faults.append(record)
+                elif state != "missing":
+                    excused[record.op] = True
+                    continue
+            if record.op not in worst or ORDER.index(state) < ORDER.index(worst[record.op]):
+                worst[record.op] = state
+        for name in excused:
+            worst.setdefault(name, "right")
+        by_state = collections.Counter(worst.values())
+        right = by_state["right"]
+        print(
+            f"{device}: {len(worst)} operators, {right} right ({right / max(1, len(worst)):.1%}; "
+            f"{len(excused)} with an exception), {by_state['value']} wrong numbers, "
+            f"{sum(by_state[s] for s in WRONG[1:])} other dtype or shape, {by_state['raises'] + by_state['ended']} raise, "
+            f"{by_state['missing']} missing"
+        )
+        print(f"  calls: {', '.join(f'{counts[s]} {s}' for s in ORDER if counts[s])}")
+    for record in sorted(faults, key=lambda r: (ORDER.index(r.state), r.op)) if details else []:
+        print(f"{record.state:9} {record.device} {record.op} [{record.form}] {record.dtype} x{record.count}: "
+              f"{record.text} {record.sample[:160]}")  # fmt: skip
+    stale = known.stale() if whole else []
+    for name in stale:
+        print(f"no difference needs the exception {name}")
+    return len(faults) + len(stale)
+
+
+def table(records: list[Record]) -> str:
+    """One line for each operator: its worst state and the first message."""
+    lines = []
+    for name in sorted({record.op for record in records}):
+        of = sorted((r for r in records if r.op == name), key=lambda r: ORDER.index(r.state))
+        bad = [r for r in of if r.state != "right"]
+        forms = ",".join(dict.fromkeys(r.form for r in bad))
+        text = f"[{forms}] {bad[0].text} {bad[0].sample}"[:400] if bad else ""
+        lines.append(f"{of[0].state:9} {name:45} {text}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--op", action="append", help="names or patterns of operators (all)")
+    parser.add_argument("--dtype", action="append", choices=DTYPES)
+    parser.add_argument("--device", action="append", choices=tuple(SECONDS))
+    parser.add_argument("--samples", type=int, default=0, help="of each operator and dtype (10 on NumPy, 3 on PoCL)")
+    parser.add_argument("--forms", default="*", help="patterns with commas, such as 'function,gradient'")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--table", help="write one line for each operator to this file")
+    options = parser.parse_args()
+    known = Exceptions(HERE / "exceptions.toml")
+    names = [n for n in TABLE if not options.op or any(fnmatch.fnmatchcase(n, p) for p in options.op)]
+    for name in known.unspecified & TABLE.keys():
+        TABLE[name].has_nondeterministic_output = True
+    jobs = []
+    for device in options.device or list(SECONDS):
+        dtypes = options.dtype or (list(DTYPES) if device == "cpu" else ["float32", "bfloat16"])
+        count = options.samples or (10 if device == "cpu" else 3)
+        jobs += [(name, device, dtypes, count, options.forms) for name in names]
+    start = time.monotonic()
+    records = run_all(jobs, options.processes, len(jobs) > 100)
+    if options.table:
+        Path(options.table).write_text(table(records), encoding="utf-8")
+    whole = not (options.op or options.dtype or options.device or options.samples or options.forms != "*")
+    faults = report(records, known, whole, details=True)
+    print(f"{faults} differences that no exception names, {time.monotonic() - start:.0f} s")
+    return 1 if faults else 0
+
+
+TABLE: dict[str, Any] = entries()
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""The operators of PyTorch's op_db that are compared, and the exceptions of exceptions.toml."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+from monorepo import tomllib  # noqa: E402
+
+DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
+# Complex numbers, FFT, sparse and quantized tensors, and entries of the compiler's tests for its own copies.
+LEFT_OUT = (
+    *("fft.*", "stft", "istft", "view_as_real", "view_as_complex", "real", "imag", "complex", "polar", "conj"),
+    *("conj_physical", "resolve_conj", "angle.complex", "linalg.eig", "linalg.eigvals", "*.complex", "sparse.*"),
+    *("*_copy", "*_scatter_copy", "*backward*", "ops.aten.*", "torch.ops.*", "torch._scaled_mm*", "_int_mm", "to_sparse"),
+    *("nn.functional.scaled_grouped_mm", "bmm.triton_optimized", "jiterator_*"),
+)
+
+
+def name_of(op: Any) -> str:
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+def entries() -> dict[str, Any]:
+    """The operators by name and variant."""
+    covered = {getattr(torch, name) for name in DTYPES}
+    return {
+        name_of(op): op
+        for op in op_db
+        if not any(fnmatch.fnmatchcase(name_of(op), pattern) for pattern in LEFT_OUT) and covered & op.dtypes
+    }
+
+
+class Exceptions:
+    """The differences that are known, each with a reason; counts their uses, to find the stale ones."""
+
+    def __init__(self, path: Path) -> None:
+        lists = tomllib.loads(path.read_text(encoding="utf-8"))
+        self.unspecified: set[str] = set(lists.get("unspecified", {}).get("names", []))
+        self.missing: dict[str, str] = {
+            name: family["reason"] for family in lists.get("missing", []) for name in family["names"]
+        }
+        self.different: list[dict[str, Any]] = lists.get("different", [])
+        self.used: set[str] = set()
+
+    def reason(self, record: Any) -> str | None:
+        """The reason of a difference if it is known."""
+        if record.state == "missing" and record.op in self.missing:
+            self.used.add(record.op)
+            return self.missing[record.op]
+        for i, known in enumerate(self.different):
+            fits = (
+                any(fnmatch.fnmatchcase(record.op, name) for name in known["names"])
+                and record.state in known["states"]
+                and any(fnmatch.fnmatchcase(record.form, form) for form in known.get("forms", ["*"]))
+                and record.dtype in known.get("dtypes", DTYPES)
+                and record.device in known.get("devices", [record.device])
+            )
+            if fits:
+                self.used.add(str(i))
+                return str(known["reason"])
+        return None
+
+    def stale(self) -> list[str]:
+        """The entries that nothing used."""
+        unused = [name for name in self.missing if name not in self.used]
+        return unused + [", ".join(x["names"]) for i, x in enumerate(self.different) if str(i) not in self.used]
