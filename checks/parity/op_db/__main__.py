@@ -1,6 +1,6 @@
 """Compares every operator of PyTorch's op_db with netcl: ``python checks/parity/op_db [--op PATTERN] [--dtype NAME]``.
 
-Each operator runs in a process of its own, forked after op_db is loaded. The session fails on a difference that
+The operators run in processes that are forked after op_db is loaded, and replaced if they end. The session fails on a difference that
 ``exceptions.toml`` does not name, and on an exception that nothing uses.
 """
 
@@ -43,68 +43,90 @@ class Record:
     count: int = 1
 
 
-def run_operator(name: str, device: str, dtypes: list[str], count: int, forms: str, pipe: Any) -> None:
-    """Compare one operator on one device and send its records."""
+def work(pipe: Any, device: str) -> None:
+    """Answer each job that the pipe brings by the records of its operator, on one device."""
     os.environ["NETCL_DEVICE"] = device
-    import forms as calls
+    import forms
 
-    calls.quiet()
+    forms.quiet()
     torch.set_num_threads(1)
-    op = TABLE[name]
+    while (job := pipe.recv()) is not None:
+        pipe.send(operator_records(forms, *job))
+
+
+def operator_records(forms: Any, name: str, device: str, dtypes: list[str], count: int, patterns: str) -> list[Record]:
+    """Compare one operator; records of the same dtype, form and state are one, with the first message."""
     records: dict[Any, Record] = {}
+    wanted = lambda form: any(fnmatch.fnmatchcase(form, part) for part in patterns.split(","))  # noqa: E731
     for dtype in dtypes:
-        if getattr(torch, dtype) not in op.dtypes:
+        if getattr(torch, dtype) not in TABLE[name].dtypes:
             continue
-        wanted = lambda form: any(fnmatch.fnmatchcase(form, part) for part in forms.split(","))  # noqa: E731
         try:
-            for form, state, text, sample in calls.cases(op, getattr(torch, dtype), count, wanted):
-                key = (dtype, form, state)
-                if key in records:
-                    records[key].count += 1
-                else:
-                    records[key] = Record(name, device, dtype, form, state, text, sample)
+            for form, state, text, sample in forms.cases(TABLE[name], getattr(torch, dtype), count, wanted):
+                record = records.setdefault(
+                    (dtype, form, state), Record(name, device, dtype, form, state, text, sample, 0)
+                )
+                record.count += 1
         except Exception:
             text = traceback.format_exc(limit=-3)
             records[dtype, "", "ended"] = Record(name, device, dtype, "samples", "ended", text, "")
-    pipe.send(list(records.values()))
+    return list(records.values())
 
 
-def run_all(jobs: list[Any], processes: int, show: bool) -> list[Record]:
-    """The records of all jobs ``(operator, device, dtypes, samples, forms)``, some at a time."""
+class Worker:
+    """A process that compares operators one after the other."""
+
+    def __init__(self, device: str) -> None:
+        context = multiprocessing.get_context("fork")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs, device), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.job: Any = None
+        self.start = 0.0
+
+    def give(self, job: Any) -> None:
+        self.job, self.start = job, time.monotonic()
+        self.pipe.send(job)
+
+    def ended(self, text: str) -> list[Record]:
+        """The record of an operator that the process did not survive."""
+        self.process.kill()
+        self.process.join()
+        return [Record(self.job[0], self.job[1], "", "process", "ended", text, "")]
+
+
+def run_all(jobs: list[Any], device: str, processes: int, show: bool) -> list[Record]:
+    """The records of all jobs ``(operator, device, dtypes, samples, forms)``; a process that ends is replaced."""
     records: list[Record] = []
-    running: dict[Any, Any] = {}
-    context = multiprocessing.get_context("fork")
-    done, total = 0, len(jobs)
-    jobs = jobs[::-1]
-    while jobs or running:
-        while jobs and len(running) < processes:
-            job = jobs.pop()
-            ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=run_operator, args=(*job, theirs))
-            process.start()
-            theirs.close()
-            running[ours] = (process, job, time.monotonic())
-        for pipe in multiprocessing.connection.wait(list(running), timeout=1.0):
-            process, job, _ = running.pop(pipe)
-            try:
-                sent = pipe.recv()
-            except EOFError:
-                process.join()
-                text = f"the process ended with {process.exitcode}"
-                sent = [Record(job[0], job[1], "", "process", "ended", text, "")]
-            process.join()
-            records += sent
+    workers = [Worker(device) for _ in range(min(processes, len(jobs)))]
+    waiting, done = jobs[::-1], 0
+    for worker in workers:
+        worker.give(waiting.pop())
+    while workers:
+        ready = multiprocessing.connection.wait([worker.pipe for worker in workers], timeout=1.0)
+        for i, worker in reversed(list(enumerate(workers))):
+            if worker.pipe in ready:
+                try:
+                    records += worker.pipe.recv()
+                except (EOFError, ConnectionError):
+                    worker.process.join()
+                    records += worker.ended(f"the process ended with {worker.process.exitcode}")
+                    worker = workers[i] = Worker(device)
+            elif time.monotonic() - worker.start > SECONDS[device]:
+                records += worker.ended(f"more than {SECONDS[device]:g} s")
+                worker = workers[i] = Worker(device)
+            else:
+                continue
             done += 1
-            if show and done % 100 == 0:
-                print(f"  {done} of {total}", flush=True)
-        for pipe, (process, job, start) in list(running.items()):
-            if time.monotonic() - start > SECONDS[job[1]]:
-                process.kill()
-                process.join()
-                del running[pipe]
-                done += 1
-                text = f"more than {SECONDS[job[1]]:g} s"
-                records.append(Record(job[0], job[1], "", "process", "ended", text, ""))
+            if show and done % 50 == 0:
+                print(f"  {done} of {len(jobs)}, {time.monotonic() - START:.0f} s", flush=True)
+            if waiting:
+                worker.give(waiting.pop())
+            else:
+                worker.process.kill()
+                worker.process.join()
+                workers.pop(i)
     return records
 
 
@@ -175,22 +197,22 @@ def main() -> int:
     names = [n for n in TABLE if not options.op or any(fnmatch.fnmatchcase(n, p) for p in options.op)]
     for name in known.unspecified & TABLE.keys():
         TABLE[name].has_nondeterministic_output = True
-    jobs = []
+    records = []
     for device in options.device or list(SECONDS):
         dtypes = options.dtype or (list(DTYPES) if device == "cpu" else ["float32", "bfloat16"])
         count = options.samples or (10 if device == "cpu" else 3)
-        jobs += [(name, device, dtypes, count, options.forms) for name in names]
-    start = time.monotonic()
-    records = run_all(jobs, options.processes, len(jobs) > 100)
+        jobs = [(name, device, dtypes, count, options.forms) for name in names]
+        records += run_all(jobs, device, options.processes, len(jobs) > 100)
     if options.table:
         Path(options.table).write_text(table(records), encoding="utf-8")
     whole = not (options.op or options.dtype or options.device or options.samples or options.forms != "*")
     faults = report(records, known, whole, details=True)
-    print(f"{faults} differences that no exception names, {time.monotonic() - start:.0f} s")
+    print(f"{faults} differences that no exception names, {time.monotonic() - START:.0f} s")
     return 1 if faults else 0
 
 
 TABLE: dict[str, Any] = entries()
+START = time.monotonic()
 
 if __name__ == "__main__":
     sys.exit(main())
