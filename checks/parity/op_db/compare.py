@@ -26,12 +26,29 @@ class Different(Exception):
         self.kind, self.text = kind, text
 
 
-def compare(mine: Any, wanted: Any, *, values: bool = True, reference: Reference | None = None) -> None:
-    """Raises Different if ``mine``, in PyTorch's types, is not ``wanted``; ``reference`` gives it in float64."""
-    _compare(mine, wanted, "", values, reference, ())
+def compare(
+    mine: Any, wanted: Any, *, values: bool = True, reference: Reference | None = None, scale: float = 0.0
+) -> None:
+    """Raises Different if ``mine``, in PyTorch's types, is not ``wanted``; ``reference`` gives it in float64.
+
+    Differences are relative to ``scale`` if that is more than the largest element of a tensor.
+    """
+    _compare(mine, wanted, "", values, reference, (), scale)
 
 
-def _compare(mine: Any, wanted: Any, where: str, values: bool, reference: Reference | None, path: Any) -> None:
+def largest(x: Any) -> float:
+    """The largest finite magnitude of the floating tensors of a result."""
+    if isinstance(x, (tuple, list)):
+        return max(map(largest, x), default=0.0)
+    if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+        return 0.0
+    finite = x.double()[x.isfinite()].abs()
+    return float(finite.max()) if finite.numel() else 0.0
+
+
+def _compare(
+    mine: Any, wanted: Any, where: str, values: bool, reference: Reference | None, path: Any, scale: float
+) -> None:
     if isinstance(wanted, torch.Tensor):
         if not isinstance(mine, torch.Tensor):
             raise Different("structure", f"{where}expected a tensor, got {type(mine).__name__}")
@@ -39,7 +56,7 @@ def _compare(mine: Any, wanted: Any, where: str, values: bool, reference: Refere
             raise Different("shape", f"{where}expected shape {list(wanted.shape)}, got {list(mine.shape)}")
         wrong = mine.dtype != wanted.dtype
         if values:
-            text = _difference(mine.to(wanted.dtype) if wrong else mine, wanted, reference, path)
+            text = _difference(mine.to(wanted.dtype) if wrong else mine, wanted, reference, path, scale)
             if text:
                 raise Different("value", where + text)
         if wrong:
@@ -52,39 +69,40 @@ def _compare(mine: Any, wanted: Any, where: str, values: bool, reference: Refere
             got = len(mine) if isinstance(mine, (tuple, list)) else type(mine).__name__
             raise Different("structure", f"{where}expected {len(wanted)} results, got {got}")
         for i, (one, other) in enumerate(zip(mine, wanted)):
-            _compare(one, other, f"{where}[{i}] ", values, reference, (*path, i))
+            _compare(one, other, f"{where}[{i}] ", values, reference, (*path, i), scale)
     elif isinstance(wanted, float):
-        _compare(torch.tensor(mine), torch.tensor(wanted), where, values, None, ())
+        _compare(torch.tensor(mine), torch.tensor(wanted), where, values, None, (), scale)
     elif mine != wanted:
         raise Different("value", f"{where}expected {wanted}, got {mine}")
 
 
-def _difference(mine: torch.Tensor, wanted: torch.Tensor, reference: Reference | None, path: Any) -> str | None:
+def _difference(
+    mine: torch.Tensor, wanted: torch.Tensor, reference: Reference | None, path: Any, scale: float
+) -> str | None:
     if not wanted.is_floating_point():
         wrong = mine != wanted
         if not wrong.any():
             return None
         i = int(wrong.flatten().nonzero()[0])
         return f"{int(wrong.sum())} of {wanted.numel()} differ, first {mine.flatten()[i]} for {wanted.flatten()[i]}"
-    wrong = _far(mine, wanted)
+    wrong = _far(mine, wanted, scale)
     if not wrong.any():
         return None
-    if reference is not None and _is_as_near(mine, wanted, reference, path):
+    if reference is not None and _is_as_near(mine, wanted, reference, path, scale):
         return None
     i = int(wrong.flatten().nonzero()[0])
     return f"{int(wrong.sum())} of {wanted.numel()} differ, first {mine.flatten()[i]:.7g} for {wanted.flatten()[i]:.7g}"
 
 
-def _far(mine: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+def _far(mine: torch.Tensor, wanted: torch.Tensor, scale: float) -> torch.Tensor:
     relative, absolute = TOLERANCE[wanted.dtype]
+    scale = max(scale, largest(wanted), 1e-6)
     mine, wanted = mine.double(), wanted.double()
-    finite = wanted[wanted.isfinite()].abs()
-    scale = float(finite.max()) if finite.numel() else 0.0
     same = (mine == wanted) | (mine.isnan() & wanted.isnan())
-    return ~(same | ((mine - wanted).abs() <= relative * wanted.abs() + absolute * max(scale, 1e-6)))
+    return ~(same | ((mine - wanted).abs() <= relative * wanted.abs() + absolute * scale))
 
 
-def _is_as_near(mine: torch.Tensor, wanted: torch.Tensor, reference: Reference, path: Any) -> bool:
+def _is_as_near(mine: torch.Tensor, wanted: torch.Tensor, reference: Reference, path: Any, scale: float) -> bool:
     """True if the result is at most about twice as far from a reference in float64 as PyTorch's."""
     try:
         exact = reference()
@@ -94,15 +112,13 @@ def _is_as_near(mine: torch.Tensor, wanted: torch.Tensor, reference: Reference, 
         return False
     if not isinstance(exact, torch.Tensor) or exact.shape != wanted.shape:
         return False
-    largest = torch.finfo(wanted.dtype).max
     exact = exact.double()
-    exact = torch.where(exact.abs() > largest, exact.sign() * float("inf"), exact)
+    exact = torch.where(exact.abs() > torch.finfo(wanted.dtype).max, exact.sign() * float("inf"), exact)
     relative, absolute = TOLERANCE[wanted.dtype]
+    scale = max(scale, largest(exact), 1e-6)
     mine, wanted = mine.double(), wanted.double()
-    finite = exact[exact.isfinite()].abs()
-    scale = float(finite.max()) if finite.numel() else 0.0
     far = (wanted - exact).abs()
     far = far[far.isfinite()]
-    allowed = 2.5 * (float(far.max()) if far.numel() else 0.0) + relative * exact.abs() + absolute * max(scale, 1e-6)
+    allowed = 2.5 * (float(far.max()) if far.numel() else 0.0) + relative * exact.abs() + absolute * scale
     same = (mine == exact) | (mine.isnan() & (exact.isnan() | wanted.isnan())) | (mine == wanted)
     return bool((same | ((mine - exact).abs() <= allowed)).all())

@@ -107,7 +107,7 @@ def function(x: Callable[..., Any], name: str | None = None) -> Callable[..., An
     module = getattr(x, "__module__", None) or ""
     if isinstance(x, types.FunctionType) and module.startswith("torch.testing"):
         return _rebound(x)
-    if getattr(x, "__objclass__", None) is not None or getattr(x, "__qualname__", "").startswith(("Tensor.", "TensorBase.")):
+    if hasattr(x, "__objclass__") or getattr(x, "__qualname__", "").startswith(("Tensor.", "TensorBase.")):
         method = x.__name__
         if not hasattr(ours.Tensor, method):
             raise Missing(f"Tensor.{method}")
@@ -141,11 +141,11 @@ def _rebound(x: types.FunctionType) -> Callable[..., Any]:
         return _with_seed
     if x not in _FUNCTIONS:
         known = dict(x.__globals__)
-        made = types.FunctionType(x.__code__, known, x.__name__, None, None)
-        if x.__closure__ is not None:
-            cells = tuple(types.CellType(_cell(cell.cell_contents)) for cell in x.__closure__)
-            made = types.FunctionType(x.__code__, known, x.__name__, None, cells)
+        cells = None if x.__closure__ is None else tuple(types.CellType() for _ in x.__closure__)
+        made = types.FunctionType(x.__code__, known, x.__name__, None, cells)
         _FUNCTIONS[x] = made
+        for cell, kept in zip(cells or (), x.__closure__ or ()):
+            cell.cell_contents = ours if kept.cell_contents is torch else value(kept.cell_contents)
         made.__defaults__ = value(x.__defaults__)
         made.__kwdefaults__ = value(x.__kwdefaults__)
         for name in _names(x.__code__):
@@ -165,10 +165,6 @@ def _names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             names |= _names(constant)
     return names
-
-
-def _cell(x: Any) -> Any:
-    return ours if x is torch else value(x)
 
 
 def _with_seed(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -181,7 +181,7 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
         if "out" in kwargs:
             if kwargs["out"] is None:
                 return call_row(row, args, {name: value for name, value in kwargs.items() if name != "out"}, record)
-            _refuse_gradient(row, args, kwargs, record)
+            _refuse_gradient(row.name, args, kwargs, record)
             if row.expression is None and "out" not in row.signature.parameters:
                 return _call_into(row, args, kwargs, record)
     inherited, hooks = _thread.state
@@ -203,14 +203,14 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
     return _through(hooks, record, row, args, kwargs)
 
 
-def _refuse_gradient(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> None:
+def _refuse_gradient(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> None:
     """Raises RuntimeError if the call is recorded for a gradient, which a floating ``out=`` would lose."""
     out, recorded = kwargs["out"], _thread.state[0] if record is None else record
     if not recorded or _recorder is None or not any(is_floating(tensor.dtype) for tensor in _tensors_of(out)):
         return
     if state.enabled and requires_grad((*args, *kwargs.values())):
         raise RuntimeError(
-            f"{row.name}: out= does not support automatic differentiation, but one of the arguments requires grad; "
+            f"{name}: out= does not support automatic differentiation, but one of the arguments requires grad; "
             "leave out= away, or write under no_grad()"
         )
 
@@ -245,15 +245,29 @@ def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record
     """Runs an op with ``out=`` that is no expression: computes it, then copies the result, or each of a tuple of
     results, into ``out``.
     """
-    out = kwargs["out"]
-    result = call_row(row, args, {name: value for name, value in kwargs.items() if name != "out"}, record)
+    return _written(
+        row.name, kwargs["out"], call_row(row, args, {k: value for k, value in kwargs.items() if k != "out"}, record)
+    )
+
+
+def into(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls a function over ops that has no parameter ``out`` itself, by the rules of an op with ``out=``."""
+    rest = {k: value for k, value in kwargs.items() if k != "out"}
+    if kwargs["out"] is None:
+        return function(*args, **rest)
+    _refuse_gradient(name, args, kwargs, True)
+    return _written(name, kwargs["out"], function(*args, **rest))
+
+
+def _written(name: str, out: Any, result: Any) -> Any:
+    """Copies a result, or each of a tuple of results, into ``out``, which it returns in the type of the result."""
     results, targets = _tensors_of(result), _tensors_of(out)
     if isinstance(out, TensorData) is not isinstance(result, TensorData) or len(targets) != len(results):
         expected = "one tensor" if isinstance(result, TensorData) else f"a tuple of {len(results)} tensors"
         size = f" of {len(out)}" if isinstance(out, (tuple, list)) else ""
-        raise TypeError(f"{row.name}: expected out= to be {expected}, got {type(out).__name__}{size}")
+        raise TypeError(f"{name}: expected out= to be {expected}, got {type(out).__name__}{size}")
     for target, source in zip(targets, results):
-        check_out(row.name, target, source.shape, source.dtype, source.engine)
+        check_out(name, target, source.shape, source.dtype, source.engine)
     for target, source in zip(targets, results):
         assign(target, source)
     return type(result)(*targets) if hasattr(result, "_fields") else out

@@ -437,6 +437,8 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     column = np.arange(n)
     here = column - (offset if offset > 0 else 0)  # the element of a column's diagonal
     inside = (here >= 0) & (here < x.shape[-1])
+    if not x.shape[-1]:
+        return movedim(_made(x, (*x.shape[:-1], n, n), 0, x.dtype, x.requires_grad), (-2, -1), (dim1, dim2))
     spread = _call("index_select", x, x.ndim - 1, x.engine.tensor(np.where(inside, here, 0), "int64"))
     mask = x.engine.tensor((column[:, None] == column - offset) & inside, "bool")
     square = _call("where", mask, _call("unsqueeze", spread, -2), 0)
@@ -766,11 +768,12 @@ def _scaled(other: Any, alpha: Any) -> Any:
 
 @_method
 def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
+    """x / other; ``rounding_mode``: ``floor``, ``trunc`` (their gradients are zero) or None for the exact quotient."""
     if rounding_mode is None:
         return _call("div", x, other)
     if rounding_mode == "floor":
-        return _call("floor_divide", x.detach(), other.detach() if _is_tensor(other) else other)
+        quotient = _call("floor_divide", x.detach(), other.detach() if _is_tensor(other) else other)
+        return _with_zero_gradient(quotient, x, other)
     if rounding_mode != "trunc":
         raise ArgumentError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
     quotient = _call("trunc", _call("div", x, other))
@@ -976,12 +979,20 @@ def equal(x: Any, other: Any) -> bool:
     return bool(x.shape == other.shape) and bool(_call("all", _call("eq", x, other)))
 
 
+def _with_zero_gradient(value: Any, *operands: Any) -> Any:
+    """``value``, a constant of the operands: it requires a gradient if one of them does, and theirs is zero."""
+    for x in operands:
+        if _is_tensor(x) and x.requires_grad:
+            value = _call("where", True, value, _call("sum", x))
+    return value
+
+
 @_method
 def angle(x: Any) -> Any:
     """The angle of a number in the complex plane: pi if it is negative, else 0; NaN for NaN."""
     floating = x if dtypes.is_floating(x.dtype) else x.astype("float32")
     angles = _call("mul", _call("lt", floating, 0), math.pi)
-    return _call("where", _call("isnan", floating), floating.detach(), angles)
+    return _call("where", _call("isnan", floating), floating.detach(), _with_zero_gradient(angles, floating))
 
 
 @_method
@@ -1300,7 +1311,7 @@ def nonzero_static(x: Any, *, size: int, fill_value: int = -1) -> Any:
     """The first ``size`` rows of ``nonzero``, with rows of ``fill_value`` if there are fewer."""
     found = _call("nonzero", x)[:size]
     missing = _made(x, (size - found.shape[0], x.ndim), fill_value, "int64", False)
-    return _call("concatenate", found, missing) if missing.size else found
+    return _call("concatenate", found, missing) if missing.shape[0] else found
 
 
 @_method
@@ -1559,15 +1570,19 @@ for _name in RESTRUCTURING:
 def _as_function(method: _Method) -> _Method:
     """A method as a function of the front, of which the first parameter is PyTorch's ``input``."""
 
+    signature = inspect.signature(method)
+    has_out = "out" in signature.parameters
+
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
+            if "out" in kwargs and not has_out:
+                return dispatch.into(method.__name__, call, args, kwargs)
             return method(kwargs.pop("input"), **kwargs) if not args and "input" in kwargs else method(*args, **kwargs)
         except Exception as error:
             name_argument(error, method.__name__, call.__signature__, args, kwargs)  # type: ignore[attr-defined]
             raise
 
-    signature = inspect.signature(method)
     first, *more = signature.parameters.values()
     call.__signature__ = signature.replace(parameters=[first.replace(name="input"), *more])  # type: ignore[attr-defined]
     return call
@@ -1619,9 +1634,7 @@ def extended(name: str, function: _Method) -> _Method:
         limits = [value for value in (*args[1:], kwargs.get("min"), kwargs.get("max")) if value is not None]
         if limits and not any(map(_is_tensor, limits)):
             return function(*args, **kwargs)
-        out = kwargs.pop("out", None)
-        result = method(*args, **kwargs)
-        return result if out is None else in_place.copy(out, result, name)
+        return method(*args, **kwargs)
 
     call = call_with_limits if more is None else call_with_more
     call.__name__ = call.__qualname__ = name
@@ -1719,7 +1732,9 @@ class Methods(Operators[ResultT], Generic[ResultT]):
 
     @property
     def mT(self) -> ResultT:
-        """The tensor with its last two axes exchanged; ShapeError if there are fewer."""
+        """The tensor with its last two axes exchanged, of a 0-d tensor itself; ShapeError of a vector."""
+        if self.ndim == 0:
+            return cast(ResultT, self)
         if self.ndim < 2:
             raise ShapeError(f"mT: needs a matrix or a stack of them, not shape {self.shape}")
         return cast(ResultT, _swapped(self, -2, -1, "mT"))
