@@ -1,7 +1,7 @@
 """Compares every operator of PyTorch's op_db with netcl: ``python checks/parity/op_db [--op PATTERN] [--dtype NAME]``.
 
-The operators run in processes that are forked after op_db is loaded, and replaced if they end. The session fails on a difference that
-``exceptions.toml`` does not name, and on an exception that nothing uses.
+The operators run in processes that are forked after op_db is loaded, and replaced if they end. The session fails on a
+difference that ``exceptions.toml`` does not name, and on an exception that nothing uses.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def operator_records(forms: Any, name: str, device: str, dtypes: list[str], coun
                     (dtype, form, state), Record(name, device, dtype, form, state, text, sample, 0)
                 )
                 record.count += 1
-        except Exception:
+        except Exception:  # noqa: BLE001
             text = traceback.format_exc(limit=-3)
             records[dtype, "", "ended"] = Record(name, device, dtype, "samples", "ended", text, "")
     return list(records.values())
@@ -158,7 +158,8 @@ def report(records: list[Record], known: Exceptions, whole: bool, details: bool)
         print(
             f"{device}: {len(worst)} operators, {right} right ({right / max(1, len(worst)):.1%}; "
             f"{len(excused)} with an exception), {by_state['value']} wrong numbers, "
-            f"{sum(by_state[s] for s in WRONG[1:])} other dtype or shape, {by_state['raises'] + by_state['ended']} raise, "
+            f"{sum(by_state[s] for s in WRONG[1:])} other dtype or shape, "
+            f"{by_state['raises'] + by_state['ended']} raise, "
             f"{by_state['missing']} missing"
         )
         print(f"  calls: {', '.join(f'{counts[s]} {s}' for s in ORDER if counts[s])}")

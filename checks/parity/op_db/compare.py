@@ -108,7 +108,7 @@ def _is_as_near(mine: torch.Tensor, wanted: torch.Tensor, reference: Reference, 
         exact = reference()
         for i in path:
             exact = exact[i]
-    except Exception:
+    except Exception:  # noqa: BLE001
         return False
     if not isinstance(exact, torch.Tensor) or exact.shape != wanted.shape:
         return False

@@ -11,14 +11,23 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
-from monorepo import tomllib  # noqa: E402
+from monorepo import tomllib
 
 DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
 # Complex numbers, FFT, sparse and quantized tensors, and entries of the compiler's tests for its own copies.
 LEFT_OUT = (
     *("fft.*", "stft", "istft", "view_as_real", "view_as_complex", "real", "imag", "complex", "polar", "conj"),
     *("conj_physical", "resolve_conj", "angle.complex", "linalg.eig", "linalg.eigvals", "*.complex", "sparse.*"),
-    *("*_copy", "*_scatter_copy", "*backward*", "ops.aten.*", "torch.ops.*", "torch._scaled_mm*", "_int_mm", "to_sparse"),
+    *(
+        "*_copy",
+        "*_scatter_copy",
+        "*backward*",
+        "ops.aten.*",
+        "torch.ops.*",
+        "torch._scaled_mm*",
+        "_int_mm",
+        "to_sparse",
+    ),
     *("nn.functional.scaled_grouped_mm", "bmm.triton_optimized", "jiterator_*"),
 )
 

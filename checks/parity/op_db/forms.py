@@ -261,7 +261,9 @@ def functions(op: Any) -> Iterator[tuple[str, Call, Callable[[], Call]]]:
         yield "nc", op.op, lambda: native
 
 
-def cases(op: Any, dtype: torch.dtype, count: int, wanted: Callable[[str], bool]) -> Iterator[tuple[str, str, str, str]]:
+def cases(
+    op: Any, dtype: torch.dtype, count: int, wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, str, str, str]]:
     """Form, state ("right", "value", "dtype", "shape", "structure", "raises" or "missing"), message and sample."""
     differentiable = dtype.is_floating_point and op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
     seed()
@@ -292,7 +294,7 @@ def cases(op: Any, dtype: torch.dtype, count: int, wanted: Callable[[str], bool]
             text = " ".join(str(error).split())
             state = "missing" if "has no attribute" in text or "netcl.torch has no" in text else "raises"
             yield form, state, f"AttributeError: {text}"[:300], str(sample)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             text = " ".join(str(error).split())
             yield form, "raises", f"{type(error).__name__}: {text}"[:300], str(sample)
         else:
@@ -302,16 +304,13 @@ def cases(op: Any, dtype: torch.dtype, count: int, wanted: Callable[[str], bool]
     for sample in samples:
         for form, other, get in functions(op):
             yield from run(form, get, lambda mine, s, o=other: check_values(mine, o, s, values), sample)
-        if op.inplace_variant is not None:
-            yield from run("in place", lambda: function(op.inplace_variant),
-                           lambda mine, s: check_in_place(mine, op.inplace_variant, s, values), sample)  # fmt: skip
-        for alias in op.aliases:
-            if alias.inplace_variant is not None:
-                yield from run(f"in place {alias.name}", lambda a=alias: function(a.inplace_variant),
-                               lambda mine, s, a=alias: check_in_place(mine, a.inplace_variant, s, values), sample)  # fmt: skip
-        if op.inplace_operator_variant is not None:
-            yield from run("in place operator", lambda: function(op.inplace_operator_variant),
-                           lambda mine, s: check_in_place(mine, op.inplace_operator_variant, s, values), sample)  # fmt: skip
+        for form, other in in_place(op):
+            yield from run(
+                form,
+                lambda other=other: function(other),
+                lambda mine, s, other=other: check_in_place(mine, other, s, values),
+                sample,
+            )
         if op.supports_out:
             yield from run("out", main, lambda mine, s: check_out(mine, op.op, s, values), sample)
         if differentiable:
@@ -322,11 +321,13 @@ def cases(op: Any, dtype: torch.dtype, count: int, wanted: Callable[[str], bool]
         for sample in samples[:3]:
             try:
                 changed = of_shape(sample, name)
-            except Exception:
+            except Exception:  # noqa: BLE001
                 continue
             yield from run(name, main, lambda mine, s: check_values(mine, op.op, s, values), changed)
             if differentiable:
-                yield from run(f"{name} gradient", main, lambda mine, s: check_gradients(mine, op.op, s, False), changed)
+                yield from run(
+                    f"{name} gradient", main, lambda mine, s: check_gradients(mine, op.op, s, False), changed
+                )
 
 
 def quiet() -> None:

@@ -170,5 +170,3 @@ def _names(code: types.CodeType) -> set[str]:
 def _with_seed(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ours.manual_seed(42)
     return op(*args, **kwargs)
-
-

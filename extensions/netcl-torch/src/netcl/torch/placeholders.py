@@ -90,7 +90,10 @@ PLACEHOLDERS: Mapping[str, tuple[str, str]] = {
         _SHARDED,
     ),
     "torch.distributed.nn": ("all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter", _GRADS),
-    "torch.distributed.nn.functional": ("all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter", _GRADS),
+    "torch.distributed.nn.functional": (
+        "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter",
+        _GRADS,
+    ),
     "torch.distributed.rpc": ("RRef remote rpc_async rpc_sync", _RPC),
     "torch.distributed.tensor": (
         "DTensor DeviceMesh distribute_module distribute_tensor init_device_mesh",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     outside of the axis.
     """
     (at,) = normalize_axes(axis, x.ndim, "narrow")
+    start, length = as_index(start), as_index(length)
     begin = start + x.shape[at] if start < 0 else start
     if length < 0 or begin < 0 or begin + length > x.shape[at]:
         raise OutOfRangeError(f"narrow: {start}..{start}+{length} leaves axis {axis} of shape {x.shape}")

@@ -122,12 +122,14 @@ def gradient(x: Tensor, *, spacing: Any = 1, axis: Any = None, edge_order: int =
     """Returns the derivatives of samples x along each of the axes (None: all), from neighbors: one tensor for each
     axis.
 
-    ``spacing``: the distance of samples, one distance for each axis, or the coordinates along each axis. Central
-    differences within, of second order; at the ends one-sided ones of ``edge_order`` 1 or 2. Raises ShapeError for an
-    axis of fewer than edge_order + 1 samples.
+    ``spacing``: the distance of samples (None: 1), one distance for each axis, or the coordinates along each axis.
+    Central differences within, of second order; at the ends one-sided ones of ``edge_order`` 1 or 2. Raises ShapeError
+    for an axis of fewer than edge_order + 1 samples.
     """
     op = "gradient"
     engine = engine_of(op, x)
+    if spacing is None:
+        spacing = 1
     if not is_floating(x.dtype):
         x = cast(x, dtype="float32")
     axes = normalize_axes(tuple(range(x.ndim)) if axis is None else axis, x.ndim, op)

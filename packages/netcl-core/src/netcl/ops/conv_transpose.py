@@ -12,6 +12,7 @@ from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.conv import LAYOUT, conv1d_grad_input, conv2d_grad_input, conv3d_grad_input, geometry_of
 from netcl.ops.elementwise import add
+from netcl.ops.pad import pad
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, engine_of
 from netcl.ops.windows import per_axis, span
@@ -47,7 +48,15 @@ def _transposed(
     channels = weight.shape[1] * groups
     if bias is not None and bias.shape != (channels,):
         raise ShapeError(f"{op}: bias {bias.shape}, expected ({channels},)", op=op, parameter="bias")
-    y = _GRAD_INPUT[n](x, weight, (x.shape[0], channels, *sizes), groups=groups, **geometry)
+    if any(e >= s for e, s in zip(extra, geometry["stride"])):  # longer than that of any gradient: a part of the whole
+        pads, geometry = geometry["padding"], {**geometry, "padding": ((0, 0),) * n}
+        rows = zip(x.shape[2:], weight.shape[2:], geometry["stride"], geometry["dilation"])
+        whole = tuple((size - 1) * s + span(k, d) for size, k, s, d in rows)
+        y = _GRAD_INPUT[n](x, weight, (x.shape[0], channels, *whole), groups=groups, **geometry)
+        borders = [(-low, size + low - full) for (low, _), size, full in zip(pads, sizes, whole)]
+        y = pad(y, [(0, 0), (0, 0), *borders])
+    else:
+        y = _GRAD_INPUT[n](x, weight, (x.shape[0], channels, *sizes), groups=groups, **geometry)
     return y if bias is None else add(y, reshape(bias, (channels,) + (1,) * n))  # type: ignore[no-any-return]
 
 

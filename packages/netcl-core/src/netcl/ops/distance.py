@@ -128,6 +128,6 @@ def cosine_similarity(a: Expr, b: Expr, axis: int = 1, eps: float = 1e-8, *, spa
     that no product overflows or underflows. A length below eps keeps its gradient, as in PyTorch.
     """
     _checked(space.op, a, b)
-    at = space.axis(axis)
+    at = space.axes(axis)
     first, second = (x / apply("maximum", safe_root(reduce("sum", x * x, at)), eps) for x in (a, b))
     return reduce("sum", first * second, at)

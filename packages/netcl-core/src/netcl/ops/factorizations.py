@@ -367,18 +367,23 @@ def lstsq(
 
     a (..., m, n), b (..., m, k); leading axes broadcast. The residuals, squared and summed, are empty unless m > n and
     all ranks are n. Singular values up to ``rcond`` times the largest count as zero (default: max(m, n) machine
-    epsilons). ``driver`` is None or "gelsd". Only the solution has a gradient.
+    epsilons). The result is always that of "gelsd"; with the ``driver`` "gelsy" there are no singular values, and with
+    "gels" no rank either, as in PyTorch. Only the solution has a gradient.
     """
     op = "linalg_lstsq"
     require_matrix(op, a, square=False)
     engine_of(op, a, b)
-    if driver not in (None, "gelsd"):
-        raise ArgumentError(f"{op}: expected driver None or 'gelsd', which is always used, got {driver!r}")
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise ArgumentError(f"{op}: expected driver None, 'gels', 'gelsy', 'gelsd' or 'gelss', got {driver!r}")
     if b.ndim == 0 or a.shape[-2] != (b.shape[-1] if _vector(a.shape, b.shape) else b.shape[-2]):
         raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match", op=op)
     dtype = promote(a.dtype, b.dtype)
     parts = _solved(op, _broadcast(op, _lstsq), host(a), host(b), rcond=rcond)
     solution, residuals, rank, values = parts
+    if driver in ("gels", "gelsy"):
+        values = np.zeros(0, values.dtype)
+    if driver == "gels":
+        rank = np.zeros(0, np.int64)
     return like(a, solution, dtype), like(a, residuals, dtype), like(a, rank, "int64"), like(a, values)
 
 

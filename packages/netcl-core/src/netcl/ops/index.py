@@ -239,6 +239,8 @@ def gather(x: Tensor, axis: int, index: Any) -> Tensor:
     shorter, and ``out`` has its shape.
     """
     engine = engine_of("gather", x)
+    if isinstance(index, Tensor) and not index.size:  # of any shape, as in PyTorch
+        return reshape(strided_slice(reshape(x, (x.size,)), [0], [1], [0]), index.shape)  # type: ignore[no-any-return]
     at, places = per_element("gather", axis, x.shape, index, engine)
     region = cropped(x, (*places.shape[:at], x.shape[at], *places.shape[at + 1 :]))
     return take_at(region, places, at, False, "gather")  # type: ignore[no-any-return]

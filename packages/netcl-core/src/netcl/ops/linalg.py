@@ -410,7 +410,7 @@ def _tensordot_cases(rng: np.random.Generator) -> Cases:
 @composite(amp="half", domain=Domain(cases=_tensordot_cases, reference=np.tensordot))
 def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
     """Returns the sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and
-    of b that ``axes`` names in two lists.
+    of b that ``axes`` names in two lists. An axis of length 1 fits one of any length.
     """
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
@@ -419,6 +419,11 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
     of_a, of_b = ([each] if isinstance(each, int) else list(each) for each in axes)
     of_a = [normalize_axes(axis, a.ndim, "tensordot")[0] for axis in of_a]
     of_b = [normalize_axes(axis, b.ndim, "tensordot")[0] for axis in of_b]
+    if len(of_a) == len(of_b):
+        wide_a = [i for i, j in zip(of_a, of_b) if b.shape[j] == 1 != a.shape[i]]
+        wide_b = [j for i, j in zip(of_a, of_b) if a.shape[i] == 1 != b.shape[j]]
+        a = sum_op(a, wide_a, keepdims=True) if wide_a else a
+        b = sum_op(b, wide_b, keepdims=True) if wide_b else b
     if [a.shape[axis] for axis in of_a] != [b.shape[axis] for axis in of_b]:
         raise ShapeError(
             f"tensordot: axes {of_a} of {a.shape} and {of_b} of {b.shape} have different lengths", op="tensordot"

@@ -238,8 +238,14 @@ def _or_nan(x: Tensor, info: Any, result: Tensor) -> Tensor:
 def _zero_pivots(x: Any) -> Any:
     """Returns the first row, from 1, at which elimination finds no pivot; 0 for none."""
     packed, _ = _factored(x)
-    zero = np.diagonal(packed, axis1=-2, axis2=-1) == 0
-    return np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32)
+    return _first(np.diagonal(packed, axis1=-2, axis2=-1) == 0)
+
+
+def _first(true: Any) -> Any:
+    """The first true element of each row, from 1; 0 for none."""
+    if not true.shape[-1]:
+        return np.zeros(true.shape[:-1], np.int32)
+    return np.where(true.any(-1), true.argmax(-1) + 1, 0).astype(np.int32)
 
 
 def _not_positive(x: Any) -> Any:
@@ -340,8 +346,7 @@ def lu_factor_ex(x: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     """
     op = "linalg_lu_factor_ex"
     packed, pivots = lu_factor(x, pivot=pivot)
-    zero = np.diagonal(host(packed), axis1=-2, axis2=-1) == 0
-    info = np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32)
+    info = _first(np.diagonal(host(packed), axis1=-2, axis2=-1) == 0)
     _checked(op, info, check_errors, "U has a zero")
     return packed, pivots, like(x, info, "int32")
 
@@ -402,6 +407,8 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
     """
     op = "linalg_cond"
     require_matrix(op, x, square=p not in (None, 2, -2))
+    if not x.size:
+        return like(x, np.zeros(x.shape[:-2]))
     if p in (None, 2, -2):
         values = svdvals(x)
         largest, least = amax(values, -1), amin(values, -1)
@@ -440,8 +447,8 @@ def _tensor_cases(rng: np.random.Generator) -> Cases:
     domain=Domain(cases=_tensor_cases, reference=lambda a, b, dims=None: np.linalg.tensorsolve(a, b, dims)),
 )  # fmt: skip
 def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tensor:
-    """Returns the X with tensordot(a, X, X.ndim) = b; ``dims`` of a are moved to its end first. Raises ShapeError if
-    the shapes do not match, SingularMatrixError if there is no solution.
+    """Returns the X with tensordot(a, X, X.ndim) = b; ``dims`` of a are moved to its end first. Only the elements of b
+    count, not their axes. Raises ShapeError if the sizes do not match, SingularMatrixError if there is no solution.
     """
     op = "linalg_tensorsolve"
     engine_of(op, a, b)
@@ -449,7 +456,7 @@ def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tens
         moved = [axis % a.ndim for axis in dims]
         a = permute(a, [*(axis for axis in range(a.ndim) if axis not in moved), *moved])
     shape = a.shape[b.ndim :]
-    if a.shape[: b.ndim] != b.shape or math.prod(shape) != b.size:
+    if math.prod(a.shape[: b.ndim]) != b.size or math.prod(shape) != b.size:
         raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (dims={dims})", op=op)
     return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, (b.size,))), shape)  # type: ignore[no-any-return]
 

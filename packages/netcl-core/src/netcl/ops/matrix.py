@@ -175,7 +175,7 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
         x, exponent = inv(x), -exponent
     if exponent == 0:
         identity = x.engine.tensor(np.eye(x.shape[-1]), x.dtype)
-        return expand(identity, x.shape)  # type: ignore[no-any-return]
+        return where(False, x, expand(identity, x.shape))  # type: ignore[no-any-return]
     result = None
     while exponent:
         if exponent & 1:
@@ -248,13 +248,15 @@ def logdet(x: Tensor) -> Tensor:
     ),
 )  # fmt: skip
 def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
-    """Returns the powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default.
-    Raises ShapeError for a 0-d tensor and a negative N.
+    """Returns the powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default. A 0-d
+    tensor is a vector of one element. Raises ShapeError for a negative N.
     """
     op = "linalg_vander"
     engine_of(op, x)
-    if x.ndim == 0 or (N is not None and as_index(N) < 0):
-        raise ShapeError(f"{op}: expected an axis and N from 0, got shape {x.shape} and N {N}", op=op)
+    if N is not None and as_index(N) < 0:
+        raise ShapeError(f"{op}: expected N from 0, got {N}", op=op)
+    if not x.ndim:
+        x = reshape(x, (1,))
     count = x.shape[-1] if N is None else as_index(N)
     x = cast(x, dtype="int64") if not is_floating(x.dtype) and x.dtype != "int64" else x
     ones = x.engine.tensor(np.ones((*x.shape, 1)), x.dtype)

@@ -123,6 +123,8 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
     pairs, whole = _pairs(pads, x.ndim), x
     if mode != "constant" and mode not in _BORDERS:
         raise ArgumentError(f"pad: expected mode constant, reflect, replicate or circular, got {mode!r}")
+    if mode == "replicate":
+        pairs = [_within(low, high, size) for (low, high), size in zip(pairs, x.shape)]
     if any(low < 0 or high < 0 for low, high in pairs):
         x = _cut(x, pairs)
         pairs = [(max(low, 0), max(high, 0)) for low, high in pairs]
@@ -147,6 +149,13 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
 
 def _size(shape: Sequence[int], pairs: list[tuple[int, int]]) -> int:
     return prod(low + size + high for size, (low, high) in zip(shape, pairs))
+
+
+def _within(low: int, high: int, size: int) -> tuple[int, int]:
+    """The padding of an axis with the same result that leaves at least one element to repeat."""
+    if 0 < size <= -low:
+        return 1 - size, low + size + high - 1
+    return (low + size + high - 1, 1 - size) if 0 < size <= -high else (low, high)
 
 
 def _cut(x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:

@@ -126,9 +126,14 @@ def _histogram_cases(rng: np.random.Generator) -> Cases:
 
 @computed(domain=Domain(cases=_histogram_cases, reference=lambda x, **kw: np.histogram(x, **kw), gradient=False))
 def histogram(
-    x: Tensor, bins: Any = 10, range: Sequence[float] | None = None, density: bool = False
+    x: Tensor,
+    bins: Any = 10,
+    range: Sequence[float] | None = None,
+    density: bool = False,
+    weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Returns the number of elements of x in each bin, int64 (bins,), and the edges of the bins, (bins + 1,), floating.
+    """Returns the number of elements of x in each bin, int64 (bins,), or the sum of their ``weight``, in the dtype of x;
+    and the edges of the bins, (bins + 1,), floating.
 
     ``bins`` is a number of bins of equal width over ``range`` (None: from the smallest to the largest element), or a
     rising sequence of edges. A bin includes its lower edge, the last one both; NaN and elements outside are not
@@ -137,6 +142,10 @@ def histogram(
     """
     engine = engine_of("histogram", x)
     dtype = x.dtype if is_floating(x.dtype) else "float32"
+    if weight is not None:
+        column = reshape(as_dtype(x, dtype), (x.size, 1))
+        counts, edges = histogram_grid(column, weight, [bins], range, density)
+        return counts, edges
     if isinstance(bins, Tensor) or np.ndim(bins):
         edges = as_dtype(bins, dtype) if isinstance(bins, Tensor) else engine.tensor(np.asarray(bins, "float64"), dtype)
         if edges.ndim != 1 or edges.size < 2:

@@ -392,8 +392,8 @@ def quantile(
         if weight:
             value = lerp(value, part(values, at, place + 1, 1), weight)
         quantiles.append(where(ne(largest, largest), largest, value))
-    if axis is None:
+    if axis is None or not rank:
         quantiles = [reshape(value, (1,) * rank if keepdims else ()) for value in quantiles]
-    elif not keepdims and rank:
+    elif not keepdims:
         quantiles = [squeeze(value, at) for value in quantiles]
     return stack(quantiles) if several else quantiles[0]  # type: ignore[no-any-return]

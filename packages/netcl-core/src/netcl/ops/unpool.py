@@ -11,8 +11,10 @@ import numpy as np
 from netcl.core.errors import ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import add
 from netcl.ops.index import indices_on
 from netcl.ops.pool import LAYOUT, check_rank, positions_reference
+from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scatter import put_at
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, engine_of
@@ -71,9 +73,9 @@ def _unpool(n: int) -> OpFunction:
         planes = (*x.shape[:2], math.prod(x.shape[2:]))
         whole = (*x.shape[:2], math.prod(sizes))
         blank, places = engine.zeros(whole, x.dtype), indices_on(name, engine, indices, whole[2])
-        placed = blank
-        if x.size:
-            placed = put_at(blank, reshape(places, planes), reshape(x, planes), 2, False, name, shared=True)
+        if not x.size:
+            return reshape(add(blank, sum_of(x)), (*x.shape[:2], *sizes))  # type: ignore[no-any-return]
+        placed = put_at(blank, reshape(places, planes), reshape(x, planes), 2, False, name, shared=True)
         return reshape(placed, (*x.shape[:2], *sizes))  # type: ignore[no-any-return]
 
     def cases(rng: np.random.Generator) -> Cases:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from netcl.core.tensor.absent import ABSENT_FUNCTIONS
+from netcl.core.tensor.methods import extended
 from netcl.ops import activation, bessel, elementwise, normal_distribution, reduce
 from netcl.ops import special as _functions
 from netcl.ops.table import OpFunction, as_function
@@ -78,7 +79,7 @@ ndtr = _recorded(normal_distribution.ndtr)
 ndtri = _recorded(normal_distribution.ndtri)
 polygamma = _recorded(_functions.polygamma)
 psi = _recorded(_functions.digamma, "psi")
-round = _recorded(elementwise.round)
+round = extended("round", _recorded(elementwise.round))
 sinc = _recorded(_functions.sinc)
 softmax = _recorded(reduce.softmax)
 xlog1py = _recorded(normal_distribution.xlog1py)

@@ -379,14 +379,21 @@ def triplet_margin_with_distance_loss(
 # -- windows of images -------------------------------------------------------------------------------------------------
 
 
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """input if positive, else ``weight`` input: a weight of one element, or one for each position of axis 1."""
+    return input.prelu(weight)
+
+
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Returns the windows of images (N, C, H, W) as columns (N, C * prod(kernel), windows), or without N."""
     if input.ndim == 3:
         return unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
     if input.ndim != 4:
         raise ShapeError(f"unfold: input {input.shape}; expected (N, C, H, W) or (C, H, W)", op="unfold")
+    if not input.shape[0]:  # the shape of one image, of none
+        return unfold(ag.pad(input, [(0, 1), (0, 0), (0, 0), (0, 0)]), kernel_size, dilation, padding, stride)[:0]
     rows = ag.im2col(input, kernel_size, stride, padding, dilation)
-    windows = rows.shape[0] // input.shape[0] if input.shape[0] else 0
+    windows = rows.shape[0] // input.shape[0]
     return ag.transpose(ag.reshape(rows, (input.shape[0], windows, rows.shape[1])), 1, 2)
 
 

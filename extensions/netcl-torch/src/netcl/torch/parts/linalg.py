@@ -38,7 +38,7 @@ def _named(name: str, fields: str) -> Callable[..., Any]:
 cholesky_ex: Callable[..., Any] = _named("cholesky_ex", "L info")
 eigh: Callable[..., Any] = _named("eigh", "eigenvalues eigenvectors")
 inv_ex: Callable[..., Any] = _named("inv_ex", "inverse info")
-lstsq: Callable[..., Any] = _named("lstsq", "solution residuals rank singular_values")
+_lstsq: Callable[..., Any] = _named("lstsq", "solution residuals rank singular_values")
 lu: Callable[..., Any] = _named("lu", "P L U")
 lu_factor: Callable[..., Any] = _named("lu_factor", "LU pivots")
 lu_factor_ex: Callable[..., Any] = _named("lu_factor_ex", "LU pivots info")
@@ -46,3 +46,8 @@ qr: Callable[..., Any] = _named("qr", "Q R")
 slogdet: Callable[..., Any] = _named("slogdet", "sign logabsdet")
 solve_ex: Callable[..., Any] = _named("solve_ex", "result info")
 svd: Callable[..., Any] = _named("svd", "U S Vh")
+
+
+def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None, **out: Any) -> Any:
+    """The least squares solution, residuals, rank and singular values; ``driver`` is "gelsy" by default."""
+    return _lstsq(input, b, rcond, driver=driver or "gelsy", **out)

@@ -11,7 +11,7 @@ from typing import Any
 
 from netcl.autograd.derive.problem import GradientProblem, Gradients, derived, through_outputs
 from netcl.core.errors import UnsupportedError
-from netcl.core.expr import Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
+from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar, apply, cast, mean, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, substitute_all, walk
 from netcl.core.expr.statistics import standardized
 
@@ -120,7 +120,7 @@ def hard_swish(output: Expr, out: Expr, grad: Expr) -> Expr:
 def logit(problem: GradientProblem) -> Gradients:
     """Returns dx = dy / (x (1 - x)), without ``eps`` NaN outside of [0, 1]."""
     (output,) = problem.outputs
-    if any(isinstance(node, Scalar) for node in walk((output,))):
+    if any(isinstance(node, Apply) and node.prim.name == "where" for node in walk((output,))):  # limited by eps
         return derived(problem)
     x = _loaded(output)
     outside = (x < 0.0) | (x > 1.0)
@@ -148,7 +148,9 @@ def tanhshrink(output: Expr, out: Expr, grad: Expr) -> Expr:
 def extremum_along(output: Expr, out: Expr, grad: Expr) -> Expr:
     """Returns the gradient at the first element along the axis that equals the extremum (or is NaN), else 0."""
     x = _loaded(output)
-    (axis,) = _reduced_axes(output)
+    if not (axes := _reduced_axes(output)):  # of a 0-d tensor
+        return grad
+    (axis,) = axes
     hit = apply("eq", x, out) | apply("ne", x, x)
     first = reduce("min", apply("where", hit, Index(axis), Const(2**31 - 1, "int32")), axis)
     return apply("where", apply("eq", Index(axis), first), grad, 0.0)

@@ -229,7 +229,7 @@ def _called_reference(x: Any, target: Any, weight: Any = None, logits: bool = Tr
 
 def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """Returns x (N, C, ...), labels (N, 1, ...), weight (1, C, ...); ShapeError names shapes that do not match."""
-    if x.ndim == 1 and target.ndim == 0:
+    if (x.ndim == 1 and target.ndim == 0) or (op == "multi_margin_loss" and x.ndim == 0):
         x, target = reshape(x, (1, -1)), reshape(target, (1,))
     if x.ndim < 2 or target.shape != (x.shape[0], *x.shape[2:]):
         expected = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
@@ -411,6 +411,8 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -
     An id from C on raises IndexError when the loss is read.
     """
     op = "multilabel_margin_loss"
+    if not x.ndim and not target.ndim:
+        return multilabel_margin_loss(reshape(x, (1,)), reshape(target, (1,)), reduction)
     if x.ndim not in (1, 2) or target.shape != x.shape:
         raise ShapeError(f"{op}: x {x.shape} and target {target.shape}; expected both (N, C) or (C,)", op=op)
     if is_floating(target.dtype) or target.dtype == "bool":

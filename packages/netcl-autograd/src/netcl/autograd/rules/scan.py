@@ -17,6 +17,8 @@ def cumsum(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 def _shifted(call: RecordedCall, y: Any, steps: int, value: float = 0.0) -> Any:
     """Returns y shifted by ``steps`` along the call's axis and padded with ``value``."""
+    if not y.size:
+        return y
     if not y.ndim:
         return call.op("where", call.op("ne", y, y), value, call.op("clamp", y, value, value))
     pads = [(steps, -steps) if axis == call.axis % y.ndim else (0, 0) for axis in range(y.ndim)]

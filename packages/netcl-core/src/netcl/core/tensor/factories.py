@@ -25,6 +25,7 @@ from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.host_bounds import check_elements
 from netcl.core.tensor.memory_format import Accepted, check_accepted
+from netcl.core.tensor.methods import with_zero_gradient
 from netcl.core.tensor.tensor import Tensor, queue_of
 
 if TYPE_CHECKING:
@@ -627,7 +628,9 @@ def normal(
     requires_grad: bool = False,
     **same: Unpack[Accepted],
 ) -> Tensor:
-    """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast."""
+    """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast, of which the
+    gradients are zero as in PyTorch: ``mean + std * nc.randn_like(mean)`` has others.
+    """
     check_accepted("normal", same)
     if size is not None:
         options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
@@ -638,7 +641,8 @@ def normal(
     shape = np.broadcast_shapes(*(x.shape for x in given))
     with drawing_from(generator):
         noise = dispatch.call("normal", 0.0, 1.0, shape=shape, dtype=given[0].dtype, queue=given[0].engine.queue)
-    return noise * std + mean  # type: ignore[no-any-return]
+    mean, std = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
+    return with_zero_gradient(noise * std + mean, *given)  # type: ignore[no-any-return]
 
 
 @from_here

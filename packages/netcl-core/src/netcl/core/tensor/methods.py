@@ -44,7 +44,7 @@ flatten floor floor_divide gather ge gt hardshrink heaviside histc histogram hyp
 index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
 logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
 masked_select matmul matrix_exp max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero
-outer pow prelu prod quantile reciprocal relu renorm rot90 round rsqrt scatter_add scatter_reduce sigmoid
+outer pow prod quantile reciprocal relu renorm rot90 round rsqrt scatter_add scatter_reduce sigmoid
 sign signbit sin sinc sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc
 unbind unique_consecutive unsqueeze var xlogy
 """
@@ -773,11 +773,24 @@ def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         return _call("div", x, other)
     if rounding_mode == "floor":
         quotient = _call("floor_divide", x.detach(), other.detach() if _is_tensor(other) else other)
-        return _with_zero_gradient(quotient, x, other)
+        return with_zero_gradient(quotient, x, other)
     if rounding_mode != "trunc":
         raise ArgumentError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
     quotient = _call("trunc", _call("div", x, other))
     return quotient.astype(dtypes.promote(x.dtype, other.dtype if _is_tensor(other) else builtins.type(other)))
+
+
+@_method
+def prelu(x: Any, weight: Any) -> Any:
+    """x if positive, else ``weight`` x: a weight of one element, or one for each position of axis 1."""
+    if weight.ndim == 1:
+        if weight.shape[0] == 1:
+            weight = _call("reshape", weight, ())
+        elif x.ndim < 2 or weight.shape[0] != x.shape[1]:
+            raise ShapeError(f"prelu: weight {weight.shape} for x {x.shape}; expected one element, or x.shape[1]")
+        else:
+            weight = _call("reshape", weight, (-1,) + (1,) * (x.ndim - 2))
+    return _call("prelu", x, weight)
 
 
 @_method
@@ -979,7 +992,7 @@ def equal(x: Any, other: Any) -> bool:
     return bool(x.shape == other.shape) and bool(_call("all", _call("eq", x, other)))
 
 
-def _with_zero_gradient(value: Any, *operands: Any) -> Any:
+def with_zero_gradient(value: Any, *operands: Any) -> Any:
     """``value``, a constant of the operands: it requires a gradient if one of them does, and theirs is zero."""
     for x in operands:
         if _is_tensor(x) and x.requires_grad:
@@ -992,7 +1005,7 @@ def angle(x: Any) -> Any:
     """The angle of a number in the complex plane: pi if it is negative, else 0; NaN for NaN."""
     floating = x if dtypes.is_floating(x.dtype) else x.astype("float32")
     angles = _call("mul", _call("lt", floating, 0), math.pi)
-    return _call("where", _call("isnan", floating), floating.detach(), _with_zero_gradient(angles, floating))
+    return _call("where", _call("isnan", floating), floating.detach(), with_zero_gradient(angles, floating))
 
 
 @_method
@@ -1207,18 +1220,21 @@ def svd(x: Any, some: bool = True, compute_uv: bool = True) -> Any:
 
 @_method
 def cholesky_inverse(x: Any, upper: bool = False) -> Any:
-    """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x."""
+    """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x. As in PyTorch, the gradient
+    is that of a full x.
+    """
     return _call("linalg_inv", _squared(x, upper))
 
 
 @_method
 def cholesky_solve(x: Any, input2: Any, upper: bool = False) -> Any:
-    """The solution of A y = x for the matrix A with Cholesky factor ``input2``."""
+    """The solution of A y = x for the matrix A with Cholesky factor ``input2``; the gradient is that of a full one."""
     return _call("linalg_solve", _squared(input2, upper), x)
 
 
 def _squared(factor: Any, upper: bool) -> Any:
-    kept = _call("triu" if upper else "tril", factor)
+    rest = _call("tril", factor.detach(), -1) if upper else _call("triu", factor.detach(), 1)
+    kept = _call("sub", factor, rest)
     other = _swapped(kept, -2, -1, "cholesky")
     return _call("matmul", other, kept) if upper else _call("matmul", kept, other)
 
@@ -1373,8 +1389,10 @@ def bernoulli(x: Any, p: Any = None, *, generator: Generator | None = None) -> A
     shares = x if p is None else p
     with drawing_from(generator):
         if _is_tensor(shares):
-            return _call("bernoulli", shares.detach().expand(x.shape).contiguous()).astype(x.dtype)
-        return _call("bernoulli", shares, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
+            drawn = _call("bernoulli", shares.detach().expand(x.shape).contiguous()).astype(x.dtype)
+        else:
+            drawn = _call("bernoulli", shares, shape=x.shape, dtype=x.dtype, queue=x.engine.queue)
+    return with_zero_gradient(drawn, x, shares)
 
 
 @_method
@@ -1386,6 +1404,8 @@ def multinomial(x: Any, num_samples: int, replacement: bool = False, *, generato
     weights = x.to_host().astype(np.float64)
     if (weights < 0).any() or not np.isfinite(weights).all() or (weights.sum(-1) <= 0).any():
         raise ArgumentError("multinomial: probabilities are finite, not negative and not all zero")
+    if not weights.size:
+        return _made(x, (*x.shape[:-1], num_samples), 0, "int64", False)
     if not replacement and num_samples > (weights > 0).sum(-1).min():
         raise ArgumentError(
             f"multinomial: {num_samples} samples without replacement need as many probabilities above 0"
@@ -1594,7 +1614,7 @@ addbmm addmv addr adjoint aminmax angle argwhere cholesky_inverse cholesky_solve
 cross deg2rad diag_embed diagflat diagonal_scatter dist divide dsplit fliplr flipud float_power fmax fmin fmod frac
 frexp gcd get_device hsplit index_fill inner is_complex is_conj is_distributed is_floating_point is_inference is_neg
 is_nonzero is_same_size is_signed isneginf isposinf isreal lcm ldexp logaddexp2 masked_scatter moveaxis
-movedim msort nanmean nanmedian nanquantile nansum narrow_copy nonzero_static numel positive put qr rad2deg ravel
+movedim msort nanmean nanmedian nanquantile nansum narrow_copy nonzero_static numel positive prelu put qr rad2deg ravel
 repeat_interleave resolve_conj resolve_neg select select_scatter slice_scatter split_with_sizes subtract svd swapaxes
 swapdims t take_along_dim tensor_split triangular_solve true_divide unflatten unsafe_chunk unsafe_split
 unsafe_split_with_sizes vdot vsplit
