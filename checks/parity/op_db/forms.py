@@ -261,6 +261,17 @@ def functions(op: Any) -> Iterator[tuple[str, Call, Callable[[], Call]]]:
         yield "nc", op.op, lambda: native
 
 
+def in_place(op: Any) -> Iterator[tuple[str, Call]]:
+    """The name of each form that writes into its first operand, and PyTorch's function."""
+    if op.inplace_variant is not None:
+        yield "in place", op.inplace_variant
+    for alias in op.aliases:
+        if alias.inplace_variant is not None:
+            yield f"in place {alias.name}", alias.inplace_variant
+    if op.inplace_operator_variant is not None:
+        yield "in place operator", op.inplace_operator_variant
+
+
 def cases(
     op: Any, dtype: torch.dtype, count: int, wanted: Callable[[str], bool]
 ) -> Iterator[tuple[str, str, str, str]]:
