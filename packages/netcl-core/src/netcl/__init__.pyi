@@ -413,7 +413,6 @@ from netcl.ops import ne as ne
 from netcl.ops import neg as neg
 from netcl.ops import nextafter as nextafter
 from netcl.ops import nonzero as nonzero
-from netcl.ops import norm as norm
 from netcl.ops import one_hot as one_hot
 from netcl.ops import outer as outer
 from netcl.ops import pad as pad
@@ -426,7 +425,6 @@ from netcl.ops import pixel_shuffle as pixel_shuffle
 from netcl.ops import pixel_unshuffle as pixel_unshuffle
 from netcl.ops import polygamma as polygamma
 from netcl.ops import pow as pow
-from netcl.ops import prelu as prelu
 from netcl.ops import quantile as quantile
 from netcl.ops import reciprocal as reciprocal
 from netcl.ops import recurrence as recurrence
@@ -491,7 +489,6 @@ from netcl.ops import triu_indices as triu_indices
 from netcl.ops import trunc as trunc
 from netcl.ops import unbind as unbind
 from netcl.ops import uniform as uniform
-from netcl.ops import unique as unique
 from netcl.ops import unique_consecutive as unique_consecutive
 from netcl.ops import unravel_index as unravel_index
 from netcl.ops import unsqueeze as unsqueeze
@@ -604,9 +601,9 @@ def angle(input: Tensor) -> Tensor:
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, one row for each."""
 def cholesky_inverse(input: Tensor, upper: builtins.bool = False) -> Tensor:
-    """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x."""
+    """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x. As in PyTorch, the gradient is that of a full x."""
 def cholesky_solve(input: Tensor, input2: Any, upper: builtins.bool = False) -> Tensor:
-    """The solution of A y = x for the matrix A with Cholesky factor ``input2``."""
+    """The solution of A y = x for the matrix A with Cholesky factor ``input2``; the gradient is that of a full one."""
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Each element, at most ``max``, a number or a tensor."""
 def clamp_min(input: Tensor, min: Any) -> Tensor:
@@ -628,7 +625,7 @@ def diagonal_scatter(input: Tensor, src: Any, offset: builtins.int = 0, dim1: bu
 def dist(input: Tensor, other: Any, p: builtins.float = 2) -> Tensor:
     """The p-norm of the difference of all elements."""
 def divide(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
+    """x / other; ``rounding_mode``: ``floor``, ``trunc`` (their gradients are zero) or None for the exact quotient."""
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along the third axis."""
 def fliplr(input: Tensor) -> Tensor:
@@ -707,10 +704,14 @@ def narrow_copy(input: Tensor, dim: builtins.int, start: builtins.int, length: b
     """``narrow`` as a copy."""
 def nonzero_static(input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
     """The first ``size`` rows of ``nonzero``, with rows of ``fill_value`` if there are fewer."""
+def norm(input: Tensor, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, dtype: Any = None, **numpy_names: Any) -> Tensor:
+    """The p-norm over ``dim``, (sum |x|^p)^(1/p), of the elements as ``dtype``; None is all axes."""
 def numel(input: Tensor) -> builtins.int:
     """The number of elements."""
 def positive(input: Tensor) -> Tensor:
     """The tensor itself; TypeError for bool."""
+def prelu(input: Tensor, weight: Any) -> Tensor:
+    """x if positive, else ``weight`` x: a weight of one element, or one for each position of axis 1."""
 def put(input: Tensor, index: Any, source: Any, accumulate: builtins.bool = False) -> Tensor:
     """A copy with the elements of ``source`` at positions of the flattened tensor, added there with ``accumulate``."""
 def qr(input: Tensor, some: builtins.bool = True) -> Tensor:
@@ -750,13 +751,15 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0)
 def triangular_solve(input: Tensor, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """(the solution of A y = x, a copy of A) for a triangular A, of which only the one triangle is read."""
 def true_divide(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
+    """x / other; ``rounding_mode``: ``floor``, ``trunc`` (their gradients are zero) or None for the exact quotient."""
 def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
     """The axis ``dim`` as several axes of lengths ``sizes``, one of which may be -1."""
 def unsafe_chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> Tensor:
     """``chunk``."""
 def unsafe_split(input: Tensor, split_size: builtins.int, dim: builtins.int = 0) -> Tensor:
     """``split``."""
+def unique(input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Tensor | tuple[Tensor, ...]:
+    """The distinct elements, or with ``dim`` the distinct slices along it, in order, regardless of ``sorted``."""
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> Tensor:
     """``split_with_sizes``."""
 def vdot(input: Tensor, other: Any) -> Tensor:

@@ -122,13 +122,13 @@ def svd(x: Tensor, full_matrices: builtins.bool = True, *, out: Tensor | None = 
 def svdvals(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The singular values of x (..., m, n), falling: (..., min(m, n))."""
 def tensordot(a: Tensor, b: Tensor, axes: Any = 2, *, dims: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and of b that ``axes`` names in two lists."""
+    """The sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and of b that ``axes`` names in two lists. An axis of length 1 fits one of any length."""
 def tensorinv(x: Tensor, ind: builtins.int = 2, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The inverse of x as a matrix of its first ``ind`` axes by the others: their axes in front, then the first ones. Raises ShapeError unless both have as many elements, SingularMatrixError if there is none."""
 def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[builtins.int] | None = None, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The X with tensordot(a, X, X.ndim) = b; ``dims`` of a are moved to its end first. Raises ShapeError if the shapes do not match, SingularMatrixError if there is no solution."""
+    """The X with tensordot(a, X, X.ndim) = b, of which only the elements count, not their axes; ``dims`` of a are moved to its end first. Raises ShapeError if the sizes do not match, SingularMatrixError if there is no solution."""
 def vander(x: Tensor, *, N: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default. Raises ShapeError for a 0-d tensor and a negative N."""
+    """The powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default. A 0-d tensor is a vector of one element. Raises ShapeError for a negative N."""
 def vecdot(a: Tensor, b: Tensor, *, axis: builtins.int = -1, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The inner products of a and b, which broadcast, along ``axis``; integers are summed in int64."""
 def vector_norm(x: Tensor, ord: builtins.float = 2, axis: Any = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Any = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:

@@ -64,11 +64,11 @@ def _cdist_cases(rng: np.random.Generator) -> Cases:
         second=False,
     ),
 )
-def cdist(a: Tensor, b: Tensor, p: float = 2.0) -> Tensor:
+def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Returns the p-norms of the differences of all pairs of rows: a (..., P, M) and b (..., R, M) give (..., P, R).
 
-    Leading axes broadcast. Computed directly, without the expansion of the square. Raises ShapeError if the rows differ
-    in length.
+    Leading axes broadcast. Computed directly, without the expansion of the square, for each ``compute_mode``. Raises
+    ShapeError if the rows differ in length.
     """
     engine_of("cdist", a, b)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:

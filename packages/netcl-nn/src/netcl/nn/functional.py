@@ -349,10 +349,18 @@ def instance_norm(
     return ag.reshape(y, input.shape)
 
 
-def normalize(input: Tensor, p: float = 2.0, axis: int = 1, eps: float = 1e-12, *, dim: int | None = None) -> Tensor:
+def normalize(
+    input: Tensor,
+    p: float = 2.0,
+    axis: int = 1,
+    eps: float = 1e-12,
+    *,
+    dim: int | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Returns input / max(||input||_p, eps) along ``axis``."""
     norm = ag.norm(input, p=p, axis=_axis(axis, dim), keepdims=True)
-    return ag.div(input, ag.maximum(norm, eps))
+    return ag.div(input, ag.maximum(norm, eps), out=out)
 
 
 # -- distances and losses ----------------------------------------------------------------------------------------------

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import netcl as nc
 from netcl.core import Tensor
+from netcl.core.ops_table.dispatch import takes_out
 from netcl.torch.parts.functional import rms_norm as rms_norm
 
 __all__ = [
     "allclose",
     "aminmax",
-    "cdist",
     "einsum",
     "equal",
     "histogram",
@@ -29,7 +29,6 @@ __all__ = [
     "std_mean",
     "svd",
     "transpose",
-    "unique",
     "var",
     "var_mean",
     "where",
@@ -82,6 +81,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return bool(nc.equal(input, other))
 
 
+@takes_out
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Extremes:
     """The least and the largest elements, of all or along ``dim``."""
     return Extremes(*nc.aminmax(input, dim=dim, keepdim=keepdim))
@@ -93,11 +93,13 @@ def histogram(input: Tensor, bins: Any, **options: Any) -> Histogram:
     return Histogram(counts.to(input.dtype), edges)
 
 
+@takes_out
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVD:
     """U, S and V of x = U diag(S) V^T; ``linalg.svd`` returns the transpose of V."""
     return SVD(*nc.svd(input, some, compute_uv))
 
 
+@takes_out
 def qr(input: Tensor, some: bool = True) -> QR:
     """Q and R of x = Q R."""
     return QR(*nc.qr(input, some))
@@ -112,17 +114,6 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     """The p-norm over ``dim``, of the elements as ``dtype``; ``p``: a number, ``"fro"`` (2) or ``"nuc"``."""
     result: Tensor = input.norm(p, dim, keepdim, dtype=dtype)
     return result
-
-
-def unique(
-    input: Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:
-    """The distinct elements, or with ``dim`` the distinct slices along it, in order."""
-    return input.unique(sorted, return_inverse, return_counts, dim)
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
@@ -157,6 +148,7 @@ def _letters(axes: Iterable[Any]) -> str:
     return "".join("..." if at is Ellipsis else ascii_letters[at] for at in axes)
 
 
+@takes_out
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: Any = None
 ) -> Tensor:
@@ -175,6 +167,7 @@ def repeat_interleave(
     return result
 
 
+@takes_out
 def searchsorted(
     sorted_sequence: Tensor,
     input: Any,
@@ -188,12 +181,6 @@ def searchsorted(
     ordered = sorted_sequence if sorter is None else sorted_sequence.gather(-1, sorter)
     options: dict[str, Any] = {} if side is None else {"side": side}
     result: Tensor = nc.searchsorted(ordered, input, out_int32=out_int32, right=right, **options)
-    return result
-
-
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The p-distance of each pair of rows; ``compute_mode`` changes nothing."""
-    result: Tensor = nc.cdist(x1, x2, p)
     return result
 
 

@@ -507,7 +507,7 @@ def cat(tensors: Sequence[Tensor], axis: builtins.int = 0, *, dim: builtins.int 
     """The tensors of a list concatenated along ``axis``; all other lengths must be equal. An empty tensor of one axis is left out next to tensors of more axes."""
 def causal_mask(queries: builtins.int, keys: builtins.int | None = None, offset: builtins.int = 0, queue: Any = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """A mask (queries, keys), bool, True if query i may attend to the key: keys 0 .. i + offset. ``keys`` defaults to ``queries``."""
-def cdist(a: Tensor, b: Tensor, p: builtins.float = 2.0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+def cdist(a: Tensor, b: Tensor, p: builtins.float = 2.0, compute_mode: str = 'use_mm_for_euclid_dist_if_necessary', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The p-norms of the differences of all pairs of rows: a (..., P, M) and b (..., R, M) give (..., P, R)."""
 def ceil(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The smallest integer not below x; integers unchanged."""
@@ -724,8 +724,8 @@ def hinge_loss(x: Operand, target: Operand, reduction: str = 'mean', margin: bui
     """max(0, margin - x target) for targets -1 and 1."""
 def histc(x: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The number of elements in each of ``bins`` equal bins from ``min`` to ``max``, in x's dtype: (bins,)."""
-def histogram(x: Tensor, bins: Any = 10, range: Sequence[builtins.float] | None = None, density: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> tuple[Tensor, Tensor]:
-    """The number of elements of x in each bin, int64 (bins,), and the edges of the bins, (bins + 1,), floating."""
+def histogram(x: Tensor, bins: Any = 10, range: Sequence[builtins.float] | None = None, density: builtins.bool = False, weight: Tensor | None = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> tuple[Tensor, Tensor]:
+    """The number of elements of x in each bin, int64 (bins,), or the sum of their ``weight``, in the dtype of x, and the edges of the bins, (bins + 1,), floating."""
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The tensors of a list joined along axis 1, or along axis 0 if they have one axis or none."""
 def huber_loss(x: Tensor, target: Tensor, reduction: str = 'mean', delta: builtins.float = 1.0, weight: Tensor | None = None, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
@@ -1164,7 +1164,7 @@ def tanh(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = 
 def tanhshrink(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x - tanh(x), without cancellation at small x."""
 def tensordot(a: Tensor, b: Tensor, axes: Any = 2, *, dims: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and of b that ``axes`` names in two lists."""
+    """The sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and of b that ``axes`` names in two lists. An axis of length 1 fits one of any length."""
 def threshold(x: Tensor, threshold: builtins.float = 0.1, value: builtins.float = 0.0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """x above the threshold, else value."""
 def tile(x: Tensor, reps: builtins.int | Sequence[builtins.int], *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -257,6 +257,16 @@ def into(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs:
         return function(*args, **rest)
     _refuse_gradient(name, args, kwargs, True)
     return _written(name, kwargs["out"], function(*args, **rest))
+
+
+def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a function over ops: it takes ``out=`` by the rules of ``into``."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return into(function.__name__, function, args, kwargs) if "out" in kwargs else function(*args, **kwargs)
+
+    return call
 
 
 def _written(name: str, out: Any, result: Any) -> Any:

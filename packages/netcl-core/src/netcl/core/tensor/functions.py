@@ -137,16 +137,19 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     return _call("linalg_multi_dot", list(given), **({} if out is None else {"out": out}))  # type: ignore[no-any-return]
 
 
+@dispatch.takes_out
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """Returns (LU, pivots), with ``get_infos`` also 0 or the first zero of U: ``linalg.lu_factor`` and its form _ex."""
     return _call("linalg_lu_factor_ex" if get_infos else "linalg_lu_factor", A, pivot=pivot)  # type: ignore[no-any-return]
 
 
+@dispatch.takes_out
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """Returns the solution of A x = input by the factors of A: ``linalg.lu_solve``."""
     return _call("linalg_lu_solve", LU_data, LU_pivots, input)  # type: ignore[no-any-return]
 
 
+@dispatch.takes_out
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:

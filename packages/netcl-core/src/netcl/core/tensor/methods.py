@@ -1614,10 +1614,10 @@ addbmm addmv addr adjoint aminmax angle argwhere cholesky_inverse cholesky_solve
 cross deg2rad diag_embed diagflat diagonal_scatter dist divide dsplit fliplr flipud float_power fmax fmin fmod frac
 frexp gcd get_device hsplit index_fill inner is_complex is_conj is_distributed is_floating_point is_inference is_neg
 is_nonzero is_same_size is_signed isneginf isposinf isreal lcm ldexp logaddexp2 masked_scatter moveaxis
-movedim msort nanmean nanmedian nanquantile nansum narrow_copy nonzero_static numel positive prelu put qr rad2deg ravel
-repeat_interleave resolve_conj resolve_neg select select_scatter slice_scatter split_with_sizes subtract svd swapaxes
-swapdims t take_along_dim tensor_split triangular_solve true_divide unflatten unsafe_chunk unsafe_split
-unsafe_split_with_sizes vdot vsplit
+movedim msort nanmean nanmedian nanquantile nansum narrow_copy nonzero_static norm numel positive prelu put qr rad2deg
+ravel repeat_interleave resolve_conj resolve_neg select select_scatter slice_scatter split_with_sizes subtract svd
+swapaxes swapdims t take_along_dim tensor_split triangular_solve true_divide unflatten unsafe_chunk unsafe_split
+unique unsafe_split_with_sizes vdot vsplit
 """
 FUNCTIONS: dict[str, _Method] = {name: _as_function(_FUNCTIONS[name]) for name in _FRONT.split()}
 

@@ -182,9 +182,9 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def cholesky(self, *, upper: builtins.bool = False) -> ResultT:
         """The lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U."""
     def cholesky_inverse(self, upper: builtins.bool = False) -> ResultT:
-        """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x."""
+        """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x. As in PyTorch, the gradient is that of a full x."""
     def cholesky_solve(self, input2: Any, upper: builtins.bool = False) -> ResultT:
-        """The solution of A y = x for the matrix A with Cholesky factor ``input2``."""
+        """The solution of A y = x for the matrix A with Cholesky factor ``input2``; the gradient is that of a full one."""
     def chunk(self, chunks: builtins.int, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> tuple[ResultT, ...]:
         """At most ``chunks`` equal parts along ``axis``, the last may be smaller; of nothing so many empty ones."""
     def clamp(self, min: Any = None, max: Any = None) -> ResultT:
@@ -276,9 +276,9 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def dist(self, other: Any, p: builtins.float = 2) -> ResultT:
         """The p-norm of the difference of all elements."""
     def div(self, other: Any, *, rounding_mode: str | None = None) -> ResultT:
-        """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
+        """x / other; ``rounding_mode``: ``floor``, ``trunc`` (their gradients are zero) or None for the exact quotient."""
     def divide(self, other: Any, *, rounding_mode: str | None = None) -> ResultT:
-        """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
+        """x / other; ``rounding_mode``: ``floor``, ``trunc`` (their gradients are zero) or None for the exact quotient."""
     def dot(self, b: Tensor) -> ResultT:
         """The inner product of two vectors (0-d), or the product of matrices."""
     def double(self, memory_format: Any = None) -> ResultT:
@@ -371,8 +371,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """0 if a is negative or NaN, 1 if it is positive, b if it is zero. Its gradient raises UnsupportedError."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> ResultT:
         """The number of elements in each of ``bins`` equal bins from ``min`` to ``max``, in x's dtype: (bins,)."""
-    def histogram(self, bins: Any = 10, range: Sequence[builtins.float] | None = None, density: builtins.bool = False) -> tuple[ResultT, ResultT]:
-        """The number of elements of x in each bin, int64 (bins,), and the edges of the bins, (bins + 1,), floating."""
+    def histogram(self, bins: Any = 10, range: Sequence[builtins.float] | None = None, density: builtins.bool = False, weight: Tensor | None = None) -> tuple[ResultT, ResultT]:
+        """The number of elements of x in each bin, int64 (bins,), or the sum of their ``weight``, in the dtype of x, and the edges of the bins, (bins + 1,), floating."""
     def hsplit(self, indices_or_sections: Any) -> tuple[ResultT, ...]:
         """Parts along the second axis, along the first of a vector."""
     def hypot(self, b: Operand) -> ResultT:
@@ -655,8 +655,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """The tensor itself; TypeError for bool."""
     def pow(self, b: Operand) -> ResultT:
         """a to the power of b; integers to an integer power stay integers, their negative powers are truncated to 0 (except for 1 and -1)."""
-    def prelu(self, alpha: Operand) -> ResultT:
-        """x if positive, else alpha * x, with alpha a tensor that broadcasts."""
+    def prelu(self, weight: Any) -> ResultT:
+        """x if positive, else ``weight`` x: a weight of one element, or one for each position of axis 1."""
     def prod(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, **numpy_names: Any) -> ResultT:
         """The prod over ``dim`` (int, several or None for all) in ``dtype``, of the elements as ``dtype``."""
     def put(self, index: Any, source: Any, accumulate: builtins.bool = False) -> ResultT:
@@ -822,7 +822,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def triu(self, diagonal: builtins.int = 0) -> ResultT:
         """The upper triangle of the last two axes from the given diagonal on, zero below it; in the dtype of x."""
     def true_divide(self, other: Any, *, rounding_mode: str | None = None) -> ResultT:
-        """x / other; ``rounding_mode``: ``floor`` (then without a gradient), ``trunc`` or None for the exact quotient."""
+        """x / other; ``rounding_mode``: ``floor``, ``trunc`` (their gradients are zero) or None for the exact quotient."""
     def trunc(self) -> ResultT:
         """x truncated towards zero; integers unchanged."""
     def type(self, dtype: Any = None, non_blocking: builtins.bool = False) -> Any:
