@@ -92,6 +92,8 @@ def value(x: Any) -> Any:
         return type(x)(map(value, x))
     if isinstance(x, dict):
         return {key: value(part) for key, part in x.items()}
+    if isinstance(x, torch.nn.Module):
+        return at(ours.nn, type(x).__name__)()
     if callable(x) and not isinstance(x, type):
         return function(x)
     return x

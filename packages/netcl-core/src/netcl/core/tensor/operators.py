@@ -60,6 +60,8 @@ class Operators(TensorData, Generic[ResultT]):
     def __rtruediv__(self, other: Any) -> ResultT:
         return self._call("div", other, self)
 
+    __rdiv__ = __rtruediv__
+
     def __floordiv__(self, other: Any) -> ResultT:
         return self._call("floor_divide", self, other)
 
