@@ -248,8 +248,8 @@ def logdet(x: Tensor) -> Tensor:
     ),
 )  # fmt: skip
 def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
-    """Returns the powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default. A 0-d
-    tensor is a vector of one element. Raises ShapeError for a negative N.
+    """Returns the powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default.
+    A 0-d tensor is a vector of one element. Raises ShapeError for a negative N.
     """
     op = "linalg_vander"
     engine_of(op, x)

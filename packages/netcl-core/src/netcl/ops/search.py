@@ -132,8 +132,8 @@ def histogram(
     density: bool = False,
     weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Returns the number of elements of x in each bin, int64 (bins,), or the sum of their ``weight``, in the dtype of x;
-    and the edges of the bins, (bins + 1,), floating.
+    """Returns the number of elements of x in each bin, int64 (bins,), or the sum of their ``weight``, in the dtype of
+    x; and the edges of the bins, (bins + 1,), floating.
 
     ``bins`` is a number of bins of equal width over ``range`` (None: from the smallest to the largest element), or a
     rising sequence of edges. A bin includes its lower edge, the last one both; NaN and elements outside are not
