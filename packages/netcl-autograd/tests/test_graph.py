@@ -345,7 +345,7 @@ def test_an_argument_gets_the_gradient_that_the_step_makes_for_it(handle):
     with pytest.raises(CaptureError, match="has no gradient"):
         captured.replay(x)
     for refused in (x.detach(), leaf(0) * 2.0):
-        with pytest.raises(CaptureError, match="has to be a leaf that requires grad"):
+        with pytest.raises(CaptureError, match="must be a leaf that requires grad"):
             captured.replay(refused)
     without = capture(step, x.detach())
     with pytest.raises(CaptureError, match="requires grad, and did not in the capture"):

@@ -25,7 +25,7 @@ def _check(engine: Any, holds: Any, on_device: bool, error: Exception, message: 
 def _lengths(engine: Any, name: str, given: Any, on_device: bool, least: int, most: int) -> Any:
     """Lengths within [least, most]: ValueError or, later, IndexError for others."""
     kind = "labels" if name == "target_lengths" else "steps"
-    error = ValueError(f"ctc_loss: {name} {given.tolist()} have to lie in {least} .. {most}")
+    error = ValueError(f"ctc_loss: expected {name} in {least} .. {most}, got {given.tolist()}")
     message = f"ctc_loss: sample {{position}} has {{value}} {kind}, where {least} to {{last}} are possible"
     _check(engine, (given >= least) & (given <= most), on_device, error, message, given, most + 1)
     return given.clip(0, most)

@@ -171,11 +171,11 @@ def test_out_may_be_a_view(x):
 def test_arguments_are_checked_by_name(x):
     with pytest.raises(TypeError, match=r"relu.*got an unexpected keyword argument 'slope'"):
         ops.relu(x, slope=1.0)
-    with pytest.raises(TypeError, match="at least one operand has to be a Tensor"):
+    with pytest.raises(TypeError, match="expected at least one Tensor as operand"):
         ops.add(1, 2)
-    with pytest.raises(TypeError, match="operands are tensors, arrays and numbers, not str"):
+    with pytest.raises(TypeError, match="expected tensors, arrays and numbers as operands, got str"):
         ops.add(x, "1")
-    with pytest.raises(TypeError, match="matmul: b is a tensor, not ndarray"):
+    with pytest.raises(TypeError, match="matmul: expected a tensor as b, got ndarray"):
         ops.matmul(x, np.ones((3, 2)))
     with pytest.raises(ShapeError, match=r"add: shapes \(2, 3\) and \(2,\) do not broadcast"):
         ops.add(x, np.ones(2))

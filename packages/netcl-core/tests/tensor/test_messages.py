@@ -115,9 +115,9 @@ def test_a_member_that_only_pytorch_has_says_what_to_write(numpy_device):
 @pytest.mark.parametrize("given", [[1.0, 2.0], np.ones(2)], ids=["list", "array"])
 def test_a_list_or_an_array_in_place_of_a_tensor_is_named(numpy_device, given):
     kind = type(given).__name__
-    with pytest.raises(TypeError, match=rf"reshape: x is a tensor, not {kind}; write netcl.tensor\(x\)"):
+    with pytest.raises(TypeError, match=rf"reshape: expected a tensor as x, got {kind}; write netcl.tensor\(x\)"):
         nc.reshape(given, (2, 1))
-    with pytest.raises(TypeError, match=rf"index_select: \w+ is a tensor, not {kind}"):
+    with pytest.raises(TypeError, match=rf"index_select: expected a tensor as \w+, got {kind}"):
         nc.index_select(given, 0, nc.tensor([1]))
 
 
@@ -190,7 +190,7 @@ class Something:
 def test_a_wrong_argument_is_named(call, name, wrong, handle):
     if (name, wrong) in (("diag_embed", 3), ("diag_embed", 2.5)):
         wrong = object()
-    with pytest.raises(TypeError, match=f"^{name}: .*(expected .* as|is a tensor, not|got|operands are)"):
+    with pytest.raises(TypeError, match=f"^{name}: .*(expected .* as|got)"):
         call(nc.ones(2, 2, device=handle), wrong)
 
 

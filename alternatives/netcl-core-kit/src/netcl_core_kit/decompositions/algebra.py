@@ -327,7 +327,7 @@ def corrcoef(x: Tensor) -> Any:
 def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Any:
     """x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
     if not is_floating(x.dtype):
-        raise DTypeError(f"renorm computes on floating dtypes, not {x.dtype}; convert with astype", op="renorm")
+        raise DTypeError(f"renorm: expected floating dtypes, got {x.dtype}; convert with astype", op="renorm")
     if x.ndim < 2 or p <= 0 or maxnorm < 0:
         raise ShapeError(f"renorm: x {x.shape}, p {p}, maxnorm {maxnorm}; p > 0, maxnorm >= 0", op="renorm")
     (at,) = normalize_axes(axis, x.ndim, "renorm")

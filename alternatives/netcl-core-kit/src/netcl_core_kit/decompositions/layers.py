@@ -257,7 +257,7 @@ def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool 
     if not training:
         return ops.leaky_relu(x, slope=(lower + upper) / 2)
     if not is_floating(x.dtype):
-        raise DTypeError(f"rrelu computes on floating dtypes, not {x.dtype}; convert with astype", op="rrelu")
+        raise DTypeError(f"rrelu: expected floating dtypes, got {x.dtype}; convert with astype", op="rrelu")
     return ops.prelu(x, ops.uniform(lower, upper, shape=x.shape, dtype=x.dtype, queue=x.queue))
 
 
@@ -266,7 +266,7 @@ def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0
     if x.ndim < 2 or x.shape[-1] % 2 or not x.shape[-1]:
         raise ShapeError(f"rope: x {x.shape}; expected (..., T, D) with an even D", op="rope")
     if not is_floating(x.dtype):
-        raise DTypeError(f"rope computes on floating dtypes, not {x.dtype}", op="rope")
+        raise DTypeError(f"rope: expected floating dtypes, got {x.dtype}", op="rope")
     wide, half = _wide(x), x.shape[-1] // 2
     rates = Tensor.from_host(x.queue, float(base) ** (-np.arange(half) / half), wide.dtype)
     if isinstance(positions, Tensor):

@@ -74,7 +74,7 @@ def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> A
 def unravel_index(indices: Tensor, shape: Any) -> Any:
     """The positions along each axis of a tensor of ``shape`` at the flat positions ``indices``."""
     if is_floating(indices.dtype) or indices.dtype == "bool":
-        raise DTypeError(f"unravel_index: indices are whole numbers, not {indices.dtype}", op="unravel_index")
+        raise DTypeError(f"unravel_index: expected whole numbers as indices, got {indices.dtype}", op="unravel_index")
     sizes = tuple(as_index(size) for size in ((shape,) if isinstance(shape, int) else shape))
     steps = contiguous_strides(sizes)
     return tuple(ops.mod(ops.floor_divide(indices, step), size) for size, step in zip(sizes, steps))
@@ -144,7 +144,7 @@ _PLACES: dict[str, Callable[[float], tuple[int, float]]] = {
 def quantile(x: Tensor, q: Any, axis: int | None = None, keepdims: bool = False, interpolation: str = "linear") -> Any:
     """The ``q``-th quantile (a number in [0, 1], or several: then stacked) along ``axis`` or of all elements."""
     if not is_floating(x.dtype):
-        raise DTypeError(f"quantile computes on floating dtypes, not {x.dtype}; convert with astype", op="quantile")
+        raise DTypeError(f"quantile: expected floating dtypes, got {x.dtype}; convert with astype", op="quantile")
     flat = axis is None or not x.ndim
     values: Any = ops.reshape(x, (int(x.size),)) if flat else x
     (at,) = normalize_axes(0 if axis is None or flat else axis, values.ndim, "quantile")

@@ -51,7 +51,7 @@ class Array(Tensor):
     namespace do, and divide infinities by the standard's rules. Its methods are Tensor's and return plain tensors.
     """
 
-    if not TYPE_CHECKING:  # types are those of Tensor
+    if not TYPE_CHECKING:  # types are Tensor's
         __slots__ = ()
 
         __abs__ = _standard(Tensor.__abs__)
@@ -125,7 +125,7 @@ class Array(Tensor):
         return as_array(super().mT)  # type: ignore[no-any-return]
 
     def to_device(self, device: Any, /, *, stream: None = None) -> Tensor:
-        """See ``Tensor.to_device``."""
+        """Calls ``Tensor.to_device``."""
         return as_array(super().to_device(device, stream=stream))  # type: ignore[no-any-return]
 
 

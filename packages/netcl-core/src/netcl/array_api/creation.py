@@ -166,7 +166,7 @@ def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> list[Tens
     if indexing not in ("xy", "ij"):
         raise ValueError(f'meshgrid: expected indexing "xy" or "ij", got {indexing!r}')
     if len({array.dtype for array in arrays}) > 1:
-        raise ValueError(f"meshgrid: the vectors have dtypes {', '.join(array.dtype for array in arrays)}, not one")
+        raise ValueError(f"meshgrid: expected vectors of one dtype, got {', '.join(array.dtype for array in arrays)}")
     order = list(range(len(arrays)))
     if indexing == "xy" and len(arrays) > 1:
         order[:2] = [1, 0]

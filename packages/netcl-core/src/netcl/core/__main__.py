@@ -87,11 +87,11 @@ def main(arguments: Sequence[str] = ()) -> int:
     chosen = parser.parse_args(arguments)
     if chosen.command != "doctor":
         return report()
-    found = io.StringIO()
+    captured = io.StringIO()
     if chosen.html:
-        with contextlib.redirect_stdout(found):
+        with contextlib.redirect_stdout(captured):
             report()
-    return doctor.run(chosen.full, chosen.html, found.getvalue())
+    return doctor.run(chosen.full, chosen.html, captured.getvalue())
 
 
 def report() -> int:

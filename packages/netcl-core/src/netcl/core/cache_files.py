@@ -129,7 +129,7 @@ def read(path: Path, key: str) -> bytes:
 
 
 def is_own(path: Path) -> bool:
-    """Returns True if there is an entry that no other user could have written, for entries that only have to exist."""
+    """Returns True if there is an entry that no other user could have written, for entries that need only exist."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -142,7 +142,7 @@ _ROWS = (
 VARIABLES: Mapping[str, Variable] = MappingProxyType({row.name: row for row in _ROWS})
 
 _ENVIRONMENT = {row.name: row.environment for row in _ROWS}
-# The keys of the dictionary inside of os.environ, whose own get takes a microsecond for a variable that is not set: two
+# The keys of the dictionary inside of os.environ: its own get takes a microsecond for a variable that is not set: two
 # exceptions. An eager op asks for up to eight variables.
 _KEYS = {name: getattr(os.environ, "encodekey", str)(text) for name, text in _ENVIRONMENT.items()}
 # Parsed values by (name, raw text): the environment is read at each use, its text is parsed once.

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 __all__ = ["LEVELS"]
 
-# The levels are those of netcl_conformance.lists.levels; an alternative netcl-core lists its own.
+# The levels are as in netcl_conformance.lists.levels; an alternative netcl-core lists its own.
 LEVELS: frozenset[str] = frozenset(
     (
         "tensor",
@@ -27,7 +27,7 @@ LEVELS: frozenset[str] = frozenset(
         "profiling",
         "pools",
         "front",
-        # The lean install on NumPy has the same files without those of OpenCL.
+        # The lean install on NumPy has the same files without OpenCL's.
         *(("opencl-kernels",) if find_spec("netcl.core.backend.opencl") is not None else ()),
     )
 )

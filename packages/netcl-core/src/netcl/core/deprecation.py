@@ -15,7 +15,7 @@ MINOR_VERSIONS = 2  # in which a deprecated name still works
 def deprecated(since: str, instead: str) -> Callable[[Named], Named]:
     """Returns a decorator for functions and classes, which warn with DeprecationWarning at each call.
 
-    ``since`` is the version, as "0.2", that first warns; the name is removed two minor versions later, for which
+    ``since`` is the version, as "0.2", that first warns; the name is removed two minor versions later:
     tools/check_versions.py fails from then on. ``instead`` says what to write.
     """
     removed = removal(since)

@@ -49,9 +49,9 @@ def shorten_traceback(error: BaseException) -> None:
     """Cuts the frames below the caller's off the traceback of an error that it is handling, so that the last line shown
     is close to the user's.
 
-    Only if netcl raises the error by a ``raise`` statement and all of these frames are netcl's: an error that Python
-    or a library raises there, or that comes out of a function of the user, keeps its frames. So does each error in
-    Python's development mode (``python -X dev``).
+    Only if netcl raises the error by a ``raise`` statement and all of these frames are netcl's: an error of Python, of
+    a library or of a function of the user keeps its frames. So does each error in Python's development mode (``python
+    -X dev``).
     """
     first = error.__traceback__
     if first is None or sys.flags.dev_mode:
@@ -67,8 +67,8 @@ def shorten_traceback(error: BaseException) -> None:
 
 
 def from_here(function: _F) -> _F:
-    """Decorates a public function of which the errors are raised many calls below: they show its own frame alone. A
-    wrong argument, of which Python or NumPy raised the error, is named.
+    """Decorates a public function with errors from many calls below: they show its own frame alone. A wrong argument is
+    named if Python or NumPy raised the error.
     """
 
     @wraps(function)
@@ -103,8 +103,8 @@ _MOST_SHOWN = 40  # characters of a value
 def name_argument(
     error: Exception, name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Raises UnsupportedError, which is a TypeError, in place of an error that Python or NumPy raised below a call of
-    the function ``name``: it names the first argument that does not fit its annotation, or all that were given.
+    """Raises UnsupportedError, which is a TypeError, in place of an error of Python or NumPy below a call of the
+    function ``name``: it names the first argument that does not fit its annotation, or all of them.
 
     Does nothing if netcl raised the error, or if a function of the user is among the frames. Runs when a call has
     failed, so that arguments cost nothing in others.
@@ -112,17 +112,17 @@ def name_argument(
     if not isinstance(error, _OF_ARGUMENTS) or isinstance(error, NetclError) or not _is_bare(error):
         return
     try:
-        given = signature.bind(*args, **kwargs).arguments
-        given.pop("self", None)
+        arguments = signature.bind(*args, **kwargs).arguments
+        arguments.pop("self", None)
     except TypeError:  # Python's message says which argument is missing or too many
         return
-    for parameter, value in given.items():
+    for parameter, value in arguments.items():
         expected = _unfit(str(signature.parameters[parameter].annotation), value)
         if expected:
             text = f"{name}: expected {expected} as {parameter}, got {_shown(value)}"
             raise UnsupportedError(text, op=name, parameter=parameter) from None
     if isinstance(error, (AttributeError, TypeError)):
-        values = ", ".join(f"{parameter}: {_shown(value)}" for parameter, value in given.items())
+        values = ", ".join(f"{parameter}: {_shown(value)}" for parameter, value in arguments.items())
         raise UnsupportedError(f"{name}: these arguments do not fit ({error}), got {values}", op=name) from error
 
 
@@ -248,7 +248,7 @@ class DeviceLostError(DeviceError):
 
 
 class ForkedProcessError(NetclError):
-    """A forked child touched a device whose context belongs to its parent."""
+    """A forked child touched a device with a context of its parent."""
 
 
 class CaptureError(NetclError):
@@ -272,7 +272,7 @@ class NonFiniteError(NetclError, FloatingPointError):
 
 
 class ForwardOnlyWarning(UserWarning):
-    """A function of ``netcl.ops``, which is never recorded, was called on a tensor that requires grad."""
+    """A function of ``netcl.ops`` was called on a tensor that requires grad; such a function is never recorded."""
 
 
 def format_bytes(nbytes: int) -> str:
@@ -375,7 +375,7 @@ def _numbered_excerpt(source: str, log: str) -> str:
 class KernelBuildError(NetclError):
     """The driver refused a kernel.
 
-    ``source``, ``options`` and ``log`` are those of the build, ``device`` and ``driver`` names. The message numbers the
+    ``source``, ``options`` and ``log`` are the build's, ``device`` and ``driver`` names. The message numbers the
     source lines near the errors of the log; the whole text is in ``source``.
     """
 
@@ -405,5 +405,5 @@ class KernelBuildError(NetclError):
         super().__init__(message + _numbered_excerpt(source, log), op=op, parameter=parameter)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = (self.source, self.options, self.log, self.device, self.driver)
-        return type(self), given, dict(self.__dict__, args=self.args)
+        fields = (self.source, self.options, self.log, self.device, self.driver)
+        return type(self), fields, dict(self.__dict__, args=self.args)

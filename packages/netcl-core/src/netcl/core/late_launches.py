@@ -1,4 +1,4 @@
-"""The queues some of whose launches may not be enqueued yet, since their programs are still being built.
+"""The queues with launches that may not be enqueued yet, since their programs are still being built.
 
 Only launches may wait (``backend/opencl/builds/deferred_launches.py``). Whatever else goes to a driver comes after them
 in the order of the program, and so calls ``enqueue`` first: copies, markers, waits, and the release of memory.

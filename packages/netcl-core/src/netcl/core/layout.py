@@ -42,12 +42,12 @@ def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tupl
     if axis is None:
         return tuple(range(rank))
     axes = [as_index(a) for a in axis] if isinstance(axis, Sequence) else [as_index(axis)]
-    for one in axes:
-        if not -rank <= one < rank:
+    for number in axes:
+        if not -rank <= number < rank:
             raise AxisError(
-                f"{op}: axis {one} is out of range for {rank} dimension{'s' * (rank != 1)}", op=op, parameter="axis"
+                f"{op}: axis {number} is out of range for {rank} dimension{'s' * (rank != 1)}", op=op, parameter="axis"
             )
-    result = sorted({one % rank for one in axes})
+    result = sorted({number % rank for number in axes})
     if len(result) != len(axes):
         raise ShapeError(f"{op}: axes {tuple(axes)} name an axis twice", op=op, parameter="axis")
     return tuple(result)
@@ -59,7 +59,7 @@ def every_axis_if_empty(dim: Any) -> Any:
 
 
 def reduced_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tuple[int, ...]:
-    """``normalize_axes`` of a reduction: a 0-d tensor takes the axes 0 and -1 too, and has none, as in PyTorch."""
+    """Returns ``normalize_axes`` of a reduction: a 0-d tensor takes axes 0 and -1, and has none, as in PyTorch."""
     if rank or axis is None or (isinstance(axis, Sequence) and not axis):
         return normalize_axes(axis, rank, op)
     normalize_axes(axis, 1, op)

@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _openblas() -> Any:
-    """The OpenBLAS that NumPy's wheel has brought, None for another NumPy."""
+    """Returns the OpenBLAS that NumPy's wheel has brought, None for another NumPy."""
     package = Path(np.__file__).parent
     for folder, pattern in (
         (package.parent / "numpy.libs", "*openblas*"),
@@ -46,9 +46,9 @@ def _openblas() -> Any:
 def _function(action: str) -> Any:
     library = _openblas()
     for prefix, suffix in (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", "")):
-        found = getattr(library, f"{prefix}openblas_{action}_num_threads{suffix}", None)
-        if found is not None:
-            return found
+        function = getattr(library, f"{prefix}openblas_{action}_num_threads{suffix}", None)
+        if function is not None:
+            return function
     return None
 
 
@@ -64,8 +64,8 @@ def get_num_threads() -> int:
     """Returns the number of threads of matrix products on the NumPy engine; the number of cores if NumPy's library does
     not say it.
     """
-    found = _function("get")
-    return usable_cores() if found is None else int(found())
+    getter = _function("get")
+    return usable_cores() if getter is None else int(getter())
 
 
 def set_num_threads(num: int) -> None:
@@ -76,10 +76,10 @@ def set_num_threads(num: int) -> None:
     variable of the environment. Raises ValueError for a number below 1.
     """
     if isinstance(num, bool) or not isinstance(num, int) or num < 1:
-        raise ValueError(f"set_num_threads: a number of threads is whole and from 1, not {num!r}")
-    found = _function("set")
-    if found is not None:
-        found(num)
+        raise ValueError(f"set_num_threads: expected a whole number from 1, got {num!r}")
+    setter = _function("set")
+    if setter is not None:
+        setter(num)
 
 
 def get_num_interop_threads() -> int:
@@ -88,12 +88,12 @@ def get_num_interop_threads() -> int:
 
 
 def set_num_interop_threads(num: int) -> None:
-    """Keeps a number of threads for operations that run at the same time, of which there are none on one queue: only
+    """Keeps a number of threads for operations that run at the same time (there are none on one queue): only
     ``get_num_interop_threads`` returns it. Raises ValueError for a number below 1.
     """
     global _interop
     if isinstance(num, bool) or not isinstance(num, int) or num < 1:
-        raise ValueError(f"set_num_interop_threads: a number of threads is whole and from 1, not {num!r}")
+        raise ValueError(f"set_num_interop_threads: expected a whole number from 1, got {num!r}")
     _interop = num
 
 
@@ -132,7 +132,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """
     mode = _DEBUG_MODES.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
     if mode not in (0, 1, 2):
-        raise ValueError(f"set_deterministic_debug_mode: one of {_DEBUG_MODES}, not {debug_mode!r}")
+        raise ValueError(f"set_deterministic_debug_mode: expected one of {_DEBUG_MODES}, got {debug_mode!r}")
     use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
 
 

@@ -15,7 +15,7 @@ def _is_own(frame: FrameType) -> bool:
 
 
 def _outside(frame: FrameType | None) -> tuple[FrameType | None, int]:
-    """The nearest frame from ``frame`` outwards that is not in netcl, and its distance."""
+    """Returns the nearest frame from ``frame`` outwards that is not in netcl, and its distance."""
     distance = 0
     while frame is not None and frame.f_back is not None and _is_own(frame):
         frame, distance = frame.f_back, distance + 1
@@ -23,17 +23,17 @@ def _outside(frame: FrameType | None) -> tuple[FrameType | None, int]:
 
 
 def level_outside() -> int:
-    """The ``stacklevel`` with which ``warnings.warn`` in the calling function names the line outside of netcl."""
+    """Returns the ``stacklevel`` for ``warnings.warn`` in the calling function to name the line outside of netcl."""
     return _outside(sys._getframe(1))[1] + 1
 
 
 def call_site() -> tuple[str, int]:
-    """The file and the line outside of netcl that called the calling function."""
+    """Returns the file and the line outside of netcl that called the calling function."""
     frame, _ = _outside(sys._getframe(1))
     return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
 def called_from() -> str:
-    """The stack down to the last frame outside of netcl, as text."""
+    """Returns the stack down to the last frame outside of netcl, as text."""
     frame, _ = _outside(sys._getframe(1))
     return "".join(traceback.format_stack(frame))

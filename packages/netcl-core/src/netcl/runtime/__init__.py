@@ -15,5 +15,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names, for completion."""
+    """Returns the public names, for completion."""
     return sorted(__all__)

@@ -2,7 +2,7 @@
 that they share.
 
 A recorded step reads and writes tensors of its own in the place of its arguments. The memory of two of these, or of one
-and of a tensor from outside, is never the same. So a replay refuses arguments that share memory which the step writes.
+and of a tensor from outside, is never the same. So a replay refuses arguments with shared memory that the step writes.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def _reach(tensor: Tensor) -> tuple[float, float]:
     return geometry.offset + sum(min(way, 0) for way in ways), geometry.offset + sum(max(way, 0) for way in ways)
 
 
-def _overlap(one: Tensor, other: Tensor) -> bool:
-    (first, last), (begin, end) = _reach(one), _reach(other)
+def _overlap(x: Tensor, y: Tensor) -> bool:
+    (first, last), (begin, end) = _reach(x), _reach(y)
     return first <= end and begin <= last
 
 
@@ -106,18 +106,18 @@ class Arguments:
             free = at in self._cleared or getattr(value, "grad", None) is None
             if isinstance(value, Tensor) and not (value.requires_grad and value.grad_fn is None and free):
                 raise CaptureError(
-                    f"{call}: the step makes the gradient of argument {at}, which has to be a leaf that requires grad "
+                    f"{call}: the step makes the gradient of argument {at}, which must be a leaf that requires grad "
                     "and has no gradient; write x = x.detach().requires_grad_(), or x.grad = None, before the call"
                 )
 
     def _check_written(self, values: Sequence[Any], call: str) -> None:
-        given = {at: values[at] for at in self._tensors if isinstance(values[at], Tensor)}
+        tensors = {at: values[at] for at in self._tensors if isinstance(values[at], Tensor)}
         for at in self.written:
-            if at not in given:
+            if at not in tensors:
                 continue
-            value, handle = given[at], given[at].pool_handle
+            value, handle = tensors[at], tensors[at].pool_handle
             check_writable(value)
-            same = [other for one, other in given.items() if one != at and root_of(other) is root_of(value)]
+            same = [other for place, other in tensors.items() if place != at and root_of(other) is root_of(value)]
             if any(_overlap(value, other) for other in same):
                 raise CaptureError(
                     f"{call}: the step writes argument {at}, which shares memory with another argument; give a clone() "

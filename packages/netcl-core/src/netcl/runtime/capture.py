@@ -1,10 +1,10 @@
 """Capture and replay: a step is recorded once as a flat list of launches and then runs without Python per op.
 
 ``capture`` calls the function once with its launches recorded, not run; nothing on the device changes but persistent
-tensors that the function makes at its first call (optimizer moments), which are filled at once. The recorded calls are
+tensors that the function makes at its first call (optimizer moments): they are filled at once. The recorded calls are
 optimized (``core/capture/fuse.py``) and recorded again. A replay runs the launches on its inputs and on fresh results
-(``exchange.py``), or on copies of both. Numbers that Python knows at capture (a branch taken, a float passed to an
-op) are frozen; state that changes per step is stored in tensors: learning rates, step counts, random counters.
+(``exchange.py``), or on copies of both. Numbers that Python knows at capture (a branch taken, a float passed to an op)
+are frozen; state that changes per step is stored in tensors: learning rates, step counts, random counters.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class _ByValue:
 
 
 def _settled(tensor: Tensor) -> Tensor:
-    """A result without its graph, since nothing will read its saved values; a view as it is at the end of the step, of
-    what may have been written since it was made.
+    """Returns a result without its graph, since nothing will read its saved values; a view as it is at the end of the
+    step, of what may have been written since it was made.
     """
     detached = tensor.detach()
     return _copy(detached) if isinstance(detached._storage, ViewStorage) else detached
@@ -228,7 +228,7 @@ class CapturedStep:
             view.invalidate()
 
     def _exchanged(self) -> Exchange | None:
-        """The buffers that replays exchange, None on NumPy."""
+        """Returns the buffers that replays exchange, None on NumPy."""
         if self._engine.name != "cl":
             return None
         inputs = [static for static in self._inputs if isinstance(static, Tensor)]
@@ -308,7 +308,7 @@ class CapturedStep:
                 self._replaying = False
 
     def _call(self, inputs: tuple[Any, ...]) -> Any:
-        """Calls the function itself, whose work runs at once, or is recorded into the step that this thread records."""
+        """Calls the function itself; its work runs at once, or is recorded into the step of this thread."""
         values = list(inputs)
         for at, static in enumerate(self._inputs if self._template is None else ()):
             if isinstance(static, Tensor) and not isinstance(values[at], Tensor):
@@ -344,11 +344,11 @@ class CapturedStep:
             assign(now, gradient.before)
         if self._arguments.written:
             self._arguments.write_back(inputs)
-        found = replaced(results, lambda tensor: fresh[id(tensor)] if id(tensor) in fresh else _copy(tensor))
+        returned = replaced(results, lambda tensor: fresh[id(tensor)] if id(tensor) in fresh else _copy(tensor))
         if self._made:
-            found, made = found
+            returned, made = returned
             self._arguments.set_gradients(inputs, made)
-        return found
+        return returned
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
         if len(inputs) != len(self._inputs):
@@ -375,7 +375,7 @@ class CapturedStep:
             gradient.check()
 
     def __len__(self) -> int:
-        """The number of launches of a replay."""
+        """Returns the number of launches of a replay."""
         return len(self._recording)
 
 
@@ -390,9 +390,9 @@ def capture(fn: Callable[..., Any], *samples: Any, watch: Callable[[], Hashable]
 
     ``samples`` are tensors (all on one device), tuples, lists and dicts of them, and other values, which a replay must
     repeat. A replay raises CaptureError if it would begin from another state: modules and optimizers that ``fn`` refers
-    to (identities of parameters and buffers, requires_grad, training flags, parameter groups), gradients that were
-    present and are missing or the reverse, grad and autocast mode, and the hashable that ``watch()`` returns; or if
-    arguments share memory that the step writes. Also raises CaptureError if ``fn`` reads a value on the host or writes
-    host data to the device. After an exception in ``fn`` everything is as before.
+    to (identities of parameters and buffers, requires_grad, training flags, parameter groups), present gradients that
+    are missing or the reverse, grad and autocast mode, and the hashable of ``watch()``; or if arguments share memory
+    that the step writes. Also raises CaptureError if ``fn`` reads a value on the host or writes host data to the
+    device. After an exception in ``fn`` everything is as before.
     """
     return CapturedStep(fn, samples, watch)

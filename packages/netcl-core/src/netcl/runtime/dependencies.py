@@ -39,17 +39,19 @@ class Dependencies:
         self._seen.clear()
 
     def parameters(self) -> list[Tensor]:
-        """Returns all tensors that can hold a gradient, which an optimizer uses also of frozen ones."""
-        found = {id(t): t for t in self._all_tensors() if t.requires_grad or t.grad is not None}
+        """Returns all tensors that can hold a gradient; an optimizer uses it of frozen ones too."""
+        tensors = {id(t): t for t in self._all_tensors() if t.requires_grad or t.grad is not None}
         for optimizer in self._optimizers.values():
-            found.update((id(p), p) for group in optimizer.param_groups for p in group["params"])
-        return list(found.values())
+            tensors.update((id(p), p) for group in optimizer.param_groups for p in group["params"])
+        return list(tensors.values())
 
     def key(self) -> Hashable:
         """Returns a hashable of all of it."""
         modules = tuple([_state_of(root) for root in self._modules.values()])
         tensors = tuple([(id(t), t.requires_grad, t.dtype, id(t.engine)) for t in self._tensors.values()])
-        groups = tuple(_group(one, group) for one in self._optimizers.values() for group in one.param_groups)
+        groups = tuple(
+            _group(optimizer, group) for optimizer in self._optimizers.values() for group in optimizer.param_groups
+        )
         return modes.current(), modules, tensors, groups
 
     def _objects(self) -> Iterator[Any]:
@@ -79,7 +81,7 @@ class Dependencies:
 
 
 def _state_of(root: Any) -> Hashable:
-    """The modules and tensors below a module, with what a captured step depends on."""
+    """Returns the modules and tensors below a module, with what a captured step depends on."""
     own = getattr(root, "_capture_key", None)  # of netcl.nn: in one walk
     if own is not None:
         return own()  # type: ignore[no-any-return]

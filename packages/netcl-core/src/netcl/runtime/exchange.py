@@ -1,11 +1,11 @@
 """Inputs and results of captured steps without copies: a replay gives its launches the buffers of the tensors that it
 was called with, and of fresh results, as arguments.
 
-A copy of a small tensor is a launch, of which a driver of a CPU takes 3 to 10 microseconds and wakes its threads once
-more; of a large one it is a pass over memory. Whether the launches may use another buffer is known only of steps whose
-launches all come from logged calls. An input is read in place if nothing writes into its captured tensor and the given
-tensor is none that the step writes; a result is written in place if it is a tensor of the arena that no other result
-or gradient shares.
+A copy of a small tensor is a launch: a driver of a CPU takes 3 to 10 microseconds for it and wakes its threads once
+more. A copy of a large one is a pass over memory. Whether the launches may use another buffer is known only of steps
+with all launches from logged calls. An input is read in place if nothing writes into its captured tensor and the given
+tensor is none that the step writes; a result is written in place if it is a tensor of the arena that no other result or
+gradient shares.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Setters = list[Callable[[Any], None]]
 
 
 class Exchange:
-    """The captured ``inputs`` and ``results`` whose buffers a replay exchanges; ``written`` are the storages from
-    outside that the step writes, ``kept`` those of its tensors that live on as gradients.
+    """The captured ``inputs`` and ``results`` with buffers that a replay exchanges; ``written`` are the storages from
+    outside that the step writes, ``kept`` the storages of its tensors that live on as gradients.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Exchange:
     ) -> None:
         self._recording = recording
         results = list(results)
-        self._written = {buffer.int_ptr for buffer in (one.buffer for one in written) if buffer is not None}
+        self._written = {buffer.int_ptr for buffer in (storage.buffer for storage in written) if buffer is not None}
         addresses = [tensor.buffer.int_ptr for tensor in (*results, *kept)]
         once = {address for address in addresses if addresses.count(address) == 1}
         self._inputs: dict[int, Setters] = {}
@@ -62,8 +62,8 @@ class Exchange:
         return bool(handle.bucket_size == engine.pool.bucket_for(tensor.nbytes))
 
     def read(self, static: Tensor, value: Tensor) -> bool:
-        """Has the launches read ``value`` in the place of the captured ``static``; False if ``static``, which they
-        read then, has to become a copy.
+        """Has the launches read ``value`` in the place of the captured ``static``; False if ``static``, which they read
+        then, must become a copy.
         """
         setters = self._inputs.get(id(static))
         if setters is None:
@@ -76,7 +76,7 @@ class Exchange:
         return not own
 
     def fresh(self, results: Iterable[Tensor]) -> Mapping[int, Tensor]:
-        """New tensors that the launches write in the place of ``results``, by the identity of these."""
+        """Returns new tensors that the launches write in the place of ``results``, by the identity of these."""
         made: dict[int, Tensor] = {}
         for tensor in results:
             setters = self._results.get(id(tensor))

@@ -213,15 +213,18 @@ class Staging:
         size = itemsize(tensor.dtype)
         nbytes = count * size
         if not (0 <= first <= first + count <= tensor.size and 0 <= at <= at + nbytes <= self.array.nbytes):
-            given = f"elements {first} to {first + count} of a tensor of {tensor.size}"
-            raise ShapeError(f"{op}: {given}, bytes {at} to {at + nbytes} of {self.array.nbytes}", op=op)
+            elements = f"elements {first} to {first + count} of a tensor of {tensor.size}"
+            raise ShapeError(f"{op}: {elements}, bytes {at} to {at + nbytes} of {self.array.nbytes}", op=op)
         memory = self.array if self._mapped is None else self._mapped
         return first * size, nbytes, memory[at : at + nbytes]
 
     def _copy(
         self, queue: Any, target: Any, source: Any, after: Sequence[Pending], kept: Any, **places: Any
     ) -> Pending:
-        options: dict[str, Any] = {"wait_for": [one.event for one in after if one.event is not None], **places}
+        options: dict[str, Any] = {
+            "wait_for": [transfer.event for transfer in after if transfer.event is not None],
+            **places,
+        }
         arrays = [item for item in (target, source) if isinstance(item, np.ndarray)]
         if arrays:
             options["is_blocking"] = False
@@ -266,7 +269,7 @@ def packed_tensors(
             for shape, part in zip(shapes, memory)
         ]
     else:
-        # Not from a pool, whose buffers may be parts of others: a part of a part is no OpenCL buffer.
+        # Not from a pool: its buffers may be parts of others, and a part of a part is no OpenCL buffer.
         flags = cl.mem_flags.READ_WRITE
         buffer = engine.launcher.call(lambda: cl.Buffer(engine.context, flags, total * size), "a buffer", total * size)
         flat = Tensor._wrap(engine, (total,), dtype, buffer, None, None)
@@ -289,8 +292,8 @@ def host_call(
 
     The action enqueues work that reads the values of ``reads`` and writes ``out``, such as copies after
     ``mark(reads[0].queue)``; it returns without waiting for the device and calls no op on that queue. In a replay it is
-    called with other tensors of the same storage. Host calls that have to keep their order among each other share a
-    tensor in ``out``.
+    called with other tensors of the same storage. Host calls that must keep their order among each other share a tensor
+    in ``out``.
 
     >>> from netcl.core.device import device
     >>> with device("cpu"):

@@ -15,12 +15,14 @@ __all__ = ["SparseTensor", "addmm", "log_softmax", "mm", "softmax", "spmm", "sum
 
 def _sparse(op: str, x: Any) -> SparseTensor:
     if not isinstance(x, SparseTensor):
-        raise UnsupportedError(f"netcl.sparse.{op} takes a SparseTensor, not {type(x).__name__}; write x.to_sparse()")
+        raise UnsupportedError(
+            f"netcl.sparse.{op}: expected a SparseTensor, got {type(x).__name__}; write x.to_sparse()"
+        )
     return x
 
 
 def mm(mat1: Any, mat2: Any) -> Any:
-    """Returns ``mat1 @ mat2``, of which one or both are sparse: dense, but sparse if both are. Raises ShapeError."""
+    """Returns ``mat1 @ mat2``, one or both sparse: dense, but sparse if both are. Raises ShapeError."""
     return _forms.matmul(mat1, mat2)
 
 

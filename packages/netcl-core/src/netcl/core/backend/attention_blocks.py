@@ -1,7 +1,7 @@
 """Attention in blocks of queries that hold whole rows of scores, on any backend, forward and backward.
 
-What a backend without a kernel for attention computes with, and OpenCL devices on which that kernel does not build or
-fit: products of matrices around a softmax. The backward pass computes the weights of a block again (Dao et al. 2022).
+A backend without a kernel for attention computes by these products of matrices around a softmax, and so do OpenCL
+devices if that kernel does not build or fit. The backward pass computes the weights of a block again (Dao et al. 2022).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ON_OTHERS = 16  # times as many on devices that want larger products
 
 
 def softmax_of(scores: Expr, mask: Expr | None, seen: Expr | None, scale: Any, last: int) -> Expr:
-    """The weights of scaled and masked scores over axis ``last``: 0 in a row without a key that may be seen.
+    """Returns the weights of scaled and masked scores over axis ``last``: 0 in a row without a key that may be seen.
 
     A bool mask is True where a key may be seen, a floating one is added; ``seen`` hides keys besides.
     """
@@ -39,7 +39,7 @@ def _masked(scores: Expr, mask: Expr | None, seen: Expr | None, scale: Any) -> E
 
 
 def _exponentials(s: Expr, last: int) -> tuple[Expr, Expr, Expr]:
-    """The exponentials of masked scores, their sums, and what was subtracted before."""
+    """Returns the exponentials of masked scores, their sums, and what was subtracted before."""
     top = apply("stop_gradient", reduce("max", s, last))
     finite = apply("where", apply("eq", top, _NEVER), 0.0, top)
     weight = apply("exp", s - finite)
@@ -47,27 +47,27 @@ def _exponentials(s: Expr, last: int) -> tuple[Expr, Expr, Expr]:
 
 
 def _block_scores(dtype: str, mask: str | None, causal: bool) -> Expr:
-    """Masked scores (heads, queries, keys) of a block whose queries begin at ``first``."""
+    """Returns masked scores (heads, queries, keys) of a block with queries from ``first`` on."""
     seen = Index(1) + Scalar("first", "int32") >= Index(2) if causal else None
     return _masked(Load(0, dtype), None if mask is None else Load(2, mask), seen, Scalar("scale", dtype))
 
 
 @lru_cache(maxsize=64)
 def _block_divisors(dtype: str, mask: str | None, causal: bool) -> Expr:
-    """The logarithm of the divisor of each query's weights, infinite if the query has no visible key."""
+    """Returns the logarithm of the divisor of each query's weights, infinite if the query has no visible key."""
     _, total, finite = _exponentials(_block_scores(dtype, mask, causal), 2)
     return apply("where", apply("eq", total, 0.0), float("inf"), finite + apply("log", total))
 
 
 @lru_cache(maxsize=64)
 def _block_weights(dtype: str, mask: str | None, causal: bool) -> Expr:
-    """The weights of scores and these logarithms (heads, queries, 1)."""
+    """Returns the weights of scores and these logarithms (heads, queries, 1)."""
     return apply("exp", _block_scores(dtype, mask, causal) - Load(1, dtype))
 
 
 @lru_cache(maxsize=16)
 def _score_gradients(dtype: str) -> Expr:
-    """Of weights, their gradients (heads, queries, keys) and the weighted sums of these (heads, queries, 1)."""
+    """Returns of weights, their gradients (heads, queries, keys) and the weighted sums of these (heads, queries, 1)."""
     return Load(0, dtype) * (Load(1, dtype) - Load(2, dtype)) * Scalar("scale", dtype)
 
 
@@ -116,7 +116,7 @@ class _Attention:
                     )  # fmt: skip
 
     def rows(self, x: TensorData, b: _Block, back: TensorData | None = None) -> TensorData:
-        """The block of x (like q): (heads, repeats * queries, width); with ``back`` that written into x."""
+        """Returns the block of x (like q): (heads, repeats * queries, width); with ``back`` that written into x."""
         width = x.shape[-1]
         shape = (b.heads, self.repeats, b.queries, width)
         strides = (self.repeats * self.queries * width, self.queries * width, width, 1)
@@ -124,7 +124,7 @@ class _Attention:
         return self._moved(x, shape, strides, offset, (b.heads, self.repeats * b.queries, width), back)
 
     def columns(self, x: TensorData, b: _Block, back: TensorData | None = None) -> TensorData:
-        """The block of x (like k or v): (heads, keys, width); with ``back`` that written into x."""
+        """Returns the block of x (like k or v): (heads, keys, width); with ``back`` that written into x."""
         shape = (b.heads, self.keys, x.shape[-1])
         strides = (shape[1] * shape[2], shape[2], 1)
         return self._moved(x, shape, strides, (b.sample * self.heads + b.head) * strides[0], shape, back)
@@ -154,7 +154,7 @@ class _Attention:
         return block
 
     def block_mask(self, b: _Block) -> TensorData | None:
-        """The mask (heads * repeats, queries, keys) of a block, or what broadcasts to it."""
+        """Returns the mask (heads * repeats, queries, keys) of a block, or what broadcasts to it."""
         if self.mask is None:
             return None
         lead = aligned(self.mask.shape, self.q.ndim)
@@ -171,16 +171,16 @@ class _Attention:
         return self._moved(self.mask, shape, (per_head, strides[-2], 1), offset, shape, None)
 
     def flat(self, x: Any, b: _Block) -> Any:
-        """A block (heads, repeats * queries, n) with an axis for every head of q."""
+        """Returns a block (heads, repeats * queries, n) with an axis for every head of q."""
         return x._alias((b.heads * self.repeats, b.queries, x.shape[-1]))
 
     def scores(self, q: TensorData, k: TensorData, b: _Block) -> tuple[TensorData, Any, dict[str, Any]]:
-        """The scores (heads, repeats * queries, keys) of a block, its mask, and what the expressions are told."""
-        found: TensorData = self.engine.matmul(q, k, transpose_b=True)
-        return found, self.block_mask(b), {"scale": self.scale, **({"first": b.query} if self.causal else {})}
+        """Returns the scores (heads, repeats * queries, keys) of a block, its mask, and its attributes."""
+        scores: TensorData = self.engine.matmul(q, k, transpose_b=True)
+        return scores, self.block_mask(b), {"scale": self.scale, **({"first": b.query} if self.causal else {})}
 
     def weights(self, q: TensorData, k: TensorData, b: _Block, lse: TensorData | None) -> tuple[TensorData, TensorData]:
-        """The weights (heads, repeats * queries, keys) of a block and the logarithms of their divisors."""
+        """Returns the weights (heads, repeats * queries, keys) of a block and the logarithms of their divisors."""
         scores, mask, scalars = self.scores(q, k, b)
         masks = () if mask is None else (mask,)
         kind = scores.dtype, None if mask is None else mask.dtype, self.causal
@@ -195,9 +195,11 @@ class _Attention:
         return scores, lse
 
     def operands(self, b: _Block) -> list[TensorData]:
-        """The blocks of q, k and v in the computing type: scores of half types would lose what the softmax needs."""
-        given = (self.rows(self.q, b), self.columns(self.k, b), self.columns(self.v, b))
-        return [as_dtype(self.engine, x, self.wide) for x in given]
+        """Returns the blocks of q, k and v in the computing type: scores of half types would lose what the softmax
+        needs.
+        """
+        blocks = (self.rows(self.q, b), self.columns(self.k, b), self.columns(self.v, b))
+        return [as_dtype(self.engine, x, self.wide) for x in blocks]
 
     def forward(self) -> tuple[TensorData, TensorData]:
         out: TensorData = self.engine.empty((*self.q.shape[:-1], self.values), self.q.dtype)
@@ -211,7 +213,7 @@ class _Attention:
 
     def backward(self, grad: TensorData, out: TensorData, lse: Any) -> tuple[TensorData, TensorData, TensorData]:
         engine, dtype = self.engine, self.q.dtype
-        found = tuple(engine.empty(x.shape, dtype) for x in (self.q, self.k, self.v))
+        gradients = tuple(engine.empty(x.shape, dtype) for x in (self.q, self.k, self.v))
         mean = weighted(engine, grad, out)
         lse = lse._alias(mean.shape)
         sums: list[TensorData] = []
@@ -224,16 +226,16 @@ class _Attention:
             operands = [self.flat(x, b) for x in (weights, inner, self.rows(mean, b))]
             engine.run((_score_gradients(self.wide),), operands, {"scale": self.scale}, out=(operands[1],))
             parts.insert(0, engine.matmul(inner, q, transpose_a=True))
-            self.rows(found[0], b, as_dtype(engine, engine.matmul(inner, k), dtype))
+            self.rows(gradients[0], b, as_dtype(engine, engine.matmul(inner, k), dtype))
             sums = parts if b.query == 0 else [_plus(engine, total, part) for total, part in zip(sums, parts)]
             if b.query + b.queries == self.queries:
-                for whole, total in zip(found[1:], sums):
+                for whole, total in zip(gradients[1:], sums):
                     self.columns(whole, b, as_dtype(engine, total, dtype))
-        return found
+        return gradients
 
 
 def weighted(engine: Any, grad: TensorData, out: TensorData) -> TensorData:
-    """The sums of grad * out over the last axis (..., 1) in the wide type: of weights and their gradients, too."""
+    """Returns the sums of grad * out over the last axis (..., 1) in the wide type: of weights and gradients, too."""
     wide = "float64" if out.dtype == "float64" else "float32"
     both = cast(Load(0, grad.dtype), wide) * cast(Load(1, out.dtype), wide)
     (result,) = engine.run((reduce("sum", both, out.ndim - 1),), (grad, out), shapes=((*out.shape[:-1], 1),))
@@ -241,7 +243,7 @@ def weighted(engine: Any, grad: TensorData, out: TensorData) -> TensorData:
 
 
 def as_dtype(engine: Any, x: TensorData, dtype: str) -> TensorData:
-    """``x`` converted; itself if it has the dtype."""
+    """Returns ``x`` converted; itself if it has the dtype."""
     if x.dtype == dtype:
         return x
     return engine.run((cast(Load(0, x.dtype), dtype),), (x,))[0]  # type: ignore[no-any-return]
@@ -255,7 +257,7 @@ def _plus(engine: Any, total: TensorData, part: TensorData) -> TensorData:
 def attention(
     engine: Any, q: TensorData, k: TensorData, v: TensorData, mask: TensorData | None, causal: bool, scale: float
 ) -> tuple[TensorData, TensorData]:
-    """softmax(scale q k^T + mask) v and the logarithms of the weights' divisors, as ``DeviceBackend`` says."""
+    """Returns softmax(scale q k^T + mask) v and the logarithms of the weights' divisors, as ``DeviceBackend`` says."""
     return _Attention(engine, q, k, v, mask, causal, scale).forward()
 
 
@@ -271,5 +273,5 @@ def attention_grad(
     causal: bool,
     scale: float,
 ) -> tuple[TensorData, TensorData, TensorData]:
-    """The gradients by q, k and v."""
+    """Returns the gradients by q, k and v."""
     return _Attention(engine, q, k, v, mask, causal, scale).backward(grad, out, lse)

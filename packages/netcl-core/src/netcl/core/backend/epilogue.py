@@ -29,13 +29,13 @@ class Epilogue(NamedTuple):
 
 
 def added(operand: TensorData) -> Epilogue:
-    """result + operand."""
+    """Returns result + operand."""
     return Epilogue(sum_expression(operand.dtype), (operand,))
 
 
 @lru_cache(maxsize=16)
 def sum_expression(dtype: str) -> Expr:
-    """The expression of ``added``."""
+    """Returns the expression of ``added``."""
     return Load(0, dtype) + Load(1, dtype)
 
 
@@ -63,5 +63,5 @@ def _plain(node: Apply) -> bool:
 
 
 def run_alone(engine: Any, epilogue: Epilogue, result: TensorData) -> None:
-    """The epilogue as a pass of its own over ``result``."""
+    """Runs the epilogue as a pass of its own over ``result``."""
     engine.run((epilogue.expression,), (result, *epilogue.operands), out=(result,))

@@ -38,7 +38,7 @@ _MODULE_OF: dict[str, str] = {}  # by the name of the call
 
 @dataclass(frozen=True)
 class KernelModules:
-    """The files of a backend that compute; those of both backends have the same names and functions."""
+    """The files of a backend that compute; they have the same names and functions in both backends."""
 
     run: ModuleType
     each: ModuleType
@@ -61,21 +61,25 @@ class KernelModules:
 
 
 def forwarded(call: F, module: str) -> F:
-    """The method of an engine for a call of the protocol: the function of its name in the kernel module ``module``."""
+    """Returns the method of an engine for a call of the protocol: the function of its name in the kernel module
+    ``module``.
+    """
     name = call.__name__
     code = call.__code__  # read directly: this runs at import for each call, and inspect.signature is slow
     count = code.co_argcount
     positional, keyword = code.co_varnames[1:count], code.co_varnames[count : count + code.co_kwonlyargcount]
     defaults = dict(zip(reversed(positional), reversed(call.__defaults__ or ()))) | (call.__kwdefaults__ or {})
-    given = [*positional, *(["*"] if keyword else []), *keyword]
-    parameters = [f"{one}={defaults[one]!r}" if one in defaults else one for one in given]
+    signature = [*positional, *(["*"] if keyword else []), *keyword]
+    parameters = [
+        f"{parameter}={defaults[parameter]!r}" if parameter in defaults else parameter for parameter in signature
+    ]
     text = _TEXT.format(
         name=name,
         module=module,
         parameters=", ".join(("self", *parameters)),
-        args="".join(f"{one}, " for one in positional),
-        kwargs="".join(f"{one}={one}, " for one in keyword),
-        named="".join(f"{one!r}: {one}, " for one in keyword),
+        args="".join(f"{parameter}, " for parameter in positional),
+        kwargs="".join(f"{parameter}={parameter}, " for parameter in keyword),
+        named="".join(f"{parameter!r}: {parameter}, " for parameter in keyword),
     )
     file = f"<{__name__.replace('.', '/')}.py {name}>"
     linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks
@@ -103,11 +107,11 @@ class DeviceFlags:
         self._next = itertools.count(1)  # no lock: a signal handler may ask for a code in the middle
 
     def code(self, message: str, error: type[Exception] = IndexError) -> int:
-        """The code of a message that is raised as ``error``, from 1."""
+        """Returns the code of a message that is raised as ``error``, from 1."""
         return self._codes.get((message, error)) or self._codes.setdefault((message, error), next(self._next))
 
     def error(self, code: int, value: float, position: int, size: int) -> Exception:
-        """The error of a code, with the fields of its message filled in; see ``DeviceBackend.flag_code``."""
+        """Returns the error of a code, with the fields of its message filled in; see ``DeviceBackend.flag_code``."""
         text, error = next(entry for entry, number in list(self._codes.items()) if number == code)
         kind = {IndexError: OutOfRangeError, ValueError: ArgumentError}.get(error, error)
         return kind(text.format(value=value, position=position, size=size, last=size - 1))
@@ -153,7 +157,7 @@ class ForwardedCalls:
     host_call = forwarded(DeviceBackend.host_call, "host_call")
 
     def kernel(self, name: str) -> Callable[..., Any]:
-        """The function that computes the call ``name``; it takes the engine first."""
+        """Returns the function that computes the call ``name``; it takes the engine first."""
         return getattr(getattr(self.kernel_modules, _MODULE_OF[name]), name)  # type: ignore[no-any-return]
 
     def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Any:
@@ -163,13 +167,13 @@ class ForwardedCalls:
         return tensor
 
     def receive(self, source: TensorT) -> TensorT:
-        """A copy of another engine's tensor, by way of the host."""
+        """Returns a copy of another engine's tensor, by way of the host."""
         engine: Any = self
         tensor: TensorT = engine.tensor(source.engine.read(source), source.dtype)
         return tensor
 
     def flag_code(self, message: str, error: type[Exception] = IndexError) -> int:
-        """The code under which a check in a kernel raises ``error(message)``."""
+        """Returns the code under which a check in a kernel raises ``error(message)``."""
         return flags.code(message, error)
 
     def forbid_upload(self) -> None:

@@ -24,7 +24,9 @@ _FEW = 256  # elements from which a table of 256 counts pays
 
 
 def sorted_rows(x: Array, dtype: str, descending: bool) -> tuple[Array, Array]:
-    """The last axis of ``x``, stored as ``dtype``, in order, equal elements in theirs, and the positions, int64."""
+    """Returns the last axis of ``x``, stored as ``dtype``, in order, equal elements in theirs, and the positions,
+    int64.
+    """
     order = _order(x, dtype, descending)
     if x.size == 0:
         return x.copy(), order
@@ -36,7 +38,7 @@ def sorted_rows(x: Array, dtype: str, descending: bool) -> tuple[Array, Array]:
 
 
 def sort_values(values: Array, original: Callable[[], Array], dtype: str, descending: bool = False) -> None:
-    """Gives ``values`` those of ``sorted_rows`` in place, in the time of an unstable sort.
+    """Gives ``values`` the values of ``sorted_rows`` in place, in the time of an unstable sort.
 
     ``original()`` gives the values as they were, which are needed again if there are NaNs or zeros of negative sign.
     """
@@ -64,8 +66,8 @@ def sort_values(values: Array, original: Callable[[], Array], dtype: str, descen
 
 
 def unique(x: Array, original: Callable[[], Array], dtype: str, wanted: Sequence[str]) -> list[Array]:
-    """The distinct elements of a vector in order, and of ``wanted`` in that order: their ``first`` positions, the
-    ``inverse``, which is the place of each element among them, and their ``counts``, int64. Every NaN is distinct.
+    """Returns the distinct elements of a vector in order, and of ``wanted`` in that order: their ``first`` positions,
+    the ``inverse``, which is the place of each element among them, and their ``counts``, int64. Every NaN is distinct.
 
     ``x`` is overwritten, and ``original()`` gives it as it was.
     """
@@ -87,31 +89,31 @@ def unique(x: Array, original: Callable[[], Array], dtype: str, wanted: Sequence
     begins[:1] = True
     np.not_equal(comparable[1:], comparable[:-1], out=begins[1:])
     starts = np.flatnonzero(begins) if "first" in wanted or "counts" in wanted else None
-    found = [ordered if begins.all() else ordered[begins]]
+    results = [ordered if begins.all() else ordered[begins]]
     for name in wanted:
         if name == "counts":
             assert starts is not None
-            found.append(np.diff(starts, append=x.size))
+            results.append(np.diff(starts, append=x.size))
         elif name == "first":
             assert starts is not None
             assert order is not None
-            found.append(order[starts])
+            results.append(order[starts])
         else:
             inverse = np.empty(x.shape, np.int64)
             inverse[order] = np.cumsum(begins) - 1
-            found.append(inverse)
-    return found
+            results.append(inverse)
+    return results
 
 
 def _counted(x: Array, flip: int, wanted: Sequence[str]) -> list[Array]:
-    """``unique`` of bytes, from the counts of all 256."""
+    """Returns ``unique`` of bytes, from the counts of all 256."""
     bits = x.view(np.uint8) ^ np.uint8(flip) if flip else x.view(np.uint8)
     counts = np.bincount(bits, minlength=256)
     present = np.flatnonzero(counts)
-    found: list[Array] = [(present.astype(np.uint8) ^ np.uint8(flip)).view(x.dtype)]
+    results: list[Array] = [(present.astype(np.uint8) ^ np.uint8(flip)).view(x.dtype)]
     for name in wanted:
-        found.append(counts[present] if name == "counts" else np.take(np.cumsum(counts > 0) - 1, bits, mode="wrap"))
-    return found
+        results.append(counts[present] if name == "counts" else np.take(np.cumsum(counts > 0) - 1, bits, mode="wrap"))
+    return results
 
 
 # -- values alone ------------------------------------------------------------------------------------------------------
@@ -127,7 +129,7 @@ def _is_nan(values: Array, dtype: str) -> Array:
 
 
 def _mend(x: Array, values: Array, dtype: str, descending: bool) -> None:
-    """Puts zeros and NaNs, which an unstable sort mixes or changes, into the order in which a row of ``x`` has them."""
+    """Puts zeros and NaNs, which an unstable sort mixes or changes, into their order in a row of ``x``."""
     wide = from_bfloat16(x) if dtype == "bfloat16" else x
     rows, results = x.reshape(-1, x.shape[-1]), values.reshape(-1, x.shape[-1])
     for row, comparable, result in zip(rows, wide.reshape(rows.shape), results):
@@ -148,7 +150,7 @@ def _mend(x: Array, values: Array, dtype: str, descending: bool) -> None:
 
 
 def _order(x: Array, dtype: str, descending: bool) -> Array:
-    """The positions, int64, of the last axis in stable order."""
+    """Returns the positions, int64, of the last axis in stable order."""
     if x.size == 0:
         return np.empty(x.shape, np.int64)
     if dtype in _SHORT:
@@ -193,7 +195,7 @@ def _short_keys(x: Array, dtype: str) -> Array:
 
 
 def _keys(x: Array, dtype: str) -> Array:
-    """int32 in the order of x: NaN is the largest, -0 equals 0."""
+    """Returns int32 in the order of x: NaN is the largest, -0 equals 0."""
     if dtype == "float32":
         keys: Array = (x + np.float32(0)).view(np.int32)  # -0 + 0 is 0
         missing = x != x
@@ -205,8 +207,8 @@ def _keys(x: Array, dtype: str) -> Array:
 
 
 def _reversed(x: Array, order_of: Any, descending: bool) -> Array:
-    """The order of ``x``; a descending one is that of reversed rows, reversed, so that equal elements keep theirs and
-    NaN comes first.
+    """Returns the order of ``x``; a descending order is of reversed rows, reversed, so that equal elements keep theirs
+    and NaN comes first.
     """
     if not descending:
         return order_of(x)  # type: ignore[no-any-return]
@@ -214,7 +216,7 @@ def _reversed(x: Array, order_of: Any, descending: bool) -> Array:
 
 
 def _in_runs(x: Array) -> Array:
-    """The order by an unstable sort, after which the positions of equal elements are sorted."""
+    """Returns the order by an unstable sort, after which the positions of equal elements are sorted."""
     rows = x.reshape(-1, x.shape[-1])
     order = np.argsort(rows, axis=-1)
     ordered = np.empty_like(rows)

@@ -7,8 +7,8 @@ order. The order, by ``Layer``:
 * deferral: a contraction of a traced function is not run yet, its result is a deferred tensor;
 * call log: a captured step writes the call down;
 * FLOP count: the floating-point operations are told to a profiler or to a recording;
-* fallback: a call whose kernel does not build is computed by a plainer kernel; while launches wait for their programs,
-  calls are noted for that.
+* fallback: a call with a kernel that does not build is computed by a plainer kernel; while launches wait for their
+  programs, calls are noted for that.
 
 ``intercepting`` is False if all entries are idle, as the fallback is until a kernel has failed.
 """
@@ -55,14 +55,14 @@ class Interceptor:
     """
 
     layer: ClassVar[Layer]
-    thread: int | None = None  # the thread whose calls it intercepts; None for all threads
+    thread: int | None = None  # the thread with calls to intercept; None for all threads
     idle: bool = False  # True while it only proceeds
     sees_launches: ClassVar[bool] = False  # True for a ProfilerSink
 
     def __call__(
         self, proceed: Callable[..., Any], engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """The result of the call; an entry that does not override this only proceeds."""
+        """Returns the result of the call; an entry that does not override this only proceeds."""
         return proceed(*args, **kwargs)
 
     def recovers(self, engine: Any, error: KernelBuildError, name: str, args: tuple[Any, ...]) -> bool:
@@ -121,7 +121,7 @@ def _change(engine: Any, change: Callable[[tuple[Interceptor, ...]], tuple[Inter
 
 
 class interception:
-    """A ``with`` block in which ``entries`` are in the list of ``engine``."""
+    """A ``with`` block with ``entries`` in the list of ``engine``."""
 
     def __init__(self, engine: Any, *entries: Interceptor) -> None:
         self._engine, self._entries = engine, entries
@@ -140,7 +140,7 @@ class interception:
 def intercepted(
     engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], below: Layer | None = None
 ) -> Any:
-    """The engine's call ``name`` by way of its interceptors; with ``below`` only of those of later layers."""
+    """Returns the engine's call ``name`` by way of its interceptors; with ``below`` only of later layers' ones."""
     thread = get_ident()
     proceed: Callable[..., Any] = partial(engine.kernel(name), engine)
     for entry in reversed(engine.interceptors):
@@ -156,8 +156,8 @@ def _enter(
 
 
 def recovered(engine: Any, error: KernelBuildError, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call ``name``, whose kernel has failed with ``error``, by way of the interceptor that recovers it; raises
-    ``error`` if there is none.
+    """Returns the call ``name`` after its kernel failed with ``error``, by way of the interceptor that recovers it;
+    raises ``error`` if there is none.
     """
     for entry in engine.interceptors:
         if entry.recovers(engine, error, name, args):

@@ -24,26 +24,26 @@ def run_each(
     *,
     out: Sequence[Sequence[TensorData]] | None = None,
 ) -> list[tuple[TensorData, ...]]:
-    """``run`` for each set; see DeviceBackend.run_each."""
-    targets = [None] * len(inputs) if out is None else [list(one) for one in out]
+    """Calls ``run`` for each set; see DeviceBackend.run_each."""
+    targets = [None] * len(inputs) if out is None else [list(tensors) for tensors in out]
     return [
-        engine.run(outputs, (*one, *shared), scalars, shapes=None if to is None else [t.shape for t in to], out=to)
-        for one, to in zip(inputs, targets)
+        engine.run(outputs, (*tensors, *shared), scalars, shapes=None if to is None else [t.shape for t in to], out=to)
+        for tensors, to in zip(inputs, targets)
     ]
 
 
 def reduce_each(
     engine: Any, kind: str, expression: Expr, inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData] = ()
 ) -> TensorData:
-    """The reduction of each set, and then of pairs of results; see DeviceBackend.reduce_each."""
+    """Returns the reduction of each set, and then of pairs of results; see DeviceBackend.reduce_each."""
     pair = Load(0, expression.dtype), Load(1, expression.dtype)
     total: TensorData | None = None
-    for one in inputs:
-        if any(tensor.size == 0 for tensor in one):
+    for tensors in inputs:
+        if any(tensor.size == 0 for tensor in tensors):
             continue
-        rank = max(tensor.ndim for tensor in one)
+        rank = max(tensor.ndim for tensor in tensors)
         whole = reduce(kind, expression, tuple(range(rank)))
-        (part,) = engine.run((whole,), (*one, *shared), shapes=[(1,) * rank])
+        (part,) = engine.run((whole,), (*tensors, *shared), shapes=[(1,) * rank])
         part = part._alias((1,))
         total = part if total is None else engine.run((apply(_PAIRS[kind], *pair),), (total, part))[0]
     if total is None:

@@ -1,4 +1,4 @@
-"""Product: an op that is one matrix product, by shapes, for the engines that repeat it by its execution plan."""
+"""Product: an op that is one matrix product, by shapes, for engines to repeat it by its execution plan."""
 
 from __future__ import annotations
 

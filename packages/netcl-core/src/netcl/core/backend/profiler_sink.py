@@ -1,7 +1,7 @@
 """The profiler sink: an interceptor of engine calls that also sees each kernel, copy and replay of the engine.
 
-``engine.sink`` is the ProfilerSink among the engine's interceptors, None without a profiler, and that is all that a
-launch asks. A profiled engine repeats no ops by plans.
+``engine.sink`` is the ProfilerSink among the engine's interceptors, None without a profiler. A launch asks only for
+that. A profiled engine repeats no ops by plans.
 """
 
 from __future__ import annotations
@@ -85,17 +85,17 @@ class ProfilerSink(Interceptor):
     def kernel(
         self, began: float, event: Any, name: str, args: Iterable[Any], flop_count: FlopCount | None = None
     ) -> None:
-        """A kernel; ``args`` are its arguments: tensors, arrays, Sizes, and others. ``flop_count`` is that of a kernel
-        that is replayed.
+        """Takes a kernel; ``args`` are its arguments: tensors, arrays, Sizes, and others. ``flop_count`` is a replayed
+        kernel's.
         """
 
     @abstractmethod
     def copy(self, began: float, event: Any, name: str, nbytes: int) -> None:
-        """A copy between the host and the device."""
+        """Takes a copy between the host and the device."""
 
     @abstractmethod
     def replay(self, began: float, launches: int) -> None:
-        """A recorded step, after each of its kernels."""
+        """Takes a recorded step, after each of its kernels."""
 
 
 def _counted(
@@ -122,13 +122,13 @@ class LaunchRecord(NamedTuple):
 
 
 def launch_record(name: str, args: Iterable[Any]) -> LaunchRecord:
-    """The LaunchRecord of a kernel with ``args``, which are not kept."""
+    """Returns the LaunchRecord of a kernel with ``args``, which are not kept."""
     return LaunchRecord(name, tuple(sizes(args)))
 
 
 def sizes(args: Iterable[Any]) -> Iterator[Size]:
-    """The sizes of the tensors, arrays and buffers among ``args`` and in lists there; of one that is there twice, such
-    as an operand that also stands for one that an epilogue does not have, once.
+    """Yields the sizes of the tensors, arrays and buffers among ``args`` and in lists there; of a doubled one once,
+    such as an operand that also stands for a missing one of an epilogue.
     """
     yield from _sizes(args, set())
 

@@ -69,7 +69,7 @@ class DeviceBackend(Protocol):
 
     @property
     def intercepting(self) -> bool:
-        """True if a computing call has to pass the interceptors: one of them is not idle."""
+        """True if a computing call must pass the interceptors: one of them is not idle."""
         ...
 
     @intercepting.setter
@@ -90,27 +90,29 @@ class DeviceBackend(Protocol):
 
     @property
     def rng_state(self) -> Any:
-        """(seed, base) of the random generator as int64[2]; that of the recording while this thread has one open."""
+        """(seed, base) of the random generator as int64[2]; the recording's while this thread has one open."""
         ...
 
     def new_recording(self) -> Recording:
-        """An empty recording for this thread, with an arena of its own."""
+        """Returns an empty recording for this thread, with an arena of its own."""
         ...
 
     def empty(self, shape: Sequence[int], dtype: str, *, persistent: bool = False, pool: Any = None) -> Any:
-        """A new tensor of undefined content; persistent ones never come from a recording's arena."""
+        """Returns a new tensor of undefined content; persistent ones never come from a recording's arena."""
         ...
 
     def allocating_from(self, pool: Any) -> AbstractContextManager[None]:
-        """Within the block this thread's new tensors come from ``pool``; without effect if the engine has no pools."""
+        """Makes this thread's new tensors come from ``pool`` within the block; without effect if the engine has no
+        pools.
+        """
         ...
 
     def zeros(self, shape: Sequence[int], dtype: str, *, persistent: bool = False) -> Any:
-        """A new tensor of zeros."""
+        """Returns a new tensor of zeros."""
         ...
 
     def tensor(self, data: np.ndarray[Any, Any], dtype: str, *, persistent: bool = False) -> Any:
-        """A new tensor holding a copy of ``data`` (storage dtype or convertible)."""
+        """Returns a new tensor holding a copy of ``data`` (storage dtype or convertible)."""
         ...
 
     def fill(self, tensor: TensorData, value: float) -> None:
@@ -127,8 +129,8 @@ class DeviceBackend(Protocol):
         copy: bool,
         persistent: bool,
     ) -> tuple[tuple[Any, Any, Any], Any, Any, np.ndarray[Any, Any] | None]:
-        """Storage holding ``data``: (buffer, array, allocation), event, pending release, host array that is read or
-        aliased.
+        """Returns storage holding ``data``: (buffer, array, allocation), event, pending release, host array that is
+        read or aliased.
         """
         ...
 
@@ -139,15 +141,15 @@ class DeviceBackend(Protocol):
         ...
 
     def read(self, source: TensorData) -> np.ndarray[Any, Any]:
-        """The content in the storage dtype, after all work before it; raises what the device has reported."""
+        """Returns the content in the storage dtype, after all work before it; raises what the device has reported."""
         ...
 
     def receive(self, source: TensorT) -> TensorT:
-        """A copy of another engine's tensor, behind all work before on its queue."""
+        """Returns a copy of another engine's tensor, behind all work before on its queue."""
         ...
 
     def read_async(self, source: TensorData) -> HostTransfer:
-        """The same copy under way."""
+        """Returns the same copy under way."""
         ...
 
     def wait(self, event: Any = None) -> None:
@@ -155,9 +157,9 @@ class DeviceBackend(Protocol):
         ...
 
     def flag_code(self, message: str, error: type[Exception] = IndexError) -> int:
-        """The code under which a check in a kernel raises ``error(message)`` at the next host read. The fields {value},
-        {position}, {size} and {last} of the message are the value that failed, its position in row-major order, the
-        size that it does not fit, and that less one.
+        """Returns the code under which a check in a kernel raises ``error(message)`` at the next host read. The fields
+        {value}, {position}, {size} and {last} of the message are the failing value, its position in row-major order,
+        the size that it does not fit, and the size less one.
         """
         ...
 
@@ -207,7 +209,7 @@ class DeviceBackend(Protocol):
         out: TensorT | None = None,
         epilogue: Epilogue | None = None,
     ) -> TensorT:
-        """(..., M, K) @ (..., K, N) after the transposes, batch dimensions broadcast, float accumulation; then
+        """Returns (..., M, K) @ (..., K, N) after the transposes, batch dimensions broadcast, float accumulation; then
         ``epilogue`` of each result.
         """
         ...
@@ -226,8 +228,8 @@ class DeviceBackend(Protocol):
         algo: str | None = None,
         epilogue: Epilogue | None = None,
     ) -> TensorT:
-        """Convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad); ``algo`` is a
-        wish; then ``epilogue`` of each result.
+        """Computes a convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad);
+        ``algo`` is a wish; then ``epilogue`` of each result.
         """
         ...
 
@@ -245,7 +247,7 @@ class DeviceBackend(Protocol):
         count_include_pad: bool = True,
         divisor: int = 0,
     ) -> Any:
-        """Sliding windows: ``max`` (with indices), ``avg``, ``im2col`` and their gradients ``max_grad``,
+        """Computes sliding windows: ``max`` (with indices), ``avg``, ``im2col`` and their gradients ``max_grad``,
         ``avg_grad``, ``col2im``; a stride of 0 cuts an axis into sections.
         """
         ...
@@ -262,20 +264,20 @@ class DeviceBackend(Protocol):
         op: str = "",
         wrap: bool = True,
     ) -> TensorT:
-        """Data-dependent addressing: ``take`` (whole rows), ``gather`` (elements), their gradients ``take_grad``,
+        """Addresses by data: ``take`` (whole rows), ``gather`` (elements), their gradients ``take_grad``,
         ``gather_grad`` (into ``out`` where given), and ``put``, ``scatter``, which write into ``out``.
         Negative indices count from the end if ``wrap``, else they are out of range.
         """
         ...
 
     def nonzero(self, mask: TensorT) -> TensorT:
-        """The flat positions of what is true, int64, in order; reads their number on the host."""
+        """Returns the flat positions of what is true, int64, in order; reads their number on the host."""
         ...
 
     def border(self, kind: str, x: TensorT, *, pads: Sequence[Sequence[int]], mode: str) -> TensorT:
-        """A border of ``pads``, (before, behind) for each axis. ``forward``: ``x``, of any dtype, with its mirror image
-        without the edge (``mode`` reflect) or its edge (replicate) around it. ``gradient``: of ``x``, the gradient of
-        such a result, the sums at each element, in its dtype, with axes that are shorter by their pads.
+        """Returns a border of ``pads``, (before, behind) for each axis. ``forward``: ``x``, of any dtype, with its
+        mirror image without the edge (``mode`` reflect) or its edge (replicate) around it. ``gradient``: of ``x``, the
+        gradient of such a result, the sums at each element, in its dtype, with axes that are shorter by their pads.
 
         UnsupportedError if the backend cannot compute so many axes or elements at once.
         """
@@ -284,7 +286,7 @@ class DeviceBackend(Protocol):
     def resample(
         self, kind: str, x: TensorT, *, sizes: Sequence[int], taps: int, places: Sequence[tuple[int, int, int]]
     ) -> TensorT:
-        """Interpolation of the last axes: ``forward`` to ``sizes`` outputs, at (step * o + start) / unit of each axis,
+        """Interpolates the last axes: ``forward`` to ``sizes`` outputs, at (step * o + start) / unit of each axis,
         ``gradient`` back.
         """
         ...
@@ -292,8 +294,8 @@ class DeviceBackend(Protocol):
     def scan(
         self, kind: str, x: TensorData, other: TensorData | None = None, *, axis: int, reverse: bool = False
     ) -> Any:
-        """Running combinations along ``axis``: ``sum``, ``prod``, ``logsumexp``, ``max`` and ``min`` (with indices),
-        ``linear`` (y = x + other * y before).
+        """Computes running combinations along ``axis``: ``sum``, ``prod``, ``logsumexp``, ``max`` and ``min`` (with
+        indices), ``linear`` (y = x + other * y before).
         """
         ...
 
@@ -308,14 +310,14 @@ class DeviceBackend(Protocol):
         right: bool = False,
         wanted: Sequence[str] = (),
     ) -> Any:
-        """Rows (the last axis) in order.
+        """Puts rows (the last axis) in order.
 
         ``sort``: the first ``size`` of each row, stably, NaN as the largest, and their positions, int64. ``values``:
         the rows of ``sort`` without positions. ``unstable``: the same, but equals that differ in their bits (zeros of
         both signs, NaN) in any order and form. ``unique``: the distinct elements of a vector in order, and of
         ``wanted`` their ``first`` positions, the ``inverse`` and their ``counts``, int64, read and computed on the
         host, or None if the device does not share its memory. ``runs``: the first element of each run of equal ones in
-        a vector with elements, whose number is read on the host, and if ``first`` is ``wanted`` its position, int64.
+        a vector with elements (their number is read on the host), and if ``first`` is ``wanted`` its position, int64.
         ``kth``: the position in its row of what comes to the position ``other`` (..., 1), both int64. ``search``: for
         each of ``other`` (rows as ``x``'s, or ``x`` a single row) the number of elements of the sorted row that are
         before it, int64; ``right``: or are equal to it. ``count``: how many of ``x`` are in the bins between the edges
@@ -325,19 +327,21 @@ class DeviceBackend(Protocol):
         ...
 
     def ctc(self, x: TensorT, jumps: TensorT, begins: TensorT | None = None) -> TensorT:
-        """CTC forward-backward: log sums over the paths through ``x`` (steps, n, states), up to each state (alpha), or
-        with ``begins`` from it on (beta).
+        """Returns CTC forward-backward: log sums over the paths through ``x`` (steps, n, states), up to each state
+        (alpha), or with ``begins`` from it on (beta).
         """
         ...
 
     def sparse_rows(self, values: TensorT, columns: TensorT, starts: TensorT, dense: TensorT) -> TensorT:
-        """A matrix in CSR (elements ``values``; int32 ``columns`` and ``starts``, one more than rows) times ``dense``
-        (n, width), both of one dtype: the elements of a row are added in their order.
+        """Returns a matrix in CSR (elements ``values``; int32 ``columns`` and ``starts``, one more than rows) times
+        ``dense`` (n, width), both of one dtype: the elements of a row are added in their order.
         """
         ...
 
     def sparse_pairs(self, a: TensorT, b: TensorT, rows: TensorT, columns: TensorT) -> TensorT:
-        """For each i the dot product of row rows[i] of ``a`` and row columns[i] of ``b``, both of one dtype; int32."""
+        """Computes for each i the dot product of row rows[i] of ``a`` and row columns[i] of ``b``, both of one dtype;
+        int32.
+        """
         ...
 
     def recurrence(
@@ -351,9 +355,9 @@ class DeviceBackend(Protocol):
         *,
         reverse: bool,
     ) -> tuple[TensorT, TensorT, TensorT]:
-        """All steps of a recurrent net, ``lstm``, ``gru``, ``tanh`` or ``relu``, over the products x (T, N, gates H):
-        its states and cells (T, N, H), and what its gates became, (T, N, 4 H): i f g o, or r z n and the state's part
-        of n. What a kind lacks is empty.
+        """Returns all steps of a recurrent net, ``lstm``, ``gru``, ``tanh`` or ``relu``, over the products x (T, N,
+        gates H): its states and cells (T, N, H), and what its gates became, (T, N, 4 H): i f g o, or r z n and the
+        state's part of n. What a kind lacks is empty.
         """
         ...
 
@@ -371,16 +375,16 @@ class DeviceBackend(Protocol):
         *,
         reverse: bool,
     ) -> tuple[TensorT, TensorT, TensorT, TensorT]:
-        """From the results of ``recurrence`` and the gradients of the first two: those by x, by the sums that weight
-        and bias are part of (one tensor with the first but for ``gru``), by ``state`` and ``cell``.
+        """Computes from the results of ``recurrence`` and the gradients of the first two: the gradients by x, by the
+        sums that contain weight and bias (one tensor with the first but for ``gru``), by ``state`` and ``cell``.
         """
         ...
 
     def attention(
         self, q: TensorT, k: TensorT, v: TensorT, mask: TensorT | None, *, causal: bool, scale: float
     ) -> tuple[TensorT, TensorT]:
-        """softmax(scale q k^T + mask) v, never with all scores at a time, and the logarithms (..., queries) of what the
-        weights were divided by, infinite where a query sees no key.
+        """Returns softmax(scale q k^T + mask) v, never with all scores at a time, and the logarithms (..., queries) of
+        what the weights were divided by, infinite where a query sees no key.
 
         q (..., heads, queries, E) of at most four dimensions, k and v (..., kv heads, keys, E or V), heads a multiple
         of kv heads; a mask of bools says what may be seen, another one is added, and has all keys.
@@ -400,11 +404,11 @@ class DeviceBackend(Protocol):
         causal: bool,
         scale: float,
     ) -> tuple[TensorT, TensorT, TensorT]:
-        """The gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
+        """Returns the gradients by q, k and v of ``attention``, which gave ``out`` and ``lse``."""
         ...
 
     def random(self, kind: str, shape: Sequence[int], dtype: str, *, offset: int, low: int = 0, high: int = 0) -> Any:
-        """Philox numbers: ``uniform``, ``normal``, ``bits``, ``randint`` in [low, high), ``kept`` (bool: uniform
+        """Draws Philox numbers: ``uniform``, ``normal``, ``bits``, ``randint`` in [low, high), ``kept`` (bool: uniform
         numbers of at least low * 2**-24); counter = base of ``rng_state`` + offset + position // 4.
         """
         ...
@@ -433,17 +437,17 @@ class DeviceBackend(Protocol):
         out_strides: Sequence[int],
         out_offset: int,
     ) -> None:
-        """Strided copy of a block of ``shape``; strides and offsets in elements, strides may be 0 or negative."""
+        """Copies a block of ``shape`` by strides; strides and offsets in elements, strides may be 0 or negative."""
         ...
 
     def scatter_block(
         self, x: TensorT, *, shape: Sequence[int], starts: Sequence[int], steps: Sequence[int], value: float
     ) -> TensorT:
-        """A tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps."""
+        """Returns a tensor of ``shape`` full of ``value`` that holds ``x`` at starts + i * steps."""
         ...
 
     def kernel(self, name: str) -> Callable[..., Any]:
-        """The function that computes the call ``name`` of this protocol; it takes the engine first."""
+        """Returns the function that computes the call ``name`` of this protocol; it takes the engine first."""
         ...
 
     def finish(self) -> None:
@@ -451,11 +455,11 @@ class DeviceBackend(Protocol):
         ...
 
     def describe(self, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
-        """The kernels of ``program`` on inputs of ``shapes``, in the order of their launches; NumPy has none."""
+        """Returns the kernels of ``program`` on inputs of ``shapes``, in launch order; NumPy has none."""
         ...
 
     def relaxed(self) -> Any:
-        """The engine whose ``run`` builds kernels with -cl-fast-relaxed-math; NumPy has but one arithmetic: itself."""
+        """Returns the engine with a ``run`` that builds kernels with -cl-fast-relaxed-math; NumPy's returns itself."""
         ...
 
 
@@ -474,11 +478,11 @@ class KernelText:
 
 @runtime_checkable
 class SharesMemory(Protocol):
-    """An engine that keeps tensors in buffers of which the host may see the memory."""
+    """An engine that keeps tensors in buffers with memory that the host may see."""
 
     def host_memory(self, source: TensorData) -> np.ndarray[Any, Any] | None:
-        """The memory of ``source`` as an array of the storage dtype, after all work before; None if the host does not
-        see it. The array keeps the memory.
+        """Returns the memory of ``source`` as an array of the storage dtype, after all work before; None if the host
+        does not see it. The array keeps the memory.
         """
         ...
 
@@ -498,7 +502,7 @@ class HostTransfer:
         return self._values is not None or self.event is None or self.event.command_execution_status == 0
 
     def wait(self) -> np.ndarray[Any, Any]:
-        """The values, in the tensor's shape; raises what the device has reported."""
+        """Returns the values, in the tensor's shape; raises what the device has reported."""
         if self._values is None:
             if self.event is not None:
                 self.event.wait()

@@ -1,12 +1,12 @@
 """A recorded step: the launches of one thread in order, replayed as a flat list.
 
-An engine has at most one open recording for each thread, which that thread sees in ``engine.recording``. While it is
+An engine has at most one open recording for each thread, in this thread's ``engine.recording``. While it is
 open, the place where the thread launches work appends a callable without arguments instead of running it; both backends
 do so. Other threads compute, record and read on the same engine meanwhile.
 
 ``pool`` is the arena: while recording, new tensors come from it alone, and it serves no other allocation. A
 tensor that dies while recording thus frees its buffer for a later launch of the same recording, never for other work,
-so that a replay cannot write into a buffer that someone else holds. An allocation of another pool (parameters, inputs)
+so a replay cannot write into a buffer of another owner. An allocation of another pool (parameters, inputs)
 is kept by the recording.
 """
 
@@ -26,8 +26,8 @@ class Recording:
     """Launches of one thread in order.
 
     ``thread`` is the ident of the thread that made it: only its launches belong to the recording. ``guard`` makes the
-    context manager in which replays run; it turns the driver's errors into netcl's. ``owner.sink`` is told of the
-    launches of a replay.
+    context manager around replays; it turns the driver's errors into netcl's. ``owner.sink`` is told of the launches of
+    a replay.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Recording:
     def append(
         self, launch: Callable[[], object], keep: Iterable[Any] = (), record: LaunchRecord | None = None
     ) -> None:
-        """Add a launch; ``keep`` are objects that must live as long as the recording. A profiler is told ``record``.
+        """Adds a launch; ``keep`` are objects that must live as long as the recording. A profiler is told ``record``.
 
         A tensor or allocation in ``keep`` stands for its allocation and its storage. Of an allocation of the arena only
         the buffer is kept, so that the recording itself can use the buffer again.
@@ -77,7 +77,9 @@ class Recording:
                 self._kept[id(buffer)] = buffer
 
     def exchange(self, buffer: Any) -> list[Callable[[Any], None]] | None:
-        """The functions that put another buffer in the place of ``buffer`` in all launches; None if that cannot be."""
+        """Returns the functions that put another buffer in the place of ``buffer`` in all launches; None if that cannot
+        be.
+        """
         return None
 
     def merge(self) -> None:
@@ -85,7 +87,7 @@ class Recording:
         self.merges = False
 
     def replay(self) -> None:
-        """Run all launches in order."""
+        """Runs all launches in order."""
         for before in self._marks.values():
             before()
         with self._guard():
@@ -145,7 +147,7 @@ def open_here(engine: Any) -> Recording | None:
 
 @contextmanager
 def unrecorded(engine: Any) -> Iterator[None]:
-    """Work of this thread inside the block runs at once: the first values of a tensor that outlives the recording."""
+    """Runs work of this thread inside the block at once: the first values of a tensor that outlives the recording."""
     recording = open_here(engine)
     if recording is None:
         yield

@@ -1,4 +1,4 @@
-"""Which engine computes on which queue: backends by name, one engine per queue, one engine per operation."""
+"""The engine of each queue: backends by name, one engine per queue, one engine per operation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _lock = threading.RLock()
 
 
 def register_backend(name: str, factory: Factory) -> None:
-    """Makes ``factory(queue)`` the backend of queues whose ``backend`` attribute is ``name``.
+    """Makes ``factory(queue)`` the backend of queues with the ``backend`` attribute ``name``.
 
     If the factory has ``devices()``, a list of DeviceHandles, the manager finds them by the selectors ``name`` and
     ``name:n``. A distribution does the same by an entry point of the group ``netcl.backends``.
@@ -44,8 +44,8 @@ def register_backend(name: str, factory: Factory) -> None:
 
 def _factory(name: str) -> Factory:
     if name not in _factories:
-        for found, factory, _ in _plugins().find().values():
-            _factories.setdefault(found, factory)
+        for plugin, factory, _ in _plugins().find().values():
+            _factories.setdefault(plugin, factory)
     if name not in _factories:
         problem = _plugins().problems().get(name)
         why = f" ({problem})" if problem else ""
@@ -58,7 +58,7 @@ def _plugins() -> Any:
 
 
 def engine_for(queue: Any = None) -> DeviceBackend:
-    """The engine of a queue or DeviceHandle, made at first use; None is the active device."""
+    """Returns the engine of a queue or DeviceHandle, made at first use; None is the active device."""
     if queue is None:
         queue = get_active_device().queue
     elif isinstance(queue, DeviceHandle):
@@ -73,7 +73,7 @@ def engine_for(queue: Any = None) -> DeviceBackend:
 
 
 def cpu_engine() -> DeviceBackend:
-    """The engine of the process's NumPy queue."""
+    """Returns the engine of the process's NumPy queue."""
     return engine_for(manager.default("numpy"))
 
 
@@ -86,7 +86,7 @@ def is_queue(value: object) -> bool:
 
 
 def get_backend(tensor: TensorData) -> DeviceBackend:
-    """The engine that computes on ``tensor``."""
+    """Returns the engine that computes on ``tensor``."""
     return tensor.engine  # type: ignore[no-any-return]
 
 
@@ -96,7 +96,7 @@ def is_opencl(tensor: TensorData) -> bool:
 
 
 def ensure_same_backend(tensors: Iterable[TensorData], op: str = "") -> DeviceBackend:
-    """The one engine of all ``tensors``; BackendMismatchError names the devices where they differ."""
+    """Returns the one engine of all ``tensors``; BackendMismatchError names the devices where they differ."""
     engines: list[DeviceBackend] = list(dict.fromkeys(tensor.engine for tensor in tensors))
     if len(engines) != 1:
         places = " and ".join(engine.device_label for engine in engines)

@@ -58,7 +58,7 @@ class LoggedCall:
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
-    """The tensors, or Refs, in nested lists, tuples and dicts."""
+    """Yields the tensors, or Refs, in nested lists, tuples and dicts."""
     if isinstance(value, (Ref, TensorData)):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -70,7 +70,7 @@ def tensors_in(value: Any) -> Iterator[Any]:
 
 
 def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same nest with each tensor, or Ref, replaced by ``change`` of it."""
+    """Returns the same nest with each tensor, or Ref, replaced by ``change`` of it."""
     if isinstance(value, (Ref, TensorData)):
         return change(value)
     if isinstance(value, (list, tuple)):
@@ -95,7 +95,7 @@ def is_expression(call: LoggedCall) -> bool:
 def run_arguments(
     call: LoggedCall,
 ) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, Any], Any, Sequence[Ref | None]]:
-    """outputs, inputs, scalars, shapes and out of a call of ``run``."""
+    """Returns outputs, inputs, scalars, shapes and out of a call of ``run``."""
     outputs, inputs, *rest = call.args
     scalars = rest[0] if rest else call.kwargs.get("scalars")
     shapes = call.kwargs.get("shapes")
@@ -129,7 +129,9 @@ class CallLog(Interceptor):
         self.complete: bool = True
 
     def number(self, tensor: Any, fresh: bool = False) -> int:
-        """The number of the storage of a tensor; tensors from outside of the recording, not ``fresh``, are kept."""
+        """Returns the number of the storage of a tensor; tensors from outside of the recording, not ``fresh``, are
+        kept.
+        """
         buffer = tensor.buffer  # first, as it materializes a deferred tensor
         allocation = tensor.pool_handle
         own = fresh if buffer is None else allocation is not None and allocation.pool is self._pool
@@ -168,7 +170,7 @@ class CallLog(Interceptor):
             reads.add((ref.number, ref.version))
             return ref
 
-        given, named = replaced(args, read), replaced(kwargs, read)
+        positional, named = replaced(args, read), replaced(kwargs, read)
         if name == "random":
             state = self._ref(engine.rng_state)
             reads.add((state.number, state.version))
@@ -183,12 +185,14 @@ class CallLog(Interceptor):
         if self._launches == count:  # nothing to compute, or the first content of something persistent
             return results
         written = [ref.number for key in _WRITTEN for ref in tensors_in(named.get(key))]
-        written += [given[at].number for at in {"fill": (0,), "copy": (1,)}.get(name, ()) if at < len(given)]
-        fresh = [number for one in tensors_in(results) if (number := self.number(one, True)) not in written]
+        written += [positional[at].number for at in {"fill": (0,), "copy": (1,)}.get(name, ()) if at < len(positional)]
+        fresh = [number for value in tensors_in(results) if (number := self.number(value, True)) not in written]
         for number in written:
             self._versions[number] += 1
-        found = replaced(results, self._ref)
-        self.list.append(LoggedCall(name, given, named, found, frozenset(reads), frozenset((*written, *fresh)), kept))
+        logged = replaced(results, self._ref)
+        self.list.append(
+            LoggedCall(name, positional, named, logged, frozenset(reads), frozenset((*written, *fresh)), kept)
+        )
         return results
 
     def finish(self) -> dict[int, Any]:
@@ -199,5 +203,5 @@ class CallLog(Interceptor):
         return {number: allocation for number, allocation in allocations if allocation is not None}
 
     def written(self) -> list[int]:
-        """The numbers of the tensors from outside that the step writes."""
+        """Returns the numbers of the tensors from outside that the step writes."""
         return [number for number in self.outside if self._versions[number]]

@@ -24,19 +24,19 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def with_constants(calls: Sequence[LoggedCall], outside: Iterable[int]) -> list[LoggedCall]:
-    """The calls, of which expressions do not read what ``fill`` has written into tensors of the step. Fills that are
-    dead then are still there; ``outside`` are numbers of tensors that are not the step's own.
+    """Returns the calls with expressions that do not read values written by ``fill`` into tensors of the step. Dead
+    fills are still there; ``outside`` are numbers of tensors that are not the step's own.
     """
     kept = set(outside)
     filled: dict[_Key, float] = {}
-    found = []
+    rewritten = []
     for call in calls:
         if call.method == "fill":
             _note(filled, call, kept)
         elif call.method == "run" and any(key in filled for key in call.reads):
             call = _without(call, filled)
-        found.append(call)
-    return found
+        rewritten.append(call)
+    return rewritten
 
 
 def _note(filled: dict[_Key, float], call: LoggedCall, outside: set[int]) -> None:
@@ -51,7 +51,7 @@ def _note(filled: dict[_Key, float], call: LoggedCall, outside: set[int]) -> Non
 
 
 def _without(call: LoggedCall, filled: dict[_Key, float]) -> LoggedCall:
-    """The call with constants for its filled inputs; itself if the other inputs do not span its space."""
+    """Returns the call with constants for its filled inputs; itself if the other inputs do not span its space."""
     outputs, inputs, scalars, shapes, _ = run_arguments(call)
     others = [ref for ref in inputs if (ref.number, ref.version) not in filled]
     if any(0 in ref.shape for ref in inputs):

@@ -1,5 +1,5 @@
-"""Copy propagation in a captured step: a strided copy of a strided copy, such as a slice whose axes are permuted, or a
-permuted gradient that is written into a block of a larger one, reads what the first copy has read.
+"""Copy propagation in a captured step: a strided copy of a strided copy (such as a slice with permuted axes, or a
+permuted gradient written into a block of a larger one) reads what the first copy has read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _Key = tuple[int, int]
 
 
 class _Source(NamedTuple):
-    """The elements, in C order, that a copy has written: those of ``ref`` by ``geometry``."""
+    """The elements, in C order, that a copy has written: of ``ref`` by ``geometry``."""
 
     ref: Ref
     geometry: Geometry
@@ -33,13 +33,13 @@ class Walk(NamedTuple):
 
 
 def with_composed_copies(calls: Sequence[LoggedCall], kept: Iterable[int]) -> list[LoggedCall]:
-    """The calls, in which copies do not read copies that nothing but copies reads. Those are still there, but dead;
-    ``kept`` are numbers of tensors that are needed besides.
+    """Returns the calls; copies in them do not read copies that only copies read. Such copies are still there, but
+    dead; ``kept`` are numbers of tensors that are needed besides.
     """
     kept, others = set(kept), _others(calls)
     versions: dict[int, int] = {}
     sources: dict[_Key, _Source] = {}
-    found = []
+    rewritten = []
     for call in calls:
         if call.method == "copy":
             source, target = call.args[0], call.args[1]
@@ -52,25 +52,25 @@ def with_composed_copies(calls: Sequence[LoggedCall], kept: Iterable[int]) -> li
                 sources[key] = _Source(source, _walk(call).geometry)
         versions.update((number, versions.get(number, 0) + 1) for number in call.writes)
         versions.update(call.makes)
-        found.append(call)
-    return found
+        rewritten.append(call)
+    return rewritten
 
 
 def _others(calls: Sequence[LoggedCall]) -> set[_Key]:
-    """The values that other calls than copies read, or that copies write into."""
-    found = set()
+    """Returns the values that other calls than copies read, and the targets of copies."""
+    others = set()
     for call in calls:
         keys = set(call.reads)
         if call.method == "copy":
             keys.discard((call.args[0].number, call.args[0].version))
-        found |= keys
-    return found
+        others |= keys
+    return others
 
 
 def _walk(call: LoggedCall) -> Walk:
-    given = call.kwargs
-    source = Geometry(tuple(given["shape"]), tuple(given["source_strides"]), given["source_offset"])
-    return Walk(source, tuple(given["out_strides"]))
+    arguments = call.kwargs
+    source = Geometry(tuple(arguments["shape"]), tuple(arguments["source_strides"]), arguments["source_offset"])
+    return Walk(source, tuple(arguments["out_strides"]))
 
 
 def _is_whole(call: LoggedCall) -> bool:
@@ -81,7 +81,9 @@ def _is_whole(call: LoggedCall) -> bool:
 
 
 def _composed(call: LoggedCall, first: _Source) -> LoggedCall:
-    """The copy ``call`` of what ``first`` has copied, from the source of that one; itself if no strides give it."""
+    """Returns the copy ``call`` of what ``first`` has copied, from the source of that one; itself if no strides give
+    it.
+    """
     walk = composed(first.geometry, _walk(call))
     if walk is None:
         return call
@@ -94,7 +96,7 @@ def _composed(call: LoggedCall, first: _Source) -> LoggedCall:
 
 
 def composed(first: Geometry, walk: Walk) -> Walk | None:
-    """The walk through the source of which ``first`` names elements, in place of ``walk`` through these elements in C
+    """Returns the walk through the source of ``first``, in place of ``walk`` through the elements of ``first`` in C
     order; None if its axes do not stay within axes of ``first``, or span whole ones.
     """
     shape, strides, offset = first

@@ -29,20 +29,23 @@ def is_contraction(call: LoggedCall) -> bool:
 def with_epilogue(
     call: LoggedCall, region: Region, inputs: Sequence[Ref], value: Value, ref: Ref, scalars: Mapping[str, Any]
 ) -> LoggedCall | None:
-    """The contraction ``call`` with the region's ``value``, which is ``ref``, as its epilogue; None if it cannot.
+    """Returns the contraction ``call`` with the region's ``value``, which is ``ref``, as its epilogue; None if it
+    cannot.
 
     ``inputs`` are the region's.
     """
     result: Ref = call.results
-    own = [at for at, one in enumerate(inputs) if (one.number, one.version) == (result.number, result.version)]
+    own = [
+        at for at, operand in enumerate(inputs) if (operand.number, operand.version) == (result.number, result.version)
+    ]
     if len(own) != 1 or inputs[own[0]].shape != result.shape or ref.shape != result.shape or ref.dtype != result.dtype:
         return None
     before: Epilogue = call.kwargs.get("epilogue") or Epilogue(Load(0, result.dtype))
-    operands: list[Any] = [*before.operands, *(one for at, one in enumerate(inputs) if at not in own)]
+    operands: list[Any] = [*before.operands, *(operand for at, operand in enumerate(inputs) if at not in own)]
     expression = epilogue_expression(before, region, own[0], value, operands, scalars)
     if expression is None:
         return None
-    reads = call.reads | {(one.number, one.version) for one in operands}
+    reads = call.reads | {(operand.number, operand.version) for operand in operands}
     named = {**call.kwargs, "epilogue": Epilogue(expression, tuple(operands))}
     return LoggedCall(call.method, call.args, named, ref, reads, frozenset((ref.number,)), False)
 

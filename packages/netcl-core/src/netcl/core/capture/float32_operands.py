@@ -31,15 +31,15 @@ class _Cast(NamedTuple):
 def with_float32_operands(
     engine: Any, calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]
 ) -> list[LoggedCall]:
-    """The calls with contractions that read large tensors from outside of the step, and write live and small ones, as
-    float32. Casts that they made dead are still there, but for those of results.
+    """Returns the calls with contractions that read large tensors from outside of the step, and write live and small
+    ones, as float32. Casts that they made dead are still there, except casts of results.
     """
     roles = getattr(engine, "float32_roles", None)
     if roles is None:
         return list(calls)
     rewriting = _Rewriting(calls, set(live), set(outside))
-    found = [rewriting.contraction(at, call, roles) for at, call in enumerate(calls)]
-    return [call for at, call in enumerate(found) if at not in rewriting.replaced]
+    rewritten = [rewriting.contraction(at, call, roles) for at, call in enumerate(calls)]
+    return [call for at, call in enumerate(rewritten) if at not in rewriting.replaced]
 
 
 class _Rewriting:
@@ -50,33 +50,33 @@ class _Rewriting:
         self._readers: dict[tuple[int, int], list[int]] = {}
         self._casts: dict[tuple[int, int], _Cast] = {}  # to a half type, by their result
         self._back: dict[tuple[int, int], _Cast] = {}  # to float32, by their source
-        self.replaced: set[int] = set()  # casts whose results contractions write
+        self.replaced: set[int] = set()  # casts with results that contractions write
         for at, call in enumerate(calls):
             for number in call.writes:
                 self._writes.setdefault(number, []).append(at)
             for key in call.reads:
                 self._readers.setdefault(key, []).append(at)
-            found = _cast_of(at, call)
-            if found is not None and found.result.dtype in _HALVES:
-                self._casts[found.result.number, found.result.version] = found
-            elif found is not None:
-                self._back[found.source.number, found.source.version] = found
+            cast_call = _cast_of(at, call)
+            if cast_call is not None and cast_call.result.dtype in _HALVES:
+                self._casts[cast_call.result.number, cast_call.result.version] = cast_call
+            elif cast_call is not None:
+                self._back[cast_call.source.number, cast_call.source.version] = cast_call
 
     def contraction(self, at: int, call: LoggedCall, roles: Any) -> LoggedCall:
-        """The call, or one on float32 tensors if it is a contraction in a half type of which there are some."""
+        """Returns the call, or one on float32 tensors if it is a contraction in a half type and has such tensors."""
         result = call.results
         if call.method not in _CONTRACTIONS or not isinstance(result, Ref) or result.dtype not in _HALVES:
             return call
         if call.kept or call.kwargs.get("out") is not None:
             return call
         first = len(call.args) - 2  # before the operands: the direction of a convolution
-        given = [self._source(at, ref) for ref in call.args[first:]]
+        sources = [self._source(at, ref) for ref in call.args[first:]]
         wide = self._wanted(at, result)
-        if given == [None, None] and wide is None:
+        if sources == [None, None] and wide is None:
             return call
         half = canonical(result.dtype)
         a, b, out = roles(call.method, call.args, half, call.kwargs)
-        operands = [new if takes and new else old for old, new, takes in zip(call.args[first:], given, (a, b))]
+        operands = [new if takes and new else old for old, new, takes in zip(call.args[first:], sources, (a, b))]
         wide = wide if out else None
         if wide is not None:
             self.replaced.add(self._back[result.number, result.version].at)
@@ -90,29 +90,31 @@ class _Rewriting:
         return replace(call, args=args, kwargs=named, results=made, reads=reads, writes=writes)
 
     def _source(self, at: int, ref: Any) -> Ref | None:
-        """The large tensor from outside that ``ref`` is a cast of, if call ``at`` can read it: nothing was written
-        since.
+        """Returns the large tensor from outside that ``ref`` is a cast of, if call ``at`` can read it: nothing was
+        written since.
         """
-        found = self._casts.get((ref.number, ref.version)) if isinstance(ref, Ref) else None
-        if found is None or found.source.number not in self._outside or prod(ref.shape) <= SMALL:
+        cast_call = self._casts.get((ref.number, ref.version)) if isinstance(ref, Ref) else None
+        if cast_call is None or cast_call.source.number not in self._outside or prod(ref.shape) <= SMALL:
             return None
-        if any(found.at < write < at for write in self._writes.get(found.source.number, ())):
+        if any(cast_call.at < write < at for write in self._writes.get(cast_call.source.number, ())):
             return None
-        return found.source._replace(shape=ref.shape)
+        return cast_call.source._replace(shape=ref.shape)
 
     def _wanted(self, at: int, result: Ref) -> Ref | None:
-        """The float32 cast, live or small, of a result that nothing else reads; its tensor is made by that cast."""
+        """Returns the float32 cast, live or small, of a result that nothing else reads; its tensor is made by that
+        cast.
+        """
         key = result.number, result.version
-        found = self._back.get(key)
-        if found is None or result.number in self._live or self._readers.get(key) != [found.at]:
+        cast_call = self._back.get(key)
+        if cast_call is None or result.number in self._live or self._readers.get(key) != [cast_call.at]:
             return None
-        made = found.result
-        own = made.number not in self._outside and self._writes[made.number][0] == found.at
+        made = cast_call.result
+        own = made.number not in self._outside and self._writes[made.number][0] == cast_call.at
         return made if own and (made.number in self._live or prod(made.shape) <= SMALL) else None
 
 
 def _cast_of(at: int, call: LoggedCall) -> _Cast | None:
-    """The cast that a call is, between float32 and a half type; None for any other."""
+    """Returns the cast that a call is, between float32 and a half type; None for any other."""
     if not is_expression(call) or call.kept:
         return None
     outputs, inputs, scalars, _, out = run_arguments(call)

@@ -1,7 +1,7 @@
 """Optimizes the call log of a captured step: copies of copies are composed, dead calls are eliminated, and calls of
 expressions are fused to one program by the tracer's rules for regions.
 
-Calls keep the order of their data dependences. A call is fused into the group of an earlier call if no third one has to
+Calls keep the order of their data dependences. A call is fused into the group of an earlier call if no third one must
 run between the two, and its expressions are put into the region of the group (``lazy/legality.py``): the same
 substitution as in a jitted function. A replay must have the bits of the calls one by one, so inexact functions are
 fused only if the kernel walks the same elements.
@@ -35,7 +35,7 @@ _LARGE = 1 << 20  # bytes of a value that is computed a second time, if the step
 
 @dataclass(eq=False)
 class _Group:
-    """Calls that are fused; ``before`` has a bit for each group that has to run earlier."""
+    """Calls that are fused; ``before`` has a bit for each group that must run earlier."""
 
     calls: list[int]
     before: int
@@ -50,24 +50,24 @@ class _Group:
 def fused_steps(
     engine: Any, calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]
 ) -> list[list[PlannedCall]]:
-    """The steps that compute the same as ``calls``, as lists of independent ones, for ``engine``.
+    """Returns the steps that compute the same as ``calls``, as lists of independent ones, for ``engine``.
 
-    ``live`` are numbers needed afterwards, ``outside`` those of tensors that are not the recording's own.
+    ``live`` are numbers needed afterwards, ``outside`` numbers of tensors that are not the recording's own.
     """
     known = with_composed_copies(with_constants(calls, outside), {*live, *outside})
-    found = with_float32_operands(engine, known, {*live}, {*outside})
+    rewritten = with_float32_operands(engine, known, {*live}, {*outside})
     target = getattr(engine, "target", None)
-    return _Fusion(_without_dead_calls(found, {*live, *outside}), set(live), target).steps()
+    return _Fusion(_without_dead_calls(rewritten, {*live, *outside}), set(live), target).steps()
 
 
 def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[LoggedCall]:
-    """The calls without dead ones, whose results are not read."""
-    found = []
+    """Returns the calls without dead ones: their results are not read."""
+    live_calls = []
     for call in reversed(calls):
         if call.kept or call.writes & live:
-            found.append(call)
+            live_calls.append(call)
             live.update(number for number, _ in call.reads)
-    return found[::-1]
+    return live_calls[::-1]
 
 
 class _Fusion:
@@ -94,13 +94,13 @@ class _Fusion:
     # -- order ---------------------------------------------------------------------------------------------------------
 
     def _needs(self, call: LoggedCall) -> set[int]:
-        """The groups that have to run before a call."""
-        found = {self._last_write[number] for number, _ in call.reads if number in self._last_write}
+        """Returns the groups that must run before a call."""
+        needed = {self._last_write[number] for number, _ in call.reads if number in self._last_write}
         for number in call.writes:
             if number in self._last_write:
-                found.add(self._last_write[number])
-            found |= self._reads_since.get(number, set())
-        return found
+                needed.add(self._last_write[number])
+            needed |= self._reads_since.get(number, set())
+        return needed
 
     def _before(self, groups: Iterable[int]) -> int:
         bits = 0
@@ -138,7 +138,7 @@ class _Fusion:
     # -- fusion --------------------------------------------------------------------------------------------------------
 
     def _fuse_into(self, at: int, call: LoggedCall, needs: set[int]) -> int | None:
-        """The group that the call was fused into, else None."""
+        """Returns the group that the call was fused into, else None."""
         producers = {self._home[key] for key in call.reads if key in self._home}
         beside = {self._of[reader] for key in call.reads for reader in self._readers.get(key, ()) if reader < at}
         tried = sorted(producers, reverse=True) + sorted(beside - producers, reverse=True)
@@ -218,7 +218,9 @@ class _Fusion:
     # -- epilogues -----------------------------------------------------------------------------------------------------
 
     def _fuse_epilogue(self, number: int) -> None:
-        """Makes the group ``number`` the epilogue of a contraction whose result only it reads, if it can be."""
+        """Makes the group ``number`` the epilogue of a contraction with a result that only this group reads, if it can
+        be.
+        """
         group = self._groups[number]
         needed = self._needed_of(group)
         if group.region is None or len(needed) != 1 or any(there for _, there in group.made.values()):
@@ -239,12 +241,12 @@ class _Fusion:
                 return
 
     def _between(self, first: int, last: int) -> bool:
-        """True if a group has to run after ``first`` and before ``last``."""
+        """True if a group must run after ``first`` and before ``last``."""
         before = self._groups[last].before
         return any(before >> n & 1 and group.before >> first & 1 for n, group in enumerate(self._groups) if n != first)
 
     def _absorb(self, number: int, home: int, made: LoggedCall) -> None:
-        """The contraction of group ``home`` runs, as ``made``, in the position of group ``number``."""
+        """Makes the contraction of group ``home`` run, as ``made``, in the position of group ``number``."""
         group, gone = self._groups[number], self._groups[home]
         group.contraction = made
         group.before = (group.before | gone.before) & ~(1 << home)
@@ -256,7 +258,7 @@ class _Fusion:
     # -- the result ----------------------------------------------------------------------------------------------------
 
     def steps(self) -> list[list[PlannedCall]]:
-        """The groups in an order that their reads and writes allow."""
+        """Returns the groups in an order that their reads and writes allow."""
         there = [number for number, group in enumerate(self._groups) if group.calls]
         return scheduled(
             {number: self._step(self._groups[number]) for number in there},
@@ -265,7 +267,7 @@ class _Fusion:
         )
 
     def _needed_of(self, group: _Group) -> list[tuple[int, int]]:
-        """The results of a group that are read elsewhere, or live after the step."""
+        """Returns the results of a group that are read elsewhere, or live after the step."""
         members = set(group.calls)
         return [
             key
@@ -297,22 +299,22 @@ class _Fusion:
 
 
 def _repeated(calls: Sequence[LoggedCall]) -> set[int]:
-    """The calls that compute a large value of an earlier call again, as gradients do with what was freed between the
-    passes.
+    """Returns the calls that compute a large value of an earlier call again, as gradients do with what was freed
+    between the passes.
     """
     known: set[Any] = set()
-    found = set()
+    repeated = set()
     for at, call in enumerate(calls):
         key = _value_of(call)
         if key in known:
-            found.add(at)
+            repeated.add(at)
         elif key is not None:
             known.add(key)
-    return found
+    return repeated
 
 
 def _value_of(call: LoggedCall) -> Any:
-    """A key of the value that a call of an expression or a copy computes, if it is large; else None."""
+    """Returns a key of the value that a call of an expression or a copy computes, if it is large; else None."""
     if is_expression(call):
         outputs, inputs, scalars, shapes, out = run_arguments(call)
         made = tuple(tensors_in(call.results))

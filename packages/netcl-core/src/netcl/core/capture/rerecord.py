@@ -29,7 +29,7 @@ class _Storages:
         self.known: dict[int, Tensor] = dict(outside)
 
     def tensor(self, ref: Ref, shape: tuple[int, ...] | None = None) -> Tensor:
-        """The tensor of a Ref, in its shape or another; undefined content if it has not been written yet."""
+        """Returns the tensor of a Ref, in its shape or another; undefined content if it has not been written yet."""
         shape = ref.shape if shape is None else shape
         if ref.number not in self.known:
             self.known[ref.number] = self._engine.empty(ref.shape, ref.dtype)
@@ -78,13 +78,13 @@ def _each(engine: Any, together: Sequence[PlannedCall], storages: _Storages) -> 
         refs = [
             (next(tensors_in(step.call.args[1])), next(tensors_in(step.call.results))) for step in steps if step.call
         ]
-        made = engine.run_each(expressions, [(storages.tensor(given),) for given, _ in refs])
+        made = engine.run_each(expressions, [(storages.tensor(source),) for source, _ in refs])
         for (_, ref), (tensor,) in zip(refs, made):
             storages.known.setdefault(ref.number, tensor)
 
 
 def _conversion(step: PlannedCall) -> tuple[Expr, ...] | None:
-    """The expressions of a call that makes one new tensor from one of the same shape."""
+    """Returns the expressions of a call that makes one new tensor from one of the same shape."""
     if step.call is None or not is_expression(step.call):
         return None
     outputs, inputs, scalars, shapes, out = run_arguments(step.call)

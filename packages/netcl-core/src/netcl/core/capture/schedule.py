@@ -35,8 +35,8 @@ class PlannedCall:
 def scheduled(
     made: Mapping[int, PlannedCall], before: Mapping[int, int], at: Mapping[int, int]
 ) -> list[list[PlannedCall]]:
-    """The steps, near to the order of the calls: ``before`` has a bit for each step that has to run earlier, ``at`` is
-    the newest call of each.
+    """Returns the steps, near to the order of the calls: ``before`` has a bit for each step that must run earlier,
+    ``at`` is the newest call of each.
 
     Small programs are delayed until nothing else can run, and small ones without dependents until the end; then all
     that others depend on are one entry, equal ones next to each other, so that they can be merged to one launch. A call
@@ -60,7 +60,7 @@ def scheduled(
     for number, count in waiting.items():
         if not count:
             can_run(number)
-    found: list[list[PlannedCall]] = []
+    steps_made: list[list[PlannedCall]] = []
     host_calls = sorted((number for number in made if _is_host_call(made[number])), key=lambda number: at[number])
     while alone or small or last:
         while host_calls and not waiting[host_calls[0]]:  # it can run, or has run
@@ -77,13 +77,13 @@ def scheduled(
             chosen, small = _side_by_side(due, made), [entry for entry in small if entry not in due]
         else:
             chosen, last = _side_by_side(last, made), []
-        found.append([made[number] for number in chosen])
+        steps_made.append([made[number] for number in chosen])
         for number in chosen:
             for other in after[number]:
                 waiting[other] -= 1
                 if not waiting[other]:
                     can_run(other)
-    return found
+    return steps_made
 
 
 def _is_host_call(step: PlannedCall) -> bool:
@@ -91,7 +91,7 @@ def _is_host_call(step: PlannedCall) -> bool:
 
 
 def _urgent(before: int, alone: Sequence[tuple[int, int]], small: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The small steps that a call of the host waits for; none while it waits for others that can run."""
+    """Returns the small steps that a call of the host waits for; none while it waits for others that can run."""
     if any(before >> number & 1 for _, number in alone):
         return []
     return [entry for entry in small if before >> entry[1] & 1]
@@ -100,8 +100,8 @@ def _urgent(before: int, alone: Sequence[tuple[int, int]], small: Sequence[tuple
 def _due(
     small: Sequence[tuple[int, int]], after: Mapping[int, list[int]], waiting: Mapping[int, int]
 ) -> list[tuple[int, int]]:
-    """The small steps that alone block a dependent. Those with dependents that are blocked by other steps as well, such
-    as the gradients that an optimizer takes together, may still become one launch with later steps.
+    """Returns the small steps that alone block a dependent. Steps with dependents blocked by other steps as well, such
+    as the gradients of one optimizer, may still become one launch with later steps.
     """
     counts: dict[int, int] = {}
     for _, number in small:
@@ -111,7 +111,7 @@ def _due(
 
 
 def _side_by_side(places: Sequence[tuple[int, int]], made: Mapping[int, PlannedCall]) -> list[int]:
-    """The numbers in order, with those of equal expressions after the first of them."""
+    """Returns the numbers in order; numbers of equal expressions follow the first of them."""
     kinds: dict[Any, list[int]] = {}
     for _, number in sorted(places):
         kinds.setdefault(_expressions(made[number]), []).append(number)

@@ -1,8 +1,8 @@
 """Defers the launch of GEMMs and convolutions in a traced function, so that following elementwise ops can be fused as
 their epilogue.
 
-``Deferral`` is an interceptor of engine calls: it returns a deferred tensor for a contraction, which is launched when
-that tensor is used, or with an epilogue that computes the following ops (``as_epilogue``).
+``Deferral`` is an interceptor of engine calls: it returns a deferred tensor for a contraction. The contraction is
+launched when that tensor is used, or with an epilogue that computes the following ops (``as_epilogue``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DeferredContraction:
         self.pending: bool = True
 
     def result(self) -> Any:
-        """The deferred result."""
+        """Returns the deferred result."""
         args: tuple[Any, ...] = self._args
         tensor = make_deferred(args[-1], self.shape, self.dtype, self, 0, False, False)
         self._tensor = weakref.ref(tensor)
@@ -51,7 +51,7 @@ class DeferredContraction:
         return tensor
 
     def stand_in(self, tensor: Any) -> Any:
-        """An alias of the deferred ``tensor`` to be held in its place, so that other references to it can be
+        """Returns an alias of the deferred ``tensor`` to be held in its place, so that other references to it can be
         detected.
         """
         other = tensor._on(tensor._storage, tensor.shape, tensor.dtype)
@@ -91,8 +91,8 @@ class DeferredContraction:
                     f"a tensor of shape {tensor.shape} was overwritten while a traced function still had to multiply "
                     "by it; write into it through netcl, or outside of the function"
                 )
-        given = {**self._kwargs, "epilogue": epilogue}
-        result = intercepted(self.engine, self._name, self._args, given, below=Layer.DEFERRAL)
+        options = {**self._kwargs, "epilogue": epilogue}
+        result = intercepted(self.engine, self._name, self._args, options, below=Layer.DEFERRAL)
         self.pending, self._read, self._args, self._kwargs = False, [], (), {}
         return result
 
@@ -121,13 +121,13 @@ class Deferral(Interceptor):
 
 
 def contraction_of(tensor: Any) -> DeferredContraction | None:
-    """The contraction that computes a deferred tensor, else None."""
+    """Returns the contraction that computes a deferred tensor, else None."""
     work = computation_of(tensor)
     return work[0] if work is not None and isinstance(work[0], DeferredContraction) else None
 
 
 def product_shape(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False, **options: Any) -> Shape:
-    """The shape of a product of matrices, or of stacks of them."""
+    """Returns the shape of a product of matrices, or of stacks of them."""
     rank = max(a.ndim, b.ndim)
     left, right = ((1,) * (rank - x.ndim) + x.shape[:-2] for x in (a, b))
     stack = tuple(n if m == 1 else m for m, n in zip(left, right))
@@ -135,7 +135,7 @@ def product_shape(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: boo
 
 
 def image_shape(kind: str, x: Any, weight: Any, **options: Any) -> Shape | None:
-    """The shape of a convolution; None for one of the gradients of convolutions."""
+    """Returns the shape of a convolution; None for one of the gradients of convolutions."""
     if kind != "forward":
         return None
     axes = zip(x.shape[2:], weight.shape[2:], options["stride"], options["padding"], options["dilation"])
@@ -155,16 +155,18 @@ def as_epilogue(
     scalars: Mapping[str, Any],
     exact: bool,
 ) -> Epilogue | None:
-    """The ops of a region on its input ``slot``, the result of ``contraction``, as the contraction's epilogue; None if
-    they cannot be one.
+    """Returns the ops of a region on its input ``slot``, the result of ``contraction``, as the contraction's epilogue;
+    None if they cannot be one.
 
-    ``number`` is the region's one result. ``exact``: the bits have to be those of the region's own kernel, so that no
-    function is allowed whose bits depend on how a driver computes it. Cached per region,
-    contraction and values of ``scalars``.
+    ``number`` is the region's one result. ``exact``: the bits must equal the region's own kernel's, so functions with
+    bits that depend on the driver are not allowed. Cached per region, contraction and values of ``scalars``.
     """
     before = contraction.epilogue
     known = region.epilogues.setdefault((number, slot), {})
-    operands = [*before.operands, *(_along(one, contraction.shape) for at, one in enumerate(inputs) if at != slot)]
+    operands = [
+        *before.operands,
+        *(_along(operand, contraction.shape) for at, operand in enumerate(inputs) if at != slot),
+    ]
     key = (exact, before.expression, len(before.operands), contraction.shape, tuple(scalars.values()))
     if key not in known:
         if len(known) >= _NUMBERS_MAX:
@@ -196,7 +198,7 @@ def _expression(
 
 
 def _along(operand: Any, shape: Shape) -> Any:
-    """An operand reshaped to the shape of the result if it has as many elements."""
+    """Returns an operand reshaped to the shape of the result if it has as many elements."""
     if operand.shape == shape or prod(operand.shape) != prod(shape):
         return operand
     return operand._alias(shape)

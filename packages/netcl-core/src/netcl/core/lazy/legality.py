@@ -42,7 +42,7 @@ def _reductions(expressions: Sequence[Expr]) -> set[tuple[int, ...]]:
 def _mapped(
     region: Region, operands: Sequence[tuple[Shape, Value | None]], rank: int
 ) -> tuple[tuple[int | None, ...], dict[int, int]] | None:
-    """The region's axis of each axis of an op, and the region's sizes with the op; None if they do not fit."""
+    """Returns the region's axis of each axis of an op, and the region's sizes with the op; None if they do not fit."""
     lengths = [1] * rank
     axes: list[int | None] = [None] * rank
     for shape, value in operands:
@@ -96,9 +96,9 @@ def extend(
     host: bool,
     target: Target | None = None,
 ) -> Transition | None:
-    """The transition of a call on the tensors ``refs``: numbers of values, or for new inputs tuples (position among the
-    new ones, requires_grad). None if the call cannot be fused into the region; with a ``target``, for which kernels are
-    written, also if sums would then add up in another order.
+    """Returns the transition of a call on the tensors ``refs``: numbers of values, or for new inputs tuples (position
+    among the new ones, requires_grad). None if the call cannot be fused into the region; with a ``target`` of kernels,
+    also if sums would then add up in another order.
     """
     program = ready.program
     shapes = [tensor.shape for tensor in ready.inputs]
@@ -166,10 +166,10 @@ def extend(
 
 
 def _grouped(region: Region, results: tuple[int, ...], ready: Bound, target: Target) -> list[frozenset[Any]] | None:
-    """The orders in which reductions of the last call's ``results`` add up; None if that is not the order of the calls
+    """Returns the orders of summation in reductions of the last call's ``results``; None if they differ from the calls
     one by one.
     """
-    stage, found = region.stages[-1], list[frozenset[Any]]()
+    stage, orders = region.stages[-1], list[frozenset[Any]]()
     own = groupings(ready.program.outputs, ready.program.shapes, stage.shapes, target)
     for number, output, alone in zip(results, ready.program.outputs, own):
         program = fuse(region, (number,))
@@ -182,8 +182,8 @@ def _grouped(region: Region, results: tuple[int, ...], ready: Bound, target: Tar
         apart = alone.union(*before)
         if together != apart or (len(apart) > 1 and any(before) and {alone, *before} - {apart, frozenset()}):
             return None
-        found.append(together)
-    return found
+        orders.append(together)
+    return orders
 
 
 _REFUSED = frozenset((-1,))
@@ -197,8 +197,8 @@ def _reduced_axes(
     loads: Sequence[Expr],
     exprs: Sequence[Expr],
 ) -> frozenset[int] | None:
-    """The axes that the region reduces over with a call fused into it, ``_REFUSED`` if that would cost more than it
-    saves: other axes than before, much recomputation in each pass, columns, or few rows that are walked as wholes.
+    """Returns the axes that the region reduces over with a call fused into it, ``_REFUSED`` if that would cost more
+    than it saves: other axes than before, much recomputation in each pass, columns, or few whole rows.
     """
     own = {
         frozenset(a for a in (axes[axis] for axis in each) if a is not None) for each in _reductions(program.outputs)
@@ -232,7 +232,7 @@ def _reduced_axes(
 
 
 def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) -> Transition | None:
-    """The transition of a reshape of value ``ref`` that adds or drops dimensions of one; None for any other."""
+    """Returns the transition of a reshape of value ``ref`` that adds or drops dimensions of one; None for any other."""
     value = region.values[ref]
     if wide(value.shape) != wide(shape) or ref in region.inputs:
         return None

@@ -34,7 +34,7 @@ class Materializer:
         """Has the deferred ``tensor`` computed: another tensor on its storage is made."""
 
     def _make_deferred(self, like: Any, number: int, value: Value) -> Any:
-        """A deferred tensor for a value of the region, on the engine of the tensor ``like``."""
+        """Returns a deferred tensor for a value of the region, on the engine of the tensor ``like``."""
         return make_deferred(like, value.shape, value.dtype, self, number, value.requires_grad, value.node)
 
     def compute_region(
@@ -68,15 +68,17 @@ class Materializer:
     def _materialize_as_epilogue(
         self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
     ) -> bool:
-        """Computes a region as the epilogue of a contraction whose result has no other reader; False if it cannot."""
+        """Computes a region as the epilogue of a contraction with no other reader; False if it cannot."""
         slots = [slot for slot, tensor in enumerate(inputs) if is_deferred(tensor)]
-        found = [
-            (slot, one) for slot in slots if (one := contraction_of(inputs[slot])) is not None and not one.is_referenced
+        candidates = [
+            (slot, deferred)
+            for slot in slots
+            if (deferred := contraction_of(inputs[slot])) is not None and not deferred.is_referenced
         ]
-        if not found:
+        if not candidates:
             return False
         numbers = self.results(inputs[0].engine, region, tuple(alive))
-        slot, contraction = found[-1]
+        slot, contraction = candidates[-1]
         if len(numbers) != 1:
             return False
         value = region.values[numbers[0]]
@@ -106,8 +108,8 @@ class Materializer:
             self.compute(bound(*call), values, tensors)
             return
         row, args, kwargs = call
-        found = dispatch.execute(row, args, dict(kwargs))
-        self._resolve_all(values, tensors, list(found) if isinstance(found, tuple) else [found])
+        result = dispatch.execute(row, args, dict(kwargs))
+        self._resolve_all(values, tensors, list(result) if isinstance(result, tuple) else [result])
 
     def _compute_all(
         self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
@@ -140,7 +142,7 @@ class Materializer:
                 self.compute(ready, values, [held[number] for number in stage.results])
 
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
-        """The results to compute if ``alive`` are needed; a subclass may add others."""
+        """Returns the results to compute if ``alive`` are needed; a subclass may add others."""
         return alive
 
     def may_fuse(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
@@ -177,7 +179,7 @@ class Materializer:
                 results[place] = tensor
 
     def arrange(self, tensor: Any, shape: tuple[int, ...]) -> Any:
-        """An input in the shape that it has in the region's space."""
+        """Returns an input in the shape that it has in the region's space."""
         return tensor.reshape(shape)
 
     def make_alias(self, value: Value, tensor: Tensor, source: Tensor) -> None:

@@ -30,8 +30,8 @@ _NO_INPUTS = (None,) * MAX_INPUTS
 class Value:
     """An input or a result in a region: ``axes`` of its dimensions other than one, ``node`` whether it was recorded.
 
-    ``alias`` is the value whose storage it shares: a reshape to the same dimensions other than one. ``grouped`` are the
-    orders in which its reductions add up (``expr/schedule.py``).
+    ``alias`` is the value that it shares its storage with: a reshape to the same dimensions other than one. ``grouped``
+    are the orders of summation in its reductions (``expr/schedule.py``).
     """
 
     expr: Expr
@@ -92,7 +92,7 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Fused(Program):
-    """The program of a region for some of its results; ``arranged`` are shapes that inputs have to be given first."""
+    """The program of a region for some of its results; ``arranged`` are shapes that inputs must get first."""
 
     region: Region = field(default_factory=Region)
     results: tuple[int, ...] = ()
@@ -101,7 +101,7 @@ class Fused(Program):
     planned: list[Any] = field(default_factory=list)
 
     def run(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> Sequence[Any]:
-        """The results for inputs in their arranged shapes; by their execution plan from the second run on."""
+        """Returns the results for inputs in their arranged shapes; by their execution plan from the second run on."""
         if self.planned and self.planned[0] is not None:
             result = self.planned[0](self._arguments(inputs, scalars))
             if result is not None:
@@ -140,19 +140,19 @@ class Cache:
         self.count = self.regions = 0
 
     def root(self, engine: Any) -> Region:
-        """The empty region on ``engine``."""
-        found = self.roots.get(engine)
-        return found if found is not None else self.roots.setdefault(engine, Region())
+        """Returns the empty region on ``engine``."""
+        root = self.roots.get(engine)
+        return root if root is not None else self.roots.setdefault(engine, Region())
 
     def program(self, region: Region, results: tuple[int, ...], relaxed: bool) -> Fused:
-        """The program that computes ``results`` of ``region``."""
-        found = region.programs.get(results)
-        if found is None:
+        """Returns the program that computes ``results`` of ``region``."""
+        program = region.programs.get(results)
+        if program is None:
             if self.count >= VARIANTS:
                 self.clear()
             self.count += 1
-            found = region.programs[results] = fuse(region, results, relaxed)
-        return found
+            program = region.programs[results] = fuse(region, results, relaxed)
+        return program
 
 
 # -- composing expressions ---------------------------------------------------------------------------------------------
@@ -199,13 +199,13 @@ def shifted(expressions: Sequence[Expr], shift: int) -> tuple[Expr, ...]:
 
 
 def _shape_on(value: Value, low: int) -> Shape:
-    """The shape of a value over all axes from ``low`` on."""
+    """Returns the shape of a value over all axes from ``low`` on."""
     sizes = dict(zip(value.axes, (size for size in value.shape if size != 1)))
     return tuple(sizes.get(axis, 1) for axis in range(low, LAST))
 
 
 def fuse(region: Region, results: tuple[int, ...], relaxed: bool = False) -> Fused:
-    """The program of ``region`` that computes ``results``, over an iteration space without unused axes."""
+    """Returns the program of ``region`` that computes ``results``, over an iteration space without unused axes."""
     low = min(region.sizes, default=LAST)
     values = region.values
     names = list(dict.fromkeys(stage.name for stage in region.stages))

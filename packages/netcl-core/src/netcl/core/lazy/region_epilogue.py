@@ -25,8 +25,8 @@ def epilogue_expression(
     exact: bool = True,
 ) -> Expr | None:
     """Returns the region's ``value`` as an epilogue of its input ``own``, the result of a contraction with the epilogue
-    ``before``, with ``operands``: those of ``before``, then the other inputs in their order. None if it cannot be an
-    epilogue, or if it must be ``exact`` and has a function whose bits depend on how a driver computes it.
+    ``before``, with ``operands``: the ones of ``before``, then the other inputs in their order. None if it cannot be an
+    epilogue, or if it must be ``exact`` and has a function with bits that depend on the driver.
 
     Launch scalars become constants.
     """

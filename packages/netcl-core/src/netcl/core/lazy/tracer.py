@@ -60,19 +60,20 @@ class Trace(Materializer):
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
-        """The deferred results of the call; or NOT_TRACED if it has to be run, on arguments that are materialized then.
+        """Returns the deferred results of the call; or NOT_TRACED if it must be run, on arguments that are materialized
+        then.
 
         ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it.
         """
         with lock:
-            found = self._call(row, self._with_stand_ins(args), kwargs, node, recorded)
-            if found is NOT_TRACED:
+            result = self._call(row, self._with_stand_ins(args), kwargs, node, recorded)
+            if result is NOT_TRACED:
                 force(args)
                 force(tuple(kwargs.values()))
-            return found
+            return result
 
     def run_untraced(self, row: OpRow, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
-        """``run()``, a call on ``args`` that is not fused into a region; a contraction in it is deferred, as
+        """Runs ``run()``, a call on ``args`` that is not fused into a region; a contraction in it is deferred, as
         following ops may become its epilogue.
         """
         if row.name not in _CONTRACTIONS or dispatch._pooled:
@@ -87,8 +88,8 @@ class Trace(Materializer):
         return result
 
     def _with_stand_ins(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments with stand-ins for results of pending contractions: as the trace then holds no reference to
-        those results, any other reference can be detected.
+        """Returns the arguments with stand-ins for results of pending contractions: as the trace then holds no
+        reference to those results, any other reference can be detected.
         """
         if not self._contractions or not any(is_deferred(value) for value in args):
             return args
@@ -108,16 +109,16 @@ class Trace(Materializer):
             return NOT_TRACED
         if row.expression is None:
             if row.name == "reshape":
-                found = self._alias(args, kwargs, node, recorded)
-                if found is not NOT_TRACED:
-                    return found
+                alias = self._alias(args, kwargs, node, recorded)
+                if alias is not NOT_TRACED:
+                    return alias
             return NOT_TRACED
         if not kwargs and row.leading and len(args) == len(row.operands):
             return self._plain(row, args, node, recorded)
         return self._bound(row, args, kwargs, node, recorded)
 
     def _plain(self, row: OpRow, args: tuple[Any, ...], node: bool, recorded: bool) -> Any:
-        """A call of operands alone: looked up without binding its arguments."""
+        """Returns a call of operands alone: looked up without binding its arguments."""
         key: list[Any] = [row, node, recorded]
         fresh: dict[int, Any] = {}
         for value in args:
@@ -132,19 +133,19 @@ class Trace(Materializer):
                 key.append(type(value))
             else:
                 return self._bound(row, args, {}, node, recorded)
-        found = tuple(key)
+        transition_key = tuple(key)
         region = self._region or self._start(fresh)
         if region is None:
             return NOT_TRACED
-        if found in region.transitions:
-            transition = region.transitions[found]
+        if transition_key in region.transitions:
+            transition = region.transitions[transition_key]
         else:
             ready = bound(row, args, {})
             refs = [ref for ref in key[3:] if type(ref) is int or (type(ref) is tuple and type(ref[0]) is int)]
-            transition = self._new_transition(region, found, row, ready, refs, node, recorded)
+            transition = self._new_transition(region, transition_key, row, ready, refs, node, recorded)
             if transition is not None:
                 numbers = _numbers(ready.scalars, args)
-                transition = region.transitions[found] = Transition(
+                transition = region.transitions[transition_key] = Transition(
                     transition.region, transition.results, transition.single, numbers
                 )
         if transition is None:
@@ -155,7 +156,7 @@ class Trace(Materializer):
         return self._apply(transition, fresh, scalars)
 
     def _bound(self, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
-        """A call with attributes, keywords or arrays."""
+        """Returns a call with attributes, keywords or arrays."""
         ready = bound(row, args, kwargs)
         fresh: dict[int, Any] = {}
         refs = [self._ref(tensor, fresh) for tensor in ready.inputs]
@@ -193,7 +194,7 @@ class Trace(Materializer):
         return None
 
     def _ref(self, value: Any, fresh: dict[int, Any]) -> Any:
-        """The key of a tensor: its number in the region, or for a new input (position, requires_grad).
+        """Returns the key of a tensor: its number in the region, or for a new input (position, requires_grad).
 
         None for a tensor on another engine than the region, and for one on the storage of a value that it is not.
         """
@@ -217,8 +218,8 @@ class Trace(Materializer):
         return [*fresh].index(id(value)), value.requires_grad
 
     def _number_of(self, tensor: Any) -> int | None:
-        """The number of a deferred tensor in the region; None for any other, and for one that is not the value itself:
-        detached, or in another shape.
+        """Returns the number of a deferred tensor in the region; None for any other, and for one that is not the value
+        itself: detached, or in another shape.
         """
         deferred = computation_of(tensor)
         if deferred is None or deferred[0] is not self or self._region is None:
@@ -244,7 +245,7 @@ class Trace(Materializer):
         return transition
 
     def _alias(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], node: bool, recorded: bool) -> Any:
-        """A reshape of a deferred tensor that only adds or drops dimensions of one: deferred too."""
+        """Returns a reshape of a deferred tensor that only adds or drops dimensions of one: deferred too."""
         if len(args) != 2 or kwargs or self._region is None or not isinstance(args[0], TensorData):
             return NOT_TRACED
         number, shape = self._number_of(args[0]), args[1]
@@ -283,7 +284,7 @@ class Trace(Materializer):
 
     def keep(self, tensor: Any) -> None:
         """Has the deferred ``tensor`` computed: another tensor on its storage is made. A reshape is computed at once,
-        as its storage becomes that of its source.
+        as it gets the storage of its source.
         """
         deferred = computation_of(tensor)
         assert deferred is not None
@@ -342,7 +343,7 @@ class Trace(Materializer):
 
 
 def _numbers(scalars: Mapping[str, Any], args: Sequence[Any]) -> tuple[tuple[int, Any], ...]:
-    """Launch scalars by their position among the arguments; (-1, value) for a constant."""
+    """Returns launch scalars by their position among the arguments; (-1, value) for a constant."""
     places = {f"v{place}": place for place, value in enumerate(args) if type(value) in _NUMBERS}
     return tuple((places.get(name, -1), value) for name, value in scalars.items())
 

@@ -13,8 +13,8 @@ _STATIC = frozenset((int, bool, str, type(None)))
 
 
 def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The key of a call of an expression row, or of one that is a product: all that its program depends on, and the
-    values of attributes. Operands that are numbers count by type. None if the call cannot be looked up.
+    """Returns the key of a call of an expression row, or of one that is a product: all that its program depends on, and
+    the values of attributes. Operands that are numbers count by type. None if the call cannot be looked up.
     """
     if len(args) == 2 and not kwargs:
         a, b = args
@@ -37,7 +37,7 @@ def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
 
 
 def program_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The same for a call of a row of ``program_row``: tensors and the values of its launch scalars."""
+    """Returns the same for a call of a row of ``program_row``: tensors and the values of its launch scalars."""
     if kwargs.keys() != {"scalars"}:
         return None
     key: list[Any] = [row]
@@ -49,8 +49,8 @@ def program_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
 
 def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """``key`` with the values of attributes and their types, as True and 1 are equal; None if one is not hashable or
-    may be changed.
+    """Returns ``key`` with the values of attributes and their types, as True and 1 are equal; None if one is not
+    hashable or may be changed.
     """
     for value in values:
         if type(value) in _STATIC:
@@ -67,7 +67,7 @@ def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, A
 
 
 def _add_number_or_tuple(key: list[Any], value: Any) -> bool:
-    """Adds a float, of which -0.0 is not 0.0, or a tuple of ints to the key; False if ``value`` is neither, or NaN."""
+    """Adds a float (-0.0 is not 0.0) or a tuple of ints to the key; False if ``value`` is neither, or NaN."""
     if type(value) is float:
         key += (float, value if value else math.copysign(1.0, value), not value)
         return value == value

@@ -96,7 +96,7 @@ def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> An
 
 
 def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
-    """The function that calls ``row``: recorded, not recorded, or (None) as the composite op that is running."""
+    """Returns the function that calls ``row``: recorded, not recorded, or (None) as the running composite op."""
 
     def op(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -143,18 +143,20 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
 
 
 def own_form(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
-    """The ``__netcl_op__`` of the first operand with one, as sparse tensors have, if the call failed as it is no
-    Tensor. Calls of tensors alone pay nothing for it.
+    """Returns the ``__netcl_op__`` of the first operand with one, as sparse tensors have, if the call failed as it is
+    no Tensor. Calls of tensors alone pay nothing for it.
     """
     if not isinstance(error, (AttributeError, TypeError)):
         return None
-    operands = [one for value in (*args, *kwargs.values()) for one in (value if isinstance(value, list) else [value])]
-    return next((form for one in operands if (form := getattr(one, "__netcl_op__", None))), None)
+    operands = [
+        operand for value in (*args, *kwargs.values()) for operand in (value if isinstance(value, list) else [value])
+    ]
+    return next((form for operand in operands if (form := getattr(operand, "__netcl_op__", None))), None)
 
 
 def explain(error: Exception, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Shortens the traceback of an error of a call of ``row``; raises TypeError, which names the argument, in place of
-    an error that Python or NumPy raised of a wrong one.
+    an error of Python or NumPy about a wrong one.
     """
     if isinstance(error, (AttributeError, TypeError)):
         _refuse_host_data(row, args, kwargs)
@@ -163,12 +165,14 @@ def explain(error: Exception, row: OpRow, args: tuple[Any, ...], kwargs: dict[st
 
 
 def _refuse_host_data(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    given = {**dict(zip(row.signature.parameters, args)), **kwargs}
+    bound = {**dict(zip(row.signature.parameters, args)), **kwargs}
     for name, parameter in row.signature.parameters.items():
-        value = given.get(name)
+        value = bound.get(name)
         if isinstance(value, (list, tuple, np.ndarray)) and parameter.annotation in ("Tensor", "Tensor | None"):
             kind = type(value).__name__
-            raise TypeError(f"{row.name}: {name} is a tensor, not {kind}; write netcl.tensor({name})") from None
+            raise TypeError(
+                f"{row.name}: expected a tensor as {name}, got {kind}; write netcl.tensor({name})"
+            ) from None
 
 
 def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:
@@ -228,7 +232,7 @@ def _forward_only(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _compose(record: bool | None, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Runs the function of a composite op, whose ops are recorded as it is."""
+    """Runs the function of a composite op; its ops are recorded as it is."""
     assert row.composite is not None
     state = _thread.state
     _thread.state = record, state[1]
@@ -290,15 +294,19 @@ def _tensors_of(out: Any) -> tuple[Any, ...]:
     return tuple([tensor for tensor in out if isinstance(tensor, TensorData)]) if isinstance(out, (tuple, list)) else ()
 
 
-_pooled = 0  # calls under way, of any thread, whose results come from a pool of the caller
+_pooled = 0  # calls under way, of any thread, with results from a pool of the caller
 
 
 def _call_pooled(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
-    """The op with ``pool=``: its result, and what it needs on the way, come from that pool of the operands' device."""
+    """Returns the op with ``pool=``: its result, and what it needs on the way, come from that pool of the operands'
+    device.
+    """
     global _pooled
     rest = {name: value for name, value in kwargs.items() if name != "pool"}
-    operands = [one for value in (*args, *rest.values()) for one in (value if isinstance(value, list) else [value])]
-    engine = next((one.engine for one in operands if isinstance(one, TensorData)), None)
+    operands = [
+        operand for value in (*args, *rest.values()) for operand in (value if isinstance(value, list) else [value])
+    ]
+    engine = next((operand.engine for operand in operands if isinstance(operand, TensorData)), None)
     if engine is None or kwargs["pool"] is None:
         return call_row(row, args, rest, record)
     with engine.allocating_from(kwargs["pool"]):
@@ -340,7 +348,7 @@ def set_recorder(hook: Hook | None) -> Hook | None:
 
 
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The innermost of the stack: computes the op, on plain tensors, and records nothing."""
+    """Returns the innermost of the stack: computes the op, on plain tensors, and records nothing."""
     key = None  # of what cannot be repeated
     if not _pooled and (row.expression or row.product) is not None:
         key = call_key(row, args, kwargs) if row.name in TABLE else program_key(row, args, kwargs)
@@ -375,8 +383,8 @@ def _evaluate(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
 
 
 def _planned(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], ready: Bound | None) -> Any:
-    """The function that repeats a call that was computed twice, of the program ``ready``, or None for a product; None
-    if its engine makes none.
+    """Returns the function that repeats a call after two computations, of the program ``ready``, or None for a product;
+    None if its engine makes none.
     """
     make = getattr((args if ready is None else ready.inputs)[0].engine, "planned", None)
     if ready is None:
@@ -388,30 +396,32 @@ def _planned(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], ready: B
 
 
 def _once(args: tuple[Any, ...]) -> None:
-    """The function of a call that was computed once."""
+    """Stands for the function of a call that was computed once."""
 
 
 def _never(args: tuple[Any, ...]) -> None:
-    """The function of a call that is not repeated."""
+    """Stands for the function of a call that is not repeated."""
 
 
 def _say_where(error: DTypeError | OutOfMemoryError, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Completes the message of an unsupported dtype, or of a full device: the op, what was given, the device."""
-    values = [one for value in (*args, *kwargs.values()) for one in (value if isinstance(value, list) else [value])]
+    values = [
+        operand for value in (*args, *kwargs.values()) for operand in (value if isinstance(value, list) else [value])
+    ]
     tensors = [value for value in values if isinstance(value, TensorData)]
     said = error.op is not None
     if not said:
         error.op = row.name
     if isinstance(error, OutOfMemoryError):
         if not said:  # else an op inside of this one has said so
-            given = " and ".join(f"{tensor.dtype} {tensor.shape}" for tensor in tensors)
-            error.args = (f"{row.name} of {given}: {error}" if tensors else f"{row.name}: {error}",)
+            operands = " and ".join(f"{tensor.dtype} {tensor.shape}" for tensor in tensors)
+            error.args = (f"{row.name} of {operands}: {error}" if tensors else f"{row.name}: {error}",)
         return
     where = tensors[0].engine.device_label if tensors else ""
     if where not in str(error):
-        given = " and ".join(tensor.dtype for tensor in tensors)
+        operands = " and ".join(tensor.dtype for tensor in tensors)
         text = str(error) if row.name in str(error) else f"{row.name}: {error}"
-        error.args = (f"{text} (given {given} on {where})",)
+        error.args = (f"{text} (given {operands} on {where})",)
 
 
 def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -421,7 +431,7 @@ def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         first = getattr(args[0] if args else kwargs.get(row.operands[0]), "dtype", "float32")
         if first == "bool" or (row.dtypes == "floating" and not is_floating(first)):
             kind = "numbers" if row.dtypes == "numbers" else "floating dtypes"
-            raise DTypeError(f"{row.name} computes on {kind}, not {first}; convert with astype", op=row.name)
+            raise DTypeError(f"{row.name}: expected {kind}, got {first}; convert with astype", op=row.name)
     state = _thread.state
     if not state[0]:
         return row.call(*args, **kwargs)

@@ -17,9 +17,9 @@ class Hook(Protocol):
     """``hook(next, row, args, kwargs)`` returns what the op gives, usually ``next(row, args, kwargs)``.
 
     If it has a method ``before_write(target, value)``, that is called before this thread writes into a tensor in place
-    outside of the op table, with the tensor and with a tensor of its new values, which broadcast and are converted to
-    its dtype. ``value`` is None if the values come from the host or if only the shape or the storage changes,
-    ``target`` if expressions are computed, which may write into several.
+    outside of the op table, with the tensor and a tensor of its new values. These are broadcast, and converted to its
+    dtype. ``value`` is None if the values come from the host or if only the shape or the storage changes, ``target`` if
+    expressions are computed, which may write into several.
     """
 
     def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
@@ -29,9 +29,8 @@ LAYERS = ("profiler", "autocast", "recorder", "tracer")
 
 
 class HooksOfThread(threading.local):
-    """In one attribute, since each access to a thread's own takes a while: True if the composite op that is running is
-    recorded (None inside of an op that is not, and has warned if it had to), and the hooks with the ranks of their
-    layers.
+    """In one attribute, since each access to a thread's own takes a while: True if the running composite op is recorded
+    (None inside of another op, which has warned if necessary), and the hooks with the ranks of their layers.
     """
 
     state: tuple[bool | None, tuple[tuple[int, Hook], ...]] = (False, ())

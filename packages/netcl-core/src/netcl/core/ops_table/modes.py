@@ -16,8 +16,8 @@ _scopes: list[Scope | None] = []
 def register(state: Callable[[], Hashable], scope: Scope | None = None) -> Callable[[], Hashable]:
     """Registers ``state()``, which returns the mode of the calling thread.
 
-    ``scope(value)`` is a context manager inside of which ``state()`` returns ``value``; None is the value of a mode
-    that is not in use. A mode without a scope is not restored by ``restored``.
+    ``scope(value)`` is a context manager; ``state()`` returns ``value`` inside. None is the value of a mode that is not
+    in use. A mode without a scope is not restored by ``restored``.
     """
     _states.append(state)
     _scopes.append(scope)
@@ -25,8 +25,8 @@ def register(state: Callable[[], Hashable], scope: Scope | None = None) -> Calla
 
 
 def current() -> tuple[Hashable, ...]:
-    """The registered modes of the calling thread, without the last ones that are not in use: so it stays the same if a
-    package that is imported later registers one.
+    """Returns the registered modes of the calling thread, without the last ones that are not in use: so it stays the
+    same if a package that is imported later registers one.
     """
     values = [state() for state in _states]
     while values and values[-1] is None:
@@ -36,7 +36,9 @@ def current() -> tuple[Hashable, ...]:
 
 @contextmanager
 def restored(values: Sequence[Hashable]) -> Iterator[None]:
-    """Inside, the modes that have a scope are as ``current()`` returned them; modes registered since are not in use."""
+    """Sets the modes with a scope inside the block to ``values``, as ``current()`` returned them; modes registered
+    since are not in use.
+    """
     with ExitStack() as stack:
         for scope, value in zip_longest(_scopes, values):
             if scope is not None:

@@ -27,8 +27,8 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Space:
-    """The iteration space as a builder sees it: its rank, each operand's shape aligned to it (None: a number), and what
-    users call the op (``max``, of which ``max_along`` is a part).
+    """The iteration space as a builder sees it: its rank, each operand's shape aligned to it (None: a number), and the
+    users' name of the op (``max`` for its part ``max_along``).
     """
 
     rank: int
@@ -36,11 +36,13 @@ class Space:
     op: str
 
     def axes(self, axis: int | Sequence[int] | None) -> tuple[int, ...]:
-        """Sorted non-negative axes; None is all of them. ShapeError names the op where one is out of range."""
+        """Returns sorted non-negative axes; None is all of them. Raises ShapeError, with the op, if one is out of
+        range.
+        """
         return reduced_axes(axis, self.rank, self.op)
 
     def axis(self, axis: int) -> int:
-        """One non-negative axis."""
+        """Returns one non-negative axis."""
         return normalize_axes(axis, self.rank, self.op)[0]
 
 
@@ -98,7 +100,9 @@ _bindings: dict[Any, tuple[Program, tuple[int, ...], dict[str, float | int]]] = 
 
 
 def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
-    """The program of an expression row for these arguments, with its tensors and scalars; checks shapes and places."""
+    """Returns the program of an expression row for these arguments, with its tensors and scalars; checks shapes and
+    places.
+    """
     key = call_key(row, args, kwargs) if row.leading else None
     known = _bindings.get(key)
     if known is not None:
@@ -124,7 +128,7 @@ def _bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound
     inputs = tuple(value for value in operands if isinstance(value, TensorData))
     if not inputs:
         raise TypeError(
-            f"{row.name}: at least one operand has to be a Tensor, not {', '.join(type(a).__name__ for a in operands)}"
+            f"{row.name}: expected at least one Tensor as operand, got {', '.join(type(a).__name__ for a in operands)}"
         )
     engine = inputs[0].engine
     for other in inputs[1:]:
@@ -171,12 +175,12 @@ _RANGES = {name: integer_range(name) for name in SUPPORTED if is_integer(name) a
 
 
 def _from_numpy(row: OpRow, value: Any, operands: Sequence[Any]) -> Any:
-    """A NumPy scalar as a Python number, an array as a tensor on the engine of the first tensor operand."""
+    """Returns a NumPy scalar as a Python number, an array as a tensor on the engine of the first tensor operand."""
     if isinstance(value, np.generic):
         return value.item()
     beside = next((other for other in operands if isinstance(other, TensorData)), None)
     if beside is None or not isinstance(value, np.ndarray):
-        raise TypeError(f"{row.name}: operands are tensors, arrays and numbers, not {type(value).__name__}")
+        raise TypeError(f"{row.name}: expected tensors, arrays and numbers as operands, got {type(value).__name__}")
     return type(beside).from_host(beside.engine.queue, value)  # type: ignore[attr-defined]
 
 
@@ -199,14 +203,14 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
     space = broadcast_shapes(shapes, row.name)
     rank = len(space)
     # A condition does not influence the dtype of a number.
-    given = _dtypes(tensors)
-    numeric = [dtype for dtype in given if dtype != "bool"] or ["bool"]
+    dtypes = _dtypes(tensors)
+    numeric = [dtype for dtype in dtypes if dtype != "bool"] or ["bool"]
     loads: list[Expr | None] = []
     placed: list[Shape | None] = []
     slot = 0
     for position, value in enumerate(operands):
         if isinstance(value, TensorData):
-            loads.append(cast(Load(slot, value.dtype), given[slot]))
+            loads.append(cast(Load(slot, value.dtype), dtypes[slot]))
             placed.append(aligned(value.shape, rank))
             slot += 1
         else:
@@ -237,7 +241,7 @@ def _build(row: OpRow, operands: Sequence[Any], statics: Sequence[Any]) -> Progr
 
 
 def _dtypes(tensors: Sequence[TensorData]) -> list[str]:
-    """The dtypes in which an op takes its tensors: a 0-d tensor among others has theirs if it is of the same kind."""
+    """Returns the dtypes that an op computes in: a 0-d tensor of the same kind takes the others' dtype."""
     longer = [tensor.dtype for tensor in tensors if tensor.shape]
     if not longer or len(longer) == len(tensors):
         return [tensor.dtype for tensor in tensors]
@@ -246,7 +250,9 @@ def _dtypes(tensors: Sequence[TensorData]) -> list[str]:
 
 
 def _output_shape(output: Expr, present: Mapping[int, frozenset[int]], space: Shape) -> Shape:
-    """The whole space for an elementwise result; where reductions take part, the axes along which the value varies."""
+    """Returns the whole space for an elementwise result; where reductions take part, the axes along which the value
+    varies.
+    """
     if not any(isinstance(node, Reduce) for node in walk((output,))):
         return space
     axes = axes_of(output, present, {})
@@ -254,23 +260,23 @@ def _output_shape(output: Expr, present: Mapping[int, frozenset[int]], space: Sh
 
 
 def program_row(name: str, program: Program) -> OpRow:
-    """An anonymous row that runs a program already built; call it with ``scalars=`` through ``call_row``."""
+    """Returns an anonymous row that runs a program already built; call it with ``scalars=`` through ``call_row``."""
     return OpRow(name, inspect.Signature(), expression=lambda: program)
 
 
 def bind_program(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
-    """``bind`` for a row of ``program_row``."""
+    """Returns ``bind`` of a row of ``program_row``."""
     program: Program = row.expression()  # type: ignore[operator, misc]
     return Bound(program, args, dict(kwargs.get("scalars", {})))
 
 
 def bound(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
-    """``bind`` or ``bind_program``, whichever the row needs."""
+    """Returns ``bind`` or ``bind_program``, as the row needs."""
     return bind(row, args, kwargs) if row.name in TABLE else bind_program(row, args, kwargs)
 
 
 def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> None:
-    """ShapeError or BackendMismatchError unless ``out`` can take a result of this shape and dtype on ``engine``."""
+    """Raises ShapeError or BackendMismatchError unless ``out`` can take this shape and dtype on ``engine``."""
     if out.shape != shape or out.dtype != dtype:
         raise ShapeError(
             f"{name}: out has shape {out.shape} and dtype {out.dtype}, the result {shape} and {dtype}", op=name
@@ -325,8 +331,8 @@ def evaluate_each(
 
 
 def reduce_each(kind: str, expression: Expr, inputs: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> Any:
-    """The reduction of ``expression`` over all elements of all of ``inputs`` in parts: a tensor of one dimension, which
-    reduced by the same ``kind`` (sum, prod, max or min) is the whole.
+    """Returns the reduction of ``expression`` over all elements of all of ``inputs`` in parts: a tensor of one
+    dimension, which reduced by the same ``kind`` (sum, prod, max or min) is the whole.
     """
     if not inputs:
         raise ExpressionError("a reduction over no tensors has no engine to run on")

@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Domain:
-    """The domain in which an op is tested: operands uniform in [low, high), at least ``away`` from the points
+    """The domain of an op's tests: operands uniform in [low, high), at least ``away`` from the points
     ``kinks``.
 
     ``cases(rng)`` yields (operands as arrays or numbers, attributes) for ops that broadcasting elementwise samples do
@@ -39,7 +39,7 @@ class OpRow:
     through the engine; ``composite`` is a plain function over other ops.
 
     ``shapes(shape, operand_shapes, attributes)`` turns an output's shape in the iteration space into the final one.
-    Attributes whose default is a float are launch scalars, all others are part of the kernel. ``dtypes`` of a computed
+    Attributes with a float as default are launch scalars, all others are part of the kernel. ``dtypes`` of a computed
     row, of its first operand: ``any``, ``numbers`` (no bool) or ``floating``. ``amp``: ``half``, ``float32`` or
     ``widest``. ``leading``: the operands are the first parameters.
 
@@ -47,7 +47,7 @@ class OpRow:
     has rules for the computed rows of this core, and takes ``vjp`` before a rule. ``saves``: for each operand the names
     of the operands and results (``out``, ``out1``) that its gradient reads; None saves all.
 
-    ``product(*args, **kwargs)`` of a computed row describes the Product that a call is, by which an engine repeats the
+    ``product(*args, **kwargs)`` of a computed row describes the Product that a call is, for an engine to repeat the
     call; None for a call that is more than one matrix product.
     """
 
@@ -90,18 +90,18 @@ SPELLINGS = frozenset(SYNONYMS).union(*_OF_ROW.values())
 
 
 def names_of(row: OpRow) -> dict[str, str]:
-    """The other names of parameters that calls of ``row`` may give -> its own."""
+    """Returns the other names of parameters that calls of ``row`` may give -> its own."""
     known = row.signature.parameters
-    found = {}
+    spellings = {}
     for name, candidates in SYNONYMS.items():
         own = next((candidate for candidate in candidates if candidate in known), None)
         if name not in known and own is not None:
-            found[name] = own
-    return {**found, **_OF_ROW.get(row.name, {})}
+            spellings[name] = own
+    return {**spellings, **_OF_ROW.get(row.name, {})}
 
 
 def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments with PyTorch's spelling of a parameter exchanged for the row's own."""
+    """Returns keyword arguments with PyTorch's spelling of a parameter exchanged for the row's own."""
     known = row.signature.parameters
     for name in kwargs:
         if name in SPELLINGS and name not in known:
@@ -123,7 +123,7 @@ def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
 def make_row(
     function: Callable[..., Any], kind: str, *, name: str = "", text: str | None = None, **fields: Any
 ) -> OpRow:
-    """The row of ``function``: parameters annotated with Expr or Tensor are operands, all others attributes."""
+    """Returns the row of ``function``: parameters annotated with Expr or Tensor are operands, all others attributes."""
     parameters = dict(inspect.signature(function).parameters)
     wants_space = parameters.pop("space", None) is not None
     operands = tuple(
@@ -152,7 +152,7 @@ def register_op(row: OpRow) -> OpRow:
 
 
 def row_of(name: str) -> OpRow:
-    """The row of the op ``name``; raises UnsupportedError if there is none."""
+    """Returns the row of the op ``name``; raises UnsupportedError if there is none."""
     if name not in TABLE:
         # The rows are written in netcl.ops, which imports this module; a tensor's first operator brings them in.
         importlib.import_module("netcl.ops")

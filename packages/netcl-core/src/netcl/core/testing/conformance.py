@@ -2,7 +2,7 @@
 
 ``op_cases(name)`` yields samples for a row of the table, ``check_backend(engine)`` runs all of them on an engine and
 compares with float64, ``check_core()`` also compares the names and signatures of this netcl-core with ``CONTRACT``, if
-the distribution netcl-conformance, which has that list, is installed.
+its distribution, netcl-conformance, is installed.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ class Case(NamedTuple):
 
 
 def op_cases(name: str, seed: int = 0) -> Iterator[Case]:
-    """Returns the samples of the op ``name``: those of its row, else elementwise ones over all
-    shapes and broadcasts.
-    """
+    """Returns the samples of the op ``name``: its row's, else elementwise ones over all shapes and broadcasts."""
     row = row_of(name)
     rng = np.random.default_rng(seed)
     if row.domain.cases is not None:
@@ -107,7 +105,7 @@ def _sample(domain: Domain, shape: tuple[int, ...], rng: np.random.Generator) ->
 
 def _each(operand: Any, change: Any) -> Any:
     if isinstance(operand, list):
-        return [_each(one, change) for one in operand]
+        return [_each(item, change) for item in operand]
     return change(operand) if isinstance(operand, np.ndarray) else operand
 
 
@@ -137,8 +135,7 @@ def run_case(name: str, case: Case, engine: DeviceBackend, dtype: str = "float32
 
 
 def refusal(name: str, dtype: str, engine: DeviceBackend) -> UnsupportedError | None:
-    """Returns the error with which the op refuses a dtype on an engine, tried on its smallest case, or None if it
-    computes.
+    """Returns the op's error of refusal of a dtype on an engine, tried on its smallest case, or None if it computes.
 
     Any other error is raised. Raises LookupError if the op has no cases.
     """
@@ -158,7 +155,7 @@ def refusal(name: str, dtype: str, engine: DeviceBackend) -> UnsupportedError | 
 
 
 def _arrays(operands: Any) -> list[Array]:
-    values = [one for value in operands for one in (value if isinstance(value, list) else [value])]
+    values = [item for value in operands for item in (value if isinstance(value, list) else [value])]
     return [value for value in values if isinstance(value, np.ndarray)]
 
 
@@ -171,40 +168,40 @@ def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Array, ...]
     if row.domain.reference is not None:
         result = row.domain.reference(*operands, **case.attributes)
         results = result if isinstance(result, tuple) else (result,)
-        return tuple(np.asarray(one) for one in results)
-    return tuple(one.numpy() for one in run_case(name, Case(operands, case.attributes), cpu_engine(), "float64"))
+        return tuple(np.asarray(array) for array in results)
+    return tuple(array.numpy() for array in run_case(name, Case(operands, case.attributes), cpu_engine(), "float64"))
 
 
 def assert_close(a: Any, b: Any, dtype: str = "float32") -> None:
     """Raises AssertionError unless ``a`` equals ``b`` in shape, and in value within TOLERANCE[dtype] (exactly for
     integers).
     """
-    found, wanted = (np.asarray(value.numpy() if isinstance(value, Tensor) else value) for value in (a, b))
-    if found.shape != wanted.shape:
-        raise AssertionError(f"shape {found.shape}, expected {wanted.shape}")
+    got, wanted = (np.asarray(value.numpy() if isinstance(value, Tensor) else value) for value in (a, b))
+    if got.shape != wanted.shape:
+        raise AssertionError(f"shape {got.shape}, expected {wanted.shape}")
     if not is_floating(dtype):
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(got, wanted)
         return
     relative, absolute = TOLERANCE[dtype]
-    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=relative, atol=absolute)
+    np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=relative, atol=absolute)
 
 
-def relative_error(found: Array, wanted: Array, dtype: str) -> float:
+def relative_error(got: Array, wanted: Array, dtype: str) -> float:
     """Returns the largest difference relative to the expected value.
 
     Small expected values count as the value at which TOLERANCE's relative and absolute parts are equal, so that a
     result within tolerance has at most the relative one. Integers: 0, or inf if they differ.
     """
-    found, wanted = np.asarray(found), np.asarray(wanted)
-    if found.shape != wanted.shape:
+    got, wanted = np.asarray(got), np.asarray(wanted)
+    if got.shape != wanted.shape:
         return float("inf")
     if not is_floating(dtype):
-        return 0.0 if np.array_equal(found, wanted) else float("inf")
+        return 0.0 if np.array_equal(got, wanted) else float("inf")
     relative, absolute = TOLERANCE[dtype]
     with np.errstate(all="ignore"):
-        found, wanted = found.astype(np.float64), wanted.astype(np.float64)
-        parts = abs(found - wanted) / (abs(wanted) + absolute / relative)
-        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        got, wanted = got.astype(np.float64), wanted.astype(np.float64)
+        parts = abs(got - wanted) / (abs(wanted) + absolute / relative)
+        same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
         parts = np.where(same, 0.0, np.where(np.isnan(parts), np.inf, parts))
     return float(parts.max(initial=0.0))
 
@@ -269,7 +266,7 @@ _DRAWS = {
 
 
 def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
-    """Checks that random numbers equal those of NumPy's engine from the same state."""
+    """Checks that random numbers equal NumPy's engine's from the same state."""
     for kind, of in _DRAWS.get(dtype, ()):
         drawn: list[Array] = []
         for engine in (backend, cpu_engine()):
@@ -280,10 +277,10 @@ def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
                 engine.random(kind, (1001,), of, offset=3, low=1 << 23 if kind == "kept" else -7, high=1000).numpy()
             )
             engine.write(state, before)
-        found, wanted = drawn
-        report.error = max(report.error, relative_error(found, wanted, of))
+        got, wanted = drawn
+        report.error = max(report.error, relative_error(got, wanted, of))
         try:
-            assert_close(found, wanted, of)
+            assert_close(got, wanted, of)
         except AssertionError as error:
             report.failed[kind] = str(error)
         else:
@@ -387,8 +384,8 @@ def signature_of(value: Any) -> str:
 
 def check_core() -> Report:
     """Checks that this netcl-core computes every op right on NumPy, also on infinities, NaN, zeros of both signs,
-    subnormals and the ends of the integers, and, if netcl-conformance is installed, that it has every name of CONTRACT
-    with its signature.
+    subnormals and the ends of the integers, and, if netcl-conformance is installed, every name of CONTRACT with its
+    signature.
     """
     report = check_backend(cpu_engine())
     report.subject = "netcl-core"

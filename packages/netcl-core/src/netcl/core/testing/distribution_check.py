@@ -1,4 +1,4 @@
-"""Finds files under `netcl/` that two installed distributions own, which pip allows without a message."""
+"""Finds files under `netcl/` that two installed distributions own: pip allows that without a message."""
 
 from __future__ import annotations
 

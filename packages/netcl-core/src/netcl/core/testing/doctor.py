@@ -90,25 +90,25 @@ def run(full: bool = False, html: str | None = None, report: str = "") -> int:
     conflicts = find_conflicts()
     for message in conflicts:
         print(f"wrong: {message}")
-    found = [(selector, f"{dev.name.strip()} ({platform.name.strip()})") for selector, platform, dev in _devices()]
-    if not found:
+    devices = [(selector, f"{dev.name.strip()} ({platform.name.strip()})") for selector, platform, dev in _devices()]
+    if not devices:
         only = config.get("PLATFORM_FILTER")
         why = f"NETCL_PLATFORM_FILTER={only!r} leaves no OpenCL platform." if only else icd.advice()
         print(f"no OpenCL platform was found, so netcl computes with NumPy. {why}")
     for name, (_, _, handles) in plugins.find().items():
-        found += [(handle.selector, f"{handle.device_name} ({name})") for handle in handles]
-    found.append(("cpu", "NumPy"))
+        devices += [(handle.selector, f"{handle.device_name} ({name})") for handle in handles]
+    devices.append(("cpu", "NumPy"))
     _stopped.clear()
     children = os.cpu_count() or 1
     shares = [(number, min(children, _SHARES_MAX)) for number in range(min(children, _SHARES_MAX))]
     with ThreadPoolExecutor(max_workers=children) as workers:
         try:
-            parts = [[workers.submit(examine, *device, full, share) for share in shares] for device in found]
+            parts = [[workers.submit(examine, *device, full, share) for share in shares] for device in devices]
             shown = [_show(Examination.of([part.result() for part in of])) for of in parts]
         except KeyboardInterrupt:
             _stopped.set()
             raise
-    well = [bool(one) for one in shown]
+    well = [bool(section) for section in shown]
     wrong = well.count(False)
     if html is not None:
         Path(html).write_text(doctor_page.page(shown, conflicts, report), encoding="utf-8")
@@ -128,32 +128,32 @@ def examine(
     (``child``: a command in place of the default).
     """
     start = time.monotonic()
-    found = Examination(selector, name or selector)
+    examination = Examination(selector, name or selector)
     command = list(child) or [sys.executable, "-c", _CHILD]
     jobs: list[Job] | None = None
     while (jobs is None or jobs) and not _stopped.is_set():
         try:
             process = _Child([*command, json.dumps([selector, full, share, jobs])])
         except (OSError, ValueError) as error:
-            found.problem = f"no child process can be started: {error}"
+            examination.problem = f"no child process can be started: {error}"
             break
         with process:
             limit = _FULL_S if full else _QUICK_S
             message = process.read(limit)
             if message is None or "jobs" not in message:
-                found.problem = f"{process.ending()} before the first kernel: {process.last_words()}"
+                examination.problem = f"{process.ending()} before the first kernel: {process.last_words()}"
                 break
             jobs = [(mask, family, dtype) for mask, family, dtype in message["jobs"]]
-            found.units += message.get("units", ())
+            examination.units += message.get("units", ())
             while jobs:
                 message = process.read(limit)
                 if message is None:
                     reason = process.ending()
-                    found.rows.append(Row(jobs.pop(0), 0, float("inf"), {"the driver": reason}))
+                    examination.rows.append(Row(jobs.pop(0), 0, float("inf"), {"the driver": reason}))
                     break
-                found.rows.append(Row(jobs.pop(0), message["passed"], message["error"], message["failed"]))
-    found.seconds = time.monotonic() - start
-    return found
+                examination.rows.append(Row(jobs.pop(0), message["passed"], message["error"], message["failed"]))
+    examination.seconds = time.monotonic() - start
+    return examination
 
 
 class _Child:
@@ -257,8 +257,8 @@ def serve() -> None:
 
 
 def _unit_lines(handle: DeviceHandle) -> Iterator[str]:
-    """A line for each matrix unit that the device may have, on operands as they are: the verdict of its trial and its
-    measured speed; and one for the units of other devices that were not run on hardware.
+    """Yields a line for each matrix unit that the device may have, on operands as they are: the verdict of its trial
+    and its measured speed; and one for the units of other devices that were not run on hardware.
     """
     profile = profile_of(handle)
     rows = [row for row in UNITS.values() if row.may_have is not None and not row.parts]

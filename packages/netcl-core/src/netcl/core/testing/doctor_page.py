@@ -63,7 +63,7 @@ class _Examination(Protocol):
 
 
 def page(examinations: Sequence[_Examination], conflicts: Sequence[str], report: str) -> str:
-    wrong = sum(not one for one in examinations)
+    wrong = sum(not examination for examination in examinations)
     well = "every kernel family is right on each device"
     verdict = f"{wrong} of {len(examinations)} devices are wrong" if wrong else well
     parts = [
@@ -73,19 +73,19 @@ def page(examinations: Sequence[_Examination], conflicts: Sequence[str], report:
         f'<p class="{"wrong" if wrong or conflicts else "right"}">{escape(verdict)}</p>',
         '<p class="soft">The largest relative error against NumPy, by dtype; exact means to the last bit.</p>',
         *(f'<p class="wrong">{escape(text)}</p>' for text in conflicts),
-        *(text for one in examinations for text in _device(one)),
+        *(text for examination in examinations for text in _device(examination)),
         f"<section><h2>This machine</h2><pre>{escape(report)}</pre></section></body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _device(one: _Examination) -> Iterator[str]:
-    yield f"<section><h2>{escape(one.name)}</h2>"
-    yield f'<p class="soft">{escape(one.selector)}, {one.seconds:.0f} s</p>'
-    if one.problem:
-        yield f'<p class="wrong">cannot be used: {escape(one.problem)}</p>'
-    for mask in dict.fromkeys(row.job[0] for row in one.rows):
-        rows = {row.job[1:]: row for row in one.rows if row.job[0] == mask}
+def _device(examination: _Examination) -> Iterator[str]:
+    yield f"<section><h2>{escape(examination.name)}</h2>"
+    yield f'<p class="soft">{escape(examination.selector)}, {examination.seconds:.0f} s</p>'
+    if examination.problem:
+        yield f'<p class="wrong">cannot be used: {escape(examination.problem)}</p>'
+    for mask in dict.fromkeys(row.job[0] for row in examination.rows):
+        rows = {row.job[1:]: row for row in examination.rows if row.job[0] == mask}
         dtypes = [dtype for dtype in DTYPES if any(pair[1] == dtype for pair in rows)]
         if mask:
             yield f"<p>seen as a device of: {escape(mask)}</p>"
@@ -99,13 +99,13 @@ def _device(one: _Examination) -> Iterator[str]:
             verdict = f'<td class="{"right" if well else "wrong"}">{"right" if well else "WRONG"}</td>'
             yield f"<tr><td>{escape(family)}</td>{verdict}{cells}<td>{sum(row.passed for row in there)}</td></tr>"
         yield "</table></div>"
-    failures = [(row, name, reason) for row in one.rows for name, reason in row.failed.items()]
+    failures = [(row, name, reason) for row in examination.rows for name, reason in row.failed.items()]
     if failures:
         yield "<ul>"
         for row, name, reason in failures:
             yield f"<li>{escape(' '.join(filter(None, row.job)))}: {escape(name)}: {escape(reason)}</li>"
         yield "</ul>"
-    yield "".join(f"<p>matrix unit {escape(line)}</p>" for line in one.units) + "</section>"
+    yield "".join(f"<p>matrix unit {escape(line)}</p>" for line in examination.units) + "</section>"
 
 
 def _cell(row: _Row | None) -> str:

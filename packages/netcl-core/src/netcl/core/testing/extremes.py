@@ -57,7 +57,7 @@ _ALONG: dict[str, dict[str, Any]] = {
 _FLOATS_ONLY = ("lerp",)  # of integers the difference wraps on one engine and not on another; PyTorch refuses them
 # Logarithms near their zeros have rounding units of 1; vectors of the drivers' expm1 and log1p lose the sign of zero.
 _ABSOLUTE = ("lgamma", "elu", "celu", "selu", "xlog1py")
-_TOTALS = ("sum", "mean", "prod", "cumsum")  # whose zeros have the sign of their first term or not
+_TOTALS = ("sum", "mean", "prod", "cumsum")  # their zeros have the sign of the first term or not
 
 
 class Sample(NamedTuple):
@@ -142,11 +142,11 @@ def computed(name: str, sample: Sample, engine: DeviceBackend, dtype: str) -> tu
 def disagreement(name: str, engine: DeviceBackend, dtype: str) -> str:
     """Returns how an op on an engine differs from NumPy on the extremes of a dtype; empty if it does not.
 
-    An op that refuses a dtype by DTypeError has to refuse it on NumPy's engine, too.
+    An op that refuses a dtype by DTypeError must refuse it on NumPy's engine, too.
     """
     for sample in samples(name, dtype):
         try:
-            found = computed(name, sample, engine, dtype)
+            results = computed(name, sample, engine, dtype)
         except (DTypeError, TypeError) as error:
             try:
                 computed(name, sample, cpu_engine(), dtype)
@@ -156,13 +156,13 @@ def disagreement(name: str, engine: DeviceBackend, dtype: str) -> str:
         reference = REFERENCES.get(name)
         if reference is not None and name not in _ALONG:
             operands = sample.operands
-            if is_floating(found[0].dtype) and not is_floating(dtype):  # computed in float32
+            if is_floating(results[0].dtype) and not is_floating(dtype):  # computed in float32
                 operands = tuple(x.astype(np.float32) for x in operands)
             with np.errstate(all="ignore"):
                 wanted = [np.asarray(reference(*operands))]
         else:
-            wanted = [one.numpy() for one in computed(name, sample, cpu_engine(), dtype)]
-        for got, want in zip(found, wanted):
+            wanted = [tensor.numpy() for tensor in computed(name, sample, cpu_engine(), dtype)]
+        for got, want in zip(results, wanted):
             fault = agree(got.numpy(), want, got.dtype, cancels=name in (*_TOTALS, *_ABSOLUTE))
             if fault:
                 flat = sample.operands if len(sample.operands[0].shape) < 2 else ()
@@ -171,18 +171,18 @@ def disagreement(name: str, engine: DeviceBackend, dtype: str) -> str:
     return ""
 
 
-def agree(found: Array, wanted: Array, dtype: str, cancels: bool = False) -> tuple[int, Any, Any] | None:
+def agree(got: Array, wanted: Array, dtype: str, cancels: bool = False) -> tuple[int, Any, Any] | None:
     """Returns the flat position and the values of the first difference; None if there is none.
 
     Integers and bool are equal. Floats are NaN and infinite at the same places and agree within a few rounding units,
     of 1 at least if terms may cancel (``cancels``), or else zeros have the same sign. Results below the smallest normal
     number may differ by that.
     """
-    found, wanted = np.atleast_1d(found).reshape(-1), np.atleast_1d(wanted).reshape(-1)
-    if found.shape != wanted.shape:
-        return 0, found.shape, wanted.shape
+    got, wanted = np.atleast_1d(got).reshape(-1), np.atleast_1d(wanted).reshape(-1)
+    if got.shape != wanted.shape:
+        return 0, got.shape, wanted.shape
     if not is_floating(dtype):
-        different = found != wanted
+        different = got != wanted
     else:
         if dtype == "bfloat16":
             wanted = from_bfloat16(to_bfloat16(wanted))
@@ -190,7 +190,7 @@ def agree(found: Array, wanted: Array, dtype: str, cancels: bool = False) -> tup
         with np.errstate(all="ignore"):
             if dtype == "float16":
                 wanted = wanted.astype(np.float16)
-            a, b = found.astype(np.float64), wanted.astype(np.float64)
+            a, b = got.astype(np.float64), wanted.astype(np.float64)
             near = np.abs(a - b) <= _RELATIVE[dtype] * np.maximum(np.abs(b), 1 if cancels else 0) + normal
             zeros = (not cancels) & (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
             same = ((a == b) | near | (np.isnan(a) & np.isnan(b))) & ~zeros
@@ -198,4 +198,4 @@ def agree(found: Array, wanted: Array, dtype: str, cancels: bool = False) -> tup
     if not different.any():
         return None
     place = int(np.flatnonzero(different)[0])
-    return place, found[place], wanted[place]
+    return place, got[place], wanted[place]

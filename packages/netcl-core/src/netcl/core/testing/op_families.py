@@ -83,8 +83,8 @@ def family_of(row: OpRow) -> str:
 
 def families() -> tuple[str, ...]:
     """Returns the families of the table: the original ones first, then later ones alphabetically."""
-    found = {family_of(row) for row in TABLE.values()}
-    return (*(family for family in _ORDER if family in found), *sorted(found.difference(_ORDER)))
+    present = {family_of(row) for row in TABLE.values()}
+    return (*(family for family in _ORDER if family in present), *sorted(present.difference(_ORDER)))
 
 
 def _quick(family: str) -> tuple[str, ...]:

@@ -34,38 +34,38 @@ def selectors() -> list[str]:
 def open_device(selector: str) -> DeviceHandle:
     """Returns the device of a selector; skips the test if this machine does not have it."""
     try:
-        found = manager.default(selector)
+        handle = manager.default(selector)
     except (DeviceNotFoundError, ImportError):
-        found = None
-    if found is None:
+        handle = None
+    if handle is None:
         pytest.skip(f"there is no OpenCL device {selector!r} here")
-    return found
+    return handle
 
 
 @pytest.fixture(params=selectors())
 def handle(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
-    """Each device in turn, active for the duration of the test."""
+    """Yields each device in turn, active for the duration of the test."""
     with device(open_device(request.param)) as found:
         yield found
 
 
 @pytest.fixture
 def engine(handle: DeviceHandle) -> DeviceBackend:
-    """The engine of each device in turn; the device is active."""
+    """Returns the engine of each device in turn; the device is active."""
     return engine_for(handle)
 
 
 @pytest.fixture
 def numpy_device() -> Iterator[DeviceHandle]:
-    """The NumPy device, active for the duration of the test."""
+    """Yields the NumPy device, active for the duration of the test."""
     with device("cpu") as found:
         yield found
 
 
 @pytest.fixture
 def default_signals() -> Iterator[None]:
-    """Makes the test, and the programs that it starts, take signals that the process was started to ignore, as nohup
-    and the background of a shell do.
+    """Makes the test, and the programs that it starts, take signals that this process ignores since its start, as under
+    nohup and in the background of a shell.
     """
     known = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
     ignored = [number for number in known if number is not None and signal.getsignal(number) is signal.SIG_IGN]

@@ -27,7 +27,7 @@ _MOST = 3000  # elements of the operands of a case
 _SUBNORMAL = {"float32": 2.0**-149, "float64": 5e-324, "float16": 2.0**-24, "bfloat16": 2.0**-133}
 _LARGEST = {"float32": 3.4e38, "float64": 1.7e308, "float16": 65504.0, "bfloat16": 3.3895313892515355e38}
 
-# Rows whose cases have a reference that says nothing about special values, and the reason.
+# Rows with cases and a reference that says nothing about special values, and the reason.
 _MATRIX = "the reference is a product with a matrix, in which a NaN meets zeros"
 _ORDER = "the result depends on the order of operations"
 _OWN = "the reference follows another convention"
@@ -76,8 +76,8 @@ _ROUNDED = {
 
 
 def special_ops() -> tuple[str, ...]:
-    """Returns the rows of netcl.ops with cases of floating operands that ``extreme_ops`` leaves out, except those
-    that draw random numbers. The references of other rows, such as losses, need not hold for special values.
+    """Returns the rows of netcl.ops with cases of floating operands that ``extreme_ops`` leaves out, except random
+    numbers. The references of other rows, such as losses, need not hold for special values.
     """
     importlib.import_module("netcl.ops")
     others = set(extreme_ops())
@@ -90,12 +90,12 @@ def special_ops() -> tuple[str, ...]:
 
 
 def _module(row: OpRow) -> str:
-    """The name of the module that defines a row by a function."""
+    """Returns the name of the module that defines a row by a function."""
     return getattr(row.call or row.composite or row.expression, "__module__", "")
 
 
 def _cases(name: str) -> Iterator[Case]:
-    """The small cases of a row with floating operands, beginning with the first."""
+    """Yields the small cases of a row with floating operands, beginning with the first."""
     for case in op_cases(name):
         sizes = [array.size for _, array in _floats(case.operands)]
         if sizes and sum(sizes) < _MOST:
@@ -103,7 +103,7 @@ def _cases(name: str) -> Iterator[Case]:
 
 
 def _floats(operands: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Array]]:
-    """The floating arrays among operands that have elements, and their places."""
+    """Yields the floating arrays among operands that have elements, and their places."""
     for place, operand in enumerate(operands):
         if isinstance(operand, list):
             yield from _floats(operand, (*path, place))
@@ -121,7 +121,7 @@ def _replaced(operands: Any, changed: dict[tuple[int, ...], Array], path: tuple[
 
 def special_cases(name: str, dtype: str, count: int = 1) -> Iterator[tuple[str, Case]]:
     """Returns ``count`` cases of a row with special values of ``dtype`` at a few places, in one operand at a time, each
-    with a text that says which.
+    with a text that names it.
     """
     rng = np.random.default_rng(0)
     for number, case in enumerate(_cases(name)):
@@ -162,7 +162,7 @@ def _whole(array: Array, dtype: str) -> Array:
 
 
 def _results(name: str, case: Case, engine: DeviceBackend, dtype: str) -> tuple[list[tuple[Array, str]], str]:
-    """The results with their dtypes, and the name of the error that was raised instead."""
+    """Returns the results with their dtypes, and the name of the error that was raised instead."""
     try:
         return [(result.numpy(), result.dtype) for result in run_case(name, case, engine, dtype)], ""
     except (NetclError, ValueError, ArithmeticError, TypeError, LookupError) as error:
@@ -181,7 +181,7 @@ def special_disagreement(name: str, engine: DeviceBackend, dtype: str, count: in
     for label, case in special_cases(name, dtype, count):
         if host and "largest" in label:
             continue
-        found, refusal = _results(name, case, engine, dtype)
+        results, refusal = _results(name, case, engine, dtype)
         if host:
             with np.errstate(all="ignore"):
                 try:
@@ -196,7 +196,7 @@ def special_disagreement(name: str, engine: DeviceBackend, dtype: str, count: in
             if refused != refusal:
                 return f"{name} of {dtype}, {label}: {refusal or 'no error'}, not {refused or 'none'}"
             wanted = [other for other, _ in others]
-        for (got, of), want in zip(found, wanted):
+        for (got, of), want in zip(results, wanted):
             fault = agree(got, want, of, cancels=True)
             if fault:
                 return f"{name} of {dtype}, {label}: {fault[1]} at {fault[0]}, not {fault[2]}"
