@@ -15,11 +15,11 @@ from netcl.core.errors import BackendMismatchError, DTypeError
 __all__ = ["evaluating", "half_dtype", "queue_of", "updates_per_epoch"]
 
 
-def queue_of(given: Any, parameters: Sequence[Tensor]) -> Any:
+def queue_of(queue_or_handle: Any, parameters: Sequence[Tensor]) -> Any:
     """Returns the queue of the model; raises BackendMismatchError if ``given`` is another one."""
-    if callable(given) or isinstance(given, str):
-        raise TypeError(f"device_queue must be a queue or DeviceHandle, got {given!r}; a loss is loss_fn=...")
-    queue = given.queue if isinstance(given, DeviceHandle) else given
+    if callable(queue_or_handle) or isinstance(queue_or_handle, str):
+        raise TypeError(f"device_queue must be a queue or DeviceHandle, got {queue_or_handle!r}; a loss is loss_fn=...")
+    queue = queue_or_handle.queue if isinstance(queue_or_handle, DeviceHandle) else queue_or_handle
     if not parameters:
         return queue if queue is not None else get_active_device().queue
     first = parameters[0]

@@ -1,6 +1,6 @@
 """Commands of other distributions: each is an entry point of the group ``netcl.commands``.
 
-Its name is that of the command, its object a function that takes the list of arguments and returns the exit code. The
+Its name is the command's, its object a function that takes the list of arguments and returns the exit code. The
 distribution's summary is the help of the command.
 """
 

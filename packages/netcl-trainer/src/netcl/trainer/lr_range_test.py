@@ -73,7 +73,7 @@ class LearningRates:
 def find_learning_rate(
     step: TrainingStep, loader: Any, queue: Any, min_lr: float, max_lr: float, steps: int
 ) -> LearningRates:
-    """See ``Trainer.lr_find``."""
+    """Runs ``Trainer.lr_find``."""
     if not 0 < min_lr < max_lr or steps < 2:
         raise ValueError(f"expected 0 < min_lr < max_lr and at least 2 steps, got {min_lr}, {max_lr} and {steps}")
     state, randomness = TrainingState(step), ops.get_rng_state()

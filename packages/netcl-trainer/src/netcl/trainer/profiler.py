@@ -19,7 +19,7 @@ __all__ = ["Profiler"]
 
 
 class WallTime:
-    """The time that a block takes, for a netcl-core that has no profiler."""
+    """The time that a block takes, for a netcl-core without a profiler."""
 
     seconds: float = 0.0
 

@@ -77,7 +77,7 @@ def notebook_view(history: EpochTable) -> str:
 def write_report(
     history: EpochTable, source: Source | None, path: str | PathLike[str], config: str | None = None
 ) -> Path:
-    """See ``History.report``."""
+    """Runs ``History.report``."""
     if not history:
         raise ValueError("the history is empty: there is nothing to report")
     sections = [

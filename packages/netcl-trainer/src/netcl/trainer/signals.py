@@ -100,9 +100,7 @@ class Interruption:
 
     @classmethod
     def forget(cls) -> None:
-        """Called in a forked child, which is not part of the run: it handles signals itself, and the pipe is the
-        parent's.
-        """
+        """Leaves signals to a forked child, which is not part of the run; the pipe is the parent's."""
         while cls._entered:
             with contextlib.suppress(ValueError):
                 cls._entered.pop()._restore()

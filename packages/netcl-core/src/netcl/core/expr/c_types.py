@@ -38,7 +38,7 @@ STREAM = """\
 
 
 def report(code: str, value: str, at: str, size: str, real: bool = False) -> str:
-    """Returns the statement with which a kernel raises its queue's flag, int[8]: the first failed check writes its
+    """Returns the statement of a kernel that raises its queue's flag, int[8]: the first failed check writes its
     code, 1 if its value is the bits of a float, and three longs: the value, its position and a size.
     """
     number = f"as_int((float)({value}))" if real else value

@@ -307,7 +307,7 @@ class _Writer(LoopWriter):
                 self.stores(rows, which)
 
     def arguments(self) -> list[Argument]:
-        """Returns the kernel's arguments in the order in which ``schedule`` gives them."""
+        """Returns the kernel's arguments in the order of ``schedule``."""
         loaded = {node.slot: node.dtype for node in self.nodes if isinstance(node, Load)}
         parameters = [Argument(Role.READ, c_type(loaded[slot]), f"in{slot}") for slot in sorted(loaded)]
         parameters += [Argument(Role.WRITE, c_type(out.dtype), f"out{k}") for k, out in enumerate(self.outputs)]

@@ -76,7 +76,7 @@ class LoopWriter(ABC):
 
     @abstractmethod
     def passed(self, scope: Scope) -> None:
-        """Called at the end of a reduction's loop body; its values are in ``scope``."""
+        """Takes the end of a reduction's loop body; its values are in ``scope``."""
 
     def free(self, node: Expr) -> frozenset[int]:
         """Returns the axes along which ``node`` varies."""

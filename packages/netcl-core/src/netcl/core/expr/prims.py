@@ -57,7 +57,7 @@ def _minimum_vjp(grad: Expr, out: Expr, a: Expr, b: Expr) -> Sequence[Expr]:
 
 
 def _shares(grad: Expr, a: Expr, b: Expr, loses: str) -> Sequence[Expr]:
-    """The gradient for the operand that does not lose, half of it each for equals, for both if one is NaN."""
+    """Returns the gradient for the operand that does not lose, half of it each for equals, for both if one is NaN."""
     share = grad * apply("where", apply("eq", a, b), 0.5, cast(1.0, a.dtype))
     return apply("where", apply(loses, a, b), 0.0, share), apply("where", apply(loses, b, a), 0.0, share)
 
@@ -103,7 +103,7 @@ def digamma(x: Expr) -> Expr:
     value = apply("log", lifted) - 0.5 * inverse - series - apply("where", a < 8.0, steps, 0.0)
     pole = apply("eq", x, nearest)
     angle = apply("where", x < 0.0, x - nearest, 0.25) * math.pi
-    # Not the tangent, of which the derivatives at half-integers are differences of infinities.
+    # Not the tangent: its derivatives at half-integers are differences of infinities.
     turned = value - apply("cos", angle) / apply("sin", angle) * math.pi
     at_zero = apply("where", apply("eq", x, 0.0), -1.0 / x, turned)  # the sign of the infinity is that of -x
     return apply("where", negative, apply("where", pole & (x < 0.0), float("nan"), at_zero), value)

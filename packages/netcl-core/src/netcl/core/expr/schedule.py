@@ -64,7 +64,7 @@ class Target:
 @dataclass(frozen=True)
 class Launch:
     """One kernel of a plan, of the expressions ``written``: ``inputs`` and ``outputs`` are slots (inputs, then outputs,
-    then temporaries of the plan); ``grouping`` is the order in which its reductions add up.
+    then temporaries of the plan); ``grouping`` is the order of summation in its reductions.
     """
 
     written: tuple[Expr, ...]

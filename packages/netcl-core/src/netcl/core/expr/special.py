@@ -45,7 +45,7 @@ def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
 
 
 def _tail(x: Array) -> Array:
-    """Returns erfc(x) for x >= 1.25, x clipped to the range in which erfc does not underflow."""
+    """Returns erfc(x) for x >= 1.25, x clipped to the range without underflow of erfc."""
     x = np.minimum(x, 28.0)
     s = 1 / (x * x)
     near = _polynomial(P_MIDDLE, s) / _polynomial(Q_MIDDLE, s)

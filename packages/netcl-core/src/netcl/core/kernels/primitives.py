@@ -118,7 +118,7 @@ class KernelSpec:
     def tune(self, queue: Any, global_size: Sequence[int], *args: Any) -> tuple[int, ...] | None:
         """Returns the fastest local size for these arguments, measured on copies of them and recorded for later runs.
 
-        A size with which the kernel writes other bits than without tuning is dropped, with one warning; returns None if
+        A size that makes the kernel write other bits than without tuning is dropped, with one warning; returns None if
         none is left.
         """
         return self.build(queue).tune(queue, global_size, *args)

@@ -54,8 +54,8 @@ def numbers(value: Given) -> list[int]:
     return [int(n) for n in np.ravel(host(value))]
 
 
-def axes_of(node: Node, given: Given, at: str = "axes") -> list[int] | None:
+def axes_of(node: Node, values: Given, at: str = "axes") -> list[int] | None:
     """Returns the axes, an attribute in older opsets and an input in newer ones; None if neither is given."""
     if node.get(at) is not None:
         return [int(axis) for axis in node.get(at)]
-    return None if given is None else numbers(given)
+    return None if values is None else numbers(values)

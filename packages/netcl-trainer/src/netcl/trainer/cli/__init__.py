@@ -31,7 +31,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(extensions: bool = True) -> argparse.ArgumentParser:
-    """Returns the parser of the command and its subcommands, with those of other distributions or without."""
+    """Returns the parser of the command and its subcommands, with other distributions' subcommands or without."""
     top = _Parser(prog="netcl", description=ABOUT, epilog=ENDS, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="store_true", help="print the versions and end")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
@@ -193,9 +193,9 @@ def _add_extensions(commands: Any) -> None:
         command.add_argument("arguments", nargs=argparse.REMAINDER)
 
 
-def parse(commands: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
+def parse(commands: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     """Returns the arguments of a command line."""
-    chosen, others = commands.parse_known_args(given)
+    chosen, others = commands.parse_known_args(words)
     if others:  # an error of the command itself shows its usage, and knows its options
         of = next((action.choices for action in commands._actions if isinstance(action.choices, dict)), {})
         of.get(chosen.command, commands).error(f"unrecognized arguments: {' '.join(others)}")
@@ -203,7 +203,7 @@ def parse(commands: argparse.ArgumentParser, given: Sequence[str]) -> argparse.N
 
 
 def _run_extension(name: str, arguments: Sequence[str]) -> int | None:
-    """Runs a command of another distribution; returns its exit code, 2 if it has to be installed, None for others."""
+    """Runs a command of another distribution; returns its exit code, 2 if it must be installed, None for others."""
     from netcl.trainer import extensions
 
     if name in extensions.commands():
@@ -217,14 +217,14 @@ def _run_extension(name: str, arguments: Sequence[str]) -> int | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line (default: of this process) and returns its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    own = bool(given) and given[0] in EXAMPLES  # other distributions cost the time to read their metadata
-    if given and not own and not given[0].startswith("-"):
-        code = _run_extension(given[0], given[1:])
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    own = bool(words) and words[0] in EXAMPLES  # other distributions cost the time to read their metadata
+    if words and not own and not words[0].startswith("-"):
+        code = _run_extension(words[0], words[1:])
         if code is not None:
             return code
     commands = parser(extensions=not own)
-    chosen = parse(commands, given)
+    chosen = parse(commands, words)
     if chosen.version:
         from netcl.trainer.versions import versions
 

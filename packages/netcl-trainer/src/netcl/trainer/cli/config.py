@@ -163,7 +163,7 @@ class Table:
         """Calls ``function(*args, **keywords, **rest of the table)`` after checking keys and kinds against its
         signature.
 
-        ``given``: arguments that ``args`` fill, which no key may name. Errors of the call are reported with the table's
+        ``given``: arguments that ``args`` fill; no key may name them. Errors of the call are reported with the table's
         line.
         """
         filled = {*given, *keywords}

@@ -222,7 +222,7 @@ class OpenCLBackend(ForwardedCalls):
 
     @contextmanager
     def allocating_from(self, pool: Any) -> Iterator[None]:
-        """Within the block this thread's new tensors come from ``pool``, unless a recording allocates them."""
+        """Makes this thread's new tensors within the block come from ``pool``, unless a recording allocates them."""
         self._check_pool(pool)
         thread = threading.get_ident()
         before = self.override_pools.get(thread)
@@ -397,7 +397,7 @@ class OpenCLBackend(ForwardedCalls):
         return state
 
     def signals(self, count: int) -> Tensor:
-        """Returns at least ``count`` words, int32, in which work-groups of a launch publish their states. The engine
+        """Returns at least ``count`` words, int32, for the published states of a launch's work-groups. The engine
         keeps them, and the kernels that use them (look_back.cl) reset them for the next launch.
         """
         size = max(_SIGNALS, 1 << (count - 1).bit_length())
@@ -414,7 +414,7 @@ class OpenCLBackend(ForwardedCalls):
 
     @property
     def flag(self) -> Any:
-        """The int[8] in which kernels report a failed check (``c_types.report``); reading this property marks a check
+        """The int[8] for kernels' reports of a failed check (``c_types.report``); reading this property marks a check
         as pending.
         """
         with self._lock:

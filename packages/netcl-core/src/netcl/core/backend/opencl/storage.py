@@ -1,4 +1,4 @@
-"""Writes the macros by which templates access elements of one dtype.
+"""Writes the macros of templates for access to elements of one dtype.
 
 A contraction in a half type may read operands, and write a result, that are stored in float32: each element is then
 rounded to the half type when it is loaded or stored, in place of casts in separate launches. Such an operand is an

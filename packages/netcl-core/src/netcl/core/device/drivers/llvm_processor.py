@@ -1,4 +1,4 @@
-"""Names the processor for which PoCL 3 compiles, if its LLVM does not know this machine's (docs/design/pocl.md).
+"""Names the processor that PoCL 3 compiles for, if its LLVM does not know this machine's (docs/design/pocl.md).
 
 LLVM 14 knows AMD's families up to 25 (Zen 4) and calls later ones "generic", a name that its front end then refuses: no
 kernel builds. ``name_processor`` gives such a device the highest level of x86-64 that the processor supports.
@@ -38,7 +38,7 @@ def level(flags: set[str]) -> str:
 
 
 def processor_name(device: Any) -> str:
-    """Returns the level of x86-64 for which PoCL compiles if its version says "generic", else ""."""
+    """Returns the level of x86-64 that PoCL compiles for if its version says "generic", else ""."""
     return _own_level() if device.version.rstrip().endswith("-" + _UNKNOWN.decode()) else ""
 
 

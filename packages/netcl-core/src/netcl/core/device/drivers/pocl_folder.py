@@ -1,4 +1,4 @@
-"""The folder in which PoCL keeps compiled kernels: private, and with room.
+"""The folder of PoCL's compiled kernels: private, and with room.
 
 PoCL shows no platform if it cannot make its folder (POCL_CACHE_DIR), and its compiler ends the process ("LLVM ERROR: IO
 failure on output stream") if a file cannot be written there. It reads the variable once, so another folder is chosen
@@ -34,7 +34,7 @@ _NO_EXECUTION = getattr(os, "ST_NOEXEC", 0)
 
 
 def folder_in_use() -> Path:
-    """Returns the folder in which PoCL keeps compiled kernels."""
+    """Returns the folder of PoCL's compiled kernels."""
     for name, below in (("POCL_CACHE_DIR", ""), ("XDG_CACHE_HOME", "pocl/kcache"), ("HOME", ".cache/pocl/kcache")):
         if os.environ.get(name):
             return Path(os.environ[name]) / below
@@ -102,7 +102,7 @@ def _with_room() -> Iterator[str]:
 
 
 def _free(folder: Path) -> int:
-    """Returns the bytes that are free at a folder; without a folder, for which another error is due, the least."""
+    """Returns the free bytes at a folder; without a folder (another error is due then) the least."""
     try:
         return shutil.disk_usage(folder).free
     except (OSError, AttributeError):  # a system without statvfs

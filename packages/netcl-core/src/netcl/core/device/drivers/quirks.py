@@ -1,6 +1,6 @@
 """Probes of OpenCL drivers: half arithmetic, vectors of sixteen lanes, order of kernels.
 
-``half_works`` and ``sixteen_lanes_work`` compile code on which drivers may fail, in a child process; ``needs_flush``
+``half_works`` and ``sixteen_lanes_work`` compile code that drivers may fail on, in a child process; ``needs_flush``
 launches dependent kernels in this process. ``choose_work_group_method`` and ``name_processor`` decide by the version,
 without a probe.
 """

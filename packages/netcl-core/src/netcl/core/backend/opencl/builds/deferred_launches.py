@@ -272,7 +272,7 @@ class DeferredLaunches:
 
     @contextmanager
     def noting(self, call: NotedCall) -> Iterator[NotedCall]:
-        """Within the block, launches of this thread belong to ``call``."""
+        """Makes launches of this thread within the block belong to ``call``."""
         before = getattr(self._calls, "open", None)
         self._calls.open = call
         try:

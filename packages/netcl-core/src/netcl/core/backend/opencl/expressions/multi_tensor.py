@@ -92,7 +92,7 @@ def _in_few_launches(
     scalars: Mapping[str, float | int],
     out: Sequence[Sequence[TensorData]] | None,
 ) -> list[tuple[TensorData, ...]] | None:
-    """Returns the results of each set; None if they have to be computed one by one."""
+    """Returns the results of each set; None if they must be computed one by one."""
     outputs = tuple(outputs)
     if len(inputs) < 2:
         return None
@@ -125,7 +125,7 @@ def _reduced_in_few_launches(
     inputs: Sequence[Sequence[TensorData]],
     shared: Sequence[TensorData],
 ) -> Any:
-    """Returns the parts of a reduction over all sets; None if they have to be computed one by one."""
+    """Returns the parts of a reduction over all sets; None if they must be computed one by one."""
     key = ("reduce each", kind, expression, _shapes(inputs), tuple([t.shape for t in shared]))
     ready = engine.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:

@@ -31,7 +31,7 @@ class QueueContext(Protocol):
 
     @property
     def flag(self) -> Any:
-        """The int[8] in which kernels report a failed check; reading this property marks a check as pending."""
+        """The int[8] for kernels' reports of a failed check; reading this property marks a check as pending."""
         ...
 
     def empty(self, shape: Sequence[int], dtype: str) -> Any:

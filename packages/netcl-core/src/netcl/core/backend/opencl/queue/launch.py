@@ -241,7 +241,7 @@ class Launcher(OpenRecordings):
         return RuntimeError(f"{what} failed on {device}: {error}")
 
     def has_program(self, source: str, options: str) -> bool:
-        """True if ``program`` does not have to build it."""
+        """True if ``program`` need not build it."""
         is_built = (source, options) in self._programs
         return is_built or self.programs.has(self.context, source, self.device, options)
 

@@ -158,8 +158,8 @@ class RowStrides(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def rows_in_place(c: Contraction, program: CpuKernel, dtype: str) -> RowStrides | None:
-    """Returns the strides of A without packing; None if k has gaps, if A exceeds the caches, or if it has to be
-    converted and is used too often for that.
+    """Returns the strides of A without packing; None if k has gaps, if A exceeds the caches, or if it must be converted
+    and is used too often for that.
     """
     levels = [(extent, step) for extent, step in zip(c.k, c.a_k) if extent != 1] or [(1, 0)]
     evenly = all(outer[1] == inner[0] * inner[1] for outer, inner in pairwise(levels))
@@ -177,7 +177,7 @@ def _packed_rows(c: Contraction, program: CpuKernel) -> RowStrides:
 
 
 def _gathering(c: Contraction) -> int:
-    """Returns the factor by which a chunk of rows may be larger since it gathers columns of B."""
+    """Returns the factor of a chunk's rows for gathering columns of B."""
     step = next((step for extent, step in zip(reversed(c.n), reversed(c.b_n)) if extent > 1), 1)
     if step != 1:
         return _GATHERED

@@ -38,7 +38,7 @@ ERROR = {2: 2e-6, 4: 8e-6}
 # block to the next.
 _TILES, _WEIGHTS, _WORKSPACE = 8 * 2**20, 5 * 2**20, 12 * 2**20
 _UNITS, _ITEMS = 64, 32  # work-items, of sums of weights and of transforms
-_SPAN = 4  # most vectors of tiles of a work-item: of few images, whose distances are powers of two
+_SPAN = 4  # most vectors of tiles of a work-item: of few images, with powers of two as distances
 # Elements between the tiles of products: at distances of powers of two they would share the same sets of a cache.
 _GAP = 16
 # Of convolutions in one launch: vectors of tiles and tiles of rows of a block, most bytes of its tiles, and for each

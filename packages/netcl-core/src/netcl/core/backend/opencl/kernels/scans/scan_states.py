@@ -96,7 +96,7 @@ _STATES = {
 
 @lru_cache(maxsize=256)
 def scan_program(kind: str, dtype: str, *names: str, **numbers: int) -> str:
-    """Returns the text of a program of the templates ``names``, in which ``numbers`` are defined."""
+    """Returns the text of a program of the templates ``names``, with ``numbers`` defined."""
     dtype = "uint8" if dtype == "bool" else dtype
     text = source(("storage", "scan_walk", *names), ((f"DTYPE_{dtype.upper()}", 1), *numbers.items()))
     return filled(text, _parts(kind, exact=not is_floating(dtype)))

@@ -193,16 +193,16 @@ def attend(
 
 
 def gradients(
-    engine: Any, unit: str, s: AttentionShape, given: list[TensorData], scale: float
+    engine: Any, unit: str, s: AttentionShape, operands: list[TensorData], scale: float
 ) -> tuple[TensorData, TensorData, TensorData]:
     """Returns the gradients by q, k and v; ``given``: the gradient by the result, q, k, v, the mask, the logarithms of
     the divisors, and the sums of the gradient times the result.
     """
-    q, k, v = given[1:4]
+    q, k, v = operands[1:4]
     by_q, by_k, by_v = (engine.empty(x.shape, x.dtype) for x in (q, k, v))
-    given = [*_operands(engine, unit, *given[:4]), *given[4:]]
-    _run(engine, unit, "unit_by_q", s, q.dtype, [*given, by_q], scale)
-    _run(engine, unit, "unit_by_k_v", s, q.dtype, [*given, by_k, by_v], scale)
+    operands = [*_operands(engine, unit, *operands[:4]), *operands[4:]]
+    _run(engine, unit, "unit_by_q", s, q.dtype, [*operands, by_q], scale)
+    _run(engine, unit, "unit_by_k_v", s, q.dtype, [*operands, by_k, by_v], scale)
     return by_q, by_k, by_v
 
 

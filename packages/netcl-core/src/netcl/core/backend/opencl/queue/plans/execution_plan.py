@@ -56,9 +56,9 @@ class ExecutionPlan(NamedTuple):
     others: tuple[Any, ...] = ()
     raises_flag: bool = False
 
-    def run(self, engine: QueueContext, given: Sequence[Any]) -> None:
+    def run(self, engine: QueueContext, arguments: Sequence[Any]) -> None:
         """Runs the launches on the input tensors and the results."""
-        tensors = [*given, *self.others]
+        tensors = [*arguments, *self.others]
         if self.raises_flag:
             tensors.append(engine.flag)
         for run, numbers, temporaries, ended in self.steps:

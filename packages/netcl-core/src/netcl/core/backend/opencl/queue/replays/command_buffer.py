@@ -182,7 +182,7 @@ def run_trial(key: str, devices: Iterable[Any]) -> int:
 
 
 def _kept_bytes(device: Any) -> float:
-    """Returns the bytes by which the process grows in a run, per command."""
+    """Returns the growth of the process in a run, in bytes per command."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
     program = raw_program(context, "__kernel void probe(__global int* x) { x[get_global_id(0)] += 1; }")

@@ -108,7 +108,7 @@ class Group:
 
 
 def grouped(launches: Sequence[Recorded | None], most_arguments: int) -> list[tuple[int, ...]]:
-    """Returns the launches in groups, in the order in which they run. ``None`` is a launch with unknown memory
+    """Returns the launches in groups, in the order of their runs. ``None`` is a launch with unknown memory
     accesses; no launch is reordered across it. Merged launches have at most ``most_arguments`` together.
     """
     ordered: list[tuple[int, ...]] = []
