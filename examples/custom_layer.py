@@ -71,7 +71,9 @@ class MovingAverage(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 2 or x.dtype != "float32":
-            raise ShapeError(f"{self!r} takes x (rows, length), float32, not {x.shape}, {x.dtype}", op="MovingAverage")
+            raise ShapeError(
+                f"{self!r}: expected x (rows, length), float32, got {x.shape}, {x.dtype}", op="MovingAverage"
+            )
         return Smooth.apply(x, self.radius)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:

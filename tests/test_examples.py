@@ -21,8 +21,8 @@ QUICK = {
     "custom_layer": ("--epochs 4", r"accuracy (\S+) %", (90, 100), ""),
 }
 
-# Programs of examples/jobs with --quick on NumPy: pattern of the last line, whose first number is the result and whose
-# second that of a baseline, and the bounds of their quotient, which is below 1 for an error.
+# Programs of examples/jobs with --quick on NumPy: pattern of the last line, first number the result and second a
+# baseline's, and the bounds of their quotient, which is below 1 for an error.
 JOBS = {
     "unet": (r"overlap (\S+), brightness alone (\S+), \S+ s", (1.5, 2.9)),
     "ddpm": (r"written as asked (\S+) %, at random (\S+) %, \S+ s", (1.4, 2)),

@@ -77,7 +77,7 @@ def check(folder: Path, root: Path = ROOT) -> list[str]:
     faults = [fault for wheel in wheels for fault in check_wheel(wheel, root)]
     if len(wheels) != len(OWNED) + 2:
         faults.append(
-            f"{folder} holds {len(wheels)} wheels, not those of {len(OWNED)} packages, the second core and {KIT}"
+            f"{folder}: expected wheels of {len(OWNED)} packages, the second core and {KIT}, got {len(wheels)} wheels"
         )
     return faults
 

@@ -304,7 +304,7 @@ def refusal(final: bool, tag: str | None, root: Path = ROOT) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", action="append", choices=STEPS, help="run this step, and those that it needs")
+    parser.add_argument("--only", action="append", choices=STEPS, help="run this step, and the steps that it needs")
     parser.add_argument("--suites", nargs="*", default=["netcl-optim", "netcl-data"], help="suites of the step sources")
     parser.add_argument("--final", action="store_true", help="refuse if no repository is set, as a release does")
     parser.add_argument("--out", type=Path, help="copy the archives and the list of components here")

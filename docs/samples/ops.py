@@ -1,4 +1,4 @@
-"""A sample of each op; tools/docs_site/op_samples.py adds those of new ops."""
+"""A sample of each op; tools/docs_site/op_samples.py adds samples of new ops."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from netcl.core.dispatch import TABLE
 from netcl.core.testing import op_cases
 
 FILE = FOLDER / "ops.py"
-HEAD = '''"""A sample of each op; tools/docs_site/op_samples.py adds those of new ops."""
+HEAD = '''"""A sample of each op; tools/docs_site/op_samples.py adds samples of new ops."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from netcl.core import Tensor, config
 from netcl.core.backend.opencl.queue import transfer
 from netcl.core.backend.registry import engine_for
 
-# The file whose tests see a variable's effect; below tests/ of netcl-core if it names no package.
+# The file with tests of a variable's effect; below tests/ of netcl-core if it names no package.
 SEEN_IN = {
     "KERNEL_STRATEGY": "tuning/test_launched_kernels.py",
     "FLOAT32_MATMUL": "backend/contraction/test_matrix_units.py",

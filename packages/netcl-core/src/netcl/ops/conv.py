@@ -245,11 +245,11 @@ tiled_local (implicit GEMM through local memory); winograd means the device's ow
 Raises ShapeError, which names the shapes."""
 _INPUT_DOC = (
     "The gradient of conv{n}d by x, of shape ``shape``, from grad_output (N, F, ...) and weight; linear in both. "
-    "``stride``, ``padding``, ``dilation`` and ``groups`` are those of the convolution."
+    "``stride``, ``padding``, ``dilation`` and ``groups`` are the convolution's."
 )
 _WEIGHT_DOC = (
     "The gradient of conv{n}d by weight, of shape ``shape``, from x and grad_output (N, F, ...); linear in both. "
-    "``stride``, ``padding``, ``dilation`` and ``groups`` are those of the convolution."
+    "``stride``, ``padding``, ``dilation`` and ``groups`` are the convolution's."
 )
 
 

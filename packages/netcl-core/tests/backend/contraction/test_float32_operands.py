@@ -122,8 +122,8 @@ def test_casts_in_a_captured_step_are_part_of_its_products(
         for got, want in zip(*found):
             np.testing.assert_array_equal(got, want)
     if handle.backend == "cl" and handle.device_type == "cpu":
-        # Of large tensors the casts of x, w and the gradient are gone, of small ones that of the gradient, whose others
-        # are one launch.
+        # Of large tensors the casts of x, w and the gradient are gone, of small ones the gradient's; the other two are
+        # one launch.
         engine = changed.engine
         monkeypatch.setattr(type(engine), "float32_roles", lambda *args: (False, False, False))
         assert len(captured) < len(capture(step, numbers(0, 12 * size, 20 * size)))

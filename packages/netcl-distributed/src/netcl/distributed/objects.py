@@ -42,9 +42,9 @@ def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | No
     these; tensors arrive on the active device. Nothing is pickled: raises TypeError for other objects, ShapeError if
     the list has another length.
 
-        >>> found = [None]
-        >>> all_gather_object(found, {"loss": 0.5})
-        >>> found
+        >>> gathered = [None]
+        >>> all_gather_object(gathered, {"loss": 0.5})
+        >>> gathered
         [{'loss': 0.5}]
     """
     ranks = _group(group)

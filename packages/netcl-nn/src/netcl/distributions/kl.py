@@ -306,8 +306,8 @@ def _infinite(p: Distribution, q: Distribution) -> Tensor:
 
 _UNBOUNDED = (Gumbel, Laplace, Normal)
 for _kind, _other in (
-    *((one, other) for one in _UNBOUNDED for other in (Beta, Exponential, Gamma, Pareto, Uniform)),
-    *((one, other) for one in (Exponential, Gamma) for other in (Beta, Pareto, Uniform)),
+    *((first, second) for first in _UNBOUNDED for second in (Beta, Exponential, Gamma, Pareto, Uniform)),
+    *((first, second) for first in (Exponential, Gamma) for second in (Beta, Pareto, Uniform)),
     *((Pareto, other) for other in (Beta, Uniform)),
     (Beta, Pareto),
     (Poisson, Bernoulli),

@@ -180,7 +180,7 @@ class CompiledFunction:
             del self._calls[next(iter(self._calls))]
         self._calls[kind] = self._calls.get(kind, 0) + 1
         if any(_awaits_backward(tensor) for tensor in _tensors(result)):
-            self.stay_eager("it returns a tensor whose backward has not run; call backward in it, or no_grad")
+            self.stay_eager("it returns a tensor before its backward pass; call backward in it, or no_grad")
         return result
 
     def _compared(self, check: Check, captured: CapturedStep, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -24,7 +24,7 @@ class GradientProblem:
     program: Program
     shapes: Sequence[Shape]
     wanted: tuple[int, ...]
-    given: tuple[bool, ...]
+    with_grads: tuple[bool, ...]
     present: Mapping[int, frozenset[int]]
 
     @property
@@ -61,7 +61,7 @@ class GradientProblem:
         first = self.inputs + len(self.outputs)
         return [
             Load(first + position, output.dtype) if known else None
-            for position, (output, known) in enumerate(zip(self.outputs, self.given))
+            for position, (output, known) in enumerate(zip(self.outputs, self.with_grads))
         ]
 
     @property

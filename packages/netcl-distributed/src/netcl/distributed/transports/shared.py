@@ -77,7 +77,7 @@ class MappedBuffer(SharedBuffer):
         if size < 1 or window < 1 or not 0 <= rank < size or _layout(size, window)[2] != len(self._memory):
             raise RuntimeError(
                 f"{path} is damaged, or of another run: {len(self._memory)} bytes do not hold {size} ranks with "
-                f"windows of {window} bytes, of which this is rank {rank}"
+                f"windows of {window} bytes (this is rank {rank})"
             )
         self._texts, windows, _ = _layout(size, window)
         bytes_ = np.frombuffer(self._memory, np.uint8)
