@@ -19,64 +19,66 @@ from netcl.ops.elementwise import mul
 from netcl.ops.table import OpFunction, composite, elementwise, expression
 
 relu: OpFunction = elementwise(
-    "relu", "v0 <= 0 ? 0.0f : v0", "max(x, 0), NaN stays NaN; the gradient at 0 is 0.", domain=KINK
+    "relu", "v0 <= 0 ? 0.0f : v0", "Returns max(x, 0), NaN stays NaN; the gradient at 0 is 0.", domain=KINK
 )
 leaky_relu: OpFunction = elementwise(
     "leaky_relu",
     "v0 > 0 ? v0 : slope * v0",
-    "x if positive, else slope * x.",
+    "Returns x if positive, else slope * x.",
     slope=0.01,
     domain=KINK,
 )
 elu: OpFunction = elementwise(
     "elu",
     "v0 > 0 ? v0 : alpha * expm1(v0 > 0 ? 0.0f : v0)",
-    "x if positive, else alpha (exp(x) - 1).",
+    "Returns x if positive, else alpha (exp(x) - 1).",
     alpha=1.0,
     domain=KINK,
 )
 celu: OpFunction = elementwise(
     "celu",
     "v0 > 0 ? v0 : alpha * expm1((v0 > 0 ? 0.0f : v0) / alpha)",
-    "x if positive, else alpha (exp(x / alpha) - 1).",
+    "Returns x if positive, else alpha (exp(x / alpha) - 1).",
     alpha=1.0,
     domain=KINK,
 )
 selu: OpFunction = elementwise(
     "selu",
     "1.0507009873554805f * (v0 > 0 ? v0 : 1.6732632423543772f * expm1(v0 > 0 ? 0.0f : v0))",
-    "Scaled ELU with a fixed point of mean 0 and variance 1 (Klambauer et al. 2017).",
+    "Returns the scaled ELU with a fixed point of mean 0 and variance 1 (Klambauer et al. 2017).",
     domain=KINK,
 )
-sigmoid: OpFunction = elementwise("sigmoid", "sigmoid(v0)", "1 / (1 + exp(-x)).")
-tanh: OpFunction = elementwise("tanh", "tanh(v0)", "Hyperbolic tangent.")
-silu: OpFunction = elementwise("silu", "v0 * sigmoid(v0)", "x * sigmoid(x), also called swish.")
+sigmoid: OpFunction = elementwise("sigmoid", "sigmoid(v0)", "Returns 1 / (1 + exp(-x)).")
+tanh: OpFunction = elementwise("tanh", "tanh(v0)", "Returns the hyperbolic tangent.")
+silu: OpFunction = elementwise("silu", "v0 * sigmoid(v0)", "Returns x * sigmoid(x), also called swish.")
 swish = silu
-mish: OpFunction = elementwise("mish", "v0 * tanh(logaddexp(v0, 0.0f))", "x * tanh(softplus(x)) (Misra 2019).")
+mish: OpFunction = elementwise("mish", "v0 * tanh(logaddexp(v0, 0.0f))", "Returns x * tanh(softplus(x)) (Misra 2019).")
 softplus: OpFunction = elementwise(
     "softplus",
     "v0 * beta > threshold ? v0 : logaddexp(v0 * beta, 0.0f) / beta",
-    "log(1 + exp(beta x)) / beta; x if beta x is above the threshold, where the two are equal to rounding.",
+    "Returns log(1 + exp(beta x)) / beta; x if beta x is above the threshold, where the two are equal to rounding.",
     beta=1.0,
     threshold=20.0,
 )
-softsign: OpFunction = elementwise("softsign", "v0 / (1.0f + abs(v0))", "x / (1 + |x|).", domain=KINK)
+softsign: OpFunction = elementwise("softsign", "v0 / (1.0f + abs(v0))", "Returns x / (1 + |x|).", domain=KINK)
 logsigmoid: OpFunction = elementwise(
     "logsigmoid",
     "-logaddexp(0.0f - v0, 0.0f)",  # a float before it is negated, which the least integer cannot be
-    "log(sigmoid(x)), without overflow.",
+    "Returns log(sigmoid(x)), without overflow.",
 )
-relu6: OpFunction = elementwise("relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "x limited to [0, 6].", domain=KINK)
+relu6: OpFunction = elementwise(
+    "relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "Returns x limited to [0, 6].", domain=KINK
+)
 hard_sigmoid: OpFunction = elementwise(
-    "hard_sigmoid", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "x / 6 + 1/2 limited to [0, 1]."
+    "hard_sigmoid", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "Returns x / 6 + 1/2 limited to [0, 1]."
 )
 hard_swish: OpFunction = elementwise(
-    "hard_swish", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "x * hard_sigmoid(x)."
+    "hard_swish", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "Returns x * hard_sigmoid(x)."
 )
 hard_tanh: OpFunction = elementwise(
     "hard_tanh",
     "v0 <= min_val ? min_val : (v0 >= max_val ? max_val : v0)",
-    "x limited to [min_val, max_val].",
+    "Returns x limited to [min_val, max_val].",
     min_val=-1.0,
     max_val=1.0,
     domain=Domain(kinks=(-1.0, 1.0)),
@@ -84,7 +86,7 @@ hard_tanh: OpFunction = elementwise(
 threshold: OpFunction = elementwise(
     "threshold",
     "v0 <= threshold ? value : v0",
-    "x above the threshold, else value.",
+    "Returns x above the threshold, else value.",
     threshold=0.1,
     value=0.0,
     domain=Domain(kinks=(0.1,)),
@@ -92,21 +94,21 @@ threshold: OpFunction = elementwise(
 prelu: OpFunction = elementwise(
     "prelu",
     "v0 > 0 ? v0 : v1 * v0",
-    "x if positive, else alpha * x, with alpha a tensor that broadcasts.",
+    "Returns x if positive, else alpha * x, with alpha a tensor that broadcasts.",
     operands="x alpha",
     domain=KINK,
 )
 softshrink: OpFunction = elementwise(
     "softshrink",
     "v0 > lambd ? v0 - lambd : (v0 < -lambd ? v0 + lambd : v0 * 0.0f)",
-    "x moved towards 0 by lambd, 0 within [-lambd, lambd].",
+    "Returns x moved towards 0 by lambd, 0 within [-lambd, lambd].",
     lambd=0.5,
     domain=few(lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), kinks=(-0.5, 0.5)),
 )
 hardshrink: OpFunction = elementwise(
     "hardshrink",
     "(v0 >= -lambd && v0 <= lambd) ? 0.0f : v0",
-    "x, but 0 within [-lambd, lambd].",
+    "Returns x, but 0 within [-lambd, lambd].",
     lambd=0.5,
     domain=few(lambda x: np.where(np.abs(x) <= 0.5, 0, x), kinks=(-0.5, 0.5)),
 )
@@ -119,7 +121,7 @@ tanhshrink: OpFunction = elementwise(
     " * (11486475.0f + v0 * v0 * (810810.0f + v0 * v0 * (12870.0f + v0 * v0 * 44.0f)))"
     " / (34459425.0f + v0 * v0 * (16216200.0f + v0 * v0 * (945945.0f + v0 * v0 * (13860.0f + v0 * v0 * 45.0f))))"
     " : v0 - tanh(v0)",
-    "x - tanh(x), without cancellation at small x.",
+    "Returns x - tanh(x), without cancellation at small x.",
     domain=few(lambda x: x - np.tanh(x)),
 )
 

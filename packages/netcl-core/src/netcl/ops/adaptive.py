@@ -209,14 +209,14 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         row(
             "avg",
             average,
-            f"The averages of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}.",
+            f"Returns the averages of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}.",
             Domain(cases=_cases(n), reference=adaptive_reference(np.mean)),
         ),
         row(
             "max",
             maximum,
-            f"The maxima of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}; return_indices adds their flat "
-            "positions within a plane, int32.",
+            f"Returns the maxima of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}; return_indices adds "
+            "their flat positions within a plane, int32.",
             Domain(cases=_cases(n), reference=adaptive_reference(np.max), second=False),
         ),
     )

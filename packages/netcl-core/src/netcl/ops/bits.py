@@ -10,38 +10,41 @@ from netcl.ops.table import OpFunction, elementwise
 bitwise_and: OpFunction = elementwise(
     "bitwise_and",
     "bitwise_and(v0, v1)",
-    "Bitwise and of two integers; logical and for bool.",
+    "Returns the bitwise and of two integers; logical and for bool.",
     operands="a b",
     domain=whole(np.bitwise_and),
 )
 bitwise_or: OpFunction = elementwise(
     "bitwise_or",
     "bitwise_or(v0, v1)",
-    "Bitwise or of two integers; logical or for bool.",
+    "Returns the bitwise or of two integers; logical or for bool.",
     operands="a b",
     domain=whole(np.bitwise_or),
 )
 bitwise_xor: OpFunction = elementwise(
     "bitwise_xor",
     "bitwise_xor(v0, v1)",
-    "Bitwise exclusive or of two integers; logical exclusive or for bool.",
+    "Returns the bitwise exclusive or of two integers; logical exclusive or for bool.",
     operands="a b",
     domain=whole(np.bitwise_xor),
 )
 bitwise_not: OpFunction = elementwise(
-    "bitwise_not", "bitwise_not(v0)", "Bitwise complement of an integer; logical not for bool.", domain=whole(np.invert)
+    "bitwise_not",
+    "bitwise_not(v0)",
+    "Returns the complement of an integer; logical not for bool.",
+    domain=whole(np.invert),
 )
 left_shift: OpFunction = elementwise(
     "left_shift",
     "left_shift(v0, v1)",
-    "a shifted left by b bits; 0 if b is negative or at least the width of the dtype.",
+    "Returns a shifted left by b bits; 0 if b is negative or at least the width of the dtype.",
     operands="a b",
     domain=whole(np.left_shift, bools=False, counts=True),
 )
 right_shift: OpFunction = elementwise(
     "right_shift",
     "right_shift(v0, v1)",
-    "a shifted right by b bits with sign extension: floor(a / 2^b).",
+    "Returns a shifted right by b bits with sign extension: floor(a / 2^b).",
     operands="a b",
     domain=whole(np.right_shift, bools=False, counts=True),
 )

@@ -235,7 +235,7 @@ def _gradient_cases(n: int, kind: str) -> Callable[[np.random.Generator], Cases]
     return cases
 
 
-_CONV_DOC = """The convolution of x (N, C, {axes}) or (C, {axes}) with weight (F, C / groups, kernel...), and bias (F,).
+_CONV_DOC = """Returns the convolution of x (N, C, {axes}) or (C, {axes}), weight (F, C / groups, kernel...), bias (F,).
 
 out[n, f, o] = bias[f] + sum over c, k of x[n, c, o * stride + k * dilation - padding] * weight[f, c, k]: not flipped,
 as in PyTorch. ``padding`` is an int, one int or (before, after) pair per axis, "valid" or "same"; ``algo`` is a
@@ -244,12 +244,12 @@ unfolded, then one matrix product; groups 1), implicit_gemm (a matrix product th
 tiled_local (implicit GEMM through local memory); winograd means the device's own choice.
 Raises ShapeError, which names the shapes."""
 _INPUT_DOC = (
-    "The gradient of conv{n}d by x, of shape ``shape``, from grad_output (N, F, ...) and weight; linear in both. "
-    "``stride``, ``padding``, ``dilation`` and ``groups`` are the convolution's."
+    "Returns the gradient of conv{n}d by x, of shape ``shape``, from grad_output (N, F, ...) and weight; linear in "
+    "both. ``stride``, ``padding``, ``dilation`` and ``groups`` are the convolution's."
 )
 _WEIGHT_DOC = (
-    "The gradient of conv{n}d by weight, of shape ``shape``, from x and grad_output (N, F, ...); linear in both. "
-    "``stride``, ``padding``, ``dilation`` and ``groups`` are the convolution's."
+    "Returns the gradient of conv{n}d by weight, of shape ``shape``, from x and grad_output (N, F, ...); linear in "
+    "both. ``stride``, ``padding``, ``dilation`` and ``groups`` are the convolution's."
 )
 
 

@@ -114,7 +114,7 @@ def _conv_transpose(n: int) -> OpFunction:
         channels = weight[1] * attributes.get("groups", 1)
         yield (rng.uniform(-1, 1, x), rng.uniform(-1, 1, weight), rng.uniform(-1, 1, channels)), attributes
 
-    doc = f"""The transposed convolution: the gradient of conv{n}d by its input, as a separate op.
+    doc = f"""Returns the transposed convolution: the gradient of conv{n}d by its input, as a separate op.
 
     x (N, C, {", ".join(LAYOUT[n])}), or without N, weight (C, F / groups, kernel...), bias (F,). Output size:
     (size - 1) * stride - padding (both sides) + dilation * (kernel - 1) + output_padding + 1."""

@@ -19,23 +19,23 @@ from netcl.ops.table import OpFunction, composite, elementwise, expression
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
-add: OpFunction = elementwise("add", "v0 + v1", "a + b, broadcast.", operands="a b")
-sub: OpFunction = elementwise("sub", "v0 - v1", "a - b, broadcast.", operands="a b")
-mul: OpFunction = elementwise("mul", "v0 * v1", "a * b, broadcast.", operands="a b")
+add: OpFunction = elementwise("add", "v0 + v1", "Returns a + b, broadcast.", operands="a b")
+sub: OpFunction = elementwise("sub", "v0 - v1", "Returns a - b, broadcast.", operands="a b")
+mul: OpFunction = elementwise("mul", "v0 * v1", "Returns a * b, broadcast.", operands="a b")
 div: OpFunction = elementwise(
-    "div", "v0 / v1", "a / b, broadcast; integers give float32.", operands="a b", domain=POSITIVE
+    "div", "v0 / v1", "Returns a / b, broadcast; integers give float32.", operands="a b", domain=POSITIVE
 )
 floor_divide: OpFunction = elementwise(
     "floor_divide",
     "floor_divide(v0, v1)",
-    "floor(a / b); integers divided by zero give zero. It has no gradient: asked for one it raises UnsupportedError.",
+    "Returns floor(a / b); integers divided by zero give zero. Its gradient raises UnsupportedError.",
     operands="a b",
     domain=Domain(0.3, 3.0, gradient=False),
 )
 mod: OpFunction = elementwise(
     "mod",
     "mod(v0, v1)",
-    "a - floor(a / b) * b: the sign of b, as in Python.",
+    "Returns a - floor(a / b) * b: the sign of b, as in Python.",
     operands="a b",
     domain=Domain(0.3, 3.0, gradient=False),
 )
@@ -72,21 +72,21 @@ def _whole_power(base: Expr, exponent: Expr) -> Expr:
 lerp: OpFunction = elementwise(
     "lerp",
     "abs(v2) < 0.5f ? v0 + v2 * (v1 - v0) : v1 - (v1 - v0) * (1.0f - v2)",
-    "a + weight (b - a), exact at weight 0 and 1.",
+    "Returns a + weight (b - a), exact at weight 0 and 1.",
     operands="a b weight",
     domain=few(lambda a, b, w: a + w * (b - a), (-2, 2), (-2, 2), (0.1, 0.4)),
 )
 hypot: OpFunction = elementwise(
     "hypot",
     "hypot(v0, v1)",
-    "sqrt(a^2 + b^2), without intermediate overflow.",
+    "Returns sqrt(a^2 + b^2), without intermediate overflow.",
     operands="a b",
     domain=few(np.hypot, (0.2, 3), (-3, -0.2)),
 )
 copysign: OpFunction = elementwise(
     "copysign",
     "copysign(v0, v1)",
-    "|a| with the sign of b, that of a zero included.",
+    "Returns |a| with the sign of b, also of a zero.",
     operands="a b",
     domain=few(np.copysign, (0.2, 3), (-3, -0.2), second=False),
 )
@@ -136,53 +136,59 @@ def _next_of_16_bits(a: Expr, b: Expr, dtype: str) -> Expr:
 heaviside: OpFunction = elementwise(
     "heaviside",
     "v0 == 0 ? v1 : (v0 > 0)",
-    "0 if a is negative or NaN, 1 if it is positive, b if it is zero. Its gradient raises UnsupportedError.",
+    "Returns 0 if a is negative or NaN, 1 if it is positive, b if it is zero. Its gradient raises UnsupportedError.",
     operands="a b",
     domain=few(np.heaviside, (-3, 3), (-3, 3), kinks=(0.0,), gradient=False),
 )
 logaddexp: OpFunction = elementwise(
     "logaddexp",
     "logaddexp(v0, v1)",
-    "log(exp(a) + exp(b)), without overflow.",
+    "Returns log(exp(a) + exp(b)), without overflow.",
     operands="a b",
     domain=few(np.logaddexp, (-3, 3), (-3, 3)),
     amp="float32",
 )
-maximum: OpFunction = elementwise("maximum", "maximum(v0, v1)", "The larger of a and b; NaN wins.", operands="a b")
-minimum: OpFunction = elementwise("minimum", "minimum(v0, v1)", "The smaller of a and b; NaN wins.", operands="a b")
+maximum: OpFunction = elementwise(
+    "maximum", "maximum(v0, v1)", "Returns the larger of a and b; NaN wins.", operands="a b"
+)
+minimum: OpFunction = elementwise(
+    "minimum", "minimum(v0, v1)", "Returns the smaller of a and b; NaN wins.", operands="a b"
+)
 atan2: OpFunction = elementwise(
-    "atan2", "atan2(v0, v1)", "The angle of the point (b, a).", operands="a b", domain=POSITIVE
+    "atan2", "atan2(v0, v1)", "Returns the angle of the point (b, a).", operands="a b", domain=POSITIVE
 )
-neg: OpFunction = elementwise("neg", "-v0", "-x.")
-abs: OpFunction = elementwise("abs", "abs(v0)", "|x|.", domain=KINK)
-sign: OpFunction = elementwise("sign", "sign(v0)", "-1, 0 or 1; NaN stays NaN.", domain=FLAT)
-square: OpFunction = elementwise("square", "v0 * v0", "x squared.")
-sqrt: OpFunction = elementwise("sqrt", "sqrt(v0)", "Square root.", domain=POSITIVE)
-rsqrt: OpFunction = elementwise("rsqrt", "rsqrt(v0)", "1 / sqrt(x).", domain=POSITIVE)
-reciprocal: OpFunction = elementwise("reciprocal", "1.0f / v0", "1 / x.", domain=POSITIVE)
-exp: OpFunction = elementwise("exp", "exp(v0)", "e to the power of x.", amp="float32")
-expm1: OpFunction = elementwise("expm1", "expm1(v0)", "exp(x) - 1, exact near zero.", amp="float32")
-log: OpFunction = elementwise("log", "log(v0)", "Natural logarithm.", domain=POSITIVE, amp="float32")
-log1p: OpFunction = elementwise("log1p", "log1p(v0)", "log(1 + x), exact near zero.", domain=POSITIVE, amp="float32")
-exp2: OpFunction = elementwise("exp2", "exp2(v0)", "2 to the power of x.", domain=few(np.exp2), amp="float32")
+neg: OpFunction = elementwise("neg", "-v0", "Returns -x.")
+abs: OpFunction = elementwise("abs", "abs(v0)", "Returns |x|.", domain=KINK)
+sign: OpFunction = elementwise("sign", "sign(v0)", "Returns -1, 0 or 1; NaN stays NaN.", domain=FLAT)
+square: OpFunction = elementwise("square", "v0 * v0", "Returns x squared.")
+sqrt: OpFunction = elementwise("sqrt", "sqrt(v0)", "Returns the square root.", domain=POSITIVE)
+rsqrt: OpFunction = elementwise("rsqrt", "rsqrt(v0)", "Returns 1 / sqrt(x).", domain=POSITIVE)
+reciprocal: OpFunction = elementwise("reciprocal", "1.0f / v0", "Returns 1 / x.", domain=POSITIVE)
+exp: OpFunction = elementwise("exp", "exp(v0)", "Returns e to the power of x.", amp="float32")
+expm1: OpFunction = elementwise("expm1", "expm1(v0)", "Returns exp(x) - 1, exact near zero.", amp="float32")
+log: OpFunction = elementwise("log", "log(v0)", "Returns the natural logarithm.", domain=POSITIVE, amp="float32")
+log1p: OpFunction = elementwise(
+    "log1p", "log1p(v0)", "Returns log(1 + x), exact near zero.", domain=POSITIVE, amp="float32"
+)
+exp2: OpFunction = elementwise("exp2", "exp2(v0)", "Returns 2 to the power of x.", domain=few(np.exp2), amp="float32")
 log10: OpFunction = elementwise(
-    "log10", "log10(v0)", "Logarithm to base 10.", domain=few(np.log10, (0.2, 3.0)), amp="float32"
+    "log10", "log10(v0)", "Returns the logarithm to base 10.", domain=few(np.log10, (0.2, 3.0)), amp="float32"
 )
-log2: OpFunction = elementwise("log2", "log2(v0)", "Logarithm to base 2.", domain=POSITIVE, amp="float32")
-sin: OpFunction = elementwise("sin", "sin(v0)", "Sine of x in radians.")
-cos: OpFunction = elementwise("cos", "cos(v0)", "Cosine of x in radians.")
-tan: OpFunction = elementwise("tan", "tan(v0)", "Tangent of x in radians.", domain=UNIT)
-asin: OpFunction = elementwise("asin", "asin(v0)", "Inverse sine, in radians.", domain=UNIT)
-acos: OpFunction = elementwise("acos", "acos(v0)", "Inverse cosine, in radians.", domain=UNIT)
-atan: OpFunction = elementwise("atan", "atan(v0)", "Inverse tangent, in radians.")
-sinh: OpFunction = elementwise("sinh", "sinh(v0)", "Hyperbolic sine.")
-cosh: OpFunction = elementwise("cosh", "cosh(v0)", "Hyperbolic cosine.")
-asinh: OpFunction = elementwise("asinh", "asinh(v0)", "Inverse hyperbolic sine.", domain=few(np.arcsinh))
+log2: OpFunction = elementwise("log2", "log2(v0)", "Returns the logarithm to base 2.", domain=POSITIVE, amp="float32")
+sin: OpFunction = elementwise("sin", "sin(v0)", "Returns the sine of x in radians.")
+cos: OpFunction = elementwise("cos", "cos(v0)", "Returns the cosine of x in radians.")
+tan: OpFunction = elementwise("tan", "tan(v0)", "Returns the tangent of x in radians.", domain=UNIT)
+asin: OpFunction = elementwise("asin", "asin(v0)", "Returns the inverse sine, in radians.", domain=UNIT)
+acos: OpFunction = elementwise("acos", "acos(v0)", "Returns the inverse cosine, in radians.", domain=UNIT)
+atan: OpFunction = elementwise("atan", "atan(v0)", "Returns the inverse tangent, in radians.")
+sinh: OpFunction = elementwise("sinh", "sinh(v0)", "Returns the hyperbolic sine.")
+cosh: OpFunction = elementwise("cosh", "cosh(v0)", "Returns the hyperbolic cosine.")
+asinh: OpFunction = elementwise("asinh", "asinh(v0)", "Returns the inverse hyperbolic sine.", domain=few(np.arcsinh))
 acosh: OpFunction = elementwise(
-    "acosh", "acosh(v0)", "Inverse hyperbolic cosine; NaN below 1.", domain=few(np.arccosh, (1.2, 4))
+    "acosh", "acosh(v0)", "Returns the inverse hyperbolic cosine; NaN below 1.", domain=few(np.arccosh, (1.2, 4))
 )
 atanh: OpFunction = elementwise(
-    "atanh", "atanh(v0)", "Inverse hyperbolic tangent; NaN beyond 1.", domain=few(np.arctanh, (-0.9, 0.9))
+    "atanh", "atanh(v0)", "Returns the inverse hyperbolic tangent; NaN beyond 1.", domain=few(np.arctanh, (-0.9, 0.9))
 )
 
 
@@ -218,12 +224,12 @@ def trunc(x: Expr) -> Expr:
 
 # -- comparison and logic: bool results --------------------------------------------------------------------------------
 
-eq: OpFunction = elementwise("eq", "v0 == v1", "a == b.", operands="a b", domain=BOOLS)
-ne: OpFunction = elementwise("ne", "v0 != v1", "a != b.", operands="a b", domain=BOOLS)
-lt: OpFunction = elementwise("lt", "v0 < v1", "a < b.", operands="a b", domain=BOOLS)
-le: OpFunction = elementwise("le", "v0 <= v1", "a <= b.", operands="a b", domain=BOOLS)
-gt: OpFunction = elementwise("gt", "v0 > v1", "a > b.", operands="a b", domain=BOOLS)
-ge: OpFunction = elementwise("ge", "v0 >= v1", "a >= b.", operands="a b", domain=BOOLS)
+eq: OpFunction = elementwise("eq", "v0 == v1", "Returns a == b.", operands="a b", domain=BOOLS)
+ne: OpFunction = elementwise("ne", "v0 != v1", "Returns a != b.", operands="a b", domain=BOOLS)
+lt: OpFunction = elementwise("lt", "v0 < v1", "Returns a < b.", operands="a b", domain=BOOLS)
+le: OpFunction = elementwise("le", "v0 <= v1", "Returns a <= b.", operands="a b", domain=BOOLS)
+gt: OpFunction = elementwise("gt", "v0 > v1", "Returns a > b.", operands="a b", domain=BOOLS)
+ge: OpFunction = elementwise("ge", "v0 >= v1", "Returns a >= b.", operands="a b", domain=BOOLS)
 logical_and: OpFunction = elementwise(
     "logical_and", "v0 && v1", "True if both are nonzero.", operands="a b", domain=BOOLS
 )
@@ -251,7 +257,7 @@ def _where_cases(rng: np.random.Generator) -> Any:
 where: OpFunction = elementwise(
     "where",
     "v0 ? v1 : v2",
-    "a if the condition is true, else b.",
+    "Returns a if the condition is true, else b.",
     operands="condition a b",
     domain=Domain(cases=_where_cases, reference=np.where),
 )
@@ -377,7 +383,7 @@ def equal(a: Tensor, b: Tensor) -> bool:
 _scaled = elementwise(
     "added_product",
     "v0 + value * v1 * v2",
-    "a + value b c: the floating part of ``addcmul``.",
+    "Returns a + value b c: the floating part of ``addcmul``.",
     operands="a b c",
     value=1.0,
     domain=few(lambda a, b, c: a + b * c, (-2, 2), (-2, 2), (-2, 2)),
@@ -385,7 +391,7 @@ _scaled = elementwise(
 _divided = elementwise(
     "added_quotient",
     "v0 + value * v1 / v2",
-    "a + value b / c: the floating part of ``addcdiv``.",
+    "Returns a + value b / c: the floating part of ``addcdiv``.",
     operands="a b c",
     value=1.0,
     domain=few(lambda a, b, c: a + b / c, (-2, 2), (-2, 2), (0.5, 2)),

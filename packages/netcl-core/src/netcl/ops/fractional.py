@@ -158,8 +158,8 @@ def _pool(n: int) -> OpFunction:
                 yield (values,), {**attributes, "return_indices": True}
 
     spatial = "H, W" if n == 2 else "D, H, W"
-    doc = f"""The largest element of each of ``output_size`` windows of kernel_size per axis, at random places, of x (N,
-    C, {spatial}) or (C, {spatial}) (Graham 2014).
+    doc = f"""Returns the largest element of each of ``output_size`` windows of kernel_size per axis, at random places,
+    of x (N, C, {spatial}) or (C, {spatial}) (Graham 2014).
 
     ``output_ratio`` gives the number of windows as a share of each axis, in place of output_size. return_indices adds
     the flat positions within a plane, int64. ``_random_samples`` (N, C, {n}) in [0, 1) set the places. Raises

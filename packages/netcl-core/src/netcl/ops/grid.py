@@ -229,7 +229,7 @@ def _rows(axes: Sequence[tuple[_Axis, Expr]], wide: bool) -> Expr:
 
 grid_weight: OpFunction = _of_neighbors(
     "grid_weight",
-    """The weights of the neighbors of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis.
+    """Returns the weights of the neighbors of positions, for ``grid_sample``: coordinates (taps, N, P) for each axis.
 
     -1 to 1 covers ``span`` pixels, beginning half a pixel before the first center (``edge`` 1) or at it (0).""",
     _weights,
@@ -238,7 +238,7 @@ grid_weight: OpFunction = _of_neighbors(
 )
 grid_index: OpFunction = _of_neighbors(
     "grid_index",
-    """The neighbors of positions as rows of the batch of images flattened to (N * pixels, C), -1 outside: int32
+    """Returns the neighbors of positions as rows of the batch of images flattened to (N * pixels, C), -1 outside: int32
     (int64 if ``wide``), for ``grid_sample``; arguments as for ``grid_weight``.""",
     _rows,
     "widest",

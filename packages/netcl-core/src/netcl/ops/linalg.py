@@ -361,7 +361,7 @@ def _added_reference(x: Any, a: Any, b: Any, beta: float = 1.0, alpha: float = 1
 weighted_sum: OpFunction = elementwise(
     "weighted_sum",
     "beta * v0 + alpha * v1",
-    "beta a + alpha b, broadcast: the last step of ``addmm``.",
+    "Returns beta a + alpha b, broadcast: the last step of ``addmm``.",
     operands="a b",
     beta=1.0,
     alpha=1.0,

@@ -288,8 +288,9 @@ def _triangle(x: Any, upper: bool = False) -> Any:
                   reference=_ex_reference(_triangle, _not_positive), gradient=False),
 )  # fmt: skip
 def cholesky_ex(x: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    """``cholesky``, NaN for matrices that are not positive definite, and an int32 for each matrix: 0, or the order of
-    the first leading minor that is not positive. Raises SingularMatrixError for such a matrix with ``check_errors``.
+    """Returns ``cholesky``, NaN for matrices that are not positive definite, and an int32 for each matrix: 0, or the
+    order of the first leading minor that is not positive. Raises SingularMatrixError for such a matrix with
+    ``check_errors``.
     """
     op = "linalg_cholesky_ex"
     _require_floating(op, x)
@@ -305,8 +306,8 @@ def cholesky_ex(x: Tensor, *, upper: bool = False, check_errors: bool = False) -
                   reference=_ex_reference(np.linalg.inv, _zero_pivots), gradient=False),
 )  # fmt: skip
 def inv_ex(x: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    """``inv``, NaN for singular matrices, and an int32 for each matrix: 0, or the first row without a pivot. Raises
-    SingularMatrixError for a singular matrix with ``check_errors``.
+    """Returns ``inv``, NaN for singular matrices, and an int32 for each matrix: 0, or the first row without a pivot.
+    Raises SingularMatrixError for a singular matrix with ``check_errors``.
     """
     op = "linalg_inv_ex"
     _require_floating(op, x)
@@ -322,7 +323,7 @@ def inv_ex(x: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
                   reference=_ex_reference(np.linalg.solve, _zero_pivots), gradient=False),
 )  # fmt: skip
 def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    """``solve``, NaN for singular matrices, and an int32 for each matrix as in ``inv_ex``."""
+    """Returns ``solve``, NaN for singular matrices, and an int32 for each matrix as in ``inv_ex``."""
     op = "linalg_solve_ex"
     _require_floating(op, a)
     info = _zero_pivots(host(a))
@@ -341,7 +342,7 @@ def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = Fa
                   reference=lambda x, pivot=True: (*_factored(x, pivot), _zero_pivots(x)), gradient=False),
 )  # fmt: skip
 def lu_factor_ex(x: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """``lu_factor``, and an int32 for each matrix: 0, or the first zero on the diagonal of U. Raises
+    """Returns ``lu_factor``, and an int32 for each matrix: 0, or the first zero on the diagonal of U. Raises
     SingularMatrixError for such a matrix with ``check_errors``.
     """
     op = "linalg_lu_factor_ex"

@@ -128,8 +128,8 @@ def matrix_norm(
 def matrix_or_vector_norm(
     x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Tensor:
-    """``vector_norm`` or ``matrix_norm``: without ``ord`` the 2-norm of all elements of ``axis``; else of the vectors
-    on one axis or of the matrices on two (None: of x, which then has one or two axes).
+    """Returns ``vector_norm`` or ``matrix_norm``: without ``ord`` the 2-norm of all elements of ``axis``; else of the
+    vectors on one axis or of the matrices on two (None: of x, which then has one or two axes).
     """
     if ord is None:
         return vector_norm(x, 2, axis, keepdims, dtype=dtype)  # type: ignore[no-any-return]

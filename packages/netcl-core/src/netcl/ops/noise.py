@@ -31,7 +31,7 @@ def _masked(rng: np.random.Generator) -> Cases:
 alpha_apply: OpFunction = elementwise(
     "alpha_dropout_apply",
     "v1 ? v0 * scale + shift : low",
-    "x * scale + shift where the mask is true, else low: ``alpha_dropout`` with a given mask.",
+    "Returns x * scale + shift where the mask is true, else low: ``alpha_dropout`` with a given mask.",
     operands="x mask",
     scale=1.0,
     shift=0.0,

@@ -141,7 +141,7 @@ xlog1py: OpFunction = elementwise(
     # Some drivers' log1p makes zeros of subnormal numbers. A product also at 0: the derivative by a is log(1 + b).
     "isnan(v1) ? v1 : (v0 == 0.0f && (v1 <= -1.0f || isinf(v1)) ? 0.0f : v0 * (v1 < 1e-30f && v1 > -1e-30f ? "
     "(v1 < 1e-30f ? v1 - 0.5f * v1 * v1 : 0.0f) : log1p(v0 == 0.0f && (v1 <= -1.0f || isinf(v1)) ? 0.0f : v1)) + 0.0f)",
-    "a log(1 + b), 0 if a is 0 and b is not NaN.",
+    "Returns a log(1 + b), 0 if a is 0 and b is not NaN.",
     operands="a b",
     domain=few(lambda a, b: a * np.log1p(b), (0.2, 3), (-0.6, 3)),
     amp="float32",

@@ -323,7 +323,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         row(
             "max",
             maximum,
-            f"The largest element of each window of x (N, C, {layout}) or (C, {layout}); NaN wins. {windows}; "
+            f"Returns the largest element of each window of x (N, C, {layout}) or (C, {layout}); NaN wins. {windows}; "
             "ceil_mode rounds sizes up.\n\nThe padding is "
             "never chosen. "
             "return_indices adds the flat positions within a plane, int32.",
@@ -332,7 +332,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
         row(
             "avg",
             average,
-            f"The average of each window of x (N, C, {layout}) or (C, {layout}). {windows}; ceil_mode rounds sizes "
+            f"Returns the average of each window of x (N, C, {layout}) or (C, {layout}). {windows}; ceil_mode rounds "
             "up.\n\nThe padding counts as zeros unless "
             "count_include_pad is False; divisor_override replaces the count as the divisor.",
             Domain(cases=_avg_cases(n), reference=_avg_reference),
@@ -375,7 +375,7 @@ def _power(n: int) -> OpFunction:
             values = rng.uniform(0.3, 1, shape) * rng.choice([-1, 1], shape)
             yield (values,), {"norm_type": 2.0 if attributes["kernel_size"] == 2 else 3.0, "stride": 1, **attributes}
 
-    doc = f"""(sum of |x|^p over each window)^(1 / p), p = norm_type, of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}).
+    doc = f"""Returns (sum of |x|^p over each window)^(1 / p), p = norm_type, of x (N, C, {LAYOUT[n]}) or without N.
 
     ``stride`` defaults to kernel_size; ceil_mode rounds sizes up."""
     return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_power_reference))(pooled)

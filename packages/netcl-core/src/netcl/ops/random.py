@@ -409,7 +409,7 @@ def _kept_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dic
 dropout_apply: OpFunction = elementwise(
     "dropout_apply",
     "v1 ? v0 * scale : 0.0f",
-    "x * scale where the mask is true, else 0: ``dropout`` with a given mask.",
+    "Returns x * scale where the mask is true, else 0: ``dropout`` with a given mask.",
     operands="x mask",
     scale=2.0,
     domain=Domain(cases=_kept_cases, reference=lambda x, mask, scale: np.where(mask, x * scale, 0)),

@@ -427,8 +427,8 @@ def _index_reduce_cases(rng: np.random.Generator) -> Cases:
 )
 @of_scalars("x index source")
 def index_reduce(x: Tensor, axis: int, index: Any, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
-    """``scatter_reduce`` of whole slices: source[.., i, ..] at [.., index[i], ..] by prod, mean, amax or amin; index
-    (n,), source x's shape with n for the axis.
+    """Applies ``scatter_reduce`` to whole slices: source[.., i, ..] at [.., index[i], ..] by prod, mean, amax or amin;
+    index (n,), source x's shape with n for the axis.
     """
     how = _how("index_reduce", reduce, _REDUCTIONS[1:])
     addable("index_reduce", x)

@@ -18,15 +18,15 @@ from netcl.ops.domains import few
 from netcl.ops.table import OpFunction, composite, elementwise, expression
 
 erfc: OpFunction = elementwise(
-    "erfc", "erfc(v0)", "1 - erf(x), exact where erf(x) is near 1.", domain=few(special.erfc)
+    "erfc", "erfc(v0)", "Returns 1 - erf(x), exact where erf(x) is near 1.", domain=few(special.erfc)
 )
 lgamma: OpFunction = elementwise(
     "lgamma",
     "lgamma(v0)",
-    "log |gamma(x)|; infinite at 0, -1, -2, ...; its gradient is ``digamma``.",
+    "Returns log |gamma(x)|; infinite at 0, -1, -2, ...; its gradient is ``digamma``.",
     domain=few(special.lgamma, (0.2, 6)),
 )
-erf: OpFunction = elementwise("erf", "erf(v0)", "The error function.")
+erf: OpFunction = elementwise("erf", "erf(v0)", "Returns the error function.")
 
 
 def _erfinv_reference(x: Any) -> Any:
@@ -96,7 +96,7 @@ xlogy: OpFunction = elementwise(
     # A product also at 0, because the derivative by a is log(b).
     "isnan(v1) ? v1 : (v0 == 0.0f && (v1 <= 0.0f || isinf(v1)) ? 0.0f : "
     "v0 * log(v0 == 0.0f && (v1 <= 0.0f || isinf(v1)) ? 1.0f : v1) + 0.0f)",
-    "a log(b), 0 if a is 0 and b is not NaN.",
+    "Returns a log(b), 0 if a is 0 and b is not NaN.",
     operands="a b",
     domain=few(lambda a, b: a * np.log(b), (0.2, 3), (0.2, 3)),
     amp="float32",
@@ -105,7 +105,7 @@ sinc: OpFunction = elementwise(
     "sinc",
     "v0 == 0.0f ? 1.0f : sin((v0 == 0.0f ? 1.0f : v0) * 3.141592653589793) / "
     "((v0 == 0.0f ? 1.0f : v0) * 3.141592653589793)",
-    "sin(pi x) / (pi x), 1 at 0.",
+    "Returns sin(pi x) / (pi x), 1 at 0.",
     domain=few(np.sinc, kinks=(0.0,)),
     amp="float32",
 )

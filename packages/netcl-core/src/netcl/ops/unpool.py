@@ -86,8 +86,8 @@ def _unpool(n: int) -> OpFunction:
             more = {"output_size": shape[2:]} if kernel == stride else {}
             yield positions_reference(values, **attributes), {**attributes, **more}
 
-    doc = f"""The inverse of max_pool{n}d, with zeros for dropped elements: x (N, C, {LAYOUT[n]}) at ``indices``, or
-    both without N.
+    doc = f"""Returns the inverse of max_pool{n}d, with zeros for dropped elements: x (N, C, {LAYOUT[n]}) at
+    ``indices``, or both without N.
 
     ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) returns them; of elements
     with equal indices the last stays, and each has the gradient at its position. ``output_size`` gives the sizes
