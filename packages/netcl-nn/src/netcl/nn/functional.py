@@ -93,7 +93,7 @@ def _writing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     parameters = [first.replace(name="input"), *(p for p in more if p.name != "inplace")]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = f"{function.__name__}_"
-    call.__doc__ = f"``{function.__name__}``, written into ``input``; returns it."
+    call.__doc__ = f"Writes ``{function.__name__}`` into ``input`` and returns it."
     return call
 
 
@@ -222,7 +222,7 @@ def _max_pool(rank: int) -> Any:
         return long_positions(pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices))
 
     max_pool.__name__ = max_pool.__qualname__ = f"max_pool{rank}d"
-    max_pool.__doc__ = f"The largest element of each window of input (N, C, ...) with {rank} axes more."
+    max_pool.__doc__ = f"Returns the largest element of each window of input (N, C, ...) with {rank} axes more."
     return max_pool
 
 
@@ -233,7 +233,7 @@ def _adaptive_max_pool(rank: int) -> Any:
         return long_positions(pool(input, output_size, return_indices))
 
     adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = f"adaptive_max_pool{rank}d"
-    adaptive_max_pool.__doc__ = f"The largest elements of input (N, C, ...) over output_size sections of {rank} axes."
+    adaptive_max_pool.__doc__ = f"Returns the largest elements of input (N, C, ...) by sections of {rank} axes."
     return adaptive_max_pool
 
 
@@ -264,7 +264,7 @@ def _with_indices(name: str) -> Callable[..., tuple[Tensor, Tensor]]:
 
     call.__signature__ = signature.replace(parameters=[first.replace(name="input"), *more])  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = f"{name}_with_indices"
-    call.__doc__ = f"``{name}`` with ``return_indices``: the largest elements and their flat positions."
+    call.__doc__ = f"Calls ``{name}`` with ``return_indices``: the largest elements and their flat positions."
     return call
 
 
