@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from netcl.core import Tensor
 from netcl.distributed.captured import refuse_capture
 from netcl.distributed.flat import flatten_tensors
 from netcl.distributed.group import ProcessGroup
+from netcl.distributed.training.no_sync import NoSync
 from netcl.distributed.work import Work
 
 __all__ = ["GradientShards"]
@@ -24,7 +24,7 @@ class _Bucket(NamedTuple):
     places: tuple[int, ...]
 
 
-class GradientShards:
+class GradientShards(NoSync):
     """The means over the ranks of the gradients of ``params``; mean number i is stored on rank ``owners[i]`` alone.
 
     A bucket holds parameters of one owner, device and dtype, ``nbytes`` at most if there is more than one. It is
@@ -38,7 +38,6 @@ class GradientShards:
         self._bucket_of = {place: at for at, bucket in enumerate(self._buckets) for place in bucket.places}
         self._held: dict[int, Tensor] = {}  # the means on their owner, summed over backward passes
         self.reduced: bool = False  # True if ``grad`` of the owned parameters is complete, for the next step
-        self._paused = False
         self._begin()
         self._hooks = [
             param.register_post_accumulate_grad_hook(partial(self._take, place))
@@ -50,15 +49,6 @@ class GradientShards:
         for hook in self._hooks:
             hook.remove()
 
-    @contextmanager
-    def pause(self) -> Iterator[None]:
-        """Makes gradients accumulate in ``grad`` of each rank inside the block; the first pass after it sends them."""
-        outer, self._paused = self._paused, True
-        try:
-            yield
-        finally:
-            self._paused = outer
-
     def _begin(self) -> None:
         self._given: set[int] = set()
         self._grads: dict[int, Tensor] = {}
@@ -67,7 +57,7 @@ class GradientShards:
 
     def _take(self, place: int, param: Tensor) -> None:
         """Takes a gradient out of ``grad``; sends the buckets that are complete."""
-        if self._paused or param.grad is None:
+        if not self.synchronizes or param.grad is None:
             return
         if self.reduced:
             raise RuntimeError(
@@ -122,10 +112,10 @@ class GradientShards:
         """Completes the reduction: afterwards the owner of a parameter has the mean in ``grad``, other ranks None."""
         if self.reduced:
             return
-        self._paused, outer = False, self._paused
-        for place, param in enumerate(self._params):  # gradients of passes inside ``pause`` alone
+        self.synchronizes, outer = True, self.synchronizes
+        for place, param in enumerate(self._params):  # gradients of passes inside ``no_sync`` alone
             self._take(place, param)
-        self._paused = outer
+        self.synchronizes = outer
         self._flush()
         for place, param in enumerate(self._params):
             param.grad = self._held.pop(place, None)

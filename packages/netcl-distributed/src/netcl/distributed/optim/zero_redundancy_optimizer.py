@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 import numpy as np
@@ -207,17 +207,15 @@ class ZeroRedundancyOptimizer(Optimizer):
             raise RuntimeError("reduce_gradients: the gradients are not sharded; write shard_gradients=True")
         self._shards.finish()
 
-    @contextmanager
-    def no_sync(self) -> Iterator[None]:
-        """Makes sharded gradients accumulate in ``grad`` of each rank inside the block; the first backward pass after
-        the block, or ``step``, sends their sums.
+    def no_sync(self) -> AbstractContextManager[None]:
+        """Returns a block in which sharded gradients accumulate in ``grad`` of each rank; the first backward pass after the
+        block, or ``step``, sends their sums.
 
         Raises RuntimeError without ``shard_gradients=True``: write the model's ``no_sync()`` then.
         """
         if self._shards is None:
             raise RuntimeError("no_sync: the gradients are not sharded; write model.no_sync()")
-        with self._shards.pause():
-            yield
+        return self._shards.no_sync()
 
     def clip_grad_norm(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """Makes the next ``step`` clip the gradients, as one vector over all ranks, to the norm ``max_norm``; returns

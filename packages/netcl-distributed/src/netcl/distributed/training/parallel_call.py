@@ -147,22 +147,13 @@ class ParallelCall:
 
         sums = self._replica_set.run_on_all(run)[0]
         inputs = self._input_grads()
-        if sums is None:
-            param_grads: list[Tensor | None] = [param.grad for param in self._replicas[0].params]
-        else:
-            params = self._replica_set.params
-            param_grads = [
-                total
-                if total is None or isinstance(total, Tensor)
-                else Tensor.from_host(param.queue, total, param.dtype)
-                for param, total in zip(params, sums)
-            ]
+        totals = self._replicas[0].totals(sums, self._replica_set.params)
         for replica in self._replicas:
             for param in replica.params:
                 param.grad = None
         self._shards = []
         self._measured()
-        return (*inputs, *param_grads)
+        return (*inputs, *totals)
 
     def _given(self, at: int, grads: Sequence[Tensor | None]) -> tuple[list[Tensor], list[Tensor]]:
         """Returns the outputs of a replica that have gradients, and its parts of those gradients, on its device,

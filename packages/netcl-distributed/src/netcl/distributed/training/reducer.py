@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from netcl.autograd.backward import queue_callback
-from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
 from netcl.distributed.group import ProcessGroup
-from netcl.distributed.training.buckets import Buckets, GradientBuckets
 from netcl.distributed.training.no_sync import NoSync
+from netcl.distributed.training.replicas import buckets_of
 from netcl.distributed.training.wire import check_compression
 
-if TYPE_CHECKING or "staging" in LEVELS:
-    from netcl.distributed.staging.buckets import StagedBuckets
 if TYPE_CHECKING:
     from netcl.distributed.staging.exchange import StagedExchange
 
@@ -44,12 +41,7 @@ class Reducer(NoSync):
     ) -> None:
         check_compression(compression)
         self._params, self._group, self._at_end = list(params), group, at_end
-        exchange = self._exchange()
-        self._buckets: GradientBuckets = (
-            Buckets(self._params, None, group, nbytes, compression)
-            if exchange is None
-            else StagedBuckets(self._params, exchange, group, nbytes, compression)
-        )
+        self._buckets: Any = buckets_of(self._params, self._exchange(), None, group, nbytes, compression)
         self._known: set[int] = set()
         self._running = False
         self._expected = 0  # backward passes of calls outside of ``no_sync``

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor, dispatch
 from netcl.core.device import DeviceHandle, device
 from netcl.distributed.current import active_group
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
-from netcl.distributed.training.buckets import Buckets
 from netcl.distributed.training.load_balancing import LoadBalancer, alike, kind_of
 from netcl.distributed.training.no_sync import LocalGradients
-from netcl.distributed.training.replicas import Replica, tensors_of
+from netcl.distributed.training.replicas import Replica, buckets_of, tensors_of
 from netcl.distributed.training.sync_batchnorm import SyncBatchNorm
 from netcl.distributed.transports.hierarchical import HierarchicalGroup
 from netcl.distributed.transports.local import local_groups
 from netcl.ops.random import get_rng_state, set_rng_state
-
-if TYPE_CHECKING or "staging" in LEVELS:
-    from netcl.distributed.staging.buckets import StagedBuckets
 
 __all__ = ["ReplicaSet"]
 
@@ -92,17 +87,11 @@ class ReplicaSet:
             local = member if member.size > 1 else None
             # One device on each rank, which is the module's: the same condition on all ranks.
             exchange = group.exchange(replica.handle) if group is not None and self._at_home else None
-            if group is not None and exchange is not None:
-                replica.buckets = StagedBuckets(replica.params, exchange, group, self.bucket_bytes, self._compression)
-            elif local is not None or group is not None:
-                replica.buckets = Buckets(replica.params, local, group, self.bucket_bytes, self._compression)
-            replica.own_buckets = replica.buckets
-            if group is not None:
-                replica.own_buckets = (
-                    None
-                    if local is None
-                    else Buckets(replica.params, local, None, self.bucket_bytes, self._compression)
-                )
+            options = self.bucket_bytes, self._compression
+            replica.buckets = buckets_of(replica.params, exchange, local, group, *options)
+            replica.own_buckets = (
+                replica.buckets if group is None else buckets_of(replica.params, None, local, None, *options)
+            )
 
     def changed(self) -> list[list[tuple[Tensor, Array]]]:
         """Returns the tensors that each replica must overwrite, with the changed values of the module; each is
@@ -113,9 +102,14 @@ class ReplicaSet:
         transfers = {key: theirs.to_host_async() for key, theirs in needed.items()}
         return [[(ours, transfers[id(theirs)].wait()) for ours, theirs in changes] for changes in pairs]
 
-    def run_on_all(self, work: Callable[[int], Any]) -> list[Any]:
-        """Runs ``work(at)`` for all replicas, each in a thread with its device and its group; in this thread if there
-        is only one. Raises the first error, after all threads have ended.
+    def threads(self) -> list[ThreadPoolExecutor]:
+        """Returns a thread for each replica if there are several."""
+        count = len(self.replicas) if len(self.replicas) > 1 else 0
+        return [ThreadPoolExecutor(1, f"netcl-device-{at}") for at in range(count)]
+
+    def run_on_all(self, work: Callable[[int], Any], threads: Sequence[ThreadPoolExecutor] = ()) -> list[Any]:
+        """Runs ``work(at)`` for all replicas, each with its device and its group, in ``threads`` or in new ones, or in
+        this thread if there is only one. Raises the first error, after all threads have ended.
         """
         if len(self.replicas) == 1:
             replica = self.replicas[0]
@@ -134,8 +128,11 @@ class ReplicaSet:
                 replica.member.fail(error)
                 return None
 
-        with ThreadPoolExecutor(len(self.replicas), thread_name_prefix="netcl-device") as pool:
-            results = list(pool.map(run, range(len(self.replicas))))
+        used = threads or self.threads()
+        futures = [thread.submit(run, at) for at, thread in enumerate(used)]
+        results = [future.result() for future in futures]
+        for thread in () if threads else used:
+            thread.shutdown()
         if errors:
             self._connect()
             raise errors[0]

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl import ops
+from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
 from netcl.core.device import DeviceHandle
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
-from netcl.distributed.training.buckets import GradientBuckets, Span
+from netcl.distributed.training.buckets import Buckets, GradientBuckets, Span
 from netcl.distributed.transports.local import LocalGroup
 
-__all__ = ["Replica", "tensors_of"]
+if TYPE_CHECKING or "staging" in LEVELS:
+    from netcl.distributed.staging.buckets import StagedBuckets
+
+__all__ = ["Replica", "buckets_of", "tensors_of"]
+
+
+def buckets_of(
+    params: Sequence[Tensor],
+    exchange: Any,
+    local: ProcessGroup | None,
+    group: ProcessGroup | None,
+    nbytes: int,
+    compression: str | None = None,
+) -> GradientBuckets | None:
+    """Returns buckets that are summed on the devices by ``exchange``, else on the host over ``local`` and ``group``;
+    None without a group.
+    """
+    if exchange is not None and group is not None:
+        return StagedBuckets(params, exchange, group, nbytes, compression)
+    return None if local is group is None else Buckets(params, local, group, nbytes, compression)
 
 
 class Replica:
@@ -71,12 +91,27 @@ class Replica:
         self.spans = [*self.taking.spans, span]
         return sums
 
+    def totals(self, sums: Sequence[Array | Tensor | None] | None, params: Sequence[Tensor]) -> list[Tensor | None]:
+        """Returns what ``finish`` has returned as gradients of ``params``, on their device; for None those of this
+        device.
+        """
+        if sums is None:
+            return [param.grad for param in self.params]
+        return [
+            total if total is None or isinstance(total, Tensor) else Tensor.from_host(param.queue, total, param.dtype)
+            for param, total in zip(params, sums)
+        ]
+
+    def follow(self) -> None:
+        """Copies the training modes of the module."""
+        for ours, theirs in zip(self.module.modules(), self.source.modules()):
+            ours.training = theirs.training
+
     def changed(self) -> list[tuple[Tensor, Tensor]]:
         """Copies the training modes of the module; returns pairs (own tensor, tensor of the module) of the
         tensors that have changed since the last call.
         """
-        for ours, theirs in zip(self.module.modules(), self.source.modules()):
-            ours.training = theirs.training
+        self.follow()
         changed: list[tuple[Tensor, Tensor]] = []
         if self.shares:
             return changed

@@ -6,29 +6,23 @@ import copy
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from netcl.amp import autocast
 from netcl.autograd.compiler.compiled_function import CompiledFunction
 from netcl.autograd.levels import LEVELS
-from netcl.core import Tensor, dispatch
-from netcl.core.device import device
+from netcl.core import Tensor
 from netcl.core.dtypes import canonical
 from netcl.core.errors import ShapeError
-from netcl.distributed.current import active_group
 from netcl.distributed.training.buckets import Buckets, Span
 from netcl.distributed.training.load_balancing import alike
 from netcl.distributed.training.masks import SampleMasks
 from netcl.distributed.training.parallel import DataParallel
-from netcl.distributed.training.replicas import Replica, tensors_of
+from netcl.distributed.training.replicas import Replica, buckets_of, tensors_of
 from netcl.ops.random import skip, tell
-
-if TYPE_CHECKING or "staging" in LEVELS:
-    from netcl.distributed.staging.buckets import StagedBuckets
 
 __all__ = ["MeanLoss", "TrainStep"]
 
@@ -111,22 +105,21 @@ class TrainStep:
                 "TrainStep: the module's own device must be one of the model's devices; move it there first"
             )
         self._alike = alike([replica.handle for replica in replicas])
-        self._threads = [
-            ThreadPoolExecutor(1, f"netcl-device-{at}") for at in range(len(replicas) if len(replicas) > 1 else 0)
-        ]
+        self._threads = self._set.threads()
         self._draws = False
         self.capture: bool = capture  # False: the next steps run operation by operation
         self._tensors = [tensor for _, tensor in tensors_of(model.module)]
         self._versions: list[int] = []
         work = _Work(loss_fn, optimizer, grad_clip, autocast)
         captures = capture and "capture" in LEVELS
-        self._ranks = self._on_all(lambda at: _Rank(self.model, replicas[at], work, captures))
+        self._ranks: list[_Rank] = self._set.run_on_all(
+            lambda at: _Rank(self.model, replicas[at], work, captures), self._threads
+        )
 
     @property
     def replays(self) -> int:
         """The number of steps that were replayed from a capture."""
-        ranks: list[_Rank] = self._ranks
-        return ranks[0].compiled.replays
+        return self._ranks[0].compiled.replays
 
     def __call__(self, *batch: Any) -> MeanLoss:
         """Takes a step; the last of ``batch`` is the target."""
@@ -149,7 +142,7 @@ class TrainStep:
             loss: Tensor = self._ranks[at].step(keys[at], fields, shard, replays)
             return loss
 
-        losses = self._on_all(run)
+        losses = self._set.run_on_all(run, self._threads)
         self._versions = [tensor.version for tensor in self._tensors]
         if len(self._ranks) > 1:
             drawn = max(rank.drawn for rank in self._ranks)
@@ -215,32 +208,6 @@ class TrainStep:
         self._ranks[0].expects(counts)
         return sum(counts[:rank]), sum(counts), agreed
 
-    def _on_all(self, work: Callable[[int], Any]) -> list[Any]:
-        """Runs ``work(at)`` for each device in its thread, with its device and group; raises the first error after all
-        have ended.
-        """
-        snapshot, replicas, errors = dispatch.snapshot(), self._set.replicas, []
-
-        def run(at: int) -> Any:
-            replica = replicas[at]
-            try:
-                with snapshot.active(), device(replica.handle), active_group(replica.ranks):
-                    return work(at)
-            except BaseException as error:  # noqa: BLE001 - raised again once all threads have ended
-                errors.append(error)
-                if len(replicas) > 1:
-                    replica.member.fail(error)
-                return None
-
-        results = (
-            [future.result() for future in [thread.submit(run, at) for at, thread in enumerate(self._threads)]]
-            if self._threads
-            else [run(0)]
-        )
-        if errors:
-            raise errors[0]
-        return results
-
 
 class _Work(NamedTuple):
     """The arguments of a TrainStep that say what a step computes."""
@@ -275,11 +242,8 @@ class _Rank:
         self.buckets: Any = replica.buckets
         if model.group is None and len(model._replica_set.replicas) > 1:
             exchange = replica.member.exchange(replica.handle, always=True)
-            self.buckets = replica.buckets = (
-                Buckets(replica.params, None, replica.member, model._replica_set.bucket_bytes, None)
-                if exchange is None
-                else StagedBuckets(replica.params, exchange, replica.member, model._replica_set.bucket_bytes, None)
-            )
+            nbytes = model._replica_set.bucket_bytes
+            self.buckets = replica.buckets = buckets_of(replica.params, exchange, None, replica.member, nbytes)
         captures = captures and not isinstance(self.buckets, Buckets)
         self.compiled: CompiledFunction = CompiledFunction(self._compute, capturing=self._capturing, enabled=captures)
         self._alone = len(model._replica_set.replicas) == 1
@@ -293,8 +257,7 @@ class _Rank:
 
     def step(self, key: Hashable, fields: Sequence[Tensor], shard: _Shard, replays: bool) -> Tensor:
         """Takes a step on the samples ``fields``, which are ``shard`` of all samples of the step."""
-        for ours, theirs in zip(self._replica.module.modules(), self._replica.source.modules()):
-            ours.training = theirs.training
+        self._replica.follow()
         self._shard = shard
         loss: Tensor = self.compiled.call(key, tuple(fields), self._counts, replays)
         return loss
@@ -327,12 +290,9 @@ class _Rank:
             skip(masks.drawn)
         begun = time.perf_counter()
         (loss if shard.size == shard.total else loss * (shard.size / shard.total)).backward()
-        sums: Sequence[Any] | None = self._replica.finish(Span("backward", begun, time.perf_counter()))
-        if sums is None:  # one device: the gradients are the sums
-            sums = [param.grad for param in self._replica.params]
-        for param, total in zip(self.params, sums):
-            on_device = total is None or isinstance(total, Tensor)
-            param.grad = total if on_device else Tensor.from_host(self.queue, total, param.dtype)
+        sums = self._replica.finish(Span("backward", begun, time.perf_counter()))
+        for param, total in zip(self.params, self._replica.totals(sums, self.params)):
+            param.grad = total
         if work.grad_clip is not None:
             self.optimizer.clip_grad_norm(work.grad_clip)  # in the pass that updates
         self.optimizer.step()
