@@ -16,7 +16,7 @@ order. The order, by ``Layer``:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import partial
 from threading import get_ident
@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 
 from netcl.core import late_launches
 from netcl.core.errors import KernelBuildError
+from netcl.core.tensor.data import TensorData
 
 __all__ = [
     "Interceptor",
@@ -35,6 +36,7 @@ __all__ = [
     "push_interceptor",
     "recovered",
     "refresh",
+    "tensors_in",
 ]
 
 
@@ -45,6 +47,15 @@ class Layer(IntEnum):
     CALL_LOG = 1
     FLOP_COUNT = 2
     FALLBACK = 3
+
+
+def tensors_in(value: Any, kinds: type | tuple[type, ...] = TensorData) -> Iterator[Any]:
+    """Yields the tensors, or the values of other ``kinds``, in nested lists, tuples and dicts."""
+    if isinstance(value, kinds):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from tensors_in(item, kinds)
 
 
 class Interceptor:

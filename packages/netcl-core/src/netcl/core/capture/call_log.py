@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from netcl.core.backend import interceptors
 from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.expr import Expr
 from netcl.core.layout import broadcast_shapes
@@ -59,14 +60,7 @@ class LoggedCall:
 
 def tensors_in(value: Any) -> Iterator[Any]:
     """Yields the tensors, or Refs, in nested lists, tuples and dicts."""
-    if isinstance(value, (Ref, TensorData)):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors_in(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from tensors_in(item)
+    return interceptors.tensors_in(value, (Ref, TensorData))
 
 
 def replaced(value: Any, change: Callable[[Any], Any]) -> Any:

@@ -14,8 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.epilogue import Epilogue
-from netcl.core.backend.interceptors import Interceptor, Layer, intercepted
-from netcl.core.capture.call_log import tensors_in
+from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, tensors_in
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Expr, Load
 from netcl.core.lazy.region_epilogue import epilogue_expression

@@ -208,8 +208,8 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._shards.finish()
 
     def no_sync(self) -> AbstractContextManager[None]:
-        """Returns a block in which sharded gradients accumulate in ``grad`` of each rank; the first backward pass after the
-        block, or ``step``, sends their sums.
+        """Returns a block in which sharded gradients accumulate in ``grad`` of each rank; the first backward pass
+        after the block, or ``step``, sends their sums.
 
         Raises RuntimeError without ``shard_gradients=True``: write the model's ``no_sync()`` then.
         """

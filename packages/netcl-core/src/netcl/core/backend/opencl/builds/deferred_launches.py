@@ -30,7 +30,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from weakref import ref
 
 from netcl.core import late_launches
-from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, recovered, refresh
+from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, recovered, refresh, tensors_in
 from netcl.core.backend.opencl.builds.build_processes import Build, most_processes, processes_for
 from netcl.core.backend.opencl.builds.build_request import Argument, Launch
 from netcl.core.backend.opencl.queue import shutdown
@@ -77,15 +77,16 @@ class NotedCall:
         self._call = (engine, name, args, kwargs) if name in WITH_A_PLAINER_KERNEL else None
         self._results: list[Any] = []
         self._given = [
-            ref(tensor.pool_handle) for tensor in _tensors((args, tuple(kwargs.values()))) if tensor.pool_handle
+            ref(tensor.pool_handle) for tensor in tensors_in((args, tuple(kwargs.values()))) if tensor.pool_handle
         ]
         self._made: list[tuple[ref[Any], ref[Any]]] = []
-        self.held = sum(tensor.nbytes for tensor in _tensors(args)) if self._call else 0  # bytes, kept from their pool
+        # In bytes, which are kept from their pool.
+        self.held = sum(tensor.nbytes for tensor in tensors_in(args)) if self._call else 0
         self.ended = False
 
     def end(self, results: Any) -> None:
         """Notes the tensors that the call returns."""
-        tensors = list(_tensors(results))
+        tensors = list(tensors_in(results))
         self._made = [(ref(tensor), ref(tensor.pool_handle)) for tensor in tensors if tensor.pool_handle is not None]
         if self._call:
             self._results = [tensor._alias(tensor.shape) for tensor in tensors]
@@ -100,7 +101,7 @@ class NotedCall:
             again = recovered(engine, error, name, args, kwargs)
         except KernelBuildError:  # a call before this one may have turned to the plainer kernel already
             again = intercepted(engine, name, args, kwargs)
-        for result, fresh in zip(self._results, _tensors(again)):
+        for result, fresh in zip(self._results, tensors_in(again)):
             whole: dict[str, Any] = {"shape": (result.size,), "source_strides": (1,), "out_strides": (1,)}
             engine.copy(fresh, result, source_offset=0, out_offset=0, **whole)
 
@@ -116,15 +117,6 @@ class NotedCall:
             if result is not None:  # others on its memory say that it was released
                 result._storage.deferred, result._storage.allocation = (Failed(error), 0), None
             memory.release()
-
-
-def _tensors(values: Any) -> Iterator[Any]:
-    """Yields the tensors in nested tuples and lists."""
-    if hasattr(values, "_storage"):
-        yield values
-    elif isinstance(values, (tuple, list)):
-        for value in values:
-            yield from _tensors(value)
 
 
 class NotedCalls(Interceptor):
