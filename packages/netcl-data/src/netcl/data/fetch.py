@@ -76,35 +76,29 @@ class BatchBuilder:
                 batch = _apply_all(self.transforms, batch, rng)
         else:
             keys = indices if isinstance(indices, list) else indices.tolist()
-            with self.preserving_globals():
-                samples = []
-                for index, key in zip(keys, sample_keys(seed, epoch, keys).tolist()):
-                    try:
-                        seed_globals(key)
-                        samples.append(self._transform(self.dataset[index], seed, epoch, index))
-                    except Exception as error:
-                        self.failed_index = index
-                        _add_sample_note(error, index)
-                        raise
-                batch = self._collate(samples)
+            batch = self._collated(lambda index: self.dataset[index], keys, seed, epoch)
         return self._augment(batch, seed, epoch, indices)
 
     def build_from(self, samples: list[Any], seed: int, epoch: int, first: int) -> Any:
         """Returns the batch of samples ``first``, ``first + 1``, ... of a stream."""
         self.failed_index = None
         indices = list(range(first, first + len(samples)))
+        batch = self._collated(lambda index: samples[index - first], indices, seed, epoch)
+        return self._augment(batch, seed, epoch, indices)
+
+    def _collated(self, read: Callable[[Any], Any], indices: list[Any], seed: int, epoch: int) -> Any:
+        """Returns the batch of the samples ``read(index)``, each transformed by its own random numbers."""
         with self.preserving_globals():
-            transformed = []
-            for sample, index, key in zip(samples, indices, sample_keys(seed, epoch, indices).tolist()):
+            samples = []
+            for index, key in zip(indices, sample_keys(seed, epoch, indices).tolist()):
                 try:
                     seed_globals(key)
-                    transformed.append(self._transform(sample, seed, epoch, index))
+                    samples.append(self._transform(read(index), seed, epoch, index))
                 except Exception as error:
                     self.failed_index = index
                     _add_sample_note(error, index)
                     raise
-            batch = self._collate(transformed)
-        return self._augment(batch, seed, epoch, indices)
+            return self._collate(samples)
 
     def preserving_globals(self) -> Any:
         """Returns a context that restores ``random`` and ``numpy.random`` if this process must keep their states."""

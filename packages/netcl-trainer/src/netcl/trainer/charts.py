@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import struct
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from netcl.data.image_grid import png
 
 __all__ = ["Curve", "line_chart", "png_uri"]
 
@@ -110,11 +110,4 @@ def png_uri(image: npt.NDArray[Any]) -> str:
     finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(finite.min()), float(finite.max())
     pixels = np.round(255 * (finite - low) / (high - low or 1.0)).astype(np.uint8).transpose(1, 2, 0)
-    height, width, channels = pixels.shape
-    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
-    head = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
-    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
-    body = b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
-    )
-    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + body).decode("ascii")
+    return "data:image/png;base64," + base64.b64encode(png(pixels)).decode("ascii")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from netcl.amp import GradScaler, autocast
@@ -21,6 +22,7 @@ def precision(dtype: str | None) -> AbstractContextManager[Any]:
     return nullcontext() if dtype is None else autocast(dtype=dtype)
 
 
+@dataclass(eq=False)
 class TrainingStep:
     """``step(*inputs, target)`` on tensors of the model's device: one update of the weights, without a host read.
 
@@ -28,28 +30,15 @@ class TrainingStep:
     and the weights are updated at its end.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        optimizer: Any,
-        measures: Measures,
-        grad_clip: float | None = None,
-        ema: Any = None,
-        *,
-        autocast_dtype: str | None = None,
-        scaler: GradScaler | None = None,
-        sums: GradientSums | None = None,
-        guard: NonFiniteGuard | None = None,
-    ) -> None:
-        self.model: Any = model
-        self.optimizer: Any = optimizer
-        self.measures: Measures = measures
-        self.grad_clip: float | None = grad_clip
-        self.ema: Any = ema
-        self.autocast_dtype: str | None = autocast_dtype
-        self.scaler: GradScaler | None = scaler
-        self.sums: GradientSums | None = sums
-        self.guard: NonFiniteGuard | None = guard
+    model: Any
+    optimizer: Any
+    measures: Measures
+    grad_clip: float | None = None
+    ema: Any = None
+    autocast_dtype: str | None = None
+    scaler: GradScaler | None = None
+    sums: GradientSums | None = None
+    guard: NonFiniteGuard | None = None
 
     def __call__(self, *fields: Tensor, first: bool = True, last: bool = True) -> None:
         if self.guard is not None and first:
