@@ -48,15 +48,15 @@ class Graph:
         """
         if name in self._ops:
             raise ValueError(f"the graph has an op {name!r} already")
-        read = tuple(one.name if isinstance(one, GraphOp) else one for one in inputs)
-        for one in read:
-            if not isinstance(one, (str, Tensor)):
-                raise TypeError(f"{name}: an input is an op of the graph, its name, or a tensor, not {one!r}")
-            if isinstance(one, str) and one not in self._ops:
+        read = tuple(operand.name if isinstance(operand, GraphOp) else operand for operand in inputs)
+        for operand in read:
+            if not isinstance(operand, (str, Tensor)):
+                raise TypeError(f"{name}: an input is an op of the graph, its name, or a tensor, not {operand!r}")
+            if isinstance(operand, str) and operand not in self._ops:
                 known = ", ".join(self._ops) or "none"
-                raise ValueError(f"{name}: there is no op {one!r} in the graph yet; there are {known}")
-        op = self._ops[name] = GraphOp(name, fn, read, tuple(shape), canonical(dtype))
-        return op
+                raise ValueError(f"{name}: there is no op {operand!r} in the graph yet; there are {known}")
+        self._ops[name] = GraphOp(name, fn, read, tuple(shape), canonical(dtype))
+        return self._ops[name]
 
     def __iter__(self) -> Iterator[GraphOp]:
         return iter(self._ops.values())
@@ -79,24 +79,20 @@ class GraphExecutor:
 
         Raises ShapeError or DTypeError if a result differs from the declared shape or dtype.
         """
-        last_reader = {one: op.name for op in graph for one in op.inputs if isinstance(one, str)}
+        last_reader = {operand: op.name for op in graph for operand in op.inputs if isinstance(operand, str)}
         results: dict[str, Tensor] = {}
         for op in graph:
-            operands = [results[one] if isinstance(one, str) else one for one in op.inputs]
+            operands = [results[operand] if isinstance(operand, str) else operand for operand in op.inputs]
             pooled = self.pool is not None and operands
             with operands[0].engine.allocating_from(self.pool) if pooled else nullcontext():
-                results[op.name] = _checked(op, op.fn(*operands))
-            del operands
-            for one in {one for one in op.inputs if isinstance(one, str) and last_reader[one] == op.name}:
-                del results[one]
+                result = results[op.name] = op.fn(*operands)
+            if not isinstance(result, Tensor):
+                raise TypeError(f"op {op.name!r} gives a tensor, not {type(result).__name__}")
+            if tuple(result.shape) != op.shape:
+                raise ShapeError(f"op {op.name!r} gave shape {result.shape}, it was added with {op.shape}", op=op.name)
+            if result.dtype != op.dtype:
+                raise DTypeError(f"op {op.name!r} gave {result.dtype}, it was added with {op.dtype}", op=op.name)
+            del operands, result
+            for operand in [name for name in results if last_reader.get(name) == op.name]:
+                del results[operand]
         return results
-
-
-def _checked(op: GraphOp, result: Any) -> Tensor:
-    if not isinstance(result, Tensor):
-        raise TypeError(f"op {op.name!r} gives a tensor, not {type(result).__name__}")
-    if tuple(result.shape) != op.shape:
-        raise ShapeError(f"op {op.name!r} gave shape {tuple(result.shape)}, it was added with {op.shape}", op=op.name)
-    if result.dtype != op.dtype:
-        raise DTypeError(f"op {op.name!r} gave {result.dtype}, it was added with {op.dtype}", op=op.name)
-    return result
