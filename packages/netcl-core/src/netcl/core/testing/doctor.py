@@ -16,8 +16,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +27,14 @@ from netcl.core.device import icd, plugins
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.child_probe import child_environment
 from netcl.core.device.discovery import DeviceHandle, device, manager
-from netcl.core.testing import conformance, doctor_page
+from netcl.core.testing import conformance
 from netcl.core.testing.distribution_check import find_conflicts
-from netcl.core.testing.op_families import DTYPES
+from netcl.core.testing.doctor_page import Examination, Job, Row, page
 from netcl.core.tuning import matrix_units
 from netcl.core.tuning.unit_table import UNITS
 
 __all__ = ["Examination", "Row", "examine", "run"]
 
-Job = tuple[str, str, str]  # mask ("": none), family, dtype
 Share = tuple[int, int]  # (i, n): every n-th job, from the i-th
 
 _QUICK_S, _FULL_S = 60.0, 900.0  # seconds that one row may take
@@ -46,39 +43,6 @@ _UNIT_SIZE, _UNIT_RUNS = 4096, 20  # of the products that measure a matrix unit
 _SHARES_MAX = 4  # children for one device, which mostly wait for its compiler
 _stopped = threading.Event()  # the user has interrupted the examination
 _CHILD = "from netcl.core.testing.doctor import serve; serve()"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One kernel family in one dtype: passed cases, the largest relative error, and failures by op."""
-
-    job: Job
-    passed: int
-    error: float
-    failed: dict[str, str]
-
-
-@dataclass
-class Examination:
-    """Results for one device; ``problem`` says why it could not be examined at all."""
-
-    selector: str
-    name: str
-    rows: list[Row] = field(default_factory=list)
-    units: list[str] = field(default_factory=list)  # a line for each matrix unit that the device may have
-    problem: str = ""
-    seconds: float = 0.0
-
-    @classmethod
-    def of(cls, shares: Sequence[Examination]) -> Examination:
-        """Merges the results of the shares of one device, in the order of the jobs."""
-        rows = [row for rank in zip_longest(*(share.rows for share in shares)) for row in rank if row is not None]
-        problem = next((share.problem for share in shares if share.problem), "")
-        units = [line for share in shares for line in share.units]
-        return cls(shares[0].selector, shares[0].name, rows, units, problem, max(share.seconds for share in shares))
-
-    def __bool__(self) -> bool:
-        return not self.problem and not any(row.failed for row in self.rows)
 
 
 def run(full: bool = False, html: str | None = None, report: str = "") -> int:
@@ -111,7 +75,7 @@ def run(full: bool = False, html: str | None = None, report: str = "") -> int:
     well = [bool(section) for section in shown]
     wrong = well.count(False)
     if html is not None:
-        Path(html).write_text(doctor_page.page(shown, conflicts, report), encoding="utf-8")
+        Path(html).write_text(page(shown, conflicts, report), encoding="utf-8")
     verdict = f"{wrong} with wrong kernels" if wrong else "every kernel family is right on each"
     print(f"\n{len(well)} devices, {verdict}")
     return int(bool(wrong or conflicts))
@@ -293,19 +257,12 @@ def _show(examination: Examination) -> Examination:
     if examination.problem:
         print(f"  cannot be used: {examination.problem}")
         return examination
-    for mask in dict.fromkeys(row.job[0] for row in examination.rows):
-        rows = {row.job[1:]: row for row in examination.rows if row.job[0] == mask}
-        dtypes = [dtype for dtype in DTYPES if any(pair[1] == dtype for pair in rows)]
+    for mask, dtypes, lines in examination.tables():
         if mask:
             print(f"  seen as a device of: {mask}")
         print("  " + "family".ljust(10) + "".join(dtype.rjust(10) for dtype in dtypes) + "  cases  verdict")
-        for family in dict.fromkeys(pair[0] for pair in rows):
-            own = [rows.get((family, dtype)) for dtype in dtypes]
-            there = [row for row in own if row is not None]
-            if there:
-                verdict = "WRONG" if any(row.failed for row in there) else "right"
-                cells = "".join(_cell(row).rjust(10) for row in own)
-                print(f"  {family:10}{cells}{sum(row.passed for row in there):7}  {verdict}")
+        for family, cells, passed, verdict in lines:
+            print(f"  {family:10}{''.join(cell.rjust(10) for cell in cells)}{passed:7}  {verdict}")
     for line in examination.units:
         print(f"  matrix unit {line}")
     for row in examination.rows:
@@ -313,9 +270,3 @@ def _show(examination: Examination) -> Examination:
             where = " ".join(filter(None, (row.job[1], row.job[2], f"({row.job[0]})" if row.job[0] else "")))
             print(f"  {where}: {name}: {reason}")
     return examination
-
-
-def _cell(row: Row | None) -> str:
-    if row is None:
-        return "-"
-    return "exact" if row.error == 0 else f"{row.error:.1e}"

@@ -1,14 +1,17 @@
-"""The examination of devices as one self-contained HTML page: a table for each device, and the report of drivers."""
+"""The examination of devices, and one self-contained HTML page of it: tables by device, and the report of drivers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from typing import Protocol
+from itertools import zip_longest
 
 from netcl.core.testing.op_families import DTYPES
 
-__all__ = ["page"]
+__all__ = ["Examination", "Job", "Row", "page"]
+
+Job = tuple[str, str, str]  # mask ("": none), family, dtype
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1f24; --soft: #667080; --line: #dde1e7; --page: #fff; --card: #f6f7f9;
@@ -31,38 +34,59 @@ li { overflow-wrap: anywhere; }
 """
 
 
-class _Row(Protocol):
-    """One kernel family in one dtype, as ``netcl.core.testing.doctor.Row``."""
+@dataclass(frozen=True)
+class Row:
+    """One kernel family in one dtype: passed cases, the largest relative error, and failures by op."""
 
-    @property
-    def job(self) -> tuple[str, str, str]: ...
-    @property
-    def passed(self) -> int: ...
-    @property
-    def error(self) -> float: ...
-    @property
-    def failed(self) -> dict[str, str]: ...
+    job: Job
+    passed: int
+    error: float
+    failed: dict[str, str]
 
 
-class _Examination(Protocol):
-    """The results of one device, as ``netcl.core.testing.doctor.Examination``."""
+@dataclass
+class Examination:
+    """Results for one device; ``problem`` says why it could not be examined at all."""
 
-    @property
-    def selector(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def rows(self) -> Sequence[_Row]: ...
-    @property
-    def units(self) -> Sequence[str]: ...
-    @property
-    def problem(self) -> str: ...
-    @property
-    def seconds(self) -> float: ...
-    def __bool__(self) -> bool: ...
+    selector: str
+    name: str
+    rows: list[Row] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)  # a line for each matrix unit that the device may have
+    problem: str = ""
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, shares: Sequence[Examination]) -> Examination:
+        """Merges the results of the shares of one device, in the order of the jobs."""
+        rows = [row for rank in zip_longest(*(share.rows for share in shares)) for row in rank if row is not None]
+        problem = next((share.problem for share in shares if share.problem), "")
+        units = [line for share in shares for line in share.units]
+        return cls(shares[0].selector, shares[0].name, rows, units, problem, max(share.seconds for share in shares))
+
+    def __bool__(self) -> bool:
+        return not self.problem and not any(row.failed for row in self.rows)
+
+    def tables(self) -> Iterator[tuple[str, list[str], list[tuple[str, list[str], int, str]]]]:
+        """Yields the mask, the dtypes, and (family, a text for each dtype, passed cases, verdict) of each table."""
+        for mask in dict.fromkeys(row.job[0] for row in self.rows):
+            rows = {row.job[1:]: row for row in self.rows if row.job[0] == mask}
+            dtypes = [dtype for dtype in DTYPES if any(pair[1] == dtype for pair in rows)]
+            lines = []
+            for family in dict.fromkeys(pair[0] for pair in rows):
+                own = [rows.get((family, dtype)) for dtype in dtypes]
+                there = [row for row in own if row is not None]
+                verdict = "WRONG" if any(row.failed for row in there) else "right"
+                lines.append((family, list(map(_cell, own)), sum(row.passed for row in there), verdict))
+            yield mask, dtypes, lines
 
 
-def page(examinations: Sequence[_Examination], conflicts: Sequence[str], report: str) -> str:
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    return "exact" if row.error == 0 else f"{row.error:.1e}"
+
+
+def page(examinations: Sequence[Examination], conflicts: Sequence[str], report: str) -> str:
     wrong = sum(not examination for examination in examinations)
     well = "every kernel family is right on each device"
     verdict = f"{wrong} of {len(examinations)} devices are wrong" if wrong else well
@@ -79,25 +103,19 @@ def page(examinations: Sequence[_Examination], conflicts: Sequence[str], report:
     return "\n".join(parts) + "\n"
 
 
-def _device(examination: _Examination) -> Iterator[str]:
+def _device(examination: Examination) -> Iterator[str]:
     yield f"<section><h2>{escape(examination.name)}</h2>"
     yield f'<p class="soft">{escape(examination.selector)}, {examination.seconds:.0f} s</p>'
     if examination.problem:
         yield f'<p class="wrong">cannot be used: {escape(examination.problem)}</p>'
-    for mask in dict.fromkeys(row.job[0] for row in examination.rows):
-        rows = {row.job[1:]: row for row in examination.rows if row.job[0] == mask}
-        dtypes = [dtype for dtype in DTYPES if any(pair[1] == dtype for pair in rows)]
+    for mask, dtypes, lines in examination.tables():
         if mask:
             yield f"<p>seen as a device of: {escape(mask)}</p>"
         yield '<div class="table"><table><tr><th>family</th><th>verdict</th>'
         yield "".join(f"<th>{dtype}</th>" for dtype in dtypes) + "<th>cases</th></tr>"
-        for family in dict.fromkeys(pair[0] for pair in rows):
-            own = [rows.get((family, dtype)) for dtype in dtypes]
-            there = [row for row in own if row is not None]
-            well = not any(row.failed for row in there)
-            cells = "".join(f"<td>{_cell(row)}</td>" for row in own)
-            verdict = f'<td class="{"right" if well else "wrong"}">{"right" if well else "WRONG"}</td>'
-            yield f"<tr><td>{escape(family)}</td>{verdict}{cells}<td>{sum(row.passed for row in there)}</td></tr>"
+        for family, texts, passed, verdict in lines:
+            cells = "".join(f"<td>{text}</td>" for text in (*texts, passed))
+            yield f'<tr><td>{escape(family)}</td><td class="{verdict.lower()}">{verdict}</td>{cells}</tr>'
         yield "</table></div>"
     failures = [(row, name, reason) for row in examination.rows for name, reason in row.failed.items()]
     if failures:
@@ -106,9 +124,3 @@ def _device(examination: _Examination) -> Iterator[str]:
             yield f"<li>{escape(' '.join(filter(None, row.job)))}: {escape(name)}: {escape(reason)}</li>"
         yield "</ul>"
     yield "".join(f"<p>matrix unit {escape(line)}</p>" for line in examination.units) + "</section>"
-
-
-def _cell(row: _Row | None) -> str:
-    if row is None:
-        return "-"
-    return "exact" if row.error == 0 else f"{row.error:.1e}"
