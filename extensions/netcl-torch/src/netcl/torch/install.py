@@ -41,7 +41,7 @@ class _Metadata(Distribution):
 
 
 class _Absent(DistributionFinder):
-    """A finder that says what is not there: the modules of PyTorch that netcl.torch lacks; it has PyTorch's metadata."""
+    """A finder that says which modules of PyTorch netcl.torch lacks, and that has PyTorch's metadata."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -99,9 +99,9 @@ _torchvision = _Torchvision()
 
 
 def install() -> None:
-    """Makes ``import torch`` of this process mean netcl.torch, with its submodules, which have PyTorch's names, and
-    ``import torchvision`` netcl.torch_vision, and gives the names of devices (``netcl.core.device.use_pytorch_names``) and the seed of the
-    process's generator (``Generator.numbers``) PyTorch's meaning.
+    """Makes ``import torch`` of this process mean netcl.torch, with its submodules, which get PyTorch's names, and
+    ``import torchvision`` netcl.torch_vision. Gives the names of devices (``netcl.core.device.use_pytorch_names``) and
+    the seed of the process's generator (``Generator.numbers``) PyTorch's meaning.
 
     May be called again. Raises RuntimeError if PyTorch itself has been imported, unless by a netcl-core that computes
     by it (netcl-core-torch): PyTorch's modules are then found by that core and by PyTorch alone.

@@ -37,7 +37,8 @@ _RPC = "there are no remote calls; write collectives of torch.distributed"
 # Of a module of PyTorch the names, and the reason.
 PLACEHOLDERS: Mapping[str, tuple[str, str]] = {
     "torch": (
-        "Future JitType PyTorchFileReader PyTorchFileWriter ScriptFunction ScriptModule SymBool SymFloat SymInt TensorType",
+        "Future JitType PyTorchFileReader PyTorchFileWriter ScriptFunction ScriptModule SymBool SymFloat SymInt "
+        "TensorType",
         "it is an object of PyTorch's own library",
     ),
     "torch._C": ("Graph Node ScriptMethod ScriptModule ScriptObject Value", _TEXTS),

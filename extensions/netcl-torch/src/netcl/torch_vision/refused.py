@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.core.errors import UnsupportedError
+from netcl.torch.placeholders import NotHere
 
 __all__ = ["NotHere", "Refusals", "Weights"]
-
-
-class NotHere(type):
-    """The metaclass of such names: a call raises UnsupportedError."""
-
-    reason: str
-
-    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
-        raise UnsupportedError(cls.reason, op=cls.__name__)
 
 
 class Weights(NotHere):

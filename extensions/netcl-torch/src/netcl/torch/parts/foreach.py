@@ -12,7 +12,7 @@ from netcl.core import Tensor
 _METHODS = (
     "abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min cos cosh div erf erfc exp expm1 floor frac lerp "
     "lgamma log log10 log1p log2 mul neg pow reciprocal round rsqrt sigmoid sign sin sinh sqrt sub tan tanh trunc"
-).split()
+)
 _OTHERS: dict[str, Callable[..., Any]] = {
     "clone": Tensor.clone,
     "copy_": Tensor.copy_,
@@ -27,7 +27,7 @@ _WEIGHTED = ("addcdiv", "addcmul")  # with a factor, or a list or tensor of them
 
 
 def _operations() -> dict[str, Callable[..., Any]]:
-    names = {name: name for name in _METHODS} | _SAME
+    names = {name: name for name in _METHODS.split()} | _SAME
     methods = {f"{name}{end}": getattr(Tensor, f"{method}{end}") for name, method in names.items() for end in ("", "_")}
     return {f"_foreach_{name}": each for name, each in (methods | _OTHERS).items()}
 

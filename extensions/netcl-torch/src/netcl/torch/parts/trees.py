@@ -9,14 +9,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 TORCH_NAMES = (
-    "BUILTIN_TYPES", "Context", "GetAttrKey", "KeyEntry", "KeyPath", "LeafSpec", "MappingKey", "PyTree", "SUPPORTED_NODES",
-    "SequenceKey", "TreeSpec", "_broadcast_to_and_flatten", "_deregister_pytree_node", "_dict_flatten",
-    "_dict_flatten_with_keys", "_dict_unflatten", "_get_node_type", "_is_leaf", "_list_flatten", "_list_unflatten",
-    "_register_pytree_node", "_tuple_flatten", "_tuple_unflatten", "arg_tree_leaves", "is_namedtuple",
-    "is_namedtuple_class", "is_namedtuple_instance", "key_get", "keystr", "map_only", "register_dataclass",
-    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
-    "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map",
-    "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+    "BUILTIN_TYPES", "Context", "GetAttrKey", "KeyEntry", "KeyPath", "LeafSpec", "MappingKey", "PyTree",
+    "SUPPORTED_NODES", "SequenceKey", "TreeSpec", "_broadcast_to_and_flatten", "_deregister_pytree_node",
+    "_dict_flatten", "_dict_flatten_with_keys", "_dict_unflatten", "_get_node_type", "_is_leaf", "_list_flatten",
+    "_list_unflatten", "_register_pytree_node", "_tuple_flatten", "_tuple_unflatten", "arg_tree_leaves",
+    "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance", "key_get", "keystr", "map_only",
+    "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
+    "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path",
+    "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure",
+    "tree_unflatten",
 )  # fmt: skip
 
 PyTree = Any

@@ -1,0 +1,294 @@
+"""Names that libraries import: private ones that work, and placeholders that raise the reason at their first use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+import numpy as np
+import pytest
+
+import netcl.torch as torch
+from netcl.torch import tree
+from netcl.torch.parts import trees
+from netcl.torch.placeholders import PLACEHOLDERS
+
+pytestmark = pytest.mark.level("front")
+
+
+@pytest.mark.parametrize("place", sorted(PLACEHOLDERS))
+def test_a_placeholder_can_be_named_and_raises_the_reason_when_it_is_used(place):
+    names, reason = PLACEHOLDERS[place]
+    module = sys.modules[f"netcl.{place}"]
+    for name in names.split():
+        value = getattr(module, name)
+        derived = type("Derived", (value,), {})
+        for use in (value, derived):
+            with pytest.raises(TypeError) as raised:
+                use(1, key=2)
+            assert str(raised.value) == f"{place}.{name} is not in netcl: {reason}"
+        assert not isinstance(torch.ones(1), value)
+        assert not hasattr(value, "from_local")
+        assert value[int] | None
+
+
+def test_a_name_that_is_there_is_no_placeholder():
+    for place, (names, _) in PLACEHOLDERS.items():
+        real = {name for name in names.split() if not isinstance(tree.find(place, name), tree.placeholders.NotHere)}
+        assert not real, place
+
+
+INSTALLED = """
+import importlib.metadata, importlib.util
+import torch, torchvision
+print(torch.__name__, torch.nn.functional.__name__, torch.torch is torch)
+print(importlib.metadata.version("torch") == torch.__version__, importlib.metadata.version("torchvision")[:3])
+print(importlib.metadata.packages_distributions()["torch"], importlib.metadata.metadata("torch")["Name"])
+for name in ("torch.no_such_module", "torch.distributed.no.such", "torchaudio", "torch.nn"):
+    print(importlib.util.find_spec(name) is None)
+try:
+    import torch.no_such_module
+except ModuleNotFoundError as error:
+    print(error)
+from torch.distributed.tensor import DTensor, Replicate, Shard
+print(Shard(0) == Shard(0), Shard(1).is_shard(0), Replicate().is_replicate())
+try:
+    DTensor.from_local
+except AttributeError as error:
+    print(error)
+"""
+
+
+def test_an_installed_torch_has_pytorchs_names_and_metadata(tmp_path):
+    (tmp_path / "program.py").write_text(INSTALLED, encoding="utf-8")
+    command = [sys.executable, "-m", "netcl.torch", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:4] == ["torch torch.nn.functional True", "True 0.2", "['torch'] torch", "True"]
+    assert lines[4:7] == ["True", "True", "False"]
+    assert lines[7].startswith("No module named 'torch.no_such_module' in netcl")
+    assert lines[8:] == ["True False True", "type object 'DTensor' has no attribute 'from_local'"]
+
+
+# Of each function: the arguments, in place or not, and NumPy's result for [1, 4] and [[9]].
+FOREACH = {
+    "add": ((2,), lambda x: x + 2),
+    "sub": (([1.0, 2.0],), None),
+    "mul": ((3.0,), lambda x: x * 3),
+    "div": ((2.0,), lambda x: x / 2),
+    "pow": ((2,), np.square),
+    "sqrt": ((), np.sqrt),
+    "neg": ((), np.negative),
+    "exp": ((), np.exp),
+    "abs": ((), np.abs),
+    "sign": ((), np.sign),
+    "reciprocal": ((), np.reciprocal),
+    "maximum": ((3.0,), lambda x: np.maximum(x, 3)),
+    "clamp_max": ((3.0,), lambda x: np.minimum(x, 3)),
+}
+
+
+def _lists():
+    return [torch.tensor([1.0, 4.0]), torch.tensor([[9.0]])]
+
+
+@pytest.mark.parametrize("name", sorted(FOREACH))
+def test_an_operation_for_each_tensor_of_a_list(name):
+    args, expected = FOREACH[name]
+    wanted = [[0.0, 3.0], [[7.0]]] if expected is None else [expected(x.numpy()).tolist() for x in _lists()]
+    made = getattr(torch, f"_foreach_{name}")(_lists(), *args)
+    assert isinstance(made, tuple)
+    tensors = _lists()
+    assert getattr(torch, f"_foreach_{name}_")(tensors, *args) is tensors
+    for result in (made, tensors):
+        assert all(np.allclose(x.numpy(), y, rtol=1e-6) for x, y in zip(result, wanted))
+
+
+def test_lists_and_factors_of_foreach():
+    tensors = _lists()
+    torch._foreach_addcmul_(tensors, _lists(), _lists(), torch.tensor([1.0, 2.0]))
+    assert [x.tolist() for x in tensors] == [[2.0, 20.0], [[171.0]]]
+    torch._foreach_addcdiv_(tensors, _lists(), _lists(), -1.0)
+    assert [x.tolist() for x in tensors] == [[1.0, 19.0], [[170.0]]]
+    torch._foreach_lerp_(tensors, _lists(), 1.0)
+    torch._foreach_add_(tensors, _lists(), alpha=2)
+    assert [x.tolist() for x in tensors] == [[3.0, 12.0], [[27.0]]]
+    assert [x.item() for x in torch._foreach_norm(_lists(), float("inf"))] == [4.0, 9.0]
+    assert [x.item() for x in torch._foreach_max(_lists())] == [4.0, 9.0]
+    assert [x.tolist() for x in torch._foreach_pow(2.0, _lists())] == [[2.0, 16.0], [[512.0]]]
+    torch._foreach_copy_(tensors, _lists())
+    assert tensors[0].tolist() == [1.0, 4.0]
+    torch._foreach_zero_(tensors)
+    assert tensors[1].tolist() == [[0.0]]
+    for use, error in (
+        (lambda: torch._foreach_add([], 1), RuntimeError),
+        (lambda: torch._foreach_add(tensors, [1.0]), RuntimeError),
+        (lambda: torch._foreach_add(tensors[0], 1), TypeError),
+    ):
+        with pytest.raises(error):
+            use()
+
+
+Point = namedtuple("Point", "x y")
+TREES = (
+    1,
+    None,
+    [1, (2, 3), {"b": 4, "a": [5]}],
+    OrderedDict(z=1, a=[2]),
+    defaultdict(list, k=[1, 2]),
+    deque([1, [2]], maxlen=4),
+    Point(1, [2, {"k": 3}]),
+    ([], {}, ()),
+)
+
+
+@pytest.mark.parametrize("value", TREES, ids=str)
+def test_a_tree_is_its_leaves_and_its_structure(value):
+    pytree = torch.utils._pytree
+    leaves, spec = pytree.tree_flatten(value)
+    again = pytree.tree_unflatten(leaves, spec)
+    assert again == value
+    assert type(again) is type(value)
+    assert spec == pytree.tree_structure(value)
+    assert spec.num_leaves == len(leaves)
+    assert pytree.tree_leaves(pytree.tree_map(lambda a, b: (a, b), value, value)) == [
+        leaf for each in leaves for leaf in (each, each)
+    ]
+    assert all(pytree.key_get(value, path) is leaf for path, leaf in pytree.tree_leaves_with_path(value))
+
+
+def test_functions_over_trees():
+    pytree = torch.utils._pytree
+    value = {"a": [1, "t"], "b": (2.0, Point(3, None))}
+    assert pytree.tree_map_only(int, lambda x: -x, value) == {"a": [-1, "t"], "b": (2.0, Point(-3, None))}
+    paths = [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(value)]
+    assert paths == ["['a'][0]", "['a'][1]", "['b'][0]", "['b'][1].x", "['b'][1].y"]
+    assert pytree.tree_any_only(int, lambda x: x > 2, value)
+    assert not pytree.tree_all_only(int, lambda x: x > 2, value)
+    assert pytree.tree_leaves(value, is_leaf=lambda x: isinstance(x, tuple))[2:] == [value["b"]]
+    assert pytree._broadcast_to_and_flatten([1, 2], pytree.tree_structure([(0, 0), 0])) == [1, 1, 2]
+    with pytest.raises(ValueError, match="Node arity mismatch; expected 2, but got 3"):
+        pytree.tree_map(lambda a, b: a, [1, 2], [1, 2, 3])
+    with pytest.raises(ValueError, match="has length 1"):
+        pytree.tree_unflatten([1], pytree.tree_structure([1, 2]))
+
+
+def test_a_class_becomes_a_container():
+    class Pair:
+        def __init__(self, a, b):
+            self.a, self.b = a, b
+
+    pytree = torch.utils._pytree
+    pytree.register_pytree_node(Pair, lambda p: ([p.a, p.b], "context"), lambda parts, context: Pair(*parts))
+    try:
+        made = pytree.tree_map(lambda x: x * 2, [Pair(1, (2, 3))])[0]
+        assert (made.a, made.b) == (2, (4, 6))
+        with pytest.raises(ValueError, match="already registered"):
+            pytree.register_pytree_node(Pair, None, None)
+    finally:
+        trees._deregister_pytree_node(Pair)
+
+
+def test_an_operator_in_python_has_its_gradients():
+    @torch.library.custom_op("tests::scaled", mutates_args=())
+    def scaled(x: torch.Tensor, parts: list[torch.Tensor], factor: float = 2.0) -> torch.Tensor:
+        return x * factor + parts[0] * parts[1]
+
+    def setup_context(ctx, inputs, output):
+        x, parts, ctx.factor = inputs
+        ctx.save_for_backward(*parts)
+        assert ctx.needs_input_grad[0] is True
+        assert ctx.needs_input_grad[1] == [True, False]
+
+    def backward(ctx, grad):
+        first, second = ctx.saved_tensors
+        return grad * ctx.factor, [grad * second, grad * first], None
+
+    x, a, b = torch.tensor([1.0], requires_grad=True), torch.tensor([3.0], requires_grad=True), torch.tensor([5.0])
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        scaled(x, [a, b]).sum().backward()
+    torch.library.register_autograd("tests::scaled", backward, setup_context=setup_context)
+    result = torch.ops.tests.scaled(x, [a, b], factor=4.0)
+    result.sum().backward()
+    assert (result.item(), x.grad.item(), a.grad.item()) == (19.0, 4.0, 5.0)
+    assert torch.ops.tests.scaled.default is scaled
+    assert not hasattr(torch.ops.tests, "absent")
+    assert not hasattr(torch.ops, "absent")
+
+
+def test_an_operator_of_a_library_has_functions_by_device():
+    library = torch.library.Library("tests_library", "DEF")
+    library.define("doubled(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="expected a kernel for"):
+        torch.ops.tests_library.doubled(torch.ones(1))
+    library.impl("doubled", lambda x: x * 2, "CompositeImplicitAutograd")
+    x = torch.ones(1, requires_grad=True)
+    torch.ops.tests_library.doubled(x).sum().backward()
+    assert x.grad.item() == 2.0
+    with pytest.raises(ValueError, match="a name with a namespace"):
+        torch.library.custom_op("name", lambda x: x, mutates_args=())
+    with pytest.raises(RuntimeError, match="does not exist"):
+        torch.library.register_fake("tests::no_such_op")
+
+
+def test_a_timer_measures_a_statement():
+    timer = torch.utils.benchmark.Timer("x + 1", globals={"x": 1}, label="sum", sub_label="int", description="plain")
+    measured = timer.blocked_autorange(min_run_time=0.01)
+    assert 0 < measured.median < 1e-3
+    assert sum(measured.raw_times) >= 0.01
+    assert "sum: int" in repr(measured)
+    once = timer.timeit(10)
+    assert (once.number_per_run, len(once.times)) == (10, 1)
+    table = str(torch.utils.benchmark.Compare([measured, once]))
+    assert "[ sum ]" in table
+    assert "int" in table
+    assert "Times are in nanoseconds (ns)." in table
+
+
+def test_a_storage_of_a_file(tmp_path):
+    (tmp_path / "bytes").write_bytes(np.arange(6, dtype="<f4").tobytes())
+    storage = torch.UntypedStorage.from_file(str(tmp_path / "bytes"), shared=False, nbytes=24)
+    x = torch.asarray(storage[8:24], dtype=torch.uint8).view(dtype=torch.float32).reshape([2, 2])
+    assert x.tolist() == [[2.0, 3.0], [4.0, 5.0]]
+    assert isinstance(storage, torch.UntypedStorage)
+    assert isinstance(x.untyped_storage(), torch.UntypedStorage)
+    assert not isinstance(x, torch.UntypedStorage)
+
+
+def test_dtypes_to_compare_with_have_their_attributes():
+    for name, size, floats, signed in (
+        ("float8_e4m3fn", 1, True, True),
+        ("float8_e8m0fnu", 1, True, False),
+        ("uint4", 1, False, False),
+        ("complex64", 8, False, True),
+    ):
+        dtype = getattr(torch, name)
+        assert isinstance(dtype, torch.dtype)
+        assert (dtype.itemsize, dtype.is_floating_point, dtype.is_signed) == (size, floats, signed)
+        with pytest.raises(TypeError, match="unsupported dtype"):
+            torch.zeros(1, dtype=dtype)
+    assert torch.finfo(torch.float8_e5m2).max == 57344.0
+
+
+def test_checks_raise_errors_of_their_kinds():
+    for check, error in (
+        (torch._check, RuntimeError),
+        (torch._check_index, IndexError),
+        (torch._check_value, ValueError),
+        (torch._check_type, TypeError),
+        (torch._check_not_implemented, NotImplementedError),
+    ):
+        check(True)
+        with pytest.raises(error, match="the text"):
+            check(False, lambda: "the text")
+    with pytest.raises(RuntimeError, match="expected positive"):
+        torch._check_tensor_all(torch.tensor([True, False]), "expected positive")
+
+
+def test_tensors_in_one_axis_and_back():
+    tensors = [torch.ones(2, 2), torch.zeros(3)]
+    flat = torch._utils._flatten_dense_tensors(tensors)
+    assert [x.tolist() for x in torch._utils._unflatten_dense_tensors(flat, tensors)] == [x.tolist() for x in tensors]
+    assert [len(group) for group in torch._utils._take_tensors([torch.ones(2)] * 3, 16)] == [2, 1]
