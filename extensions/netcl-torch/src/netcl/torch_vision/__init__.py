@@ -1,7 +1,7 @@
 """torchvision's module layout over netcl, for programs that run under netcl.torch where torchvision is not installed.
 
-Transforms and datasets are those of netcl.data, with tensors; nothing is downloaded. ``models`` has the ResNet family,
-``ops`` FrozenBatchNorm2d. Other names of torchvision can be imported and raise UnsupportedError when they are called.
+Transforms and datasets are those of netcl.data, with tensors; nothing is downloaded. ``models`` has classification
+models, ``ops`` their parts. Other names of torchvision can be imported and raise UnsupportedError when they are called.
 
 Example:
     >>> import sys
@@ -106,6 +106,8 @@ def modules(torch: Any = None) -> dict[str, ModuleType]:
         found[f"torchvision.{module.__name__.rpartition('.')[2]}"] = module
     found["torchvision.models.resnet"] = models.resnet
     found["torchvision.models.feature_extraction"] = models.feature_extraction
+    for name, module in models.FAMILIES.items():
+        found[f"torchvision.models.{name}"] = module
     found["torchvision.transforms.functional"] = transforms.functional
     found["torchvision.transforms.v2"] = transforms.v2
     found["torchvision.transforms.v2.functional"] = transforms.v2.functional

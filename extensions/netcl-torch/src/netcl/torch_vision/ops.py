@@ -1,4 +1,4 @@
-"""``torchvision.ops``: batch normalization with fixed statistics; operations on boxes raise when they are called."""
+"""``torchvision.ops``: FrozenBatchNorm2d and parts of models; operations on boxes raise when they are called."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.nn import Module
+from netcl.torch_vision.models.blocks import Conv2dNormActivation, Permute, SqueezeExcitation, StochasticDepth
 from netcl.torch_vision.refused import Refusals
 
-__all__ = ["FrozenBatchNorm2d"]
+__all__ = ["Conv2dNormActivation", "FrozenBatchNorm2d", "Permute", "SqueezeExcitation", "StochasticDepth"]
 
 
 class FrozenBatchNorm2d(Module):
@@ -48,8 +49,8 @@ def _drop_count(module: Module, state: dict[str, Any], prefix: str, *rest: Any) 
 
 _refusals = Refusals(
     "ops",
-    "Conv2dNormActivation Conv3dNormActivation DeformConv2d DropBlock2d DropBlock3d FeaturePyramidNetwork MLP "
-    "MultiScaleRoIAlign PSRoIAlign PSRoIPool Permute RoIAlign RoIPool SqueezeExcitation StochasticDepth batched_nms "
+    "Conv3dNormActivation DeformConv2d DropBlock2d DropBlock3d FeaturePyramidNetwork MLP "
+    "MultiScaleRoIAlign PSRoIAlign PSRoIPool RoIAlign RoIPool batched_nms "
     "box_area box_convert box_iou clip_boxes_to_image complete_box_iou complete_box_iou_loss deform_conv2d "
     "distance_box_iou distance_box_iou_loss drop_block2d drop_block3d generalized_box_iou generalized_box_iou_loss "
     "masks_to_boxes nms ps_roi_align ps_roi_pool remove_small_boxes roi_align roi_pool sigmoid_focal_loss "

@@ -7,11 +7,12 @@ children, which programs cut and replace.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from netcl import nn
 from netcl.core import Tensor
-from netcl.core.errors import UnsupportedError
+from netcl.torch_vision.models.blocks import builders
 from netcl.torch_vision.refused import Refusals
 
 __all__ = [
@@ -20,8 +21,6 @@ __all__ = [
     "ResNet",
     "conv1x1",
     "conv3x3",
-    "get_model",
-    "list_models",
     "resnet101",
     "resnet152",
     "resnet18",
@@ -193,23 +192,11 @@ class ResNet(nn.Module):
 
 def _builder(name: str, block: Any, layers: Sequence[int], doc: str, **shape: int) -> Callable[..., ResNet]:
     """Returns the function ``name`` that builds a network of these blocks, with ``doc`` as its docstring."""
-
-    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
-        if weights is not None or kwargs.pop("pretrained", False):
-            raise UnsupportedError(
-                f"{name}: trained weights are downloads, which netcl does not make: pass weights=None and load a file "
-                "by model.load_state_dict(torch.load(path))",
-                op=name,
-            )
-        return ResNet(block, layers, **{**kwargs, **shape})
-
-    build.__name__ = build.__qualname__ = name
+    build = builders(partial(ResNet, block, layers), name, {name: shape})[name]
     build.__doc__ = doc
-    _BUILDERS[name] = build
     return build
 
 
-_BUILDERS: dict[str, Callable[..., ResNet]] = {}
 resnet18: Callable[..., ResNet] = _builder(
     "resnet18",
     BasicBlock,
@@ -245,21 +232,6 @@ wide_resnet50_2: Callable[..., ResNet] = _builder(
 wide_resnet101_2: Callable[..., ResNet] = _builder(
     "wide_resnet101_2", Bottleneck, (3, 4, 23, 3), "Wide ResNet-101-2; see resnet18.", groups=1, width_per_group=128
 )
-
-
-def list_models(module: Any = None, include: Any = None, exclude: Any = None) -> list[str]:
-    """Returns the names of the models that are here, in alphabetical order. Filters raise UnsupportedError."""
-    if module is not None or include is not None or exclude is not None:
-        raise UnsupportedError("list_models takes no filters here", op="list_models")
-    return sorted(_BUILDERS)
-
-
-def get_model(name: str, **config: Any) -> ResNet:
-    """Returns the model of a name, built with the keywords. Raises ValueError for a name that is not here."""
-    builder = _BUILDERS.get(name.lower())
-    if builder is None:
-        raise ValueError(f"there is no model {name!r} in netcl; there are {', '.join(list_models())}")
-    return builder(**config)
 
 
 _refusals = Refusals(
