@@ -51,11 +51,11 @@ def reason(place: str, name: str) -> str:
     if place == "torch.Tensor":
         return ABSENT_MEMBERS.get(name, "")
     try:
-        tree.find(place, name)
+        text = f"{tree.find(place, name).reason}; see"  # of a placeholder
     except AttributeError as error:
-        match = re.search(r" is not in netcl: (.*); see", str(error))
-        return match.group(1) if match else ""
-    return ""
+        text = str(error)
+    match = re.search(r" is not in netcl: (.*); see", text)
+    return match.group(1) if match else ""
 
 
 def _wrapped(names: Iterator[str]) -> str:

@@ -379,7 +379,7 @@ def test_spawned_processes_are_of_the_same_torch(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:4] == [
-        "[(0, 0.0, 'netcl.torch'), (1, 6.0, 'netcl.torch')]",
+        "[(0, 0.0, 'torch'), (1, 6.0, 'torch')]",
         "[1.0, 1.0]",
         "raised: ValueError: rank 0 fails",
         "2",

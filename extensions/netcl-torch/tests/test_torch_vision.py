@@ -81,7 +81,7 @@ def test_the_modules_hang_together(installed):
 REFUSED = [
     (vision_ops, "nms", "torchvision.ops.nms is not in netcl"),
     (datasets, "LSUN", "it is a download"),
-    (models, "vgg16", "build it from torch.nn"),
+    (models, "swin_t", "build it from torch.nn"),
     (models.feature_extraction, "create_feature_extractor", "register_forward_hook"),
     (transforms, "AutoAugment", "RandomChoice"),
     (F, "elastic_transform", "affine"),
@@ -479,5 +479,69 @@ def test_trained_weights_are_refused_with_what_to_do():
     for keywords in ({"weights": models.ResNet18_Weights.DEFAULT}, {"weights": "IMAGENET1K_V1"}, {"pretrained": True}):
         with pytest.raises(UnsupportedError, match=r"trained weights are downloads.*load_state_dict"):
             models.resnet18(**keywords)
-    with pytest.raises(ValueError, match="there is no model 'vgg16' in netcl"):
-        models.get_model("vgg16")
+    with pytest.raises(ValueError, match="there is no model 'swin_t' in netcl"):
+        models.get_model("swin_t")
+
+
+# Of each model of torchvision: its parameters, as its pages state them, and names of its state.
+MODELS = {
+    "squeezenet1_1": (1_235_496, "features.3.squeeze.weight classifier.1.bias"),
+    "mobilenet_v2": (3_504_872, "features.2.conv.0.1.running_mean features.18.0.weight classifier.1.weight"),
+    "mobilenet_v3_small": (2_542_856, "features.4.block.2.fc1.weight features.12.1.bias classifier.3.weight"),
+    "efficientnet_b0": (5_288_548, "features.2.0.block.2.fc2.bias features.8.0.weight classifier.1.weight"),
+    "mnasnet0_5": (2_218_512, "layers.8.0.layers.3.weight layers.14.weight classifier.1.weight"),
+    "shufflenet_v2_x0_5": (1_366_792, "stage2.0.branch1.0.weight stage2.1.branch2.3.weight conv5.0.weight fc.bias"),
+    "densenet121": (7_978_856, "features.denseblock1.denselayer2.conv1.weight features.transition1.conv.weight"),
+    "regnet_y_400mf": (
+        4_344_144,
+        "trunk_output.block1.block1-0.f.se.fc1.weight trunk_output.block2.block2-0.proj.0.weight",
+    ),
+    "regnet_x_400mf": (5_495_976, "trunk_output.block4.block4-0.f.a.0.weight stem.1.weight fc.weight"),
+    "googlenet": (6_624_904, "inception3a.branch3.1.conv.weight fc.weight"),
+    "convnext_tiny": (28_589_128, "features.1.0.layer_scale features.2.0.weight classifier.2.weight"),
+    "vit_b_32": (
+        88_224_232,
+        "class_token encoder.layers.encoder_layer_0.self_attention.in_proj_weight encoder.ln.bias",
+    ),
+    "alexnet": (61_100_840, "features.10.weight classifier.6.bias"),
+    "vgg11_bn": (132_868_840, "features.1.running_var features.25.weight classifier.6.weight"),
+}
+LARGE = ("convnext_tiny", "vit_b_32", "alexnet", "vgg11_bn")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.deep) if name in LARGE else name for name in MODELS]
+)
+def test_a_classification_model_has_torchvisions_parameters_and_names(name):
+    count, names = MODELS[name]
+    options = {"aux_logits": False, "init_weights": False} if name == "googlenet" else {}
+    model = models.get_model(name, **options)
+    assert sum(parameter.numel() for parameter in model.parameters()) == count
+    assert set(names.split()) <= set(model.state_dict())
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "shufflenet_v2_x0_5", "squeezenet1_1", "regnet_x_400mf"])
+def test_a_classification_model_computes_classes_and_gradients(name):
+    model = models.get_model(name, num_classes=3)
+    images = Tensor.from_host(np.random.default_rng(0).normal(size=(2, 3, 32, 32)).astype(np.float32))
+    scores = model(images)
+    assert scores.shape == (2, 3)
+    scores.sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_families_of_models_are_modules_with_their_names():
+    found = torch_vision.modules()
+    for name, names in (
+        ("vgg", "VGG vgg16 vgg16_bn VGG16_Weights make_layers"),
+        ("mobilenetv3", "MobileNetV3 mobilenet_v3_small"),
+        ("densenet", "DenseNet densenet201"),
+        ("vision_transformer", "VisionTransformer vit_l_16 ViT_L_16_Weights"),
+    ):
+        module = found[f"torchvision.models.{name}"]
+        assert all(hasattr(module, each) for each in names.split())
+    assert {"vgg19_bn", "efficientnet_v2_l", "convnext_base"} <= set(models.list_models())
+    with pytest.raises(UnsupportedError, match=r"vgg16: trained weights are downloads"):
+        models.vgg16(weights=models.VGG16_Weights.DEFAULT)
+    with pytest.raises(ValueError, match="patches of 16 do not fill"):
+        models.VisionTransformer(image_size=20)

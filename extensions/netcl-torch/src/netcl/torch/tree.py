@@ -54,7 +54,8 @@ class TorchModule(ModuleType):
         raise AttributeError(reason, name=name, obj=self)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *names_of(_place_of(self.__name__))})
+        place = _place_of(self.__name__)
+        return sorted({*super().__dir__(), *names_of(place), *placeholders.names_of(place)})
 
 
 def _is_from_import(frame: FrameType) -> bool:
@@ -96,14 +97,19 @@ def find(place: str, name: str) -> Any:
         return loaded(part.names[name])
     if name.startswith("__"):
         raise AttributeError(f"module {place!r} has no attribute {name!r}")
+    not_installed: ImportError | None = None
     if known or name in _listed(part):
         for source in part.sources:
-            value = _public(import_module(source), name)
+            try:
+                value = _public(import_module(source), name)
+            except ImportError as error:
+                not_installed = error
+                continue
             if value is not _NOTHING:
                 return value
     if name in placeholders.names_of(place):
         return placeholders.placeholder(place, name)
-    raise AttributeError(_reason(place, name, known))
+    raise AttributeError(str(not_installed) if not_installed else _reason(place, name, known))
 
 
 def _listed(part: Part) -> set[str]:
@@ -112,10 +118,12 @@ def _listed(part: Part) -> set[str]:
 
 
 def _public(module: ModuleType, name: str) -> Any:
-    """An attribute of a module; _NOTHING if it is a submodule or is not there."""
+    """An attribute of a module; _NOTHING if it is a submodule or is not there. Raises ImportError if the attribute
+    needs a package that is not installed.
+    """
     try:
         value = getattr(module, name)
-    except (AttributeError, ImportError):
+    except AttributeError:
         return _NOTHING
     return _NOTHING if isinstance(value, ModuleType) else value
 
@@ -140,14 +148,18 @@ def reason_of_module(place: str) -> str:
 
 
 def names_of(place: str) -> list[str]:
-    """The names that a module of PyTorch has here."""
+    """The names that a module of PyTorch has here, without placeholders."""
     part, found = _part(place), {child.rpartition(".")[2] for child in PARTS if child.rpartition(".")[0] == place}
-    found |= {*part.names, *placeholders.names_of(place)}
+    found.update(part.names)
     known = public_names().get(place, frozenset()) | _listed(part)
-    for source in part.sources:
-        module = import_module(source)
-        found.update(name for name in known if name not in found and _public(module, name) is not _NOTHING)
-    return sorted(found)
+    return sorted(found | {name for name in known - found if _is_there(place, name)})
+
+
+def _is_there(place: str, name: str) -> bool:
+    try:
+        return not isinstance(find(place, name), placeholders.NotHere)
+    except AttributeError:
+        return False
 
 
 _replaced: dict[str, Callable[[str, Any], Any]] = {}
