@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import netcl as nc
+from netcl.core import Tensor
+from netcl.core.dtypes import DType
 
 TORCH_NAMES = ("UntypedStorage",)
 
@@ -27,7 +29,7 @@ class UntypedStorage(metaclass=_Storages):
 
 
 class _Bytes:
-    """A range of bytes, of which ``torch.asarray`` makes a tensor on the same memory."""
+    """A range of bytes, that ``torch.asarray(storage[begin:end]).view(dtype)`` reads."""
 
     device: str = "cpu"
 
@@ -48,8 +50,31 @@ class _Bytes:
         part = self._values[at]
         return _Bytes(part) if isinstance(at, slice) else int(part)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._values.__dlpack__(**options)
+    def read(self, dtype: Any) -> Tensor:
+        """Returns the vector of a dtype, on the same memory if the device works on the host's memory."""
+        made: Tensor = nc.frombuffer(self._values, dtype=dtype) if self._values.size else nc.empty(0, dtype=dtype)
+        return made
 
-    def __dlpack_device__(self) -> tuple[Any, int]:
-        return self._values.__dlpack_device__()
+
+class _Unread:
+    """Bytes of a file before their dtype is known: ``view(dtype)`` reads them, all else is of the uint8 tensor."""
+
+    def __init__(self, storage: _Bytes) -> None:
+        self._storage = storage
+
+    def view(self, *shape: Any, dtype: Any = None) -> Tensor:
+        """Returns the vector of a dtype, or the bytes in a shape."""
+        kind = shape[0] if dtype is None and shape and isinstance(shape[0], DType) else dtype
+        made: Tensor = self._storage.read("uint8").view(*shape) if kind is None else self._storage.read(kind)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage.read("uint8"), name)
+
+
+def asarray(obj: Any, **options: Any) -> Any:
+    """``netcl.asarray``, which also takes bytes of a file (``UntypedStorage.from_file``): ``view(dtype)`` of its result
+    is a tensor of these bits.
+    """
+    bytes_of_file = isinstance(obj, _Bytes) and options.get("dtype") in (None, "uint8")
+    return _Unread(obj) if bytes_of_file else nc.asarray(obj, **options)
