@@ -40,12 +40,13 @@ def test_a_name_that_is_there_is_no_placeholder():
 
 
 INSTALLED = """
-import importlib.metadata, importlib.util
+import importlib.metadata, importlib.util, pickle
 import torch, torchvision
 print(torch.__name__, torch.nn.functional.__name__, torch.torch is torch)
+print(torch.Tensor, torch.nn.Parameter, pickle.loads(pickle.dumps(torch.nn.Parameter(torch.ones(1)))).tolist())
 print(importlib.metadata.version("torch") == torch.__version__, importlib.metadata.version("torchvision")[:3])
 print(importlib.metadata.packages_distributions()["torch"], importlib.metadata.metadata("torch")["Name"])
-for name in ("torch.no_such_module", "torch.distributed.no.such", "torchaudio", "torch.nn"):
+for name in ("torch.no_such_module", "torch.distributed.no", "torchaudio", "torch.nn"):
     print(importlib.util.find_spec(name) is None)
 try:
     import torch.no_such_module
@@ -66,10 +67,13 @@ def test_an_installed_torch_has_pytorchs_names_and_metadata(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[:4] == ["torch torch.nn.functional True", "True 0.2", "['torch'] torch", "True"]
-    assert lines[4:7] == ["True", "True", "False"]
-    assert lines[7].startswith("No module named 'torch.no_such_module' in netcl")
-    assert lines[8:] == ["True False True", "type object 'DTensor' has no attribute 'from_local'"]
+    assert lines[:2] == [
+        "torch torch.nn.functional True",
+        "<class 'torch.Tensor'> <class 'torch.nn.parameter.Parameter'> [1.0]",
+    ]
+    assert lines[2:8] == ["True 0.2", "['torch'] torch", "True", "True", "True", "False"]
+    assert lines[8].startswith("No module named 'torch.no_such_module' in netcl")
+    assert lines[9:] == ["True False True", "type object 'DTensor' has no attribute 'from_local'"]
 
 
 # Of each function: the arguments, in place or not, and NumPy's result for [1, 4] and [[9]].
@@ -294,3 +298,27 @@ def test_tensors_in_one_axis_and_back():
     flat = torch._utils._flatten_dense_tensors(tensors)
     assert [x.tolist() for x in torch._utils._unflatten_dense_tensors(flat, tensors)] == [x.tolist() for x in tensors]
     assert [len(group) for group in torch._utils._take_tensors([torch.ones(2)] * 3, 16)] == [2, 1]
+
+
+def test_tensors_are_variables():
+    x = torch.ones(2)
+    assert torch.autograd.Variable(x) is x
+    assert torch.autograd.Variable(x, requires_grad=True).requires_grad
+    assert isinstance(x, torch.autograd.Variable)
+    assert not isinstance(1, torch.autograd.Variable)
+
+
+def test_a_writer_takes_tensors_and_parameters(tmp_path):
+    pytest.importorskip("tensorboardX", reason="needs tensorboardX of the extra 'tensorboard'")
+    (tmp_path / "program.py").write_text(
+        "import torch\nfrom torch.utils.tensorboard import SummaryWriter\n"
+        "writer = SummaryWriter('runs')\n"
+        "writer.add_scalar('loss', torch.tensor(0.5), 0)\n"
+        "writer.add_histogram('weight', torch.nn.Linear(2, 2).weight, 0)\n"
+        "writer.close()\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "netcl.torch", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "runs").iterdir())) == 1

@@ -21,6 +21,9 @@ _COMPILED = {
     "torchvision._C": "it calls PyTorch's own library",
 }
 
+# Classes that libraries recognize by the text of their type, such as tensorboardX.
+_HOMES = (("torch", "Tensor"), ("torch.nn.parameter", "Parameter"))
+
 
 class _Metadata(Distribution):
     """The metadata of PyTorch or torchvision for ``importlib.metadata``: name and release."""
@@ -112,6 +115,8 @@ def install() -> None:
     for place, module in tree.modules().items():
         sys.modules[place] = module
         module.__name__ = place
+    for place, name in _HOMES:
+        tree.find(place, name).__module__ = place
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
         sys.meta_path.insert(0, _torchvision)

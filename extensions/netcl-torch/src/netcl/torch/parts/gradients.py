@@ -14,10 +14,17 @@ __all__ = ["Variable", "backward", "grad", "gradcheck", "gradgradcheck"]
 TORCH_NAMES = ("Variable", "gradcheck", "gradgradcheck")
 
 
-def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:
-    """The tensor itself, which requires grad if asked: tensors are variables."""
-    tensor = data if isinstance(data, Tensor) else ag.tensor(data)
-    return tensor.detach().requires_grad_() if requires_grad and not tensor.requires_grad else tensor
+class _Variables(type):
+    def __call__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:
+        tensor = data if isinstance(data, Tensor) else ag.tensor(data)
+        return tensor.detach().requires_grad_() if requires_grad and not tensor.requires_grad else tensor
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_Variables):
+    """A call returns the tensor itself, which requires grad if asked: tensors are variables."""
 
 
 def backward(
