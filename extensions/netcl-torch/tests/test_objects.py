@@ -250,3 +250,45 @@ def test_a_mode_sees_calls_of_its_block() -> None:
         (torch.ones(2) + 1).sum()
     torch.ones(2) + 1
     assert seen == ["ones", "add", "sum"]
+
+
+def test_a_function_that_is_differentiable_once_says_so() -> None:
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * 3 * x**2
+
+    x = torch.tensor([2.0], requires_grad=True)
+    (grad,) = torch.autograd.grad(Cube.apply(x) * x, x, create_graph=True)
+    assert grad.tolist() == [32]
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        grad.sum().backward()
+    Cube.apply(x).sum().backward()
+    assert x.grad.tolist() == [12]
+
+
+def test_dual_tensors_have_tangents() -> None:
+    forward_ad = torch.autograd.forward_ad
+    x, v = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.5])
+    weight = torch.tensor([3.0, 4.0], requires_grad=True)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, v)
+        value, tangent = forward_ad.unpack_dual((dual * dual).sin())
+        assert torch.allclose(value, (x * x).sin())
+        assert torch.allclose(tangent, (x * x).cos() * 2 * x * v)
+        assert not value.requires_grad
+        assert torch.equal(forward_ad.unpack_dual(dual).tangent, v)
+        assert forward_ad.unpack_dual(torch.ones(2)).tangent is None
+        tangent = forward_ad.unpack_dual(dual * weight * weight).tangent
+        tangent.sum().backward()  # of 2 w v
+        with pytest.raises(RuntimeError, match="nested"):
+            forward_ad.enter_dual_level()
+    assert torch.allclose(weight.grad, 2 * weight.detach() * v)
+    assert forward_ad.unpack_dual(dual).tangent is None

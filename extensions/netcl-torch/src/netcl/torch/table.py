@@ -107,6 +107,8 @@ PARTS: dict[str, Part] = {
     "torch.autograd": Part(_GRADIENTS),
     "torch.autograd.anomaly_mode": Part(("netcl.autograd",)),
     "torch.autograd.function": Part(_GRADIENTS),
+    "torch.autograd.forward_ad": Part(_own("forward_ad")),
+    "torch.autograd.graph": Part(("netcl.autograd.graph",)),
     "torch.autograd.functional": Part(("netcl.autograd.functional",)),
     "torch.autograd.grad_mode": Part(("netcl.autograd",)),
     "torch.autograd.gradcheck": Part(("netcl.autograd",)),

@@ -54,9 +54,12 @@ def _name(x: Tensor) -> str:
 
 def name_of_node(grad_fn: Any) -> str:
     """The text of a ``grad_fn`` as PyTorch writes it: ``<MulBackward0>``, of a function its name."""
+    named = getattr(grad_fn, "name", None)
+    if callable(named):
+        return f"<{named()}>"
     text = repr(grad_fn)
     text = f"<{grad_fn.__name__}>" if hasattr(grad_fn, "__name__") else text if text[:1] == "<" else f"<{text}>"
-    return f"{text.replace('<Concatenate', '<Cat').removesuffix('>')}0>"
+    return f"{text.removesuffix('>')}0>"
 
 
 def text_of(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Union
+from typing import Any, ClassVar, NamedTuple, Union
 
 from netcl.autograd import blocks
 from netcl.autograd.blocks import Partial
-from netcl.autograd.mode import state
+from netcl.autograd.hooks import Hook
+from netcl.autograd.mode import no_grad, state
 from netcl.autograd.recompute import Recipe, Recomputed, recomputed
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import SUPPORTED, is_floating
@@ -112,7 +114,9 @@ class GradNode:
     ``edges``: per input (node or leaf, output index), None if the input takes no gradient. ``saved``: the tensors that
     the gradient needs, or their recipes. ``backward(context, node, grads, wanted)`` returns one gradient or None per
     edge; ``static`` holds its other data. ``recipe`` computes its result again, None if the result must be kept.
-    ``name`` is the name of the op; ``repr`` is PyTorch's, e.g. ``<MulBackward>``.
+    ``name`` is the name of the op; ``name()`` and ``repr`` give PyTorch's, e.g. ``<MulBackward>``.
+
+    Names that begin with ``_saved_`` are the saved tensors and the arguments of the op, as in PyTorch.
     """
 
     __slots__ = (
@@ -120,7 +124,7 @@ class GradNode:
         "backward",
         "edges",
         "hooks",
-        "name",
+        "op",
         "opaque",
         "order",
         "outputs",
@@ -142,9 +146,11 @@ class GradNode:
         static: Any = None,
         opaque: bool = False,
     ) -> None:
-        self.name: str = name
+        self.op: str = name
         self.backward: Backward = backward
         self.edges: tuple[Edge | None, ...] = edges
+        if packing:
+            saved = packed(saved)
         self.saved: tuple[Any, ...] | None = saved
         self.versions: list[int] = [tensor.version for tensor in saved]
         self.outputs: int = outputs
@@ -169,7 +175,7 @@ class GradNode:
             )
         again = False
         for position, (tensor, version) in enumerate(zip(self.saved, self.versions)):
-            if type(tensor) is Recomputed:
+            if type(tensor) in _STAND_INS:
                 again = True
             if tensor.version != version and (needed is None or position in needed):
                 raise RuntimeError(
@@ -178,7 +184,7 @@ class GradNode:
                     "write into a clone() instead"
                 )
         if again:
-            return tuple([value.tensor() if type(value) is Recomputed else value for value in self.saved])
+            return tuple([value.tensor() if type(value) in _STAND_INS else value for value in self.saved])
         return self.saved
 
     def separate(self, target: Tensor) -> None:
@@ -207,8 +213,127 @@ class GradNode:
         results = self.backward(context, self, list(grads), [edge is not None for edge in self.edges])
         return tuple([result if result is None else blocks.computed(context.call, result) for result in results])
 
+    @property
+    def name(self) -> OpName:
+        """The name of the op; called, that of the node in PyTorch."""
+        return OpName(self.op)
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The destinations of the gradient, (node, output index) each; of a leaf an AccumulateGrad, (None, 0) of an
+        input that takes none.
+        """
+        return tuple([_function(edge) for edge in self.edges])
+
+    def register_hook(self, fn: Callable[[Any, Any], Any]) -> Hook:
+        """Calls ``fn(grad_inputs, grad_outputs)`` when the node's gradients are computed; a tuple that it returns takes
+        the place of the first. ``remove()`` of the result takes the hook off.
+        """
+        return _hook(_hooked(self).after, fn)
+
+    def register_prehook(self, fn: Callable[[Any], Any]) -> Hook:
+        """Calls ``fn(grad_outputs)`` before; a tuple that it returns takes the place of the gradients."""
+        return _hook(_hooked(self).before, fn)
+
+    def __getattr__(self, name: str) -> Any:
+        from netcl.autograd.saved import attribute_of
+
+        return attribute_of(self, name)
+
     def __repr__(self) -> str:
-        return f"<{''.join(part[:1].upper() + part[1:] for part in re.split(r'[^0-9A-Za-z]+', self.name))}Backward>"
+        return f"<{self.name.shown}>"
+
+
+class OpName(str):
+    """The name of an op, which called gives that of its node in PyTorch: ``"mul"``, ``"MulBackward0"``."""
+
+    __slots__ = ()
+
+    @property
+    def shown(self) -> str:
+        """The node's name without the number of its overload."""
+        if self == "copy_slices":
+            return "CopySlices"
+        return f"{''.join(part[:1].upper() + part[1:] for part in re.split(r'[^0-9A-Za-z]+', self))}Backward"
+
+    def __call__(self) -> str:
+        if self[:1].isupper() or self[:1] == "_":  # the class of a Function
+            return f"{self}Backward"
+        name = OpName(_PYTORCH.get(self, self)).shown
+        return name if self == "copy_slices" else f"{name}0"
+
+
+_PYTORCH = {"concatenate": "cat", "reshape": "view", "cast": "to_copy", "strided_slice": "slice"}
+
+
+@dataclass(frozen=True, eq=False)
+class AccumulateGrad:
+    """The end of the graph at a leaf: ``variable`` takes the gradient. Two of one leaf are equal."""
+
+    variable: Tensor
+
+    next_functions: ClassVar[tuple[()]] = ()
+
+    def name(self) -> str:
+        """PyTorch's name."""
+        return "torch::autograd::AccumulateGrad"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AccumulateGrad) and other.variable is self.variable
+
+    def __hash__(self) -> int:
+        return hash(id(self.variable))
+
+    def __repr__(self) -> str:
+        return "<AccumulateGrad>"
+
+
+def _function(edge: Edge | None) -> tuple[Any, int]:
+    if edge is None:
+        return None, 0
+    target, index = edge
+    return (target, index) if isinstance(target, GradNode) else (AccumulateGrad(target), 0)
+
+
+class _Hooked:
+    """The backward function of a node with hooks on its gradients: those before it and those after it."""
+
+    def __init__(self, inner: Backward) -> None:
+        self.before: dict[int, Any] = {}
+        self.after: dict[int, Any] = {}
+        self._inner = inner
+
+    def __call__(self, context: GradContext, node: GradNode, grads: list[Any], wanted: Sequence[bool]) -> Grads:
+        given: Sequence[Any] = grads
+        for fn in tuple(self.before.values()):
+            given = _replaced(fn, given)
+        found: Sequence[Any] = self._inner(context, node, list(given), wanted)
+        if self.after:
+            found = [one if one is None else blocks.computed(context.call, one) for one in found]
+        for fn in tuple(self.after.values()):
+            found = _replaced(fn, found, given)
+        return found
+
+
+def _hooked(node: GradNode) -> _Hooked:
+    """The backward function of a node, which from now on runs hooks."""
+    if not isinstance(node.backward, _Hooked):
+        node.backward = _Hooked(node.backward)
+    return node.backward
+
+
+def _hook(hooks: dict[int, Any], fn: Callable[..., Any]) -> Hook:
+    key = next(_order)
+    hooks[key] = fn
+    return Hook(hooks, key)
+
+
+def _replaced(fn: Callable[..., Any], values: Sequence[Any], *more: Any) -> Sequence[Any]:
+    """The values, or what ``fn`` of them returns in their place."""
+    result = fn(tuple(values), *[tuple(each) for each in more])
+    if result is None:
+        return values
+    return result if isinstance(result, (tuple, list)) else (result,)
 
 
 @dataclass(frozen=True)
@@ -218,10 +343,10 @@ class Output:
     node: GradNode
     index: int
 
-    @property
-    def name(self) -> str:
-        """The name of the op."""
-        return self.node.name
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.node, name)
 
     def __repr__(self) -> str:
         return repr(self.node)
@@ -311,6 +436,66 @@ def retains_grad(tensor: Tensor) -> bool:
     node, index = edge_of(tensor)
     kept = (node.retained or {}).get(index) if isinstance(node, GradNode) else None
     return kept is not None and kept() is tensor
+
+
+# -- hooks on saved tensors ------------------------------------------------------------------------------------------
+
+
+class _Packing(threading.local):
+    """The hooks of the blocks of this thread, innermost last, and the reason why there must be none."""
+
+    hooks: tuple[tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]], ...] = ()
+    refusal: str | None = None
+
+
+packing_here = _Packing()
+packing: list[object] = []  # an element for each open block of any thread
+
+
+class Packed:
+    """A saved tensor as a hook has packed it, with its place in the graph."""
+
+    __slots__ = ("_edge", "_made", "_unpack", "shape", "version")
+
+    def __init__(self, x: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+        self.shape = x.shape
+        self.version = 0
+        self._edge = edge_of(x) if x.requires_grad else None
+        with no_grad():
+            self._made = pack(x)
+        self._unpack = unpack
+
+    def tensor(self) -> Tensor:
+        """The tensor that the hook unpacks, which must have the shape of the packed one."""
+        with no_grad():
+            made = self._unpack(self._made)
+        if not isinstance(made, Tensor) or made.shape != self.shape:
+            got = made.shape if isinstance(made, Tensor) else type(made).__name__
+            raise ShapeError(f"saved_tensors_hooks: expected unpack to return a tensor of {self.shape}, got {got}")
+        if self._edge is None:
+            return made.detach()
+        target, index = self._edge
+        if not isinstance(target, GradNode):
+            target, index = GradNode("alias", _passed_on, (self._edge,), (), 1), 0
+        return belongs(made.detach(), target, index)
+
+    def separate(self, target: Tensor) -> None:
+        """Does nothing: what is packed is not in the memory of ``target``."""
+
+
+def _passed_on(context: GradContext, node: GradNode, grads: list[Any], wanted: Sequence[bool]) -> Grads:
+    return grads
+
+
+def packed(saved: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors that a node saves, packed by the innermost hooks of this thread, if it has some."""
+    if not packing_here.hooks:
+        return saved
+    tensors = [one.tensor() if type(one) is Recomputed else one for one in saved]
+    return tuple([Packed(one, *packing_here.hooks[-1]) if isinstance(one, Tensor) else one for one in tensors])
+
+
+_STAND_INS = frozenset((Recomputed, Packed))
 
 
 # -- gradients given by the user -------------------------------------------------------------------------------------

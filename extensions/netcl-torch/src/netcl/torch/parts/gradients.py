@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import netcl as nc
@@ -11,7 +12,7 @@ from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 
 __all__ = ["Variable", "backward", "grad", "gradcheck", "gradgradcheck"]
-TORCH_NAMES = ("Variable", "gradcheck", "gradgradcheck")
+TORCH_NAMES = ("Variable", "gradcheck", "gradgradcheck", "once_differentiable")
 
 
 class _Variables(type):
@@ -109,3 +110,37 @@ def _checked(
         if raises:
             raise
         return False
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates ``backward`` of a Function that cannot be differentiated: it runs without a graph, and a derivative of
+    its gradients raises RuntimeError.
+    """
+
+    @wraps(fn)
+    def call(ctx: Any, *grads: Any) -> Any:
+        with nc.no_grad():
+            results = fn(ctx, *grads)
+        given = tuple([grad for grad in grads if isinstance(grad, Tensor) and grad.requires_grad])
+        if not nc.is_grad_enabled() or not given:
+            return results
+        if isinstance(results, tuple):
+            return tuple([_refusing(result, given) for result in results])
+        return _refusing(results, given)
+
+    return call
+
+
+def _refusing(result: Any, given: tuple[Tensor, ...]) -> Any:
+    """A gradient of which the derivative raises."""
+    return _Once.apply(result, *given) if isinstance(result, Tensor) else result
+
+
+class _Once(ag.Function):
+    @staticmethod
+    def forward(ctx: Any, result: Tensor, *given: Tensor) -> Tensor:
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

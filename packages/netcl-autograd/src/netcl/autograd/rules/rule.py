@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -159,6 +159,21 @@ def _back(value: Any, saved: Sequence[Tensor]) -> Any:
     if isinstance(value, _Saved):
         return saved[value.position]
     return [_back(each, saved) for each in value] if isinstance(value, list) else value
+
+
+def saved_arguments(node: GradNode, saved: Sequence[Tensor]) -> Iterator[tuple[str, Any]]:
+    """The arguments of the call of a node by name, as far as it has saved them, and its saved results."""
+    recorded: _Static = node.static
+    for name, value in recorded.arguments.items():
+        if isinstance(value, _Saved) and value.position in recorded.outputs:
+            yield (
+                name,
+                output_again(
+                    saved[value.position], node, recorded.outputs[value.position], saved[value.position].shape
+                ),
+            )
+        elif not isinstance(value, TensorMeta):
+            yield name, _back(value, saved)
 
 
 _names: dict[OpRow, tuple[str, ...] | None] = {}

@@ -148,6 +148,10 @@ class Tensor(Creation["Tensor"]):
         made.__class__ = cls
         return made  # type: ignore[no-any-return]
 
+    def _is_view(self) -> bool:
+        """True if this tensor is a view of another one."""
+        return hasattr(self._base, "group") or isinstance(self._storage, ViewStorage)
+
     @staticmethod
     def _make_subclass(cls: type[_T], data: Tensor, require_grad: bool = False) -> _T:
         """A leaf of the class ``cls`` on the storage of ``data``."""
