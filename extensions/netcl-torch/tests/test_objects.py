@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
 import math
+import zipfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
 import pytest
 
 import netcl.torch as torch
 from netcl.core.device import device, use_pytorch_names
+from netcl.torch.parts import whole_modules
 
 F, nn = torch.nn.functional, torch.nn
 
@@ -292,3 +297,77 @@ def test_dual_tensors_have_tangents() -> None:
             forward_ad.enter_dual_level()
     assert torch.allclose(weight.grad, 2 * weight.detach() * v)
     assert forward_ad.unpack_dual(dual).tangent is None
+
+
+@pytest.mark.parametrize("name", ["arange", "empty", "eye", "full", "linspace", "ones", "rand", "randn", "zeros"])
+def test_functions_that_make_tensors_write_into_out(name: str) -> None:
+    arguments = {"full": ((3,), 4.0), "linspace": (0, 1, 3)}.get(name, (3,))
+    out = torch.full((3, 3) if name == "eye" else (3,), 7.0)
+    function = getattr(torch, name)
+    assert function(*arguments, out=out) is out
+    if name not in ("empty", "rand", "randn"):
+        assert torch.equal(out, function(*arguments).float())
+    with pytest.raises(RuntimeError, match="expected out of shape"):
+        function(*arguments, out=torch.zeros(5))
+
+
+def test_old_names_of_types_and_new_make_tensors() -> None:
+    x = torch.tensor([1.5, -2.0])
+    assert x.type(torch.LongTensor).tolist() == [1, -2]
+    assert x.type(torch.FloatTensor) is x
+    assert (x.new(2, 3).shape, x.new(x.shape).shape, x.new().shape) == ((2, 3), (2,), (0,))
+    assert (x.new([1, 2]).tolist(), str(x.long().new([3.0]).dtype)) == ([1.0, 2.0], "int64")
+
+
+class _Stream:
+    """A stream that cannot seek."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: bytes) -> int:
+        self.data += data
+        return len(data)
+
+
+def test_save_writes_to_streams_that_cannot_seek(tmp_path) -> None:
+    stream = _Stream()
+    torch.save({"a": torch.ones(2)}, stream)
+    assert torch.load(io.BytesIO(stream.data))["a"].tolist() == [1, 1]
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive, archive.open("state.pt", "w") as member:
+        torch.save({"a": torch.ones(2)}, member)
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        assert torch.load(io.BytesIO(archive.read("state.pt")))["a"].tolist() == [1, 1]
+
+
+@dataclasses.dataclass
+class _Arguments:
+    rate: float
+    scale: object = None
+
+
+def test_objects_of_other_classes_are_saved_for_this_process() -> None:
+    given, file = _Arguments(0.5, torch.ones(2)), io.BytesIO()
+    torch.save({"arguments": [given], "step": 3}, file)
+    given.rate = 0.0
+    file.seek(0)
+    found = torch.load(file, weights_only=False)
+    assert (found["arguments"][0].rate, found["arguments"][0].scale.tolist(), found["step"]) == (0.5, [1, 1], 3)
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="weights_only=False"):
+        torch.load(file)
+    whole_modules._structures.clear()  # as in another process
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="another process has saved this"):
+        torch.load(file, weights_only=False)
+
+
+def test_batch_norm_takes_states_without_a_count() -> None:
+    layer = nn.Sequential(nn.BatchNorm1d(3))
+    state = {name: value + 1 for name, value in layer.state_dict().items() if "num_batches" not in name}
+    assert not layer.load_state_dict(state).missing_keys
+    assert layer[0].running_var.tolist() == [2, 2, 2]
+    newer = OrderedDict(state)
+    newer._metadata = {"0": {"version": 2}}
+    with pytest.raises(RuntimeError, match="num_batches_tracked"):
+        layer.load_state_dict(newer)

@@ -42,8 +42,12 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = No
         )
     if isinstance(f, (str, os.PathLike)):
         save_torch(obj, f, arrays=True)
-    else:
+    elif hasattr(f, "seekable") and f.seekable():
         write_torch(obj, f, _name_of(f), arrays=True)
+    else:  # a pipe, or a member of a zip file
+        whole = io.BytesIO()
+        write_torch(obj, whole, _name_of(f), arrays=True)
+        f.write(whole.getvalue())
 
 
 @from_here

@@ -441,6 +441,9 @@ class Module:
                 hook(module, state, prefix, {}, strict, missing, unexpected, messages)
                 if messages:
                     raise RuntimeError("; ".join(messages))
+        versions = getattr(state_dict, "_metadata", {})
+        for path, module in modules:
+            module._complete_state(given, f"{path}." if path else "", versions.get(path, {}).get("version"))
         own = self._state_tensors("")
         extra = {
             f"{path}._extra_state" if path else "_extra_state": module
@@ -480,6 +483,9 @@ class Module:
             problems += [f"unexpected: {key}" for key in keys.unexpected_keys]
             raise StateError(f"the state does not fit {type(self).__name__}:\n    " + "\n    ".join(problems))
         return keys
+
+    def _complete_state(self, state: dict[str, Any], prefix: str, version: int | None) -> None:
+        """Adds to a state of an older layout of this module, ``version`` of PyTorch's file, what it lacks."""
 
     def _state_tensors(self, prefix: str) -> dict[str, Tensor]:
         """Returns the parameters and persistent buffers by dotted name, without the work of hooks."""

@@ -73,6 +73,12 @@ class _Running(_Affine):
             init.ones_(self.running_var)
             init.zeros_(self.num_batches_tracked)
 
+    def _complete_state(self, state: dict[str, Any], prefix: str, version: int | None) -> None:
+        """Adds the count, which PyTorch's layers have had since version 2."""
+        name = f"{prefix}num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and f"{prefix}running_mean" in state:
+            state.setdefault(name, self.num_batches_tracked)
+
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "

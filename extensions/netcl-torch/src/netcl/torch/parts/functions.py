@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import wraps
 from string import ascii_letters
 from typing import Any, NamedTuple
 
 import netcl as nc
 from netcl.core import Tensor
+from netcl.core.errors import ShapeError
 from netcl.core.ops_table.dispatch import takes_out
 from netcl.torch.parts.functional import rms_norm as rms_norm
 
@@ -33,6 +35,31 @@ __all__ = [
     "var_mean",
     "where",
 ]
+
+
+def _with_out(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function that makes a tensor, with ``out=``: the tensor that the values are written into."""
+
+    @wraps(function)
+    def call(*args: Any, out: Tensor | None = None, **options: Any) -> Tensor:
+        if out is None:
+            return function(*args, **options)
+        made = function(*args, **{"dtype": out.dtype, "device": out.device, **options})
+        if made.shape != out.shape or made.dtype != out.dtype:
+            name, got = function.__name__, f"shape {tuple(out.shape)} and dtype {out.dtype}"
+            raise ShapeError(f"{name}: expected out of shape {tuple(made.shape)} and dtype {made.dtype}, got {got}")
+        return out.copy_(made)
+
+    return call
+
+
+arange, empty, eye, full, linspace, logspace, normal, ones, rand, randint, randn, randperm, zeros = map(
+    _with_out,
+    (
+        *(nc.arange, nc.empty, nc.eye, nc.full, nc.linspace, nc.logspace, nc.normal, nc.ones, nc.rand, nc.randint),
+        *(nc.randn, nc.randperm, nc.zeros),
+    ),
+)
 
 
 class Extremes(NamedTuple):

@@ -6,9 +6,11 @@ import copy
 import errno
 import os
 import uuid
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, BinaryIO
 
 from netcl import autograd as ag
@@ -37,18 +39,19 @@ class _Absent:
 
 # The classes of modules that ``load`` returns with weights_only=True.
 _safe: list[Any] = []
-# By the token in a file, the copy of its module without the tensors of its state.
-_structures: dict[str, Module] = {}
+# By the token in a file, the copy of its module without the tensors of its state, or of another object.
+_structures: dict[str, Any] = {}
 
 
 def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
     """``netcl.save``, which also takes a whole module: the file has its ``state_dict()``, the name of its class and a
     token; this process keeps a copy of the module without these tensors, for ``load``.
 
-    Raises UnsupportedError for an optimizer, and TypeError for a module with an attribute that cannot be copied.
+    An object of another class in it, or in dicts, lists and tuples, is kept in the same way: the file has the name of
+    its class and a token. Raises UnsupportedError for an optimizer, and TypeError for what cannot be copied.
     """
     if not isinstance(obj, Module):
-        io.save(obj, f, pickle_module, pickle_protocol)
+        io.save(_with_tokens(obj), f, pickle_module, pickle_protocol)
         return
     state, token = obj.state_dict(keep_vars=True), uuid.uuid4().hex
     memo = {
@@ -60,6 +63,51 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = No
     name = f"{type(obj).__module__}.{type(obj).__qualname__}"
     io.save({_TOKEN: token, _CLASS: name, _STATE: state}, f, pickle_module, pickle_protocol)
     _structures[token] = structure
+
+
+def _with_tokens(obj: Any) -> Any:
+    """The object, with tokens in place of the objects that a file cannot hold, of which this process keeps copies."""
+    kind = type(obj)
+    if kind in (dict, OrderedDict):
+        return kind((key, _with_tokens(value)) for key, value in obj.items())
+    if kind in (list, tuple):
+        return kind([_with_tokens(value) for value in obj])
+    if hasattr(obj, "state_dict") or isinstance(obj, (Tensor, type(None), bool, int, float, str, bytes, Mapping)):
+        return obj
+    try:
+        io.save(obj, BytesIO())
+    except io.CheckpointError:
+        token = uuid.uuid4().hex
+        _structures[token] = copy.deepcopy(obj)
+        return {_TOKEN: token, _CLASS: f"{kind.__module__}.{kind.__qualname__}"}
+    return obj
+
+
+def _without_tokens(found: Any, weights_only: bool) -> Any:
+    """What was saved, with copies of the objects that tokens stand for."""
+    kind = type(found)
+    if kind in (list, tuple):
+        return kind([_without_tokens(value, weights_only) for value in found])
+    if kind not in (dict, OrderedDict):
+        return found
+    if set(found) != {_TOKEN, _CLASS}:
+        return kind((key, _without_tokens(value, weights_only)) for key, value in found.items())
+    return copy.deepcopy(_structure_of(found, weights_only, "construct the object again"))
+
+
+def _structure_of(found: Mapping[str, Any], weights_only: bool, cure: str) -> Any:
+    """The copy that this process keeps of a saved object; UnsupportedError if it must not or cannot be given."""
+    structure = _structures.get(found[_TOKEN])
+    if structure is None:
+        raise UnsupportedError(
+            f"torch.load: another process has saved this {found[_CLASS]}, and the code of its class is not in the "
+            f"file, of which nothing is executed; {cure}"
+        )
+    if weights_only and type(structure) not in _safe:
+        raise UnsupportedError(
+            f"torch.load: the file holds a whole {found[_CLASS]}, not a state; write torch.load(f, weights_only=False)"
+        )
+    return structure
 
 
 def load(
@@ -81,19 +129,10 @@ def load(
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(f))
     map_location = _one_device(map_location)
     found = io.load(f, map_location, pickle_module, weights_only=weights_only, **options)
-    if not isinstance(found, Mapping) or _TOKEN not in found:
-        return found
-    structure = _structures.get(found[_TOKEN])
-    if structure is None:
-        raise UnsupportedError(
-            f"torch.load: another process has saved this {found[_CLASS]}, and the code of its class is not in the "
-            f"file, of which nothing is executed; construct it and write "
-            f'model.load_state_dict(netcl.load(f)["{_STATE}"])'
-        )
-    if weights_only and type(structure) not in _safe:
-        raise UnsupportedError(
-            f"torch.load: the file holds a whole {found[_CLASS]}, not a state; write torch.load(f, weights_only=False)"
-        )
+    if not isinstance(found, Mapping) or _STATE not in found or _TOKEN not in found:
+        return _without_tokens(found, weights_only)
+    cure = f'construct it and write model.load_state_dict(netcl.load(f)["{_STATE}"])'
+    structure = _structure_of(found, weights_only, cure)
     placed: dict[int, Any] = {}
     for one in _absent(structure):
         placed[id(one)] = one.filled(found[_STATE][one.key], keep_device=map_location is not None)

@@ -54,7 +54,6 @@ ABSENT: dict[str, str] = {
         "a tensor keeps its number of elements; write x.reshape(...), or x.new_empty(...) for another number",
     ),
     "set_": "write x.data = source",
-    "new": "write x.new_empty(sizes) or x.new_tensor(data)",
     "new_empty_strided": "new tensors are contiguous; write x.new_empty(sizes)",
     "index": "write x[...]",
     "map2_": "write x.copy_(function(x, y, z)) with ops on whole tensors",

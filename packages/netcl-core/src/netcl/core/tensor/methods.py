@@ -34,6 +34,7 @@ from netcl.core.tensor import in_place, memory_format, views
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT
+from netcl.core.tensor.size import Size
 
 # Methods with the name and the parameters of their row.
 SAME = """
@@ -606,11 +607,25 @@ _TYPE_NAMES = {
 
 @_method
 def type(x: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The values as ``dtype``, by name or as PyTorch's ``FloatTensor``; without one, such a name for this tensor."""
+    """The values as ``dtype``, by name, as PyTorch's ``"FloatTensor"`` or as the class ``nc.FloatTensor``; without one,
+    such a name for this tensor.
+    """
     if dtype is None:
         names = {known: name for name, known in _TYPE_NAMES.items()}
         return f"{naming.library}.{names.get(x.dtype, dtypes.canonical(x.dtype))}"
+    if isinstance(dtype, builtins.type):  # nc.FloatTensor
+        dtype = getattr(dtype, "dtype", dtype)
     return x.astype(_TYPE_NAMES.get(str(dtype).rpartition(".")[2], dtype))
+
+
+@_method
+def new(x: Any, *args: Any, **options: Any) -> Any:
+    """A tensor of this dtype and on this device: of the lengths ``x.new(2, 3)`` or of a size with undefined content, or
+    of data as ``x.new_tensor``.
+    """
+    if len(args) == 1 and not isinstance(args[0], (int, Size)):
+        return x.new_tensor(args[0], dtype=x.dtype, **options)
+    return x.new_empty(args[0] if args and isinstance(args[0], Size) else args or (0,), **options)
 
 
 @_method
