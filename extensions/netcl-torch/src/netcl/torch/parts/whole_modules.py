@@ -84,7 +84,7 @@ def _with_tokens(obj: Any) -> Any:
 
 
 def _without_tokens(found: Any, weights_only: bool) -> Any:
-    """What was saved, with copies of the objects that tokens stand for."""
+    """Returns the loaded object, with copies of the objects that tokens stand for."""
     kind = type(found)
     if kind in (list, tuple):
         return kind([_without_tokens(value, weights_only) for value in found])

@@ -23,7 +23,7 @@ class Computation(Protocol):
 # here. One lock for all, since threads that wait for each other's computations would deadlock.
 lock: AbstractContextManager[bool] = threading.RLock()
 
-UNCOUNTED = 1 << 40  # added to a version by a write through ``data``, which backward passes must not see
+UNCOUNTED = 1 << 30  # added to a version by a write through ``data``, which backward passes must not see
 
 
 class Upload(NamedTuple):
