@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import fnmatch
 import multiprocessing
@@ -96,8 +97,10 @@ class Worker:
         return [Record(self.job[0], self.job[1], "", "process", "ended", text, "")]
 
 
-def run_all(jobs: list[Any], device: str, processes: int, show: bool) -> list[Record]:
-    """The records of all jobs ``(operator, device, dtypes, samples, forms)``; a process that ends is replaced."""
+def run_all(jobs: list[Any], device: str, processes: int, table: Any) -> list[Record]:
+    """The records of all jobs ``(operator, device, dtypes, samples, forms)``; a process that ends is replaced. Writes
+    a line for each operator into ``table``, if that is not None.
+    """
     records: list[Record] = []
     workers = [Worker(device) for _ in range(min(processes, len(jobs)))]
     waiting, done = jobs[::-1], 0
@@ -108,18 +111,21 @@ def run_all(jobs: list[Any], device: str, processes: int, show: bool) -> list[Re
         for i, worker in reversed(list(enumerate(workers))):
             if worker.pipe in ready:
                 try:
-                    records += worker.pipe.recv()
+                    found = worker.pipe.recv()
                 except (EOFError, ConnectionError):
                     worker.process.join()
-                    records += worker.ended(f"the process ended with {worker.process.exitcode}")
+                    found = worker.ended(f"the process ended with {worker.process.exitcode}")
                     worker = workers[i] = Worker(device)
             elif time.monotonic() - worker.start > SECONDS[device]:
-                records += worker.ended(f"more than {SECONDS[device]:g} s")
+                found = worker.ended(f"more than {SECONDS[device]:g} s")
                 worker = workers[i] = Worker(device)
             else:
                 continue
             done += 1
-            if show and done % 50 == 0:
+            records += found
+            if table is not None and found:
+                print(line_of(found), file=table, flush=True)
+            if done % 50 == 0:
                 print(f"  {done} of {len(jobs)}, {time.monotonic() - START:.0f} s", flush=True)
             if waiting:
                 worker.give(waiting.pop())
@@ -172,16 +178,12 @@ def report(records: list[Record], known: Exceptions, whole: bool, details: bool)
     return len(faults) + len(stale)
 
 
-def table(records: list[Record]) -> str:
-    """One line for each operator: its worst state and the first message."""
-    lines = []
-    for name in sorted({record.op for record in records}):
-        of = sorted((r for r in records if r.op == name), key=lambda r: ORDER.index(r.state))
-        bad = [r for r in of if r.state != "right"]
-        forms = ",".join(dict.fromkeys(r.form for r in bad))
-        text = f"[{forms}] {bad[0].text} {bad[0].sample}"[:400] if bad else ""
-        lines.append(f"{of[0].state:9} {name:45} {text}".rstrip())
-    return "\n".join(lines) + "\n"
+def line_of(records: list[Record]) -> str:
+    """One line for an operator: its worst state, the forms that are not right and the first message."""
+    worst = sorted(records, key=lambda r: ORDER.index(r.state))[0]
+    forms = ",".join(dict.fromkeys(r.form for r in records if r.state != "right"))
+    text = f"[{forms}] {worst.text} {worst.sample}"[:400] if forms else ""
+    return f"{worst.state:9} {worst.op:45} {text}".rstrip()
 
 
 def main() -> int:
@@ -192,10 +194,13 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=0, help="of each operator and dtype (10 on NumPy, 3 on PoCL)")
     parser.add_argument("--forms", default="*", help="patterns with commas, such as 'function,gradient'")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--part", default="1/1", help="a part of the operators, such as 2/3")
     parser.add_argument("--table", help="write one line for each operator to this file")
     options = parser.parse_args()
     known = Exceptions(HERE / "exceptions.toml")
     names = [n for n in TABLE if not options.op or any(fnmatch.fnmatchcase(n, p) for p in options.op)]
+    part, parts = map(int, options.part.split("/"))
+    names = names[part - 1 :: parts]
     for name in known.unspecified & TABLE.keys():
         TABLE[name].has_nondeterministic_output = True
     records = []
@@ -203,10 +208,9 @@ def main() -> int:
         dtypes = options.dtype or (list(DTYPES) if device == "cpu" else ["float32", "bfloat16"])
         count = options.samples or (10 if device == "cpu" else 3)
         jobs = [(name, device, dtypes, count, options.forms) for name in names]
-        records += run_all(jobs, device, options.processes, len(jobs) > 100)
-    if options.table:
-        Path(options.table).write_text(table(records), encoding="utf-8")
-    whole = not (options.op or options.dtype or options.device or options.samples or options.forms != "*")
+        with Path(options.table).open("a") if options.table else contextlib.nullcontext() as table:
+            records += run_all(jobs, device, options.processes, table)
+    whole = not (options.op or options.dtype or options.device or options.samples or options.forms != "*" or parts > 1)
     faults = report(records, known, whole, details=True)
     print(f"{faults} differences that no exception names, {time.monotonic() - START:.0f} s")
     return 1 if faults else 0
