@@ -10,6 +10,7 @@ import pytest
 
 import netcl as nc
 import netcl.nn.functional as F
+from netcl.autograd import gradcheck, gradgradcheck
 from netcl.core.errors import ShapeError
 
 
@@ -149,3 +150,19 @@ def test_the_gradient_of_a_cholesky_factor_is_that_of_a_full_matrix() -> None:
     np.testing.assert_allclose(
         gradients(nc.cholesky_inverse(x), x)[0], -2 * (inverse @ ones @ inverse) @ factor, rtol=1e-5
     )
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (2, 3, 4)], ids=str)
+def test_the_factors_of_a_matrix_that_is_not_square_have_gradients(shape: tuple[int, ...]) -> None:
+    x = nc.tensor(np.random.default_rng(3).uniform(-1, 1, shape)).requires_grad_()
+    assert gradcheck(lambda x: nc.linalg.lu_factor(x)[0], (x,))
+    assert gradgradcheck(lambda x: nc.linalg.lu_factor(x)[0], (x,))
+
+
+def test_distances_norms_and_distinct_elements_have_pytorchs_parameters() -> None:
+    assert nc.norm(nc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc").item() == pytest.approx(7)
+    assert nc.unique(nc.tensor([[1, 2], [1, 2]]), dim=0).tolist() == [[1, 2]]
+    assert nc.cdist(nc.zeros((1, 2)), nc.ones((1, 2)), 1.0, "donot_use_mm_for_euclid_dist").item() == 2
+    out = nc.empty((1, 2))
+    assert F.normalize(nc.tensor([[3.0, 4.0]]), out=out) is out
+    np.testing.assert_allclose(out.numpy(), [[0.6, 0.8]], rtol=1e-6)

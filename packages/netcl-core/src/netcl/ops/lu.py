@@ -108,7 +108,7 @@ def lu_factor(x: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor]:
     """Returns (LU, pivots) of x (..., m, n): L below the diagonal of the first, without its ones, and U above; row i of
     x was exchanged with row pivots[i], int32 and from 1, one after the other. Without ``pivot`` no row is.
 
-    The gradient is for square matrices. A singular x gives zeros on the diagonal of U.
+    A singular x gives zeros on the diagonal of U.
     """
     require_matrix("linalg_lu_factor", x, square=False)
     lu, pivots = _factored(host(x), pivot)

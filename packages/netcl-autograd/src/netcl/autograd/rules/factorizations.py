@@ -278,16 +278,28 @@ def slogdet(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("linalg_lu_factor", x="out out1")
 def lu_factor(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Returns P L^-T (tril(L^T dL, -1) + triu(dU U^T)) U^-T for x = P L U, square."""
-    by_factors = call.grads[0]
-    packed, pivots = call.out, call.out1
-    n = packed.shape[-1]
-    if packed.shape[-2] != n:
-        raise UnsupportedError("linalg.lu: only the factors of square matrices have a gradient")
-    ones = call.op("cast", call.op("eq", packed, packed), dtype=packed.dtype)
-    lower = call.op("add", call.op("tril", packed, -1), call.op("tril", call.op("triu", ones)))
+    """Returns P L^-T (tril(L^T dL, -1) + triu(dU U^T)) U^-T for x = P L U, square.
+
+    The columns of a wide U beyond the square, U2 = L^-1 A2, add -L^-T dU2 U2^T to dL; the rows of a tall L below it,
+    L2 = A2 U^-1, add -L2^T dL2 U^-T to dU.
+    """
+    packed, pivots, given = call.out, call.out1, call.grads[0]
+    rows, columns = packed.shape[-2:]
+    k = min(rows, columns)
+    rest, by_rest, axis = None, None, -1 if rows < columns else -2
+    if rows != columns:
+        rest, by_rest = (call.op("narrow", x, axis, k, max(rows, columns) - k) for x in (packed, given))
+        packed, given = (call.op("narrow", x, axis, 0, k) for x in (packed, given))
+    one = call.op("cast", call.op("eq", packed, packed), dtype=packed.dtype)
+    lower = call.op("add", call.op("tril", packed, -1), call.op("tril", call.op("triu", one)))
     upper = call.op("triu", packed)
-    by_lower, by_upper = call.op("tril", by_factors, -1), call.op("triu", by_factors)
+    by_lower, by_upper = call.op("tril", given, -1), call.op("triu", given)
+    if rows < columns:
+        by_rest = call.op("linalg_solve", _t(call, lower), by_rest)
+        by_lower = call.op("sub", by_lower, call.op("tril", _product(call, by_rest, (rest, "T")), -1))
+    elif rows > columns:
+        by_rest = call.op("linalg_solve", _t(call, upper), by_rest, left=False)
+        by_upper = call.op("sub", by_upper, call.op("triu", _product(call, (rest, "T"), by_rest)))
     inner = call.op(
         "add",
         call.op("tril", _product(call, (lower, "T"), by_lower), -1),
@@ -295,5 +307,7 @@ def lu_factor(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     )
     solved = call.op("linalg_solve", _t(call, lower), inner)
     solved = call.op("linalg_solve", _t(call, upper), solved, left=False)
-    order = call.op("linalg_permutation", pivots)
+    if by_rest is not None:
+        solved = call.op("concatenate", solved, by_rest, axis=axis)
+    order = call.op("linalg_permutation", pivots, rows)
     return {"x": _product(call, call.op("cast", order, dtype=packed.dtype), solved)}
