@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.testing._internal.opinfo.core import OpInfo
 
 import netcl.torch as ours
 
@@ -94,7 +95,7 @@ def value(x: Any) -> Any:
         return {key: value(part) for key, part in x.items()}
     if isinstance(x, torch.nn.Module):
         return at(ours.nn, type(x).__name__)()
-    if callable(x) and not isinstance(x, type):
+    if callable(x) and not isinstance(x, (type, OpInfo)):
         return function(x)
     return x
 
