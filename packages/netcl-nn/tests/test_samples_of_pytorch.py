@@ -96,6 +96,7 @@ def test_a_tensor_without_axes_has_axis_0() -> None:
     assert nc.nonzero_static(nc.tensor(1.0), size=2).shape == (2, 0)
     assert F.cosine_similarity(nc.tensor(1.0), nc.tensor(-2.0), 0).item() == -1
     assert F.multi_margin_loss(nc.tensor(1.0), nc.tensor(0)).item() == 0
+    assert F.multi_margin_loss(nc.tensor([1.0, 1.0]), nc.tensor([0]), reduction="none").tolist() == [0.5]
     assert F.multilabel_margin_loss(nc.tensor(1.0), nc.tensor(0)).item() == 0
 
 

@@ -295,7 +295,7 @@ def cross_entropy(
 
 def _single(result: Any, scores: Tensor) -> Tensor:
     value = result[0] if isinstance(result, tuple) else result
-    return reshape(value, ()) if scores.ndim == 1 else value
+    return reshape(value, ()) if scores.ndim < 2 and value.shape else value
 
 
 @composite(amp="float32", domain=Domain(cases=_called_cases, reference=partial(_called_reference, logits=False)))
@@ -356,7 +356,11 @@ def multi_margin_ids(
 def multi_margin_loss(
     x: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Returns sum over j != y of max(0, margin - x[y] + x[j])^p / C: x (N, C), class ids y (N,)."""
+    """Returns sum over j != y of max(0, margin - x[y] + x[j])^p / C: x (N, C), class ids y (N,); of one sample also x (C,) or
+    (), y () or (1,).
+    """
+    if x.ndim < 2 and target.ndim == 1:  # of one sample
+        x = reshape(x, (1, x.size))
     scores, labels, classes = _arranged("multi_margin_loss", x, target, weight)
     code = _code("multi_margin_loss", scores, None)
     result = multi_margin_ids(scores, labels, classes, p=p, reduction=reduction, code=code, margin=margin)

@@ -283,17 +283,17 @@ def lu_factor(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     The columns of a wide U beyond the square, U2 = L^-1 A2, add -L^-T dU2 U2^T to dL; the rows of a tall L below it,
     L2 = A2 U^-1, add -L2^T dL2 U^-T to dU.
     """
-    packed, pivots, given = call.out, call.out1, call.grads[0]
+    packed, pivots, by_factors = call.out, call.out1, call.grads[0]
     rows, columns = packed.shape[-2:]
     k = min(rows, columns)
     rest, by_rest, axis = None, None, -1 if rows < columns else -2
     if rows != columns:
-        rest, by_rest = (call.op("narrow", x, axis, k, max(rows, columns) - k) for x in (packed, given))
-        packed, given = (call.op("narrow", x, axis, 0, k) for x in (packed, given))
-    one = call.op("cast", call.op("eq", packed, packed), dtype=packed.dtype)
-    lower = call.op("add", call.op("tril", packed, -1), call.op("tril", call.op("triu", one)))
+        rest, by_rest = (call.op("narrow", x, axis, k, max(rows, columns) - k) for x in (packed, by_factors))
+        packed, by_factors = (call.op("narrow", x, axis, 0, k) for x in (packed, by_factors))
+    ones = call.op("cast", call.op("eq", packed, packed), dtype=packed.dtype)
+    lower = call.op("add", call.op("tril", packed, -1), call.op("tril", call.op("triu", ones)))
     upper = call.op("triu", packed)
-    by_lower, by_upper = call.op("tril", given, -1), call.op("triu", given)
+    by_lower, by_upper = call.op("tril", by_factors, -1), call.op("triu", by_factors)
     if rows < columns:
         by_rest = call.op("linalg_solve", _t(call, lower), by_rest)
         by_lower = call.op("sub", by_lower, call.op("tril", _product(call, by_rest, (rest, "T")), -1))
