@@ -955,7 +955,7 @@ def mse_loss(x: Tensor, target: Tensor, reduction: str = 'mean', weight: Tensor 
 def mul(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """a * b, broadcast."""
 def multi_margin_loss(x: Tensor, target: Tensor, p: builtins.int = 1, margin: builtins.float = 1.0, weight: Tensor | None = None, reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """sum over j != y of max(0, margin - x[y] + x[j])^p / C: x (N, C), class ids y (N,)."""
+    """sum over j != y of max(0, margin - x[y] + x[j])^p / C: x (N, C), class ids y (N,); of one sample also x (C,) or (), y () or (1,)."""
 def multigammaln(x: Tensor, p: builtins.int, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. Raises ShapeError for a p below 1."""
 def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = 'mean', *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
