@@ -160,6 +160,13 @@ def test_the_factors_of_a_matrix_that_is_not_square_have_gradients(shape: tuple[
     assert gradgradcheck(lambda x: nc.linalg.lu_factor(x)[0], (x,))
 
 
+def test_the_residuals_of_least_squares_have_gradients() -> None:
+    rng = np.random.default_rng(4)
+    a, b = (nc.tensor(rng.uniform(-1, 1, shape)).requires_grad_() for shape in ((5, 3), (5, 2)))
+    assert nc.linalg.lstsq(a, b)[1].requires_grad
+    assert gradcheck(lambda a, b: nc.linalg.lstsq(a, b)[1], (a, b))
+
+
 def test_distances_norms_and_distinct_elements_have_pytorchs_parameters() -> None:
     assert nc.norm(nc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc").item() == pytest.approx(7)
     assert nc.unique(nc.tensor([[1, 2], [1, 2]]), dim=0).tolist() == [[1, 2]]

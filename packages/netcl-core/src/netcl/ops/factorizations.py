@@ -368,7 +368,8 @@ def lstsq(
     a (..., m, n), b (..., m, k); leading axes broadcast. The residuals, squared and summed, are empty unless m > n and
     all ranks are n. Singular values up to ``rcond`` times the largest count as zero (default: max(m, n) machine
     epsilons). The result is always that of "gelsd"; with the ``driver`` "gelsy" there are no singular values, and with
-    "gels" no rank either, as in PyTorch. Only the solution has a gradient.
+    "gels" no rank either, as in PyTorch. The solution and the residuals
+    have a gradient.
     """
     op = "linalg_lstsq"
     require_matrix(op, a, square=False)

@@ -491,6 +491,8 @@ def householder_product(x: Tensor, tau: Tensor) -> Tensor:
         raise ShapeError(
             f"{op}: x {x.shape} and tau {tau.shape}; expected (..., m, n) and (..., k), k <= n <= m", op=op
         )
+    if not tau.size:
+        return where(False, x, _identity(x, m, n))  # type: ignore[no-any-return]
     q: Any = _identity(x, m, n)
     below, ones = tril(x, -1), _identity(x, m, n)
     for i in reversed(range(tau.shape[-1])):

@@ -230,25 +230,38 @@ def solve(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     return grads
 
 
-@rule("linalg_lstsq", a="a b", b="a")
+@rule("linalg_lstsq", a="a b", b="a b")
 def lstsq(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Returns the gradient through the pseudoinverse P, as the solution is P b; other results have none."""
-    if grad is None:
-        raise UnsupportedError(
-            "linalg.lstsq: only the solution has a gradient; residuals and singular values have none"
-        )
+    """Returns gradients through the pseudoinverse P, as the solution X is P b; of the squared residuals R = a X - b, dr gives 2 R dr X^T
+    and -2 R dr. The rank and the singular values have no gradient.
+    """
+    by_residuals = call.grads[1]
+    if grad is None and by_residuals is None:
+        raise UnsupportedError("linalg.lstsq: the solution and the residuals have a gradient, singular values none")
     a, b = call.a, call.b
     vector = len(b.shape) < len(a.shape) and (len(b.shape) == 1 or a.shape[:-1] == b.shape)
-    grad = _column(call, grad) if vector else grad
+    wide = _column(call, b) if vector else b
     inverse = call.op("linalg_pinv", a)
-    grads = {}
-    if call.wants("b"):
-        by_b = summed_to(call, _product(call, (inverse, "T"), grad), (*b.shape, 1) if vector else b.shape)
-        grads["b"] = call.op("reshape", by_b, b.shape) if vector else by_b
-    if call.wants("a"):
-        wide = _column(call, b) if vector else b
-        by_inverse = summed_to(call, _product(call, grad, (wide, "T")), inverse.shape)
-        grads["a"] = _by_pseudoinverse(call, a, inverse, by_inverse)
+    grads: dict[str, Any] = {}
+    if grad is not None:
+        grad = _column(call, grad) if vector else grad
+        if call.wants("b"):
+            grads["b"] = summed_to(call, _product(call, (inverse, "T"), grad), wide.shape)
+        if call.wants("a"):
+            by_inverse = summed_to(call, _product(call, grad, (wide, "T")), inverse.shape)
+            grads["a"] = _by_pseudoinverse(call, a, inverse, by_inverse)
+    if by_residuals is not None and by_residuals.size:
+        solution = _product(call, inverse, wide)
+        by_each = _column(call, by_residuals) if vector else by_residuals
+        rest = call.op("sub", _product(call, a, solution), wide)
+        weighted = call.op("mul", call.op("mul", rest, _row(call, by_each)), 2.0)
+        more = {"a": lambda: _product(call, weighted, (solution, "T")), "b": lambda: call.op("neg", weighted)}
+        for name, shape in (("a", a.shape), ("b", wide.shape)):
+            if call.wants(name):
+                part = summed_to(call, more[name](), shape)
+                grads[name] = call.op("add", grads[name], part) if name in grads else part
+    if "b" in grads and vector:
+        grads["b"] = call.op("reshape", grads["b"], b.shape)
     return grads
 
 
