@@ -443,7 +443,7 @@ class Module:
                     raise RuntimeError("; ".join(messages))
         versions = getattr(state_dict, "_metadata", {})
         for path, module in modules:
-            module._complete_state(given, f"{path}." if path else "", versions.get(path, {}).get("version"))
+            module._complete_state(state, f"{path}." if path else "", versions.get(path, {}).get("version"))
         own = self._state_tensors("")
         extra = {
             f"{path}._extra_state" if path else "_extra_state": module

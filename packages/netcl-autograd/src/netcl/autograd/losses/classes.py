@@ -356,8 +356,8 @@ def multi_margin_ids(
 def multi_margin_loss(
     x: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Returns sum over j != y of max(0, margin - x[y] + x[j])^p / C: x (N, C), class ids y (N,); of one sample also x (C,) or
-    (), y () or (1,).
+    """Returns sum over j != y of max(0, margin - x[y] + x[j])^p / C: x (N, C), class ids y (N,); of one
+    sample also x (C,) or (), y () or (1,).
     """
     if x.ndim < 2 and target.ndim == 1:  # of one sample
         x = reshape(x, (1, x.size))

@@ -232,8 +232,8 @@ def solve(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 
 @rule("linalg_lstsq", a="a b", b="a b")
 def lstsq(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Returns gradients through the pseudoinverse P, as the solution X is P b; of the squared residuals R = a X - b, dr gives 2 R dr X^T
-    and -2 R dr. The rank and the singular values have no gradient.
+    """Returns gradients through the pseudoinverse P, as the solution X is P b; of the squared residuals R = a X - b, dr
+    gives 2 R dr X^T and -2 R dr. The rank and the singular values have no gradient.
     """
     by_residuals = call.grads[1]
     if grad is None and by_residuals is None:
