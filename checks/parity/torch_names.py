@@ -17,7 +17,7 @@ FILE = Path(__file__).parents[2] / "extensions/netcl-torch/src/netcl/torch/names
 
 # Packages for other hardware, compilers of graphs, quantization and experiments, and what only PyTorch itself imports.
 _LEFT_OUT = re.compile(
-    r"""torch\.(ao|contrib|export|fx|library|masked|monitor|mtia|nativert|nested|numa|package|quantization|signal|xpu)\b
+    r"""torch\.(ao|contrib|export|fx|library|masked\.\w+|monitor|mtia|nativert|nested|numa|package|quantization|signal\.windows\.\w+|xpu)\b
     |.*\.(expanded_weights|experimental|flex_attention|intrinsic|qat|quantizable|quantized|varlen|thnn|xeon)\b
     |torch\.(distributed|onnx|multiprocessing|jit|compiler|mps|accelerator|sparse|testing|profiler|nn\.backends)\..*
     |torch\.utils\.(?!(data|checkpoint|dlpack|hooks|model_zoo|cpp_extension|flop_counter|collect_env)\b)

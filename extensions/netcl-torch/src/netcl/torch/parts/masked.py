@@ -1,0 +1,204 @@
+"""torch.masked: reductions, scans and softmax of the elements that a mask selects, all of them without one.
+
+An element that is left out counts as the identity of the operation. ``mask`` is broadcast to the input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import netcl as nc
+from netcl.array_api import iinfo
+from netcl.core import Tensor
+from netcl.core.dtypes import is_floating
+
+TORCH_NAMES = __all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "cumprod",
+    "cumsum",
+    "log_softmax",
+    "logaddexp",
+    "logsumexp",
+    "mean",
+    "median",
+    "norm",
+    "normalize",
+    "prod",
+    "softmax",
+    "softmin",
+    "std",
+    "sum",
+    "var",
+]
+
+_INF = math.inf
+
+
+def _axes(input: Tensor, dim: Any) -> tuple[int, ...]:
+    """The axes that a reduction names, all of them by None and ()."""
+    every = tuple(range(input.ndim))
+    return every if dim is None or dim == () else (dim,) if isinstance(dim, int) else tuple(dim)
+
+
+def _as(input: Tensor, dtype: Any) -> Any:
+    return input if dtype is None else input.to(dtype)
+
+
+def _kept(x: Any, mask: Any, identity: float) -> Any:
+    """The elements of ``x``, with ``identity``, or the end of the integers for an infinite one, for those left out."""
+    if mask is None:
+        return x
+    if math.isinf(identity) and not is_floating(x.dtype):
+        if x.dtype == "bool":
+            raise NotImplementedError("masked: a bool has no infinity; expected numbers")
+        limits = iinfo(x.dtype)
+        identity = limits.max if identity > 0 else limits.min
+    return nc.where(mask.bool(), x, nc.full((), identity, dtype=x.dtype, device=x.device))
+
+
+def _counts(x: Any, mask: Any, axes: Any, keepdim: bool) -> Any:
+    ones = nc.ones_like(x.detach(), dtype="int64")
+    return _kept(ones, mask, 0).sum(axes, keepdim)
+
+
+def _reduced(function: Callable[..., Any], identity: float, doc: str) -> Callable[..., Tensor]:
+    def reduction(
+        input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
+    ) -> Tensor:
+        x = _kept(_as(input, dtype), mask, identity)
+        result: Tensor = function(x, _axes(x, dim), keepdim) if x.ndim else function(x)
+        return result
+
+    reduction.__doc__ = doc
+    return reduction
+
+
+def _product(x: Any, axes: Any = (), keepdim: bool = False) -> Any:
+    for axis in sorted((axis % x.ndim for axis in axes), reverse=True):
+        x = x.prod(axis, keepdim)
+    return x.prod() if not axes else x
+
+
+sum = _reduced(lambda x, *rest: x.sum(*rest), 0, "The sum of the selected elements.")
+prod = _reduced(_product, 1, "The product of the selected elements.")
+amax = _reduced(lambda x, *rest: x.amax(*rest), -_INF, "The largest of the selected elements; -inf of none.")
+amin = _reduced(lambda x, *rest: x.amin(*rest), _INF, "The least of the selected elements; inf of none.")
+logsumexp = _reduced(
+    lambda x, *rest: x.logsumexp(*rest), -_INF, "log(sum(exp(x))) of the selected elements; -inf of none."
+)
+
+
+def _at(name: str, identity: float, doc: str) -> Callable[..., Tensor]:
+    def position(
+        input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
+    ) -> Tensor:
+        x = _kept(_as(input, dtype), mask, identity)
+        result: Tensor = getattr(x, name)(dim, keepdim).to(x.dtype)
+        return result
+
+    position.__doc__ = doc
+    return position
+
+
+argmax = _at("argmax", -_INF, "The position of the largest of the selected elements, in their dtype.")
+argmin = _at("argmin", _INF, "The position of the least of the selected elements, in their dtype.")
+
+
+def _along(function: Callable[..., Any], identity: float, doc: str) -> Callable[..., Tensor]:
+    def op(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
+        result: Tensor = function(_kept(_as(input, dtype), mask, identity), dim)
+        return result
+
+    op.__doc__ = doc
+    return op
+
+
+cumsum = _along(nc.cumsum, 0, "The sums of the selected elements up to each position.")
+cumprod = _along(nc.cumprod, 1, "The products of the selected elements up to each position.")
+softmax = _along(nc.softmax, -_INF, "The softmax of the selected elements, 0 for the others; NaN of none.")
+log_softmax = _along(nc.log_softmax, -_INF, "The logarithm of ``softmax``.")
+softmin = _along(lambda x, dim: nc.softmax(-x, dim), _INF, "The softmax of the negative selected elements.")
+
+
+def mean(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
+    """The mean of the selected elements; NaN of none. Raises ValueError for integers without a floating ``dtype``."""
+    x = _as(input, dtype)
+    if not is_floating(x.dtype):
+        raise ValueError(f"mean(): expected a floating dtype, got {x.dtype}; write dtype=torch.float32")
+    axes = _axes(x, dim)
+    return _kept(x, mask, 0).sum(axes, keepdim) / _counts(x, mask, axes, keepdim)  # type: ignore[no-any-return]
+
+
+def var(
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Any = None,
+) -> Tensor:
+    """The variance of the selected elements, the sum of squares divided by their number minus ``correction``."""
+    if unbiased is not None and correction is not None:
+        raise RuntimeError("Only one of unbiased and correction may be given")
+    less = correction if correction is not None else 1 if unbiased is None else int(unbiased)
+    x = _as(input, dtype)
+    x = x if is_floating(x.dtype) else x.to("float32")
+    axes = _axes(x, dim)
+    centre = _kept(x, mask, 0).sum(axes, True) / _counts(x, mask, axes, True)
+    rest = x - centre
+    number = nc.clamp(_counts(x, mask, axes, keepdim) - less, min=0)
+    return _kept(rest * rest, mask, 0).sum(axes, keepdim) / number  # type: ignore[no-any-return]
+
+
+def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, **options: Any) -> Tensor:
+    """The square root of ``var``."""
+    return nc.sqrt(var(input, dim, unbiased, **options))
+
+
+def norm(
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: Any = None,
+    mask: Any = None,
+) -> Tensor:
+    """The norm of the selected elements of order ``ord``."""
+    order = 2.0 if ord is None else ord
+    x = _kept(_as(input, dtype), mask, _INF if order == -_INF else 0)
+    return nc.linalg.vector_norm(x, order, _axes(x, dim), keepdim)  # type: ignore[no-any-return]
+
+
+def normalize(
+    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None
+) -> Tensor:
+    """The selected elements divided by their norm, which is at least ``eps``; 0 for the others."""
+    x = _as(input, dtype)
+    length = nc.clamp(norm(x, ord, dim, keepdim=True, mask=mask), min=eps)
+    return _kept(x, mask, 0) / length  # type: ignore[no-any-return]
+
+
+def logaddexp(
+    input: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None
+) -> Tensor:
+    """log(exp(input) + exp(other)) of the elements that the masks select; -inf of none."""
+    a, b = _kept(_as(input, dtype), input_mask, -_INF), _kept(_as(other, dtype), other_mask, -_INF)
+    return nc.logaddexp(a, b)
+
+
+def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
+    """The lower median of the selected elements; NaN of none. Raises ValueError for integers without any."""
+    x = _as(input, dtype)
+    wide = x if is_floating(x.dtype) else x.to("float32")
+    if wide is not x and bool((_counts(x, mask, (dim,), False) == 0).any()):
+        raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
+    result = _kept(wide, mask, math.nan).nanmedian(dim, keepdim)[0]
+    return result.to(x.dtype)  # type: ignore[no-any-return]
