@@ -10,11 +10,15 @@ from netcl.autograd.derive.problem import Shape, problem_of
 from netcl.autograd.grad_node import FLOATING
 from netcl.core.dispatch import Program
 from netcl.core.errors import UnsupportedError
+from netcl.core.expr import Apply
 
 
 def floating_outputs(program: Program) -> tuple[bool, ...]:
-    """Says for each output of a program if it has gradients."""
-    return tuple(output.dtype in FLOATING for output in program.outputs)
+    """Says for each output of a program if it has gradients: a floating one that is not itself without a gradient."""
+    return tuple(
+        output.dtype in FLOATING and not (isinstance(output, Apply) and output.prim.name == "stop_gradient")
+        for output in program.outputs
+    )
 
 
 def op_plan(program: Program, shapes: Sequence[Shape], needs: tuple[bool, ...]) -> GradientPlan | None:
