@@ -313,6 +313,32 @@ for _dtype in (np.float32, np.float64):
     case("special", "polygamma", uniform(5, low=0.5, high=4).astype(_dtype), call=lambda f, x: f(2, x))
     case("special", "multigammaln", uniform(5, low=2, high=6).astype(_dtype), p=3)
 case("special", "entr", np.array([0, 1, 2]))
+_LINE = np.linspace(-40, 40, 161, dtype=np.float64)  # 0 is one of them
+for _dtype in (np.float32, np.float64):
+    for _name in ("airy_ai", *(name for name in dir(torch.special) if "bessel_" in name and "_i" not in name)):
+        case("special", _name, (_LINE if _name != "airy_ai" else _LINE / 10).astype(_dtype), grad=False)
+        case("special", _name, np.array([-np.inf, np.inf, np.nan, -0.0, 1e-3, -1e-3], _dtype), grad=False)
+    for _name in ("gammainc", "gammaincc"):
+        case(
+            "special",
+            _name,
+            uniform(5, low=0.2, high=3).astype(_dtype),
+            uniform(4, 5, low=0.1, high=6).astype(_dtype),
+            grad=False,
+        )
+        case("special", _name, *np.meshgrid(*[np.array([-1, 0, 0.5, 2, 40, np.inf, np.nan], _dtype)] * 2), grad=False)
+    case("nc", "igamma", uniform(4, 5, low=0.1, high=6).astype(_dtype), call=lambda f, x: f(x.detach() + 0.5, x))
+    case("nc", "igammac", uniform(4, 5, low=0.1, high=6).astype(_dtype), call=lambda f, x: f(x.detach() + 0.5, x))
+for _name in (name for name in dir(torch.special) if "_polynomial_" in name):
+    case(
+        "special",
+        _name,
+        np.array([[-2.0], [-0.7], [0.3], [1.0]], np.float32),
+        np.array([-1, 0, 1, 2.5, 9, 20], np.float32),
+        grad=False,
+    )
+    case("special", _name, np.array([0, 1, 2]), np.array([3, 2, 1]), grad=False)
+    case("special", _name, np.array([0.5, 2.0]), call=lambda f, x: f(x, 4), grad=False)
 for _name in ("softmax", "log_softmax", "logsumexp"):
     case("special", _name, _ALL, dim=1)
 for _name in ("modified_bessel_i0", "modified_bessel_i1"):

@@ -336,6 +336,8 @@ from netcl.ops import histogram as histogram
 from netcl.ops import hstack as hstack
 from netcl.ops import hypot as hypot
 from netcl.ops import i0 as i0
+from netcl.ops import igamma as igamma
+from netcl.ops import igammac as igammac
 from netcl.ops import im2col as im2col
 from netcl.ops import index_add as index_add
 from netcl.ops import index_copy as index_copy

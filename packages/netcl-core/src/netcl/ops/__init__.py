@@ -46,6 +46,7 @@ from netcl.ops.factorizations import pinv as pinverse
 from netcl.ops.fractional import fractional_max_pool2d, fractional_max_pool3d
 from netcl.ops.getitem import getitem, index_put, setitem
 from netcl.ops.grid import affine_grid, grid_sample
+from netcl.ops.incomplete_gamma import igamma, igammac
 from netcl.ops.index import embedding, gather, index_select, one_hot, take, take_along_axis, unravel_index
 from netcl.ops.join import (
     atleast_1d, atleast_2d, atleast_3d, bartlett_window, blackman_window, block_diag, broadcast_tensors, cartesian_prod,
@@ -58,6 +59,7 @@ from netcl.ops.linalg import (
 # Rows of netcl.linalg, netcl.special and netcl.sparse:
 import netcl.ops.lu
 import netcl.ops.normal_distribution
+import netcl.ops.polynomials
 import netcl.ops.sparse  # noqa: F401
 from netcl.ops.masking import fill, masked_fill, masked_select, nonzero
 from netcl.ops.matrix import diagonal, logdet, matrix_exp, matrix_power, matrix_transpose, vander
@@ -106,26 +108,26 @@ __all__ = [
     "fill", "flatten", "flip", "floor", "floor_divide", "fold_bn_params", "fractional_max_pool2d",
     "fractional_max_pool3d", "gather", "ge", "gelu", "get_rng_state", "getitem", "glu", "gradient", "grid_sample",
     "group_norm", "gt", "hamming_window", "hann_window", "hard_sigmoid", "hard_swish", "hard_tanh", "hardshrink",
-    "heaviside", "histc", "histogram", "hstack", "hypot", "i0", "im2col", "index_add", "index_copy", "index_put",
-    "index_reduce", "index_select", "instance_norm", "interpolate", "inverse", "isclose", "isfinite", "isin", "isinf",
-    "isnan", "kaiser_window", "kron", "kthvalue", "l2_normalize", "layer_norm", "le", "leaky_relu", "left_shift",
-    "lerp", "lgamma", "linear", "linear_recurrence", "local_response_norm", "log", "log10", "log1p", "log2",
-    "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "logit", "logsigmoid", "logsumexp", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed", "masked_fill",
-    "masked_select", "matmul", "matrix_exp", "matrix_power", "matrix_transpose", "max", "max_pool1d", "max_pool2d",
-    "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "min", "minimum", "mish",
-    "mm", "mod", "mode", "mul", "multigammaln", "mv", "mvlgamma", "nan_to_num", "narrow", "ne", "neg", "nextafter",
-    "nonzero", "norm", "normal", "one_hot", "outer", "pad", "pairwise_distance", "pdist", "permutation", "permute",
-    "pinverse", "pixel_shuffle", "pixel_unshuffle", "polygamma", "pow", "prelu", "prod", "quantile", "rand", "randint",
-    "randn", "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu", "relu6", "renorm", "repeat",
-    "reshape", "right_shift", "rms_norm", "roll", "rope", "rot90", "round", "rrelu", "rsqrt",
-    "scaled_dot_product_attention", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "selu", "set_rng_state",
-    "setitem", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "slogdet", "softmax", "softplus",
-    "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean", "sub", "sum",
-    "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink", "tensordot", "threshold", "tile", "topk", "trace",
-    "transpose", "trapezoid", "tril", "tril_indices", "triu", "triu_indices", "trunc", "unbind", "uniform", "unique",
-    "unique_consecutive", "unravel_index", "unsqueeze", "upsample", "vander", "var", "var_mean", "vstack", "where",
-    "xlogy",
+    "heaviside", "histc", "histogram", "hstack", "hypot", "i0", "igamma", "igammac", "im2col", "index_add",
+    "index_copy", "index_put", "index_reduce", "index_select", "instance_norm", "interpolate", "inverse", "isclose",
+    "isfinite", "isin", "isinf", "isnan", "kaiser_window", "kron", "kthvalue", "l2_normalize", "layer_norm", "le",
+    "leaky_relu", "left_shift", "lerp", "lgamma", "linear", "linear_recurrence", "local_response_norm", "log", "log10",
+    "log1p", "log2", "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logit", "logsigmoid", "logsumexp", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed",
+    "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_power", "matrix_transpose", "max", "max_pool1d",
+    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "min",
+    "minimum", "mish", "mm", "mod", "mode", "mul", "multigammaln", "mv", "mvlgamma", "nan_to_num", "narrow", "ne",
+    "neg", "nextafter", "nonzero", "norm", "normal", "one_hot", "outer", "pad", "pairwise_distance", "pdist",
+    "permutation", "permute", "pinverse", "pixel_shuffle", "pixel_unshuffle", "polygamma", "pow", "prelu", "prod",
+    "quantile", "rand", "randint", "randn", "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu",
+    "relu6", "renorm", "repeat", "reshape", "right_shift", "rms_norm", "roll", "rope", "rot90", "round", "rrelu",
+    "rsqrt", "scaled_dot_product_attention", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "selu",
+    "set_rng_state", "setitem", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "slogdet", "softmax",
+    "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean",
+    "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink", "tensordot", "threshold", "tile",
+    "topk", "trace", "transpose", "trapezoid", "tril", "tril_indices", "triu", "triu_indices", "trunc", "unbind",
+    "uniform", "unique", "unique_consecutive", "unravel_index", "unsqueeze", "upsample", "vander", "var", "var_mean",
+    "vstack", "where", "xlogy",
 ]
 
 describe()

@@ -7,33 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, apply, special
 from netcl.core.expr import cast as cast_expr
 from netcl.ops.domains import few
+from netcl.ops.series import floating, polynomial
 from netcl.ops.table import OpFunction, elementwise, expression
-
-
-def _floating(x: Expr) -> Expr:
-    return x if is_floating(x.dtype) else cast_expr(x, "float32")
-
-
-def _polynomial(coefficients: tuple[float, ...], x: Expr) -> Expr:
-    result: Expr = cast_expr(coefficients[-1], x.dtype)
-    for coefficient in coefficients[-2::-1]:
-        result = result * x + coefficient
-    return result
 
 
 def _scaled_tail(x: Expr) -> Expr:
     """Returns exp(x^2) erfc(x) for x >= 1.25, by the rational approximations of ``expr.special``."""
     s = 1.0 / (x * x)
-    near = _polynomial(special.P_MIDDLE, s) / _polynomial(special.Q_MIDDLE, s)
-    far = _polynomial(special.P_FAR, s) / _polynomial(special.Q_FAR, s)
+    near = polynomial(special.P_MIDDLE, s) / polynomial(special.Q_MIDDLE, s)
+    far = polynomial(special.P_FAR, s) / polynomial(special.Q_FAR, s)
     return apply("exp", apply("where", x < 1 / 0.35, near, far) - 0.5625) / x
 
 
-def _scaled(x: Expr) -> Expr:
+def scaled_complement(x: Expr) -> Expr:
     """Returns exp(x^2) erfc(x)."""
     beyond = x >= 1.25
     inner = apply("where", beyond, 0.0, x)
@@ -48,22 +37,22 @@ def _scaled(x: Expr) -> Expr:
 @expression(amp="float32", domain=few(lambda x: np.exp(x * x) * special.erfc(x), (-2, 5)))
 def erfcx(x: Expr) -> Expr:
     """Returns exp(x^2) erfc(x), without overflow and underflow for large x."""
-    return _scaled(_floating(x))
+    return scaled_complement(floating(x))
 
 
 @expression(amp="float32", domain=few(lambda x: special.erfc(-x / math.sqrt(2)) / 2, (-4, 4)))
 def ndtr(x: Expr) -> Expr:
     """Returns the normal distribution function, (1 + erf(x / sqrt(2))) / 2, exact also near 0."""
-    return apply("erfc", _floating(x) * -math.sqrt(0.5)) * 0.5
+    return apply("erfc", floating(x) * -math.sqrt(0.5)) * 0.5
 
 
 @expression(amp="float32", domain=few(lambda x: np.log(special.erfc(-x / math.sqrt(2)) / 2), (-6, 4)))
 def log_ndtr(x: Expr) -> Expr:
     """Returns the logarithm of ``ndtr``, exact also if that underflows."""
-    value = _floating(x)
+    value = floating(x)
     low = value < -1.0
     below, above = apply("where", low, value, -2.0), apply("where", low, 1.0, value)
-    tail = apply("log", _scaled(below * -math.sqrt(0.5)) * 0.5) - below * below * 0.5
+    tail = apply("log", scaled_complement(below * -math.sqrt(0.5)) * 0.5) - below * below * 0.5
     return apply("where", low, tail, apply("log1p", apply("erfc", above * math.sqrt(0.5)) * -0.5))
 
 
@@ -98,7 +87,7 @@ _ENDS = (
 
 
 def _quotient(pair: tuple[tuple[float, ...], tuple[float, ...]], x: Expr) -> Expr:
-    return _polynomial(pair[0][::-1], x) / _polynomial(pair[1][::-1], x)
+    return polynomial(pair[0][::-1], x) / polynomial(pair[1][::-1], x)
 
 
 @expression(amp="float32", domain=few(_ndtri_reference, (0.002, 0.998)))
@@ -106,7 +95,7 @@ def ndtri(x: Expr) -> Expr:
     """Returns the inverse of ``ndtr``: -inf at 0, inf at 1, NaN beyond; Acklam's approximation, followed by a step of
     Newton's method in float32 and two in float64.
     """
-    value = _floating(x)
+    value = floating(x)
     inside = (value > 0.0) & (value < 1.0)
     p = apply("where", inside, value, 0.5)
     upper = p > 0.5
@@ -118,7 +107,7 @@ def ndtri(x: Expr) -> Expr:
     y = apply("where", centre, within, _quotient(_ENDS, t))
     for _ in range(2 if value.dtype == "float64" else 1):
         # On the logarithm, nearly a parabola: of a small p the difference would have no digits.
-        tail = _scaled(y * -math.sqrt(0.5)) * 0.5
+        tail = scaled_complement(y * -math.sqrt(0.5)) * 0.5
         off = apply("log", tail) - y * y * 0.5 - apply("log", rest)
         y = y - off * tail * math.sqrt(2 * math.pi)
     root = apply("where", upper, -y, y)
@@ -129,7 +118,7 @@ def ndtri(x: Expr) -> Expr:
 @expression(amp="float32", domain=few(lambda x: -x * np.log(x), (0.1, 3)))
 def entr(x: Expr) -> Expr:
     """Returns -x log(x), 0 at 0, -inf below."""
-    value = _floating(x)
+    value = floating(x)
     positive = value > 0.0
     kept = apply("where", positive, value, 1.0)
     other = apply("where", value < 0.0, -math.inf, apply("where", apply("isnan", value), value, 0.0))
@@ -164,7 +153,7 @@ def zeta(x: Expr, other: Expr) -> Expr:
     """Returns the Hurwitz zeta function, the sum of (other + k)^-x over k from 0: infinite for x = 1 and for an other
     of 0, -1, -2, ...; NaN for x below 1 and for other negative numbers. Twelve terms and the Euler-Maclaurin series.
     """
-    exponent, start = _floating(x), _floating(other)
+    exponent, start = floating(x), floating(other)
     defined = (exponent > 1.0) & (start > 0.0)
     s, q = apply("where", defined, exponent, 2.0), apply("where", defined, start, 1.0)
     total: Expr = cast_expr(0.0, s.dtype)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, apply, special
 from netcl.core.expr import cast as cast_expr
@@ -15,6 +14,7 @@ from netcl.core.expr.prims import digamma as digamma_of
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.domains import few
+from netcl.ops.series import floating
 from netcl.ops.table import OpFunction, composite, elementwise, expression
 
 erfc: OpFunction = elementwise(
@@ -53,7 +53,7 @@ def _digamma_cases(rng: np.random.Generator) -> Any:
 @expression(domain=Domain(cases=_digamma_cases, reference=_digamma_reference))
 def digamma(x: Expr) -> Expr:
     """Returns the derivative of ``lgamma``; NaN at -1, -2, ..., -inf at 0."""
-    return digamma_of(x if is_floating(x.dtype) else cast_expr(x, "float32"))
+    return digamma_of(floating(x))
 
 
 _ERFINV_CENTRE = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
@@ -67,7 +67,7 @@ def erfinv(x: Expr) -> Expr:
     """Returns the inverse of erf: infinite at -1 and 1, NaN beyond; Giles' polynomials (GPU Computing Gems, 2012,
     chapter 10), in float64 followed by steps of Newton's method.
     """
-    value = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    value = floating(x)
     size = apply("abs", value)
     inside = size < 1.0
     a = apply("where", inside, size, 0.0)
@@ -188,7 +188,7 @@ def polygamma_of(x: Expr, n: int) -> Expr:
     """Returns ``polygamma``, with its operand first."""
     if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= _MOST_DERIVATIVES:
         raise ArgumentError(f"polygamma: expected a whole number from 0 to {_MOST_DERIVATIVES} as n, got {n!r}")
-    value = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    value = floating(x)
     return digamma_of(value) if n == 0 else _polygamma(n, value)
 
 
@@ -220,7 +220,7 @@ def multigammaln(x: Expr, p: int) -> Expr:
     if not 1 <= p <= _MOST_DIMENSIONS:
         text = f"multigammaln: p {p} is a dimension, from 1 to {_MOST_DIMENSIONS}"
         raise ShapeError(text, op="multigammaln", parameter="p")
-    value = x if is_floating(x.dtype) else cast_expr(x, "float32")
+    value = floating(x)
     total: Expr = cast_expr(p * (p - 1) / 4 * math.log(math.pi), value.dtype)
     for j in range(p):
         total = total + apply("lgamma", value - j / 2)

@@ -137,6 +137,20 @@ def overflowing(problem: GradientProblem) -> Gradients:
     return {0: cast(apply("where", apply("isinf", problem.saved()), infinite, by_x), x.dtype)}
 
 
+@closed_form("igamma", "igammac")
+def incomplete_gamma(problem: GradientProblem) -> Gradients:
+    """db = dy b^(a - 1) exp(-b) / gamma(a), negative for the upper function; refuses a, as PyTorch does."""
+    (output,), name = problem.outputs, problem.program.name
+    loads = sorted({node for node in walk((output,)) if isinstance(node, Load)}, key=lambda load: load.slot)
+    if len(loads) == 2 and 0 in problem.wanted:
+        raise UnsupportedError(f"{name}: the derivative by the first operand is not implemented; detach() it", op=name)
+    numbers = [node for node in walk((output,)) if isinstance(node, Scalar)]
+    a, b = (cast(operand, output.dtype) for operand in (*numbers, *loads))
+    slope = problem.grad * apply("exp", (a - 1.0) * apply("log", b) - b - apply("lgamma", a))
+    by_b = cast(slope if name == "igamma" else -slope, loads[-1].dtype)
+    return dict(zip(problem.wanted, vjp((loads[-1],), (by_b,), problem.wanted, problem.present)))
+
+
 @from_output("tanhshrink")
 def tanhshrink(output: Expr, out: Expr, grad: Expr) -> Expr:
     """Returns dx = dy tanh(x)^2."""

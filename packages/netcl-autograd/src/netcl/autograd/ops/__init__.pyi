@@ -172,6 +172,8 @@ __all__ = [
     "huber_loss",
     "hypot",
     "i0",
+    "igamma",
+    "igammac",
     "im2col",
     "index_add",
     "index_copy",
@@ -734,6 +736,10 @@ def hypot(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None
     """sqrt(a^2 + b^2), without intermediate overflow."""
 def i0(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The modified Bessel function of order zero."""
+def igamma(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """The lower regularized incomplete gamma function, the integral of t^(a - 1) exp(-t) / gamma(a) from 0 to b; only ``b`` has a gradient."""
+def igammac(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+    """The upper regularized incomplete gamma function, 1 - igamma(a, b); only ``b`` has a gradient."""
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, *, pad: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """The windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a convolution."""
 @overload

@@ -57,10 +57,6 @@ ABSENT: dict[str, str] = {
     "new_empty_strided": "new tensors are contiguous; write x.new_empty(sizes)",
     "index": "write x[...]",
     "map2_": "write x.copy_(function(x, y, z)) with ops on whole tensors",
-    **dict.fromkeys(
-        ("igamma", "igamma_", "igammac", "igammac_"),
-        "write x.copy_(...) of scipy.special.gammainc or gammaincc of the arrays x.numpy()",
-    ),
     **dict.fromkeys(("geqrf", "ormqr"), "write netcl.linalg.qr(x)"),
     "orgqr": "write netcl.linalg.householder_product(x, tau)",
     "lu": "write netcl.linalg.lu_factor(x), or netcl.linalg.lu(x)",
@@ -165,25 +161,6 @@ ABSENT_FUNCTIONS: dict[str, str] = {
     **_written("hash_tensor", ABSENT["hash_tensor"]),
     **_written("geqrf ormqr", ABSENT["geqrf"]),
     **_written("orgqr", ABSENT["orgqr"]),
-    **_written("igamma igammac special.gammainc special.gammaincc", ABSENT["igamma"]),
-    **_written(
-        """
-        special.airy_ai special.bessel_j0 special.bessel_j1 special.bessel_y0 special.bessel_y1
-        special.modified_bessel_k0 special.modified_bessel_k1 special.scaled_modified_bessel_k0
-        special.scaled_modified_bessel_k1 special.spherical_bessel_j0
-        """,
-        "write x.new_tensor(...) of the function of scipy.special of the array x.numpy()",
-    ),
-    **_written(
-        """
-        special.chebyshev_polynomial_t special.chebyshev_polynomial_u special.chebyshev_polynomial_v
-        special.chebyshev_polynomial_w special.hermite_polynomial_h special.hermite_polynomial_he
-        special.laguerre_polynomial_l special.legendre_polynomial_p special.shifted_chebyshev_polynomial_t
-        special.shifted_chebyshev_polynomial_u special.shifted_chebyshev_polynomial_v
-        special.shifted_chebyshev_polynomial_w
-        """,
-        "write the recurrence of the polynomials with products of x",
-    ),
     **_written("empty_permuted empty_strided", "new tensors are contiguous; write netcl.empty(sizes)"),
     **_written("eig symeig", ABSENT["eig"]),
     **_written("lstsq", ABSENT["lstsq"]),

@@ -39,9 +39,9 @@ from netcl.core.tensor.size import Size
 # Methods with the name and the parameters of their row.
 SAME = """
 abs acos acosh add addcdiv addcmul addmm all amax amin any argmax argmin argsort asin asinh atan atan2 atanh baddbmm
-bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm ceil chunk clone copysign corrcoef cos cosh
-count_nonzero cov cummax cummin cumprod cumsum diag diagonal diff digamma div dot eq erf erfc erfinv exp exp2 expm1
-flatten floor floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 index_add index_copy index_put
+bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm ceil chunk clone copysign corrcoef cos cosh count_nonzero
+cov cummax cummin cumprod cumsum diag diagonal diff digamma div dot eq erf erfc erfinv exp exp2 expm1 flatten floor
+floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 igamma igammac index_add index_copy index_put
 index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
 logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
 masked_select matmul matrix_exp max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero
@@ -63,15 +63,15 @@ ALIASES = {
 
 # Methods that also exist as ``name_``, which gives the tensor the values of the result.
 IN_PLACE = """
-abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2
-arctanh asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2 arctanh
+asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
 bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad digamma div divide eq erf erfc
 erfinv exp exp2 expm1 fix float_power floor floor_divide fmod frac gcd ge greater greater_equal gt heaviside hypot i0
-index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp less less_equal lgamma log log10 log1p log2
-logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul multiply mvlgamma nan_to_num ne
-neg negative nextafter not_equal polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt scatter
-scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh tril triu true_divide trunc
-xlogy
+igamma igammac index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp less less_equal lgamma log log10
+log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul multiply mvlgamma
+nan_to_num ne neg negative nextafter not_equal polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt
+scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh tril triu
+true_divide trunc xlogy
 """
 
 _Method = Callable[..., Any]

@@ -379,6 +379,10 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """sqrt(a^2 + b^2), without intermediate overflow."""
     def i0(self) -> ResultT:
         """The modified Bessel function of order zero."""
+    def igamma(self, b: Operand) -> ResultT:
+        """The lower regularized incomplete gamma function, the integral of t^(a - 1) exp(-t) / gamma(a) from 0 to b; only ``b`` has a gradient."""
+    def igammac(self, b: Operand) -> ResultT:
+        """The upper regularized incomplete gamma function, 1 - igamma(a, b); only ``b`` has a gradient."""
     @overload
     def index_add(self, axis: builtins.int, index: Any, source: Tensor, alpha: builtins.float = 1) -> ResultT:
         """x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
@@ -962,6 +966,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def heaviside_(self, b: Operand) -> Self: ...
     def hypot_(self, b: Operand) -> Self: ...
     def i0_(self) -> Self: ...
+    def igamma_(self, b: Operand) -> Self: ...
+    def igammac_(self, b: Operand) -> Self: ...
     @overload
     def index_add_(self, axis: builtins.int, index: Any, source: Tensor, alpha: builtins.float = 1) -> Self: ...
     @overload

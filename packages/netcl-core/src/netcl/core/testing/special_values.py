@@ -49,7 +49,12 @@ UNDEFINED: dict[str, str] = {
     **dict.fromkeys((
         "nextafter", "nan_to_num", "cosine_similarity", "median", "adaptive_max_pool", "permutation", "grid_weight",
         "grid_index", "erfinv", "entr", "erfcx", "i0e", "i1", "i1e", "ndtri", "zeta", "polygamma_of", "polygamma",
-        "multigammaln", "digamma", "histogram", "histc", "addcdiv",
+        "multigammaln", "digamma", "histogram", "histc", "addcdiv", "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0",
+        "bessel_y1", "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
+        "scaled_modified_bessel_k1", "spherical_bessel_j0", "igamma", "igammac",
+        *(shifted + f"chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
+        "polynomial_start", "polynomial_steps", "polynomial_end",
+        "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
     ), _OWN),
 }  # fmt: skip
 
