@@ -253,3 +253,14 @@ def test_both_names_of_an_axis() -> None:
         assert layer.axis == layer.dim == 0
         assert repr(layer) == "Softmax(dim=0)"
     assert repr(nn.LeakyReLU(0.2, inplace=True)) == "LeakyReLU(negative_slope=0.2, inplace=True)"
+
+
+def test_instance_norm_without_a_batch_and_of_other_channels():
+    x = Tensor.from_host(np.random.default_rng(5).normal(size=(3, 4, 5)).astype(np.float32))
+    for layer in (nn.InstanceNorm2d(3, affine=True), nn.InstanceNorm2d(3, track_running_stats=True).eval()):
+        np.testing.assert_allclose(layer(x).to_host(), layer(x.unsqueeze(0)).to_host()[0], rtol=1e-6)
+    with pytest.warns(UserWarning, match="other than num_features channels"):
+        found = nn.InstanceNorm2d(2)(x)
+    np.testing.assert_allclose(found.to_host(), nn.InstanceNorm2d(3)(x).to_host(), rtol=1e-6)
+    with pytest.raises(ShapeError, match="InstanceNorm2d"):
+        nn.InstanceNorm2d(2, affine=True)(x)

@@ -264,3 +264,27 @@ def test_deprecated_flags_of_losses() -> None:
         each = nn.L1Loss(reduce=False)  # type: ignore[call-arg]
     assert each(x, t).shape == (4,)
     assert nn.L1Loss().reduction == "mean"
+
+
+def test_linear_cross_entropy_is_that_of_the_products():
+    x, weight, bias = RNG.standard_normal((6, 3)), RNG.standard_normal((4, 3)), RNG.standard_normal(4)
+    found = nn.functional.linear_cross_entropy(
+        Tensor.from_host(x), Tensor.from_host(weight), Tensor.from_host(IDS), linear_bias=Tensor.from_host(bias)
+    )
+    np.testing.assert_allclose(found.item(), -picked(log_softmax(x @ weight.T + bias), IDS).mean(), rtol=1e-6)
+    planes = RNG.standard_normal((4, 2, 3))
+    both = nn.functional.linear_cross_entropy(
+        Tensor.from_host(x), Tensor.from_host(planes), Tensor.from_host(np.stack([IDS, IDS], 1)), reduction="sum"
+    )
+    expected = -sum(picked(log_softmax(x @ planes[:, k].T), IDS).sum() for k in range(2))
+    np.testing.assert_allclose(both.item(), expected, rtol=1e-6)
+    with pytest.raises(ShapeError, match="linear_cross_entropy"):
+        nn.functional.linear_cross_entropy(Tensor.from_host(x[0]), Tensor.from_host(planes), Tensor.from_host(IDS))
+
+
+def test_linear_takes_a_weight_of_one_axis():
+    x, weight = RNG.standard_normal((2, 3, 4)), RNG.standard_normal(4)
+    found = nn.functional.linear(Tensor.from_host(x), Tensor.from_host(weight), Tensor.from_host(np.array(2.0)))
+    np.testing.assert_allclose(found.to_host(), x @ weight + 2, rtol=1e-4)
+    with pytest.raises(ShapeError, match=r"expected a bias \(\)"):
+        nn.functional.linear(Tensor.from_host(x), Tensor.from_host(weight), Tensor.from_host(np.ones(1)))

@@ -50,6 +50,7 @@ from netcl.core.tensor.functions import affine_grid_generator as affine_grid_gen
 from netcl.core.tensor.functions import alias_copy as alias_copy
 from netcl.core.tensor.factories import arange as arange
 from netcl.core.process_settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from netcl.core.tensor.functions import as_strided_copy as as_strided_copy
 from netcl.core.tensor.factories import as_tensor as as_tensor
 from netcl.core.tensor.factories import asarray as asarray
 from netcl.amp import autocast as autocast
@@ -74,6 +75,8 @@ from netcl.core.device import device as device
 from netcl.core.tensor.functions import diagonal_copy as diagonal_copy
 from netcl.core.tensor.factories import empty as empty
 from netcl.core.tensor.factories import empty_like as empty_like
+from netcl.core.tensor.factories import empty_permuted as empty_permuted
+from netcl.core.tensor.factories import empty_strided as empty_strided
 from netcl.core.grad_mode import enable_grad as enable_grad
 from netcl.core.tensor.functions import expand_copy as expand_copy
 from netcl.core.tensor.factories import eye as eye
@@ -113,10 +116,9 @@ from netcl.core.tensor.memory_format import layout as layout
 from netcl.core.tensor.memory_format import legacy_contiguous_format as legacy_contiguous_format
 from netcl.core.tensor.factories import linspace as linspace
 from netcl.io import load as load
+from netcl.core.tensor.lowrank import lobpcg as lobpcg
 from netcl.core.tensor.factories import logspace as logspace
 from netcl.core.tensor.functions import lstm_cell as lstm_cell
-from netcl.core.tensor.functions import lu as lu
-from netcl.core.tensor.functions import lu_solve as lu_solve
 from netcl.core.tensor.functions import lu_unpack as lu_unpack
 from netcl.core import manager as manager
 from netcl.autograd.losses.front import margin_ranking_loss as margin_ranking_loss
@@ -124,14 +126,18 @@ from netcl.core.tensor.functions import max_pool1d_with_indices as max_pool1d_wi
 from netcl.core.tensor.memory_format import memory_format as memory_format
 from netcl.core.tensor.factories import meshgrid as meshgrid
 from netcl.core.tensor.factories import multinomial as multinomial
+from netcl.core.tensor.functions import native_batch_norm as native_batch_norm
 from netcl.core.tensor.functions import native_channel_shuffle as native_channel_shuffle
 from netcl.core.tensor.functions import native_dropout as native_dropout
+from netcl.core.tensor.functions import native_group_norm as native_group_norm
+from netcl.core.tensor.functions import native_layer_norm as native_layer_norm
 from netcl.core.grad_mode import no_grad as no_grad
 from netcl.core.tensor.functions import norm_except_dim as norm_except_dim
 from netcl.core.tensor.factories import normal as normal
 from netcl.core.tensor.functions import nuclear_norm as nuclear_norm
 from netcl.core.tensor.factories import ones as ones
 from netcl.core.tensor.factories import ones_like as ones_like
+from netcl.core.tensor.lowrank import pca_lowrank as pca_lowrank
 from netcl.core.tensor.functions import permute_copy as permute_copy
 from netcl.core.tensor.factories import poisson as poisson
 from netcl.autograd.losses.front import poisson_nll_loss as poisson_nll_loss
@@ -176,6 +182,7 @@ from netcl.core.tensor.functions import split_with_sizes_copy as split_with_size
 from netcl.core.tensor.sparse import spmm as spmm
 from netcl.core.tensor.functions import squeeze_copy as squeeze_copy
 from netcl.core.tensor.memory_format import strided as strided
+from netcl.core.tensor.lowrank import svd_lowrank as svd_lowrank
 from netcl.core.tensor.functions import t_copy as t_copy
 from netcl.core.tensor.factories import tensor as tensor
 from netcl.core.tensor.functions import to_dlpack as to_dlpack
@@ -317,6 +324,7 @@ from netcl.ops import fractional_max_pool3d as fractional_max_pool3d
 from netcl.ops import gather as gather
 from netcl.ops import ge as ge
 from netcl.ops import gelu as gelu
+from netcl.ops import geqrf as geqrf
 from netcl.ops import get_rng_state as get_rng_state
 from netcl.ops import getitem as getitem
 from netcl.ops import glu as glu
@@ -416,6 +424,7 @@ from netcl.ops import neg as neg
 from netcl.ops import nextafter as nextafter
 from netcl.ops import nonzero as nonzero
 from netcl.ops import one_hot as one_hot
+from netcl.ops import ormqr as ormqr
 from netcl.ops import outer as outer
 from netcl.ops import pad as pad
 from netcl.ops import pairwise_distance as pairwise_distance
@@ -566,6 +575,8 @@ def negative(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tenso
     """-x."""
 def not_equal(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """a != b."""
+def orgqr(x: Tensor, tau: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The first n columns of the product of the reflections I - tau_i v_i v_i^T: v_i has a 1 in row i, the elements below of column i of x (..., m, n), and zeros above; tau (..., k), k <= n <= m."""
 def remainder(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """a - floor(a / b) * b: the sign of b, as in Python."""
 def sgn(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -602,6 +613,10 @@ def angle(input: Tensor) -> Tensor:
     """The angle of a number in the complex plane: pi if it is negative, else 0; NaN for NaN."""
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, one row for each."""
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+    """The elements of the storage at storage_offset + i * stride, of shape ``size``: a view, of which a write into elements that share memory is refused. The offset is by default that of the tensor."""
+def as_strided_scatter(input: Tensor, src: Any, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+    """A copy in which ``as_strided(size, stride, storage_offset)`` is ``src``."""
 def cholesky_inverse(input: Tensor, upper: builtins.bool = False) -> Tensor:
     """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x. As in PyTorch, the gradient is that of a full x."""
 def cholesky_solve(input: Tensor, input2: Any, upper: builtins.bool = False) -> Tensor:
@@ -686,6 +701,10 @@ def ldexp(input: Tensor, other: Any) -> Tensor:
     """x * 2**other."""
 def logaddexp2(input: Tensor, other: Any) -> Tensor:
     """log2(2**x + 2**other)."""
+def lu(input: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> tuple[Tensor, ...]:
+    """(LU, pivots), with ``get_infos`` also 0 or the first zero of U, as ``netcl.linalg.lu_factor`` gives them."""
+def lu_solve(input: Tensor, LU_data: Any, LU_pivots: Any) -> Tensor:
+    """The solution of A y = x by the factors of A that ``lu`` gives."""
 def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
     """A copy whose elements under the mask are the elements of ``source``, in order; ``x`` and the mask broadcast. ShapeError if the elements are too few."""
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
@@ -788,6 +807,8 @@ def arctan_(input: Tensor) -> Tensor:
     """``arctan`` in place: gives this tensor the values of the result, and returns it."""
 def arctanh_(input: Tensor) -> Tensor:
     """``arctanh`` in place: gives this tensor the values of the result, and returns it."""
+def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+    """``as_strided`` in place: the tensor has the shape of the result, on the same storage; returns it."""
 def asin_(input: Tensor) -> Tensor:
     """``asin`` in place: gives this tensor the values of the result, and returns it."""
 def asinh_(input: Tensor) -> Tensor:
@@ -866,6 +887,8 @@ def reciprocal_(input: Tensor) -> Tensor:
     """``reciprocal`` in place: gives this tensor the values of the result, and returns it."""
 def relu_(input: Tensor) -> Tensor:
     """``relu`` in place: gives this tensor the values of the result, and returns it."""
+def resize_as_(input: Tensor, other: Any, *, memory_format: Any = None) -> Tensor:
+    """``resize_`` to the shape of ``other``."""
 def round_(input: Tensor, *, decimals: builtins.int = 0) -> Tensor:
     """``round`` in place: gives this tensor the values of the result, and returns it."""
 def rsqrt_(input: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from netcl.core.tensor import in_place
 from netcl.core.tensor.gradients import set_view, view_of
 from netcl.core.tensor.views import Geometry, root_of
 
-ROWS = frozenset(("reshape", "permute", "expand", "strided_slice", "diagonal"))
+ROWS = frozenset(("reshape", "permute", "expand", "strided_slice", "diagonal", "as_strided", "windows"))
 
 
 class Group:
@@ -133,6 +133,12 @@ _STEPS: dict[str, Any] = {
     "expand": lambda geometry, arguments: geometry.expanded(arguments["shape"]),
     "strided_slice": lambda geometry, arguments: geometry.sliced(
         arguments["starts"], arguments["steps"], arguments["sizes"]
+    ),
+    "as_strided": lambda geometry, arguments: geometry.strided(
+        arguments["size"], arguments["stride"], arguments["storage_offset"]
+    ),
+    "windows": lambda geometry, arguments: geometry.windows(
+        arguments["axis"] % len(geometry.shape), arguments["size"], arguments["step"]
     ),
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from netcl.core.errors import SingularMatrixError as LinAlgError
 from netcl.core.tensor.absent import ABSENT_FUNCTIONS
-from netcl.ops import factorizations, linalg, matrix
+from netcl.ops import factorizations, ldl, linalg, matrix, reflections
 from netcl.ops import lu as _lu
 from netcl.ops.table import OpFunction, as_function
 
@@ -26,6 +26,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",
@@ -72,9 +75,12 @@ det = _recorded(factorizations.det)
 diagonal = _recorded(matrix.matrix_diagonal)
 eigh = _recorded(factorizations.eigh)
 eigvalsh = _recorded(factorizations.eigvalsh)
-householder_product = _recorded(_lu.householder_product)
+householder_product = _recorded(reflections.householder_product)
 inv = _recorded(factorizations.inv)
 inv_ex = _recorded(_lu.inv_ex)
+ldl_factor = _recorded(ldl.ldl_factor)
+ldl_factor_ex = _recorded(ldl.ldl_factor_ex)
+ldl_solve = _recorded(ldl.ldl_solve)
 lstsq = _recorded(factorizations.lstsq)
 lu = _recorded(_lu.lu)
 lu_factor = _recorded(_lu.lu_factor)

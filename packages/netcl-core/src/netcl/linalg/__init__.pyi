@@ -25,6 +25,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",
@@ -77,6 +80,12 @@ def inv(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The inverse of x (..., n, n). Raises SingularMatrixError if there is none."""
 def inv_ex(x: Tensor, *, check_errors: builtins.bool = False, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor]:
     """``inv``, NaN for singular matrices, and an int32 for each matrix: 0, or the first row without a pivot. Raises SingularMatrixError for a singular matrix with ``check_errors``."""
+def ldl_factor(x: Tensor, *, hermitian: builtins.bool = False, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor]:
+    """(LD, pivots) of a symmetric x (..., n, n), of which the lower triangle is read: D with blocks of one or two rows on the diagonal, L below it. pivots, int32 and from 1, name the row that was exchanged; both rows of a block of two have it with a minus. No gradient; raises SingularMatrixError if a pivot is zero."""
+def ldl_factor_ex(x: Tensor, *, hermitian: builtins.bool = False, check_errors: builtins.bool = False, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+    """``ldl_factor``, and an int32 for each matrix: 0, or the first pivot that is zero. Raises SingularMatrixError for such a matrix with ``check_errors``."""
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: builtins.bool = False, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The X with A X = B for the symmetric A (..., n, n) of which ``ldl_factor`` gave the factors; B (..., n, k), of which leading axes broadcast. No gradient. Raises ShapeError if the shapes do not match, SingularMatrixError if A is singular."""
 def lstsq(a: Tensor, b: Tensor, rcond: builtins.float | None = None, *, driver: str | None = None, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(solution, residuals, rank, singular values): the X of smallest norm that minimizes the norm of a X - b."""
 def lu(x: Tensor, *, pivot: builtins.bool = True, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor, Tensor]:

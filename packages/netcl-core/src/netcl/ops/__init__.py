@@ -57,9 +57,11 @@ from netcl.ops.linalg import (
     addmm, baddbmm, bilinear, bmm, build_matmul_kernel, dot, kron, linear, matmul, mm, mv, outer, tensordot, trace,
 )
 # Rows of netcl.linalg, netcl.special and netcl.sparse:
+import netcl.ops.ldl
 import netcl.ops.lu
 import netcl.ops.normal_distribution
 import netcl.ops.polynomials
+import netcl.ops.reflections
 import netcl.ops.sparse  # noqa: F401
 from netcl.ops.masking import fill, masked_fill, masked_select, nonzero
 from netcl.ops.matrix import diagonal, logdet, matrix_exp, matrix_power, matrix_transpose, vander

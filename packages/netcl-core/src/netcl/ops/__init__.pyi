@@ -148,6 +148,7 @@ __all__ = [
     "gather",
     "ge",
     "gelu",
+    "geqrf",
     "get_rng_state",
     "getitem",
     "glu",
@@ -251,6 +252,7 @@ __all__ = [
     "norm",
     "normal",
     "one_hot",
+    "ormqr",
     "outer",
     "pad",
     "pairwise_distance",
@@ -468,8 +470,8 @@ def broadcast_tensors(*tensors: Tensor, out: Tensor | None = None, pool: Any = N
     """Each tensor expanded to the shape that all broadcast to; raises ShapeError if they do not."""
 def broadcast_to(x: Tensor, shape: Sequence[builtins.int], *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """A copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""
-def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The number of rising ``boundaries`` (n,) below each element of x, or with ``right`` not above it: int64, or int32 with ``out_int32``; x's shape."""
+def bucketize(x: Any, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The number of rising ``boundaries`` (n,) below each element of x, a tensor or one number, or with ``right`` not above it: int64, or int32 with ``out_int32``; x's shape."""
 def cartesian_prod(*tensors: Tensor, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """All tuples of one element of each vector, the last vector fastest: (n, number of tensors), or the vector itself if there is one. Raises ShapeError for no tensors, or one that is no vector."""
 def cast(x: Tensor, *, dtype: str = 'float32', out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -649,6 +651,8 @@ def ge(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -
     """a >= b."""
 def gelu(x: Tensor, *, approximate: str = 'none', out: Tensor | None = None, pool: Any = None) -> Tensor:
     """x * Phi(x), with the normal distribution function by erf, or by tanh for ``approximate="tanh"`` (Hendrycks and Gimpel 2016)."""
+def geqrf(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor]:
+    """(a, tau) of x (..., m, n) = Q R as LAPACK packs them: R in the upper triangle of a (..., m, n), below it the vectors of the reflections I - tau_i v_i v_i^T with the product Q, tau (..., min(m, n)). It has no gradient."""
 def getitem(x: Tensor, key: Any, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """``x[key]``: a view for a key of ints, slices, Ellipsis and None, else a copy."""
 def glu(x: Tensor, axis: builtins.int = -1, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -930,6 +934,8 @@ def normal(mean: builtins.float = 0.0, std: builtins.float = 1.0, shape: Any = (
     """Normal numbers: mean + std z with the z of ``randn``."""
 def one_hot(indices: Any, num_classes: builtins.int | None = None, dtype: str = 'int64', *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """1 at the index and 0 elsewhere: (...) gives (..., num_classes). None reads the largest index on the host."""
+def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """Q ``other``, or ``other`` Q if not ``left``, for the product Q (..., m, m) of the reflections that ``householder_product`` describes, or for its transpose: x (..., m, k), tau (..., k), other (..., m, n), or (..., n, m) if not ``left``. Raises ShapeError if the shapes do not match."""
 def outer(a: Tensor, b: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
 def pad(x: Tensor, pads: Any, mode: str = 'constant', value: builtins.float = 0.0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -1028,8 +1034,8 @@ def scatter_reduce(x: Tensor, axis: builtins.int, index: Any, src: Tensor, reduc
 @overload
 def scatter_reduce(x: Tensor, *, dim: builtins.int, index: Any, src: Tensor, reduce: str, include_self: builtins.bool = True, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """x with src[.., i, ..] combined at [.., index[.., i, ..], ..] along ``axis`` by ``reduce``: sum, prod, mean, amax or amin; without ``include_self`` the elements of x that are named do not take part. Shapes as in ``scatter``."""
-def searchsorted(sorted_sequence: Tensor, values: Tensor, right: builtins.bool = False, side: str | None = None, out_int32: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The number of elements of the sorted sequence before each of ``values``: their shape, int64 (or int32)."""
+def searchsorted(sorted_sequence: Tensor, values: Any, right: builtins.bool = False, side: str | None = None, out_int32: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The number of elements of the sorted sequence before each of ``values``, a tensor or one number: their shape, int64 (or int32)."""
 def selu(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Scaled ELU with a fixed point of mean 0 and variance 1 (Klambauer et al. 2017)."""
 def setitem(x: Tensor, key: Any, value: Any, *, out: Tensor | None = None, pool: Any = None) -> None:

@@ -13,7 +13,7 @@ from netcl.core.errors import DTypeError, ShapeError, SingularMatrixError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part, tril, triu
-from netcl.ops.elementwise import add, cast, div, mul, sub, where
+from netcl.ops.elementwise import add, cast, div, mul, where
 from netcl.ops.factorizations import (
     cholesky,
     host,
@@ -460,46 +460,6 @@ def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tens
     if math.prod(a.shape[: b.ndim]) != b.size or math.prod(shape) != b.size:
         raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (dims={dims})", op=op)
     return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, (b.size,))), shape)  # type: ignore[no-any-return]
-
-
-def _householder_cases(rng: np.random.Generator) -> Cases:
-    yield (rng.uniform(-1, 1, (4, 3)), rng.uniform(0.2, 1, 3)), {}
-    yield (rng.uniform(-1, 1, (2, 3, 3)), rng.uniform(0.2, 1, (2, 2))), {}
-
-
-def _householder_reference(x: Any, tau: Any) -> Any:
-    m, n = x.shape[-2:]
-    q = np.broadcast_to(np.eye(m, n), x.shape).copy()
-    for i in reversed(range(tau.shape[-1])):
-        v = np.where(np.arange(m) > i, x[..., i], np.arange(m) == i)[..., None]
-        q -= tau[..., i, None, None] * (v @ (transposed(v) @ q))
-    return q
-
-
-@composite(
-    name="linalg_householder_product", amp="float32",
-    domain=Domain(cases=_householder_cases, reference=_householder_reference),
-)  # fmt: skip
-def householder_product(x: Tensor, tau: Tensor) -> Tensor:
-    """Returns the first n columns of the product of the reflections I - tau_i v_i v_i^T: v_i has a 1 in row i, the
-    elements below of column i of x (..., m, n), and zeros above; tau (..., k), k <= n <= m.
-    """
-    op = "linalg_householder_product"
-    require_matrix(op, x, square=False)
-    m, n = x.shape[-2:]
-    if m < n or tau.shape[:-1] != x.shape[:-2] or tau.ndim < 1 or tau.shape[-1] > n:
-        raise ShapeError(
-            f"{op}: x {x.shape} and tau {tau.shape}; expected (..., m, n) and (..., k), k <= n <= m", op=op
-        )
-    if not tau.size:
-        return where(False, x, _identity(x, m, n))  # type: ignore[no-any-return]
-    q: Any = _identity(x, m, n)
-    below, ones = tril(x, -1), _identity(x, m, n)
-    for i in reversed(range(tau.shape[-1])):
-        v = add(part(below, x.ndim - 1, i, 1), part(ones, 1, i, 1))
-        factor = reshape(part(tau, tau.ndim - 1, i, 1), (*tau.shape[:-1], 1, 1))
-        q = sub(q, mul(factor, matmul(v, matmul(_t(v), q))))
-    return q  # type: ignore[no-any-return]
 
 
 def _chain_cases(rng: np.random.Generator) -> Cases:

@@ -67,14 +67,15 @@ def _search_reference(x: Any, values: Any, right: bool = False, side: str | None
 
 @computed(domain=Domain(cases=_search_cases, reference=_search_reference, gradient=False))
 def searchsorted(
-    sorted_sequence: Tensor, values: Tensor, right: bool = False, side: str | None = None, out_int32: bool = False
+    sorted_sequence: Tensor, values: Any, right: bool = False, side: str | None = None, out_int32: bool = False
 ) -> Tensor:
-    """Returns the number of elements of the sorted sequence before each of ``values``: their shape, int64 (or int32).
+    """Returns the number of elements of the sorted sequence before each of ``values``, a tensor or a number: int64 (or int32).
 
     Counts elements below the value (side "left"), or not above it (``right``, or side "right"); NaN is the largest. The
     sequence (n,) is for all values, (..., n) for values (..., m) with the same lengths before. Raises ShapeError if
     they differ, ValueError for another side.
     """
+    values = _as_tensor(values, sorted_sequence)
     engine = engine_of("searchsorted", sorted_sequence, values)
     lead, wanted = sorted_sequence.shape[:-1], values.shape[:-1]
     if sorted_sequence.ndim == 0 or sorted_sequence.ndim > 1 and (values.ndim == 0 or lead != wanted):
@@ -91,6 +92,13 @@ def searchsorted(
     return as_dtype(positions, "int32") if out_int32 else positions
 
 
+def _as_tensor(values: Any, beside: Any) -> Any:
+    """A number as a tensor on the device of another operand; other objects as they are."""
+    if isinstance(values, (int, float)) and isinstance(beside, Tensor):
+        return beside.engine.tensor(np.asarray(values), promote(beside.dtype, type(values)))
+    return values
+
+
 @composite(
     domain=Domain(
         cases=lambda rng: (
@@ -102,10 +110,11 @@ def searchsorted(
         gradient=False,
     )
 )
-def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """Returns the number of rising ``boundaries`` (n,) below each element of x, or with ``right`` not above it: int64,
-    or int32 with ``out_int32``; x's shape.
+def bucketize(x: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """Returns the number of rising ``boundaries`` (n,) below each element of x, a tensor or one number, or with ``right`` not
+    above it: int64, or int32 with ``out_int32``; x's shape.
     """
+    x = _as_tensor(x, boundaries)
     engine_of("bucketize", x, boundaries)
     if boundaries.ndim != 1:
         raise ShapeError(f"bucketize: boundaries {boundaries.shape}; expected (n,)", op="bucketize")

@@ -227,6 +227,66 @@ def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
 broadcast_to = expand
 
 
+@computed(
+    domain=sampled(
+        lambda x, size, stride, storage_offset=0: np.lib.stride_tricks.as_strided(
+            x.reshape(-1)[storage_offset:].copy(), size, [x.itemsize * step for step in stride]
+        ),
+        ((3, 4), {"size": (2, 3), "stride": (5, 2), "storage_offset": 1}),
+        ((9,), {"size": (4, 3), "stride": (2, 1)}),
+        ((2, 3), {"size": (), "stride": (), "storage_offset": 5}),
+        ((2, 3), {"size": (2, 2), "stride": (0, 3)}),
+    )
+)
+def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0) -> Tensor:
+    """The elements of ``x`` in C order at storage_offset + i * stride: a view of shape ``size``.
+
+    Raises ShapeError for steps that are negative or of another number than the lengths, and outside of ``x``.
+    """
+    engine_of("as_strided", x)
+    shape, steps, offset = tuple(map(as_index, size)), tuple(map(as_index, stride)), as_index(storage_offset)
+    last = offset + builtins.sum((length - 1) * step for length, step in zip(shape, steps))
+    if len(shape) != len(steps) or builtins.min((*shape, *steps, offset), default=0) < 0:
+        raise ShapeError(
+            f"as_strided: expected as many lengths as steps, none negative, got size {shape}, stride {steps} and "
+            f"storage_offset {offset}",
+            op="as_strided",
+        )
+    if 0 not in shape and last >= x.size:
+        raise ShapeError(
+            f"as_strided: size {shape}, stride {steps} and storage_offset {offset} reach element {last} of {x.size}",
+            op="as_strided",
+        )
+    return view(contiguous(x), "strided", shape, steps, offset)
+
+
+def _windows_reference(x: Any, axis: int, size: int, step: int) -> Any:
+    every = np.lib.stride_tricks.sliding_window_view(x, size, axis)
+    return every[(slice(None),) * (axis % x.ndim) + (slice(None, None, step),)]
+
+
+@computed(
+    domain=sampled(
+        _windows_reference,
+        ((2, 7), {"axis": 1, "size": 3, "step": 1}),
+        ((7, 2), {"axis": 0, "size": 3, "step": 2}),
+        ((2, 5, 2), {"axis": -2, "size": 1, "step": 3}),
+    )
+)
+def windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
+    """Windows of ``size`` elements along ``axis``, ``step`` positions apart, in a new last axis: a view. Raises
+    ShapeError for windows that are longer than the axis and for a step that is not positive.
+    """
+    engine_of("unfold", x)
+    (at,) = normalize_axes(axis, x.ndim, "unfold")
+    length = x.shape[at]
+    if not 0 <= size <= length or step <= 0:
+        raise ShapeError(
+            f"unfold: windows of {size} elements, {step} apart, along an axis of length {length}", op="unfold"
+        )
+    return view(x, "windows", at, size, step)
+
+
 def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any) -> Any:
     grids = [start + step * np.arange(size) for start, step, size in zip(starts, steps, sizes)]
     return x[np.ix_(*grids)] if grids else x

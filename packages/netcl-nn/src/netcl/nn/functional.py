@@ -428,6 +428,50 @@ def fold(
 # -- products, indices and attention -----------------------------------------------------------------------------------
 
 
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input @ weight.T + bias: input (..., in), weight (out, in) and bias (out,) give (..., out); weight (in,) and bias
+    () give (...).
+    """
+    if weight.ndim != 1:
+        return ag.linear(input, weight, bias)
+    if bias is not None and bias.ndim:
+        raise ShapeError(f"linear: expected a bias () for a weight {weight.shape}, got {bias.shape}", op="linear")
+    column = ag.reshape(weight, (1, weight.shape[0]))
+    return ag.squeeze(ag.linear(input, column, None if bias is None else ag.reshape(bias, (1,))), -1)
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """``cross_entropy`` of ``linear(input, linear_weight, linear_bias)``: input (N, in) or (in,), linear_weight
+    (C, in), or (C, d1, ..., in) for targets (N, d1, ...).
+
+    ``ignore_index`` is by default -100. ``options``, how PyTorch divides the work into parts, change nothing. Raises
+    ShapeError for a linear_weight of one axis, or of more than two for an input (in,).
+    """
+    lead = linear_weight.shape[:-1]
+    if not lead or (len(lead) > 1 and input.ndim < 2) or (linear_bias is not None and linear_bias.shape != lead):
+        raise ShapeError(
+            f"linear_cross_entropy: input {input.shape}, linear_weight {linear_weight.shape}, linear_bias "
+            f"{None if linear_bias is None else linear_bias.shape}; expected (N, in), (C, ..., in) and (C, ...)",
+            op="linear_cross_entropy",
+        )
+    rows = ag.reshape(linear_weight, (-1, linear_weight.shape[-1]))
+    logits = ag.linear(input, rows, None if linear_bias is None else ag.reshape(linear_bias, (-1,)))
+    logits = ag.reshape(logits, (*input.shape[:-1], *lead))
+    ignored = -100 if ignore_index is None else ignore_index
+    return ag.cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
+
+
 def embedding(
     input: Any,
     weight: Tensor,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load
+from netcl.core.user_frame import level_outside
 from netcl.nn import functional, init
 from netcl.nn.conv import AXES
 from netcl.nn.layer import Layer
@@ -294,9 +296,17 @@ class _InstanceNorm(_Running):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim != self.rank + 2 or x.shape[1] != self.num_features:
-            wanted = ", ".join(("N", str(self.num_features), *AXES[self.rank]))
-            raise ShapeError(f"{self!r}: expected x ({wanted}), got {x.shape}", op=type(self).__name__)
+        if x.ndim == self.rank + 1:
+            return ag.squeeze(self.forward(ag.unsqueeze(x, 0)), 0)
+        other = x.ndim == self.rank + 2 and x.shape[1] != self.num_features
+        if x.ndim != self.rank + 2 or (other and (self.affine or self.track_running_stats)):
+            wanted = ", ".join((str(self.num_features), *AXES[self.rank]))
+            raise ShapeError(f"{self!r}: expected x (N, {wanted}) or ({wanted}), got {x.shape}", op=type(self).__name__)
+        if other:
+            warnings.warn(
+                f"{self!r}: got x {x.shape} of other than num_features channels, which are not used without affine",
+                stacklevel=level_outside(),
+            )
         check_precision(self, x, self.weight)
         return functional.instance_norm(
             x,
@@ -311,15 +321,15 @@ class _InstanceNorm(_Running):
 
 
 class InstanceNorm1d(_InstanceNorm, rank=1):
-    """Normalizes each channel of each sample of x (N, C, L); see InstanceNorm2d."""
+    """Normalizes each channel of each sample of x (N, C, L) or (C, L); see InstanceNorm2d."""
 
 
 class InstanceNorm2d(_InstanceNorm, rank=2):
-    """Normalizes each channel of each sample of x (N, C, H, W) over its plane (Ulyanov et al. 2016)."""
+    """Normalizes each channel of each sample of x (N, C, H, W) or (C, H, W) over its plane (Ulyanov et al. 2016)."""
 
 
 class InstanceNorm3d(_InstanceNorm, rank=3):
-    """Normalizes each channel of each sample of x (N, C, D, H, W); see InstanceNorm2d."""
+    """Normalizes each channel of each sample of x (N, C, D, H, W) or (C, D, H, W); see InstanceNorm2d."""
 
 
 def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:

@@ -137,18 +137,30 @@ def slogdet(input: Tensor) -> SignAndLog:
     return SignAndLog(*nc.linalg.slogdet(input))
 
 
-def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+def norm(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Tensor | None = None, dtype: Any = None
+) -> Tensor:
     """The p-norm over ``dim``, of the elements as ``dtype``; ``p``: a number, ``"fro"`` (2) or ``"nuc"``."""
-    result: Tensor = input.norm(p, dim, keepdim, dtype=dtype)
-    return result
+    return _written("norm", input.norm(p, dim, keepdim, dtype=dtype), out)
 
 
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+def _written(name: str, result: Tensor, out: Tensor | None) -> Tensor:
+    """``result``, written into ``out`` if given; raises RuntimeError if that would lose its gradient."""
+    if out is None:
+        return result
+    if result.requires_grad:
+        raise RuntimeError(f"{name}: out= does not support automatic differentiation; leave it away")
+    if out.shape != result.shape:
+        raise ShapeError(f"{name}: expected out= of shape {result.shape}, got {out.shape}")
+    return out.copy_(result)
+
+
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
     """``input`` where ``condition`` is true, else ``other``; of the condition alone the positions of true elements."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     given: Any = input
-    return nc.where(condition, given, other)
+    return _written("where", nc.where(condition, given, other), out)
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:

@@ -13,6 +13,8 @@ __all__ = [
     "cholesky_ex",
     "eigh",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
     "lstsq",
     "lu",
     "lu_factor",
@@ -38,6 +40,8 @@ def _named(name: str, fields: str) -> Callable[..., Any]:
 cholesky_ex: Callable[..., Any] = _named("cholesky_ex", "L info")
 eigh: Callable[..., Any] = _named("eigh", "eigenvalues eigenvectors")
 inv_ex: Callable[..., Any] = _named("inv_ex", "inverse info")
+ldl_factor: Callable[..., Any] = _named("ldl_factor", "LD pivots")
+ldl_factor_ex: Callable[..., Any] = _named("ldl_factor_ex", "LD pivots info")
 _lstsq: Callable[..., Any] = _named("lstsq", "solution residuals rank singular_values")
 lu: Callable[..., Any] = _named("lu", "P L U")
 lu_factor: Callable[..., Any] = _named("lu_factor", "LU pivots")

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import netcl as nc
 from netcl import amp
 from netcl.core import Tensor
-from netcl.core.dtypes import canonical
+from netcl.core.dtypes import DType, canonical
 from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
-from netcl.core.errors import UnsupportedError
 from netcl.torch.parts.devices.cuda import Event as Event
 from netcl.torch.parts.devices.cuda import Stream as Stream
 
@@ -132,16 +131,3 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 def is_deterministic() -> bool:
     """True if deterministic algorithms are asked for."""
     return bool(nc.are_deterministic_algorithms_enabled())
-
-
-def empty_strided(size: Any, stride: Any, **options: Any) -> Tensor:
-    """A tensor of a shape without values; raises UnsupportedError unless ``stride`` is that of contiguous memory."""
-    expected: list[int] = []
-    count = 1
-    for length in reversed(tuple(size)):
-        expected.insert(0, count)
-        count *= length
-    if list(stride) != expected:
-        raise UnsupportedError(f"empty_strided: memory is contiguous; write torch.empty({tuple(size)})")
-    made: Tensor = nc.empty(tuple(size), **options)
-    return made

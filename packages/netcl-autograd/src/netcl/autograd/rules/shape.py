@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from netcl.autograd.blocks import Block
 from netcl.autograd.rules.rule import RecordedCall, rule
@@ -57,6 +60,30 @@ def diagonal(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     flat = call.op("strided_scatter", grad, (*lead, rows * columns), (*zeros, start), (*ones, columns + 1))
     whole = call.op("reshape", flat, (*lead, rows, columns))
     return {"x": call.op("permute", whole, [order.index(axis) for axis in range(rank)])}
+
+
+@rule("as_strided")
+def as_strided(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+    """Zeros to which each element of the gradient is added at its position."""
+    at = np.asarray(call.storage_offset)
+    for length, step in zip(call.size, call.stride):
+        at = at[..., None] + step * np.arange(length)
+    index, count = grad.engine.tensor(at.reshape(-1), "int64"), math.prod(call.x.shape)
+    flat = call.op("index_select_grad", call.op("reshape", grad, (-1,) if grad.size else (0,)), index, 0, (count,))
+    return {"x": call.op("reshape", flat, call.x.shape)}
+
+
+@rule("windows")
+def windows(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
+    """Each element the sum of the gradients of its copies in the windows."""
+    shape, at = call.x.shape, call.axis % call.x.ndim
+    count, size = grad.shape[at], grad.shape[-1]
+    rank = grad.ndim
+    together = call.op("permute", grad, [*range(at + 1), rank - 1, *range(at + 1, rank - 1)])
+    places = np.arange(count)[:, None] * call.step + np.arange(size)
+    joined = call.op("reshape", together, (*shape[:at], count * size, *shape[at + 1 :]))
+    index = grad.engine.tensor(places.reshape(-1), "int64")
+    return {"x": call.op("index_select_grad", joined, index, at, shape)}
 
 
 @rule("strided_slice")

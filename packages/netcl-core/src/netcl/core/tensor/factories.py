@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core import dtypes
+from netcl.core import dtypes, layout
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import get_default_dtype, set_default_dtype
 from netcl.core.errors import ArgumentError, ShapeError, from_here
@@ -39,6 +39,8 @@ __all__ = [
     "binomial",
     "empty",
     "empty_like",
+    "empty_permuted",
+    "empty_strided",
     "eye",
     "from_dlpack",
     "from_file",
@@ -339,6 +341,34 @@ def empty(
     return _flagged(
         Tensor.empty(_sizes(sizes, size), dtype or get_default_dtype(), queue=_queue(device)), requires_grad
     )
+
+
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
+) -> Tensor:
+    """Returns a tensor of ``size`` with undefined content, of which the elements are ``stride`` apart in memory."""
+    check_accepted("empty_strided", same)
+    none = Tensor.empty((0,), dtype or get_default_dtype(), queue=_queue(device))
+    return none.new_empty_strided(size, stride, requires_grad=requires_grad)
+
+
+def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:
+    """Returns a tensor of ``size`` with undefined content, of which the axes are in the order ``physical_layout`` in
+    memory. The options are those of ``empty_strided``.
+    """
+    order = tuple(physical_layout)
+    if sorted(order) != [*builtins.range(len(size))]:
+        raise ShapeError(f"empty_permuted: expected each axis of {tuple(size)} once, got {tuple(physical_layout)}")
+    strides = [0] * len(order)
+    for axis, step in zip(order, layout.contiguous_strides([size[axis] for axis in order])):
+        strides[axis] = step
+    return empty_strided(size, strides, **options)
 
 
 @from_here

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from netcl.core import layout
+from netcl.core import dtypes, layout
 from netcl.core.errors import ShapeError
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor.size import Size
@@ -15,6 +15,7 @@ from netcl.core.tensor.views import UntypedStorage
 __all__ = [
     "affine_grid_generator",
     "alias_copy",
+    "as_strided_copy",
     "broadcast_shapes",
     "chain_matmul",
     "concat",
@@ -32,12 +33,13 @@ __all__ = [
     "histogramdd",
     "is_storage",
     "lstm_cell",
-    "lu",
-    "lu_solve",
     "lu_unpack",
     "max_pool1d_with_indices",
+    "native_batch_norm",
     "native_channel_shuffle",
     "native_dropout",
+    "native_group_norm",
+    "native_layer_norm",
     "norm_except_dim",
     "nuclear_norm",
     "permute_copy",
@@ -138,18 +140,6 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
 
 
 @dispatch.takes_out
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """Returns (LU, pivots), with ``get_infos`` also 0 or the first zero of U: ``linalg.lu_factor`` and its form _ex."""
-    return _call("linalg_lu_factor_ex" if get_infos else "linalg_lu_factor", A, pivot=pivot)  # type: ignore[no-any-return]
-
-
-@dispatch.takes_out
-def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """Returns the solution of A x = input by the factors of A: ``linalg.lu_solve``."""
-    return _call("linalg_lu_solve", LU_data, LU_pivots, input)  # type: ignore[no-any-return]
-
-
-@dispatch.takes_out
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -210,6 +200,55 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Returns ``dropout`` and its mask, True for kept elements."""
     return _call("dropout", input, p, train is None or train, return_mask=True)  # type: ignore[no-any-return]
+
+
+# -- norms with their statistics ---------------------------------------------------------------------------------------
+
+
+def _moments(x: Tensor, axes: Any, eps: float, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The mean and 1 / sqrt(variance + eps) over axes."""
+    wide = x.astype("float32") if x.itemsize < 4 else x
+    variance, mean = _call("var_mean", wide, axis=axes, keepdims=keepdim, correction=0)
+    return mean.astype(x.dtype), _call("rsqrt", _call("add", variance, eps)).astype(x.dtype)
+
+
+def native_layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns ``layer_norm`` over the last axes, the means, and 1 / sqrt(variance + eps); they have no gradient."""
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    result = _call("layer_norm", input, shape, weight, bias, eps)
+    return result, *_moments(input.detach(), tuple(range(-len(shape), 0)), eps, True)
+
+
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns ``group_norm`` of input (N, C, ...) with HxW positions, the means (N, group), and 1 / sqrt(variance +
+    eps).
+    """
+    result = _call("group_norm", input, group, weight, bias, eps)
+    return result, *_moments(_call("reshape", input, (N, group, C // group * HxW)), 2, eps)
+
+
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns ``batch_norm``, with ``training`` also the means of the channels and 1 / sqrt(variance + eps), without a
+    gradient, else two empty tensors; writes the running statistics with ``training``.
+    """
+    result = _call("batch_norm", input, running_mean, running_var, weight, bias, training, momentum, eps)
+    if not training:
+        none = input.new_empty(0, dtype=dtypes.promote(input.dtype, "float32"))
+        return result, none, none
+    return result, *_moments(input.detach(), (0, *range(2, input.ndim)), eps)
 
 
 def max_pool1d_with_indices(
@@ -308,6 +347,13 @@ def _copied(found: Any) -> Any:
 def alias_copy(input: Tensor) -> Tensor:
     """Returns a copy."""
     return _call("clone", input)  # type: ignore[no-any-return]
+
+
+def as_strided_copy(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """Returns a copy of ``as_strided``."""
+    return _copied(input.as_strided(size, stride, storage_offset))  # type: ignore[no-any-return]
 
 
 def detach_copy(input: Tensor) -> Tensor:

@@ -27,13 +27,13 @@ from netcl.core.errors import (
     from_here,
     name_argument,
 )
-from netcl.core.layout import broadcast_shapes, every_axis_if_empty, normalize_axes
+from netcl.core.layout import broadcast_shapes, contiguous_strides, every_axis_if_empty, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.tensor import in_place, memory_format, views
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
-from netcl.core.tensor.operators import Operators, ResultT
+from netcl.core.tensor.operators import Operators, ResultT, check_power
 from netcl.core.tensor.size import Size
 
 # Methods with the name and the parameters of their row.
@@ -45,7 +45,7 @@ floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 igamma i
 index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
 logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
 masked_select matmul matrix_exp max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero
-outer pow prod quantile reciprocal relu renorm rot90 round rsqrt scatter_add scatter_reduce sigmoid
+outer prod quantile reciprocal relu renorm rot90 round rsqrt scatter_add scatter_reduce sigmoid
 sign signbit sin sinc sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc
 unbind unique_consecutive unsqueeze var xlogy
 """
@@ -59,6 +59,7 @@ ALIASES = {
     "inverse": "linalg_inv", "less": "lt", "less_equal": "le", "matrix_power": "linalg_matrix_power", "mm": "matmul",
     "multiply": "mul", "mv": "matmul", "mvlgamma": "multigammaln", "negative": "neg", "not_equal": "ne",
     "pinverse": "linalg_pinv",  "remainder": "mod", "sgn": "sign", "slogdet": "linalg_slogdet",
+    "geqrf": "geqrf", "ormqr": "ormqr", "orgqr": "linalg_householder_product",
      }  # fmt: skip
 
 # Methods that also exist as ``name_``, which gives the tensor the values of the result.
@@ -332,18 +333,83 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     if not x.ndim:
         return unfold(ravel(x), 0, size, step)[0]
     length = x.shape[at]
-    if not 0 <= size <= length or step <= 0:
-        raise ShapeError(f"unfold: windows of {size} elements, {step} apart, along an axis of length {length}")
-    count = (length - size) // step + 1
-    if count == 1:
-        return movedim(unflatten(_call("narrow", x, at, 0, size), at, (1, size)), at + 1, -1)
-    if count * step <= length and size <= step:  # windows that do not overlap are a view
+    count = (length - size) // step + 1 if step > 0 else 0
+    if 0 < size <= step and count > 0 and count * step <= length:  # slices, of which the gradient is a copy
         whole = _call("narrow", x, at, 0, count * step)
         return movedim(_call("narrow", unflatten(whole, at, (count, step)), at + 1, 0, size), at + 1, -1)
-    positions = np.arange(count)[:, None] * step + np.arange(size)
-    taken = _call("index_select", x, at, x.engine.tensor(positions.reshape(-1), "int64"))
-    apart = _call("reshape", taken, shape=(*x.shape[:at], *positions.shape, *x.shape[at + 1 :]))
-    return movedim(apart, at + 1, -1)
+    return _call("windows", x, at, size, step)
+
+
+@_method
+def as_strided(x: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """The elements of the storage at storage_offset + i * stride, of shape ``size``: a view, of which a write into
+    elements that share memory is refused. The offset is by default that of the tensor.
+
+    Raises ShapeError for negative numbers and outside of the storage.
+    """
+    offset = x.storage_offset() if storage_offset is None else storage_offset
+    return _call("as_strided", _stored(x, "as_strided"), tuple(size), tuple(stride), offset)
+
+
+def _stored(x: Any, op: str) -> Any:
+    """A tensor of all elements of the storage of ``x``: in the gradient graph the one that ``x`` is a view of."""
+    if views.whole(x):
+        return x
+    group = getattr(x._base, "group", None)
+    base = None if group is None else group.base()
+    if base is not None and views.whole(base):
+        return base
+    if x._requires_grad:
+        raise UnsupportedError(f"{op}: the tensor that this is a view of is gone; write x.clone().{op}(...)")
+    found = views.root_tensor(x)
+    found._base = x._base if x._base is in_place.DATA else None
+    return found
+
+
+def _resized(x: Any, sizes: tuple[int, ...], op: str) -> Any:
+    if x._requires_grad:
+        raise RuntimeError(f"{op}: a tensor that requires grad keeps its shape; write x.reshape(...)")
+    if min(sizes, default=0) < 0:
+        raise ShapeError(f"{op}: expected lengths of 0 and more, got {sizes}")
+    if sizes == x.shape:
+        return x
+    whole, offset, count = _stored(x, op), x.storage_offset(), math.prod(sizes)
+    if offset + count <= whole.size:
+        strides = contiguous_strides(sizes)
+        return in_place.restructure(x, op, lambda old: as_strided(old, sizes, strides, offset))
+    if whole is not x or any(ref() is not None for ref in x._storage.views or ()):
+        raise UnsupportedError(
+            f"{op}: {count} elements in a storage of {whole.size} that views share; write x = x.new_empty({sizes})"
+        )
+    larger = _made(x, (count,), None, None, False)
+    if x.size:
+        in_place.copy(_call("narrow", larger, 0, 0, x.size), ravel(x))
+    in_place.set_data(x, larger.reshape(sizes))
+    return x
+
+
+@_method
+def resize_(x: Any, *sizes: Any, memory_format: Any = None) -> Any:
+    """Gives the tensor another shape in place: the first elements of its storage, or if that is too small new memory,
+    of which the elements behind the present ones are undefined.
+
+    Raises RuntimeError for a tensor that requires grad, UnsupportedError if it grows and has views or is one.
+    """
+    return _resized(x, _sizes(sizes), "resize_")
+
+
+@_method
+def resize_as_(x: Any, other: Any, *, memory_format: Any = None) -> Any:
+    """``resize_`` to the shape of ``other``."""
+    return _resized(x, tuple(other.shape), "resize_as_")
+
+
+@_method
+def as_strided_scatter(x: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """A copy in which ``as_strided(size, stride, storage_offset)`` is ``src``."""
+    offset = x.storage_offset() if storage_offset is None else storage_offset
+    whole = _replaced(_stored(x, "as_strided_scatter"), src, lambda copied: as_strided(copied, size, stride, offset))
+    return whole if views.whole(x) else as_strided(whole, x.shape, x.stride(), x.storage_offset())
 
 
 _MOST_PARTS = 1 << 16  # of a shorter axis; each is a tensor
@@ -739,6 +805,18 @@ def new_empty(x: Any, *size: Any, dtype: Any = None, device: Any = None, require
 
 
 @_method
+def new_empty_strided(
+    x: Any, size: Any, stride: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
+    """A tensor of ``size`` and ``stride`` with undefined content, of this tensor's dtype and device."""
+    shape, steps = tuple(size), tuple(stride)
+    reach = 0 if 0 in shape else 1 + sum((length - 1) * step for length, step in zip(shape, steps))
+    return _placed(
+        as_strided(new_empty(x, (max(reach, 0),), dtype=dtype, device=device), shape, steps), None, requires_grad
+    )
+
+
+@_method
 def new_full(
     x: Any, size: Sequence[int], fill_value: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Any:
@@ -791,8 +869,20 @@ def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         return with_zero_gradient(quotient, x, other)
     if rounding_mode != "trunc":
         raise ArgumentError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
-    quotient = _call("trunc", _call("div", x, other))
-    return quotient.astype(dtypes.promote(x.dtype, other.dtype if _is_tensor(other) else builtins.type(other)))
+    if dtypes.is_floating(dtypes.promote(x.dtype, other.dtype if _is_tensor(other) else builtins.type(other))):
+        return _call("trunc", _call("div", x, other))
+    lowered = _call("floor_divide", x, other)
+    inexact = _call("logical_and", _call("lt", lowered, 0), _call("ne", _call("mod", x, other), 0))
+    return _call("add", lowered, inexact)
+
+
+@_method
+def pow(x: Any, exponent: Any) -> Any:
+    """x to the power of ``exponent``; integers to an integer power stay integers. Raises ValueError for integers to a
+    negative number; to negative elements of a tensor they are truncated to 0 (except for 1 and -1).
+    """
+    check_power(x, exponent)
+    return _call("pow", x, exponent)
 
 
 @_method
@@ -1255,6 +1345,18 @@ def _squared(factor: Any, upper: bool) -> Any:
 
 
 @_method
+def lu(x: Any, pivot: bool = True, get_infos: bool = False) -> tuple[Any, ...]:
+    """(LU, pivots), with ``get_infos`` also 0 or the first zero of U, as ``netcl.linalg.lu_factor`` gives them."""
+    return _call("linalg_lu_factor_ex" if get_infos else "linalg_lu_factor", x, pivot=pivot)
+
+
+@_method
+def lu_solve(x: Any, LU_data: Any, LU_pivots: Any) -> Any:
+    """The solution of A y = x by the factors of A that ``lu`` gives."""
+    return _call("linalg_lu_solve", LU_data, LU_pivots, x)
+
+
+@_method
 def triangular_solve(
     x: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Any, Any]:
@@ -1449,9 +1551,18 @@ def _draw(x: Any, name: str, *limits: Any, generator: Generator | None, dtype: A
 
 
 def _draw_by(
-    x: Any, kind: str, *options: float, generator: Generator | None, by: Callable[[Callable[..., Any]], Any]
+    x: Any,
+    kind: str,
+    *options: float,
+    generator: Generator | None,
+    by: Callable[[Callable[..., Any]], Any],
+    continuous: bool = True,
 ) -> Any:
-    """Fills ``x`` with PyTorch's numbers of a ``kind``, or with ``by(draw)`` of an op that draws in its shape."""
+    """Fills ``x`` with PyTorch's numbers of a ``kind``, or with ``by(draw)`` of an op that draws in its shape; raises
+    DTypeError for integers if the distribution is ``continuous``.
+    """
+    if continuous and not dtypes.is_floating(x.dtype):
+        raise DTypeError(f"{kind}_: expected a floating dtype, got {x.dtype}")
 
     def draw(name: str, *limits: float, dtype: str = "float32") -> Any:
         return _call(name, *limits, shape=x.shape, dtype=dtype, queue=x.engine.queue)
@@ -1468,33 +1579,63 @@ def normal_(x: Any, mean: float = 0.0, std: float = 1.0, *, generator: Generator
 
 
 @_method
-def uniform_(x: Any, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Any:
-    """Sets the elements to uniform numbers in [from_, to)."""
-    return _draw(x, "uniform", from_, to, generator=generator)
+def uniform_(x: Any, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **named: Any) -> Any:
+    """Sets the elements to uniform numbers in [from_, to); PyTorch's name ``from`` is a word of Python."""
+    return _draw(x, "uniform", _lowest("uniform_", named, from_), to, generator=generator)
+
+
+def _lowest(name: str, named: dict[str, Any], default: Any) -> Any:
+    """The argument ``from`` of a call, which no signature can have."""
+    lowest = named.pop("from", default)
+    if named:
+        raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(named))!r}")
+    return lowest
 
 
 @_method
-def bernoulli_(x: Any, p: float = 0.5, *, generator: Generator | None = None) -> Any:
-    """Sets the elements to 1 with probability ``p``, else to 0."""
+def bernoulli_(x: Any, p: Any = 0.5, *, generator: Generator | None = None) -> Any:
+    """Sets the elements to 1 with probability ``p``, a number or a tensor that broadcasts, else to 0."""
+    if _is_tensor(p):
+        return in_place.copy(x, bernoulli(x, p, generator=generator))
     return _draw(x, "bernoulli", p, generator=generator, dtype="float32")
 
 
 @_method
-def random_(x: Any, low: int | None = None, high: int | None = None, *, generator: Generator | None = None) -> Any:
+def random_(
+    x: Any,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    to: int | None = None,
+    generator: Generator | None = None,
+    **named: Any,
+) -> Any:
     """Sets the elements to whole numbers in [low, high): ``random_(low, high)``, ``random_(high)`` from 0, or
-    ``random_()`` up to the largest number that the dtype holds exactly.
+    ``random_()`` up to the largest number that the dtype holds exactly. ``from`` and ``to`` are PyTorch's names.
     """
-    if high is not None or low is not None:
-        first, last = (0, low) if high is None else (low, high)
-        return _draw(x, "randint", first, last, generator=generator, dtype="int64")
+    lowest = _lowest("random_", named, None)
+    if lowest is not None or to is not None:
+        low, high = (0 if lowest is None else lowest), high if to is None else to
+    elif high is None and low is not None:
+        low, high = 0, low
     bits = {"float32": 24, "float64": 53, "float16": 11, "bfloat16": 8, "bool": 1}.get(x.dtype)
+    if low is not None and high is not None:
+        if x.dtype == "bool" and not 0 <= low < high <= 2:
+            raise ValueError(f"random_: expected limits of bool, 0 to 2, got {low} and {high}")
+        return _draw(x, "randint", low, high, generator=generator, dtype="int64")
     last = 2**bits + 1 if bits else int(np.iinfo(x.dtype).max)
-    return _draw_by(x, "random", generator=generator, by=lambda draw: draw("randint", 0, last, dtype="int64"))
+    if low is not None:
+        return _draw(x, "randint", low, last, generator=generator, dtype="int64")
+    return _draw_by(
+        x, "random", generator=generator, by=lambda draw: draw("randint", 0, last, dtype="int64"), continuous=False
+    )
 
 
 @_method
 def exponential_(x: Any, lambd: float = 1.0, *, generator: Generator | None = None) -> Any:
     """Sets the elements to numbers of the exponential distribution with rate ``lambd``, above 0."""
+    if not lambd > 0:
+        raise ValueError(f"exponential_: expected a rate above 0, got {lambd}")
     smallest = 2.0 ** -{"float64": 53, "float16": 11, "bfloat16": 8}.get(x.dtype, 24)
 
     def transformed(draw: Callable[..., Any]) -> Any:
@@ -1562,12 +1703,14 @@ def geometric_(x: Any, p: float, *, generator: Generator | None = None) -> Any:
     """Sets the elements to the number of trials up to the first success, which has probability ``p`` in each."""
     if not 0 < p < 1:
         raise ArgumentError(f"geometric_: p is between 0 and 1, not {p}")
+    if x.dtype == "bool":
+        raise DTypeError("geometric_: expected numbers, got bool")
 
     def transformed(draw: Callable[..., Any]) -> Any:
         trials = _call("ceil", _call("div", _call("log1p", _call("neg", draw("uniform", 0.0, 1.0))), math.log1p(-p)))
         return _call("clamp", trials, min=1)
 
-    return _draw_by(x, "geometric", p, generator=generator, by=transformed)
+    return _draw_by(x, "geometric", p, generator=generator, by=transformed, continuous=False)
 
 
 @_method
@@ -1594,7 +1737,7 @@ def _restructuring(name: str) -> None:
 
 
 # Methods of which the form ``name_`` changes the shape and the strides of the tensor, and writes nothing.
-RESTRUCTURING = ("squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims")
+RESTRUCTURING = ("as_strided", "squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims")
 for _name in RESTRUCTURING:
     _restructuring(_name)
 
@@ -1625,6 +1768,7 @@ def _as_function(method: _Method) -> _Method:
 
 # Functions of a tensor, under PyTorch's names, that are no rows of the op table: ``netcl.movedim(x, 0, 1)``.
 _FRONT = """
+as_strided as_strided_scatter lu lu_solve
 addbmm addmv addr adjoint aminmax angle argwhere cholesky_inverse cholesky_solve clamp_max clamp_min conj conj_physical
 cross deg2rad diag_embed diagflat diagonal_scatter dist divide dsplit fliplr flipud float_power fmax fmin fmod frac
 frexp gcd get_device hsplit index_fill inner is_complex is_conj is_distributed is_floating_point is_inference is_neg
@@ -1638,6 +1782,7 @@ FUNCTIONS: dict[str, _Method] = {name: _as_function(_FUNCTIONS[name]) for name i
 
 # Functions that write into their first operand: of methods ``name_``, and of rows that have no such method.
 _FRONT_IN_PLACE = """
+as_strided resize_as
 abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max clamp_min
 clip conj_physical cos cosh deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put lcm ldexp log
 log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt square tan
@@ -1658,9 +1803,14 @@ _OF_NUMBERS = ("clamp", "clip")
 def extended(name: str, function: _Method) -> _Method:
     """The function of a row, which calls the method of the same name if arguments are given that only that takes."""
     more = _EXTENDED.get(name)
-    if more is None and name not in _OF_NUMBERS:
+    if more is None and name not in (*_OF_NUMBERS, "pow"):
         return function
     method = _as_function(_FUNCTIONS[name])
+
+    def call_of_power(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > 1 or "exponent" in kwargs:
+            check_power(args[0] if args else kwargs.get("input"), args[1] if len(args) > 1 else kwargs["exponent"])
+        return function(*args, **kwargs)
 
     def call_with_more(*args: Any, **kwargs: Any) -> Any:
         return method(*args, **kwargs) if more in kwargs else function(*args, **kwargs)
@@ -1671,7 +1821,7 @@ def extended(name: str, function: _Method) -> _Method:
             return function(*args, **kwargs)
         return method(*args, **kwargs)
 
-    call = call_with_limits if more is None else call_with_more
+    call = call_of_power if name == "pow" else call_with_limits if more is None else call_with_more
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"{function.__doc__}\n\n``{more}``: as that of the method." if more else method.__doc__
     call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from netcl.core.dtypes import is_floating
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import in_place
 from netcl.core.tensor.data import TensorData
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 _COMPARABLE = (TensorData, bool, int, float, np.generic, np.ndarray, list, tuple)
+
+
+def check_power(base: Any, exponent: Any) -> None:
+    """Raises ValueError for a tensor of integers to a negative whole number, which has no integer as its value."""
+    if isinstance(exponent, int) and exponent < 0 and isinstance(base, Operators) and not is_floating(base.dtype):
+        raise ValueError(
+            f"pow: expected an exponent of 0 or more for {base.dtype}, got {exponent}; convert with float()"
+        )
 
 
 class Operators(TensorData, Generic[ResultT]):
@@ -75,6 +84,7 @@ class Operators(TensorData, Generic[ResultT]):
         return self._call("mod", other, self)
 
     def __pow__(self, other: Any) -> ResultT:
+        check_power(self, other)
         return self._call("pow", self, other)
 
     def __rpow__(self, other: Any) -> ResultT:
@@ -117,7 +127,7 @@ class Operators(TensorData, Generic[ResultT]):
         return in_place.write(self, self._call("mod", self, other))  # type: ignore[no-any-return]
 
     def __ipow__(self, other: Any) -> Self:
-        return in_place.write(self, self._call("pow", self, other))  # type: ignore[no-any-return]
+        return in_place.write(self, self**other)  # type: ignore[no-any-return]
 
     def __iand__(self, other: Any) -> Self:
         return in_place.write(self, self._call("bitwise_and", self, other))  # type: ignore[no-any-return]

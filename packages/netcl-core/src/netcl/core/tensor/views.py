@@ -71,6 +71,17 @@ class Geometry(NamedTuple):
         strides = (*[self.strides[axis] for axis in rest], self.strides[one] + self.strides[two])
         return Geometry(shape, strides, self.offset + start)
 
+    def strided(self, shape: Shape, strides: Shape, offset: int) -> Geometry:
+        """Elements in the order of memory of a contiguous geometry, by strides and an offset in elements."""
+        return Geometry(shape, strides, self.offset + offset)
+
+    def windows(self, axis: int, size: int, step: int) -> Geometry:
+        """Windows of ``size`` elements along an axis, ``step`` positions apart, as a new last axis."""
+        shape, strides = [*self.shape, size], [*self.strides, self.strides[axis]]
+        shape[axis] = (shape[axis] - size) // step + 1
+        strides[axis] *= step
+        return Geometry(tuple(shape), tuple(strides), self.offset)
+
     def expanded(self, shape: Shape) -> Geometry:
         """Broadcast to ``shape``."""
         strides = [0 if size != whole else stride for size, whole, stride in
@@ -283,6 +294,15 @@ def geometry_of(tensor: Any) -> Geometry | None:
     if type(storage) is ViewStorage:
         return storage.geometry.reshaped(tensor.shape)
     return Geometry(tensor.shape, contiguous_strides(tensor.shape))
+
+
+def whole(x: Any) -> bool:
+    """True if ``x`` shows all elements of its storage, in the order of memory."""
+    storage = x._storage
+    if type(storage) is not ViewStorage:
+        return True
+    geometry = storage.geometry
+    return geometry.offset == 0 and math.prod(geometry.shape) == storage.extent and geometry.is_contiguous
 
 
 def link(result: Any, source: Any, geometry: Geometry | None) -> Any:
@@ -613,4 +633,5 @@ __all__ = [
     "stale",
     "store",
     "uncounted",
+    "whole",
 ]

@@ -1,0 +1,136 @@
+"""Householder reflections: the factors of QR as LAPACK packs them, and products with their Q."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from netcl.core.errors import ShapeError
+from netcl.core.ops_table.dispatch import Domain
+from netcl.core.tensor import Tensor
+from netcl.ops.arrange import part, tril
+from netcl.ops.elementwise import add, mul, sub
+from netcl.ops.factorizations import host, like, require_matrix, transposed, well_conditioned
+from netcl.ops.linalg import matmul
+from netcl.ops.shape import permute, reshape
+from netcl.ops.table import composite, computed, engine_of
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def _packed(x: Any) -> tuple[Any, Any]:
+    h, tau = np.linalg.qr(x, "raw")
+    return transposed(h), tau
+
+
+def _packed_cases(rng: np.random.Generator) -> Cases:
+    for shape in ((3, 3), (2, 5, 3), (3, 5)):
+        yield (well_conditioned(rng, *shape),), {}
+
+
+@computed(
+    name="geqrf", dtypes="floating", amp="float32",
+    domain=Domain(cases=_packed_cases, reference=_packed, gradient=False),
+)  # fmt: skip
+def geqrf(x: Tensor) -> tuple[Tensor, Tensor]:
+    """(a, tau) of x (..., m, n) = Q R as LAPACK packs them: R in the upper triangle of a (..., m, n), below it the
+    vectors of the reflections I - tau_i v_i v_i^T with the product Q, tau (..., min(m, n)). It has no gradient.
+    """
+    require_matrix("geqrf", x, square=False)
+    a, tau = _packed(host(x))
+    return like(x, a), like(x, tau)
+
+
+def _product_cases(rng: np.random.Generator) -> Cases:
+    yield (rng.uniform(-1, 1, (4, 3)), rng.uniform(0.2, 1, 3)), {}
+    yield (rng.uniform(-1, 1, (2, 3, 3)), rng.uniform(0.2, 1, (2, 2))), {}
+
+
+def _whole(x: Any, tau: Any) -> Any:
+    """The product (..., m, m) of the reflections."""
+    m = x.shape[-2]
+    q = np.broadcast_to(np.eye(m), (*x.shape[:-1], m)).copy()
+    for i in reversed(range(tau.shape[-1])):
+        v = np.where(np.arange(m) > i, x[..., i], np.arange(m) == i)[..., None]
+        q = q - tau[..., i, None, None] * (v @ (transposed(v) @ q))
+    return q
+
+
+@composite(
+    name="linalg_householder_product", amp="float32",
+    domain=Domain(cases=_product_cases, reference=lambda x, tau: _whole(x, tau)[..., : x.shape[-1]]),
+)  # fmt: skip
+def householder_product(x: Tensor, tau: Tensor) -> Tensor:
+    """The first n columns of the product of the reflections I - tau_i v_i v_i^T: v_i has a 1 in row i, the elements
+    below of column i of x (..., m, n), and zeros above; tau (..., k), k <= n <= m.
+    """
+    op = "linalg_householder_product"
+    _check(op, x, tau)
+    if x.shape[-2] < x.shape[-1]:
+        raise ShapeError(f"{op}: expected x (..., m, n) with n <= m, got {x.shape}", op=op)
+    return _reflected(x, tau, _ones(x), reversed(range(tau.shape[-1])))
+
+
+def _multiply_cases(rng: np.random.Generator) -> Cases:
+    x, tau = rng.uniform(-1, 1, (4, 3)), rng.uniform(0.2, 1, 3)
+    yield (x, tau, rng.uniform(-1, 1, (4, 2))), {}
+    yield (x, tau, rng.uniform(-1, 1, (4, 2))), {"transpose": True}
+    yield (x, tau, rng.uniform(-1, 1, (2, 4))), {"left": False}
+    yield (
+        (rng.uniform(-1, 1, (2, 3, 3)), rng.uniform(0.2, 1, (2, 2)), rng.uniform(-1, 1, (2, 1, 3))),
+        {
+            "left": False,
+            "transpose": True,
+        },
+    )
+
+
+def _multiplied(x: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
+    q = transposed(_whole(x, tau)) if transpose else _whole(x, tau)
+    return q @ other if left else other @ q
+
+
+@composite(name="ormqr", amp="float32", domain=Domain(cases=_multiply_cases, reference=_multiplied))
+def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+    """Q ``other``, or ``other`` Q if not ``left``, for the product Q (..., m, m) of the reflections that
+    ``householder_product`` describes, or for its transpose: x (..., m, k), tau (..., k), other (..., m, n), or
+    (..., n, m) if not ``left``. Raises ShapeError if the shapes do not match.
+    """
+    op = "ormqr"
+    _check(op, x, tau)
+    engine_of(op, x, tau, other)
+    if other.ndim != x.ndim or other.shape[:-2] != x.shape[:-2] or other.shape[-2 if left else -1] != x.shape[-2]:
+        raise ShapeError(f"{op}: shapes {x.shape} and {other.shape} do not match (left={left})", op=op)
+    order = range(tau.shape[-1]) if transpose is left else reversed(range(tau.shape[-1]))
+    if left:
+        return _reflected(x, tau, other, order)
+    return _t(_reflected(x, tau, _t(other), order))
+
+
+def _check(op: str, x: Tensor, tau: Tensor) -> None:
+    require_matrix(op, x, square=False)
+    m, n = x.shape[-2:]
+    if tau.ndim < 1 or tau.shape[:-1] != x.shape[:-2] or tau.shape[-1] > min(m, n):
+        raise ShapeError(
+            f"{op}: x {x.shape} and tau {tau.shape}; expected (..., m, n) and (..., k), k <= n <= m", op=op
+        )
+
+
+def _ones(x: Tensor) -> Tensor:
+    return x.engine.tensor(np.eye(*x.shape[-2:]), x.dtype)  # type: ignore[no-any-return]
+
+
+def _reflected(x: Tensor, tau: Tensor, q: Any, order: Any) -> Tensor:
+    """``q`` (..., m, n) multiplied from the left by the reflections in an order."""
+    below, ones = tril(x, -1), _ones(x)
+    for i in order:
+        v = add(part(below, x.ndim - 1, i, 1), part(ones, 1, i, 1))
+        factor = reshape(part(tau, tau.ndim - 1, i, 1), (*tau.shape[:-1], 1, 1))
+        q = sub(q, mul(factor, matmul(v, matmul(_t(v), q))))
+    return q  # type: ignore[no-any-return]
+
+
+def _t(x: Tensor) -> Tensor:
+    return permute(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])  # type: ignore[no-any-return]
