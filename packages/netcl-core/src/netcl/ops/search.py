@@ -69,7 +69,8 @@ def _search_reference(x: Any, values: Any, right: bool = False, side: str | None
 def searchsorted(
     sorted_sequence: Tensor, values: Any, right: bool = False, side: str | None = None, out_int32: bool = False
 ) -> Tensor:
-    """Returns the number of elements of the sorted sequence before each of ``values``, a tensor or a number: int64 (or int32).
+    """Returns the number of elements of the sorted sequence before each of ``values``, a tensor or a number: int64 (or
+    int32).
 
     Counts elements below the value (side "left"), or not above it (``right``, or side "right"); NaN is the largest. The
     sequence (n,) is for all values, (..., n) for values (..., m) with the same lengths before. Raises ShapeError if
@@ -111,8 +112,8 @@ def _as_tensor(values: Any, beside: Any) -> Any:
     )
 )
 def bucketize(x: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """Returns the number of rising ``boundaries`` (n,) below each element of x, a tensor or one number, or with ``right`` not
-    above it: int64, or int32 with ``out_int32``; x's shape.
+    """Returns the number of rising ``boundaries`` (n,) below each element of x, a tensor or one number, or with
+    ``right`` not above it: int64, or int32 with ``out_int32``; x's shape.
     """
     x = _as_tensor(x, boundaries)
     engine_of("bucketize", x, boundaries)

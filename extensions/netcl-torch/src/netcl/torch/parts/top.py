@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import netcl as nc
 from netcl import amp
-from netcl.core import Tensor
-from netcl.core.dtypes import DType, canonical
+from netcl.core.dtypes import canonical
 from netcl.core.errors import OutOfMemoryError as OutOfMemoryError
 from netcl.torch.parts.devices.cuda import Event as Event
 from netcl.torch.parts.devices.cuda import Stream as Stream
