@@ -13,7 +13,7 @@ from netcl.core.expr import Expr, apply
 from netcl.core.expr import cast as cast_expr
 from netcl.ops.domains import few
 from netcl.ops.series import fitted, floating
-from netcl.ops.table import expression
+from netcl.ops.table import OpFunction, expression
 
 
 def _power_series(x: Expr, order: int, terms: int) -> Expr:
@@ -96,7 +96,7 @@ _BY_SQUARE = 0.5 / math.sqrt(math.pi)
 
 
 def _phase(x: float) -> float:
-    return 2 / 3 * abs(x) ** 1.5
+    return 2 / 3 * math.pow(abs(x), 1.5)
 
 
 @cache
@@ -266,7 +266,7 @@ def _airy(x: Any) -> Any:
     return total
 
 
-def _row(reference: Callable[..., Any], *ranges: tuple[float, float]) -> Any:
+def _row(reference: Callable[..., Any], *ranges: tuple[float, float]) -> Callable[[Callable[..., Any]], OpFunction]:
     return expression(amp="float32", domain=few(reference, *ranges, gradient=False))
 
 

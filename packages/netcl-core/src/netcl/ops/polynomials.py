@@ -126,7 +126,8 @@ def _defined(kind: str, doc: str) -> OpFunction:
 
     @composite(amp="float32", name=kind, doc=doc, domain=Domain(cases=cases, reference=reference, gradient=False))
     def polynomial(x: Tensor, n: Tensor) -> Tensor:
-        engine_of(kind, *[operand for operand in (x, n) if not isinstance(operand, (bool, int, float))])
+        given: tuple[Any, Any] = (x, n)
+        engine_of(kind, *[operand for operand in given if not isinstance(operand, (bool, int, float))] or given)
         x, n = (operand.detach() if isinstance(operand, Tensor) else operand for operand in (x, n))
         p, q = polynomial_start(x, n, kind=kind)
         for first in range(2, _highest(kind, n) + 1, _STEPS):

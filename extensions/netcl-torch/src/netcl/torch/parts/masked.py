@@ -159,7 +159,7 @@ def var(
 
 def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, **options: Any) -> Tensor:
     """The square root of ``var``."""
-    return nc.sqrt(var(input, dim, unbiased, **options))
+    return nc.sqrt(var(input, dim, unbiased, **options))  # type: ignore[no-any-return]
 
 
 def norm(
@@ -174,7 +174,7 @@ def norm(
     """The norm of the selected elements of order ``ord``."""
     order = 2.0 if ord is None else ord
     x = _kept(_as(input, dtype), mask, _INF if order == -_INF else 0)
-    return nc.linalg.vector_norm(x, order, _axes(x, dim), keepdim)  # type: ignore[no-any-return]
+    return nc.linalg.vector_norm(x, order, _axes(x, dim), keepdim)
 
 
 def normalize(
@@ -191,7 +191,7 @@ def logaddexp(
 ) -> Tensor:
     """log(exp(input) + exp(other)) of the elements that the masks select; -inf of none."""
     a, b = _kept(_as(input, dtype), input_mask, -_INF), _kept(_as(other, dtype), other_mask, -_INF)
-    return nc.logaddexp(a, b)
+    return nc.logaddexp(a, b)  # type: ignore[no-any-return]
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:

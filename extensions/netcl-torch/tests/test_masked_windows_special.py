@@ -1,4 +1,4 @@
-"""torch.masked and torch.signal.windows against NumPy in float64."""
+"""torch.masked, torch.signal.windows and functions of torch.special without a derivative."""
 
 from __future__ import annotations
 
@@ -75,3 +75,22 @@ def test_windows() -> None:
         windows.exponential(3, center=1.0)
     with pytest.raises(ValueError, match="expected the dtype float32 or float64, got int32"):
         windows.bartlett(3, dtype=torch.int32)
+
+
+def test_special_functions_without_a_derivative_let_other_gradients_pass() -> None:
+    x = torch.tensor([0.5, 2.0], requires_grad=True)
+    for name in ("bessel_j0", "airy_ai", "modified_bessel_k1"):
+        y = getattr(torch.special, name)(x)
+        assert not y.requires_grad
+        (grad,) = torch.autograd.grad((x * y).sum(), x)
+        assert grad.tolist() == y.tolist()
+    assert not torch.special.legendre_polynomial_p(x, 3).requires_grad
+
+
+def test_only_the_second_operand_of_igamma_has_a_gradient() -> None:
+    a, b = torch.tensor([1.0, 3.0], requires_grad=True), torch.tensor([[0.5], [2.0]], requires_grad=True)
+    torch.special.gammaincc(a.detach(), b).sum().backward()
+    wanted = [[-math.exp(-t) * (1 + t**2 / 2)] for t in (0.5, 2.0)]
+    np.testing.assert_allclose(b.grad.numpy(), wanted, rtol=1e-5)
+    with pytest.raises(TypeError, match="igamma: the derivative by the first operand is not implemented"):
+        torch.igamma(a, b).sum().backward()
