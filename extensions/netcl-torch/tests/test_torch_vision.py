@@ -498,20 +498,10 @@ MODELS = {
     ),
     "regnet_x_400mf": (5_495_976, "trunk_output.block4.block4-0.f.a.0.weight stem.1.weight fc.weight"),
     "googlenet": (6_624_904, "inception3a.branch3.1.conv.weight fc.weight"),
-    "convnext_tiny": (28_589_128, "features.1.0.layer_scale features.2.0.weight classifier.2.weight"),
-    "vit_b_32": (
-        88_224_232,
-        "class_token encoder.layers.encoder_layer_0.self_attention.in_proj_weight encoder.ln.bias",
-    ),
-    "alexnet": (61_100_840, "features.10.weight classifier.6.bias"),
-    "vgg11_bn": (132_868_840, "features.1.running_var features.25.weight classifier.6.weight"),
 }
-LARGE = ("convnext_tiny", "vit_b_32", "alexnet", "vgg11_bn")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.deep) if name in LARGE else name for name in MODELS]
-)
+@pytest.mark.parametrize("name", list(MODELS))
 def test_a_classification_model_has_torchvisions_parameters_and_names(name):
     count, names = MODELS[name]
     options = {"aux_logits": False, "init_weights": False} if name == "googlenet" else {}
@@ -528,6 +518,46 @@ def test_a_classification_model_computes_classes_and_gradients(name):
     assert scores.shape == (2, 3)
     scores.sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+SMALL = {
+    "vit": (
+        lambda: models.VisionTransformer(32, 16, 2, 2, 8, 16, num_classes=3),
+        "class_token encoder.layers.encoder_layer_1.self_attention.in_proj_weight encoder.ln.bias heads.head.bias",
+    ),
+    "convnext": (
+        lambda: models.ConvNeXt([(8, 1), (16, 2)], 0.5, num_classes=3),
+        "features.1.0.layer_scale features.2.0.weight features.3.1.block.5.bias classifier.2.weight",
+    ),
+    "efficientnet": (
+        lambda: models.EfficientNet([(models.inverted.MBConv, 6, 3, 1, 8, 8, 2)], 0.2, 0.5, num_classes=3),
+        "features.1.1.block.2.fc1.weight classifier.1.weight",
+    ),
+    "vgg": (
+        lambda: models.VGG(models.plain.make_layers([8, "M", 512], True), 3, init_weights=False),
+        "features.1.running_mean features.4.weight classifier.6.bias",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SMALL))
+def test_small_models_of_the_large_families_train(name):
+    make, names = SMALL[name]
+    model = make()
+    assert set(names.split()) <= set(model.state_dict())
+    images = Tensor.from_host(np.random.default_rng(0).normal(size=(4, 3, 32, 32)).astype(np.float32))
+    model.train()(images).sum().backward()
+    assert model.eval()(images).shape == (4, 3)
+    assert sum(parameter.grad is not None for parameter in model.parameters()) > 4
+
+
+def test_stochastic_depth_drops_whole_samples():
+    dropped = vision_ops.StochasticDepth(0.5)
+    x = Tensor.full((64, 3, 2, 2), 1.0, "float32")
+    rows = dropped(x).numpy().reshape(64, -1)
+    assert set(np.unique(rows)) == {0.0, 2.0}
+    assert (rows.min(1) == rows.max(1)).all()
+    assert dropped.eval()(x) is x
 
 
 def test_families_of_models_are_modules_with_their_names():

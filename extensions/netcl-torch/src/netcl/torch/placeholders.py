@@ -125,6 +125,10 @@ PLACEHOLDERS: Mapping[str, tuple[str, str]] = {
         "write torch.nn.functional.scaled_dot_product_attention with a mask",
     ),
     "torch.overrides": ("TorchFunctionMode", "calls of functions are not intercepted by modes"),
+    "torch.nn.parallel.scatter_gather": (
+        "Gather Scatter gather scatter scatter_kwargs",
+        "a module computes on one device; write torch.nn.parallel.DistributedDataParallel",
+    ),
     "torch.utils.flop_counter": ("FlopCounterMode register_flop_formula", "write netcl.profiling"),
 }
 

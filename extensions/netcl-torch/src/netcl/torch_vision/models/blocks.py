@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import netcl.autograd as ag
 from netcl import nn
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
@@ -119,8 +118,8 @@ class StochasticDepth(nn.Module):
         if not self.training or self.p == 0.0:
             return x
         shape = [x.shape[0] if self.mode == "row" else 1] + [1] * (x.ndim - 1)
-        kept = nn.functional.dropout(ag.ones(shape, dtype=x.dtype, device=x.device), self.p, True)
-        return x * kept  # type: ignore[no-any-return]
+        kept = nn.functional.dropout(x.new_ones(shape), self.p, True)
+        return x * kept
 
 
 class LayerNorm2d(nn.LayerNorm):
@@ -138,7 +137,7 @@ class Permute(nn.Module):
         self.dims: list[int] = list(dims)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.permute(*self.dims)  # type: ignore[no-any-return]
+        return x.permute(*self.dims)
 
 
 def initialize(model: nn.Module, conv: Any = None, linear: Any = None) -> None:

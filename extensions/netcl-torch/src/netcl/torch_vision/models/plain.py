@@ -90,7 +90,7 @@ class Fire(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.squeeze_activation(self.squeeze(x))
         parts = [self.expand1x1_activation(self.expand1x1(x)), self.expand3x3_activation(self.expand3x3(x))]
-        return ag.cat(parts, 1)  # type: ignore[no-any-return]
+        return ag.cat(parts, 1)
 
 
 class SqueezeNet(nn.Module):

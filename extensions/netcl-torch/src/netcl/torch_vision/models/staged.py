@@ -107,7 +107,7 @@ class CNBlock(nn.Module):
             *(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim)),
             Permute([0, 3, 1, 2]),
         )
-        self.layer_scale: ag.Parameter = ag.Parameter(ag.ones((dim, 1, 1)) * layer_scale)
+        self.layer_scale: ag.Parameter = ag.Parameter(Tensor.full((dim, 1, 1), layer_scale, "float32"))
         self.stochastic_depth: nn.Module = StochasticDepth(stochastic_depth_prob, "row")
 
     def forward(self, x: Tensor) -> Tensor:
@@ -177,7 +177,7 @@ class EncoderBlock(nn.Module):
 class _Encoder(nn.Module):
     def __init__(self, length: int, layers: int, width: int, dropout: float, norm: Norm, made: Any) -> None:
         super().__init__()
-        self.pos_embedding: ag.Parameter = ag.Parameter(ag.zeros((1, length, width)))
+        self.pos_embedding: ag.Parameter = ag.Parameter(Tensor.zeros((1, length, width), "float32"))
         nn.init.normal_(self.pos_embedding, std=0.02)
         self.dropout: nn.Module = nn.Dropout(dropout)
         self.layers: nn.Module = nn.Sequential(OrderedDict((f"encoder_layer_{at}", made()) for at in range(layers)))
@@ -213,7 +213,7 @@ class VisionTransformer(nn.Module):
         self.conv_proj: nn.Module = nn.Conv2d(3, hidden_dim, patch_size, patch_size)
         norm_layer = norm_layer or partial(nn.LayerNorm, eps=1e-6)
         length = (image_size // patch_size) ** 2 + 1
-        self.class_token: ag.Parameter = ag.Parameter(ag.zeros((1, 1, hidden_dim)))
+        self.class_token: ag.Parameter = ag.Parameter(Tensor.zeros((1, 1, hidden_dim), "float32"))
         made = partial(EncoderBlock, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer)
         self.encoder: nn.Module = _Encoder(length, num_layers, hidden_dim, dropout, norm_layer, made)
         self.seq_length: int = length
