@@ -37,6 +37,15 @@ ROWS = nn.Sequential(nn.Linear(4, 6), nn.SiLU(), nn.LayerNorm(6), nn.Dropout(0.5
 TOKENS = nn.Sequential(nn.Embedding(7, 4), nn.Linear(4, 3), nn.Tanh())
 GROUPS = nn.Sequential(nn.Conv1d(4, 6, 3, padding="same"), nn.GroupNorm(2, 6), nn.PReLU(6), nn.RMSNorm(5), nn.Mish())
 BORDERS = nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear"), nn.ReflectionPad2d(1), nn.PixelShuffle(2))
+
+
+class Windows(nn.Module):
+    """Overlapping windows along the last axis, as a view of the input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.unfold(2, 3, 1) * 2
+
+
 CASES: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     "images": (IMAGES, (2, 3, 8, 8)),
     "rows": (ROWS, (2, 4)),
@@ -44,6 +53,7 @@ CASES: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     "tokens": (TOKENS, (2, 5)),
     "groups": (GROUPS, (2, 4, 5)),
     "borders": (BORDERS, (2, 4, 3, 3)),
+    "windows": (Windows(), (2, 4, 6)),
 }
 
 

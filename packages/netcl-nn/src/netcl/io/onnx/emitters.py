@@ -317,6 +317,18 @@ def _take(graph: Graph, step: TracedOp) -> Sequence[Value]:
     return [graph.add("Gather" if step["rows"] else "GatherElements", [x, index], step.shapes, axis=step["axis"])]
 
 
+def _windows(graph: Graph, step: TracedOp) -> Sequence[Value]:
+    x, size = _operand(graph, step, "x"), step["size"]
+    axis, (count, other) = step["axis"] % x.rank, [shape[step["axis"] % x.rank] for shape in step.shapes]
+    if count != other:
+        raise UnsupportedError("windows along an axis of any length cannot be exported", op=step.name)
+    index = graph.constant(np.arange(count)[:, None] * step["step"] + np.arange(size), "int64")
+    first, second = ((*shape[: axis + 1], size, *shape[axis + 1 : -1]) for shape in step.shapes)
+    taken = graph.add("Gather", [x, index], (first, second), axis=axis)
+    order = [*range(axis + 1), *range(axis + 2, x.rank + 1), axis + 1]
+    return [graph.add("Transpose", [taken], step.shapes, perm=order)]
+
+
 def _embedding(graph: Graph, step: TracedOp) -> Sequence[Value]:
     index, weight = _operand(graph, step, "index"), _operand(graph, step, "weight")
     index = index if index.dtype in ("int32", "int64") else graph.cast(index, "int64")
@@ -368,6 +380,7 @@ EMITTERS: Mapping[str, Emitter] = {
     "adaptive_max_pool": _adaptive("GlobalMaxPool", "MaxPool"),
     "resample": _resample,
     "take_at": _take,
+    "windows": _windows,
     "embedding_rows": _embedding,
     "cumsum": _cumsum,
     "topk": _topk,
