@@ -8,6 +8,7 @@ import math
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -140,88 +141,92 @@ def test_a_module_is_built_without_memory_and_takes_the_tensors_of_a_state() -> 
     assert (empty.weight.device.type, empty.weight.shape) == ("cpu", (4, 3))
 
 
-class _Plain(torch.Tensor):
-    """A class without methods of its own."""
+@pytest.fixture(scope="module")
+def kinds() -> SimpleNamespace:
+    """Classes of a program, defined here since the first one changes the functions of torch in this process."""
+
+    class _Plain(torch.Tensor):
+        """A class without methods of its own."""
+
+    class _Logged(torch.Tensor):
+        """A class that notes what is called."""
+
+        calls: list[str]
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            cls.calls.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class _Tagged(torch.Tensor):
+        """A class with a field, which results take over, and a method that calls its base's."""
+
+        @staticmethod
+        def __new__(cls, data, tag):
+            made = torch.Tensor._make_subclass(cls, torch.as_tensor(data))
+            made.tag = tag
+            return made
+
+        def __init__(self, data, tag):
+            pass
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            result = super().__torch_function__(func, types, args, kwargs or {})
+            if isinstance(result, cls):
+                result.tag = func.__name__
+            return result
+
+        def add(self, other):
+            return super().add(other * 10)
+
+    return SimpleNamespace(plain=_Plain, logged=_Logged, tagged=_Tagged)
 
 
-class _Logged(torch.Tensor):
-    """A class that notes what is called."""
-
-    calls: list[str]
-
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        cls.calls.append(func.__name__)
-        return super().__torch_function__(func, types, args, kwargs or {})
-
-
-class _Tagged(torch.Tensor):
-    """A class with a field, which results take over, and a method that calls its base's."""
-
-    @staticmethod
-    def __new__(cls, data, tag):
-        made = torch.Tensor._make_subclass(cls, torch.as_tensor(data))
-        made.tag = tag
-        return made
-
-    def __init__(self, data, tag):
-        pass
-
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        result = super().__torch_function__(func, types, args, kwargs or {})
-        if isinstance(result, cls):
-            result.tag = func.__name__
-        return result
-
-    def add(self, other):
-        return super().add(other * 10)
-
-
-def test_results_keep_the_class() -> None:
-    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).as_subclass(_Plain)
+def test_results_keep_the_class(kinds: SimpleNamespace) -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).as_subclass(kinds.plain)
     results = (x + 1, 1 + x, torch.ones(2, 2) @ x, x[0], x.T, torch.cat([x, x]), F.relu(x), x.max(0).values)
-    assert {type(result) for result in (*results, nn.Linear(2, 2)(x), *x.unbind(0))} == {_Plain}
+    assert {type(result) for result in (*results, nn.Linear(2, 2)(x), *x.unbind(0))} == {kinds.plain}
     assert (type(x.tolist()), type(x.shape), x.ndim) == (list, type(torch.ones(1).shape), 2)
     x += 1
-    assert (type(x), x.tolist()) == (_Plain, [[2, 3], [4, 5]])
+    assert (type(x), x.tolist()) == (kinds.plain, [[2, 3], [4, 5]])
     assert type(torch.ones(2) + 1) is torch.Tensor
-    assert type(_Plain([1.0])) is _Plain
+    assert type(kinds.plain([1.0])) is kinds.plain
 
 
 @pytest.mark.usefixtures("pytorch_names")
-def test_a_class_of_the_program_prints_its_name() -> None:
+def test_a_class_of_the_program_prints_its_name(kinds: SimpleNamespace) -> None:
     with device("cpu"):
-        assert repr(_Plain([1.0, 2.0])) == "_Plain([1., 2.])"
+        assert repr(kinds.plain([1.0, 2.0])) == "_Plain([1., 2.])"
 
 
-def test_leaves_of_a_class_take_part_in_gradients() -> None:
-    leaf = torch.Tensor._make_subclass(_Plain, torch.ones(2), True)
+def test_leaves_of_a_class_take_part_in_gradients(kinds: SimpleNamespace) -> None:
+    leaf = torch.Tensor._make_subclass(kinds.plain, torch.ones(2), True)
     (leaf * leaf).sum().backward()
     assert leaf.grad.tolist() == [2, 2]
     assert leaf.is_leaf
 
 
-def test_torch_function_sees_functions_methods_and_operators() -> None:
-    _Logged.calls = []
-    x = torch.ones(2, 2).as_subclass(_Logged)
+def test_torch_function_sees_functions_methods_and_operators(kinds: SimpleNamespace) -> None:
+    kinds.logged.calls = []
+    x = torch.ones(2, 2).as_subclass(kinds.logged)
     x = torch.ones(2, 2) - (x + 1) * x
     torch.matmul(x, x)
     F.softmax(x, -1).mean(0)
-    assert _Logged.calls == ["add", "mul", "sub", "matmul", "softmax", "mean"]
+    assert kinds.logged.calls == ["add", "mul", "sub", "matmul", "softmax", "mean"]
     with torch.overrides.DisableTorchFunctionSubclass():
         assert type(x + 1) is torch.Tensor
-    assert len(_Logged.calls) == 6
+    assert len(kinds.logged.calls) == 6
 
 
-def test_methods_of_a_class_call_those_of_its_base() -> None:
-    x = _Tagged([1.0, 2.0], tag="begin")
+def test_methods_of_a_class_call_those_of_its_base(kinds: SimpleNamespace) -> None:
+    x = kinds.tagged([1.0, 2.0], tag="begin")
     assert (x.tag, x.add(1).tolist(), (x * 2).tag) == ("begin", [11, 12], "mul")
 
 
-def test_two_classes_without_a_common_one_are_refused() -> None:
+def test_two_classes_without_a_common_one_are_refused(kinds: SimpleNamespace) -> None:
     with pytest.raises(TypeError, match="no implementation found for"):
-        torch.ones(1).as_subclass(_Plain) + torch.ones(1).as_subclass(_Logged)
+        torch.ones(1).as_subclass(kinds.plain) + torch.ones(1).as_subclass(kinds.logged)
 
 
 class _Like:
@@ -230,7 +235,7 @@ class _Like:
         return f"like {func.__name__}"
 
 
-def test_functions_of_a_program_can_be_overridden() -> None:
+def test_functions_of_a_program_can_be_overridden(kinds: SimpleNamespace) -> None:
     overrides = torch.overrides
 
     def function(x):

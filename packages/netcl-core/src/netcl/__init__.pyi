@@ -324,7 +324,6 @@ from netcl.ops import fractional_max_pool3d as fractional_max_pool3d
 from netcl.ops import gather as gather
 from netcl.ops import ge as ge
 from netcl.ops import gelu as gelu
-from netcl.ops import geqrf as geqrf
 from netcl.ops import get_rng_state as get_rng_state
 from netcl.ops import getitem as getitem
 from netcl.ops import glu as glu
@@ -424,7 +423,6 @@ from netcl.ops import neg as neg
 from netcl.ops import nextafter as nextafter
 from netcl.ops import nonzero as nonzero
 from netcl.ops import one_hot as one_hot
-from netcl.ops import ormqr as ormqr
 from netcl.ops import outer as outer
 from netcl.ops import pad as pad
 from netcl.ops import pairwise_distance as pairwise_distance
@@ -536,69 +534,81 @@ inf: builtins.float
 nan: builtins.float
 newaxis: None
 def absolute(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """|x|."""
+    """Returns |x|."""
 def arccos(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Inverse cosine, in radians."""
+    """Returns the inverse cosine, in radians."""
 def arccosh(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Inverse hyperbolic cosine; NaN below 1."""
+    """Returns the inverse hyperbolic cosine; NaN below 1."""
 def arcsin(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Inverse sine, in radians."""
+    """Returns the inverse sine, in radians."""
 def arcsinh(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Inverse hyperbolic sine."""
+    """Returns the inverse hyperbolic sine."""
 def arctan(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Inverse tangent, in radians."""
+    """Returns the inverse tangent, in radians."""
 def arctan2(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The angle of the point (b, a)."""
+    """Returns the angle of the point (b, a)."""
 def arctanh(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Inverse hyperbolic tangent; NaN beyond 1."""
+    """Returns the inverse hyperbolic tangent; NaN beyond 1."""
 def bitwise_left_shift(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """a shifted left by b bits; 0 if b is negative or at least the width of the dtype."""
+    """Returns a shifted left by b bits; 0 if b is negative or at least the width of the dtype."""
 def bitwise_right_shift(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """a shifted right by b bits with sign extension: floor(a / 2^b)."""
+    """Returns a shifted right by b bits with sign extension: floor(a / 2^b)."""
 def cholesky(x: Tensor, *, upper: builtins.bool = False, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U."""
+    """Returns the lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U."""
 def fix(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """x truncated towards zero; integers unchanged."""
+    """Returns x truncated towards zero; integers unchanged."""
 def ger(a: Tensor, b: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
+    """Returns the products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
 def greater(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """a > b."""
+    """Returns a > b."""
 def greater_equal(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """a >= b."""
+    """Returns a >= b."""
 def less(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """a < b."""
+    """Returns a < b."""
 def less_equal(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """a <= b."""
+    """Returns a <= b."""
 def multiply(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """a * b, broadcast."""
+    """Returns a * b, broadcast."""
 def negative(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """-x."""
+    """Returns -x."""
 def not_equal(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """a != b."""
+    """Returns a != b."""
+def remainder(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """Returns a - floor(a / b) * b: the sign of b, as in Python."""
+def sgn(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """Returns -1, 0 or 1; NaN stays NaN."""
+def geqrf(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor]:
+    """(a, tau) of x (..., m, n) = Q R as LAPACK packs them: R in the upper triangle of a (..., m, n), below it the vectors of the reflections I - tau_i v_i v_i^T with the product Q, tau (..., min(m, n)). It has no gradient."""
+def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """Q ``other``, or ``other`` Q if not ``left``, for the product Q (..., m, m) of the reflections that ``householder_product`` describes, or for its transpose: x (..., m, k), tau (..., k), other (..., m, n), or (..., n, m) if not ``left``. Raises ShapeError if the shapes do not match."""
 def orgqr(x: Tensor, tau: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """The first n columns of the product of the reflections I - tau_i v_i v_i^T: v_i has a 1 in row i, the elements below of column i of x (..., m, n), and zeros above; tau (..., k), k <= n <= m."""
-def remainder(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """a - floor(a / b) * b: the sign of b, as in Python."""
-def sgn(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """-1, 0 or 1; NaN stays NaN."""
 def add(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, alpha: Any = None) -> Tensor:
-    """a + b, broadcast."""
+    """Returns a + b, broadcast."""
 def sub(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, alpha: Any = None) -> Tensor:
-    """a - b, broadcast."""
+    """Returns a - b, broadcast."""
 def div(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, rounding_mode: Any = None) -> Tensor:
-    """a / b, broadcast; integers give float32."""
+    """Returns a / b, broadcast; integers give float32."""
 def round(x: Tensor, *, out: Tensor | None = None, pool: Any = None, decimals: Any = None) -> Tensor:
-    """The nearest integer, halves to even; integers unchanged."""
+    """Returns the nearest integer, halves to even; integers unchanged."""
 def sum(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The sum over ``axis`` (int, tuple, or None for all) of x converted to ``dtype``, the dtype of the result; None is that of x, int64 for integers and bool."""
+    """Returns the sum over ``axis`` (int, tuple, or None for all) of x converted to ``dtype``, the dtype of the result; None is x's, int64 for integers and bool."""
 def mean(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The mean over ``axis`` of x converted to the floating ``dtype`` (None: that of x, float32 for integers and bool). Raises DTypeError for another ``dtype``."""
+    """Returns the mean over ``axis`` of x converted to the floating ``dtype`` (None: x's, float32 for integers and bool). Raises DTypeError for another ``dtype``."""
 def prod(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dtype: Any = None, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """The product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros, too."""
+    """Returns the product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros, too."""
 def softmax(x: Tensor, axis: Axis = -1, *, dtype: Any = None, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to the floating ``dtype`` (None: its own)."""
+    """Returns exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to the floating ``dtype`` (None: its own)."""
 def log_softmax(x: Tensor, axis: Axis = -1, *, dtype: Any = None, dim: Axis = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
+    """Returns x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+    """The elements of the storage at storage_offset + i * stride, of shape ``size``: a view, of which a write into elements that share memory is refused. The offset is by default that of the tensor."""
+def as_strided_scatter(input: Tensor, src: Any, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+    """A copy in which ``as_strided(size, stride, storage_offset)`` is ``src``."""
+def lu(input: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> tuple[Tensor, ...]:
+    """(LU, pivots), with ``get_infos`` also 0 or the first zero of U, as ``netcl.linalg.lu_factor`` gives them."""
+def lu_solve(input: Tensor, LU_data: Any, LU_pivots: Any) -> Tensor:
+    """The solution of A y = x by the factors of A that ``lu`` gives."""
 def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * x + alpha * the sum of the products of a batch of matrices."""
 def addmv(input: Tensor, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
@@ -613,10 +623,6 @@ def angle(input: Tensor) -> Tensor:
     """The angle of a number in the complex plane: pi if it is negative, else 0; NaN for NaN."""
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, one row for each."""
-def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
-    """The elements of the storage at storage_offset + i * stride, of shape ``size``: a view, of which a write into elements that share memory is refused. The offset is by default that of the tensor."""
-def as_strided_scatter(input: Tensor, src: Any, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
-    """A copy in which ``as_strided(size, stride, storage_offset)`` is ``src``."""
 def cholesky_inverse(input: Tensor, upper: builtins.bool = False) -> Tensor:
     """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x. As in PyTorch, the gradient is that of a full x."""
 def cholesky_solve(input: Tensor, input2: Any, upper: builtins.bool = False) -> Tensor:
@@ -701,10 +707,6 @@ def ldexp(input: Tensor, other: Any) -> Tensor:
     """x * 2**other."""
 def logaddexp2(input: Tensor, other: Any) -> Tensor:
     """log2(2**x + 2**other)."""
-def lu(input: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> tuple[Tensor, ...]:
-    """(LU, pivots), with ``get_infos`` also 0 or the first zero of U, as ``netcl.linalg.lu_factor`` gives them."""
-def lu_solve(input: Tensor, LU_data: Any, LU_pivots: Any) -> Tensor:
-    """The solution of A y = x by the factors of A that ``lu`` gives."""
 def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
     """A copy whose elements under the mask are the elements of ``source``, in order; ``x`` and the mask broadcast. ShapeError if the elements are too few."""
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
@@ -787,6 +789,10 @@ def vdot(input: Tensor, other: Any) -> Tensor:
     """The dot product of two vectors."""
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along the first axis."""
+def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
+    """``as_strided`` in place: the tensor has the shape of the result, on the same storage; returns it."""
+def resize_as_(input: Tensor, other: Any, *, memory_format: Any = None) -> Tensor:
+    """``resize_`` to the shape of ``other``."""
 def abs_(input: Tensor) -> Tensor:
     """``abs`` in place: gives this tensor the values of the result, and returns it."""
 def acos_(input: Tensor) -> Tensor:
@@ -807,8 +813,6 @@ def arctan_(input: Tensor) -> Tensor:
     """``arctan`` in place: gives this tensor the values of the result, and returns it."""
 def arctanh_(input: Tensor) -> Tensor:
     """``arctanh`` in place: gives this tensor the values of the result, and returns it."""
-def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
-    """``as_strided`` in place: the tensor has the shape of the result, on the same storage; returns it."""
 def asin_(input: Tensor) -> Tensor:
     """``asin`` in place: gives this tensor the values of the result, and returns it."""
 def asinh_(input: Tensor) -> Tensor:
@@ -887,8 +891,6 @@ def reciprocal_(input: Tensor) -> Tensor:
     """``reciprocal`` in place: gives this tensor the values of the result, and returns it."""
 def relu_(input: Tensor) -> Tensor:
     """``relu`` in place: gives this tensor the values of the result, and returns it."""
-def resize_as_(input: Tensor, other: Any, *, memory_format: Any = None) -> Tensor:
-    """``resize_`` to the shape of ``other``."""
 def round_(input: Tensor, *, decimals: builtins.int = 0) -> Tensor:
     """``round`` in place: gives this tensor the values of the result, and returns it."""
 def rsqrt_(input: Tensor) -> Tensor:
