@@ -62,6 +62,12 @@ FUNCTIONS: dict[str, Callable[..., Any]]
 def describe() -> None:
     """Gives methods the signatures and docstrings of their rows."""
 
+def extended(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function of a row, or one that also takes the arguments of the method of the same name."""
+
+def with_zero_gradient(value: Any, *operands: Any) -> Any:
+    """Returns ``value``, a constant of the operands, with a gradient of zero for each."""
+
 class Methods(Operators[ResultT], Generic[ResultT]):
     """The methods of tensors."""
 
@@ -77,6 +83,8 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def real(self) -> Self: ...
     @property
     def is_cuda(self) -> builtins.bool: ...
+    @property
+    def is_meta(self) -> builtins.bool: ...
     @property
     def is_cpu(self) -> builtins.bool: ...
     @property

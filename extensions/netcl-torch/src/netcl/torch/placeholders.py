@@ -46,7 +46,6 @@ PLACEHOLDERS: Mapping[str, tuple[str, str]] = {
     "torch._dynamo.eval_frame": ("OptimizedModule", _COMPILER),
     "torch._higher_order_ops.associative_scan": ("associative_scan", _COMPILER),
     "torch._subclasses.fake_tensor": ("FakeTensor FakeTensorMode", 'write device="meta" for tensors without values'),
-    "torch.autograd.graph": ("save_on_cpu", "results are kept on their device; write torch.utils.checkpoint"),
     "torch.distributed": ("DeviceMesh all_to_all_single init_device_mesh", _SHARDED),
     "torch.distributed._composable.fsdp": ("fully_shard", _SHARDED),
     "torch.distributed._functional_collectives": (
@@ -124,7 +123,6 @@ PLACEHOLDERS: Mapping[str, tuple[str, str]] = {
         "noop_mask or_masks",
         "write torch.nn.functional.scaled_dot_product_attention with a mask",
     ),
-    "torch.overrides": ("TorchFunctionMode", "calls of functions are not intercepted by modes"),
     "torch.nn.parallel.scatter_gather": (
         "Gather Scatter gather scatter scatter_kwargs",
         "a module computes on one device; write torch.nn.parallel.DistributedDataParallel",

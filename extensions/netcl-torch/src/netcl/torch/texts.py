@@ -49,7 +49,7 @@ def text_of_tensor(x: Tensor) -> str:
 
 def _name(x: Tensor) -> str:
     """The name in front of a tensor's values: of a class of the program its own."""
-    return "tensor" if type(x).__module__.startswith("netcl.") else type(x).__name__
+    return "tensor" if type(x).__module__.partition(".")[0] in ("netcl", "torch") else type(x).__name__
 
 
 def name_of_node(grad_fn: Any) -> str:

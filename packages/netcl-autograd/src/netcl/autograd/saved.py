@@ -40,7 +40,7 @@ def attribute_of(node: GradNode, name: str) -> Any:
 
 
 def _of_function(node: GradNode) -> tuple[Any, ...]:
-    saved = list(node.unpack())
+    saved: list[Any] = list(node.unpack())
     for position, index in node.static.outputs.items():
         saved[position] = output_again(saved[position], node, index, saved[position].shape)
     for at in node.static.context._empty:

@@ -119,7 +119,7 @@ def _check(op: str, x: Tensor, tau: Tensor) -> None:
 
 
 def _ones(x: Tensor) -> Tensor:
-    return x.engine.tensor(np.eye(*x.shape[-2:]), x.dtype)  # type: ignore[no-any-return]
+    return x.engine.tensor(np.eye(x.shape[-2], x.shape[-1]), x.dtype)  # type: ignore[no-any-return]
 
 
 def _reflected(x: Tensor, tau: Tensor, q: Any, order: Any) -> Tensor:

@@ -274,8 +274,9 @@ def _windows_reference(x: Any, axis: int, size: int, step: int) -> Any:
     )
 )
 def windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
-    """Windows of ``size`` elements along ``axis``, ``step`` positions apart, in a new last axis: a view. Raises
-    ShapeError for windows that are longer than the axis and for a step that is not positive.
+    """Returns windows of ``size`` elements along ``axis``, one at every ``step`` positions, in a new last axis: a view.
+
+    Raises ShapeError for windows that are longer than the axis and for a step that is not positive.
     """
     engine_of("unfold", x)
     (at,) = normalize_axes(axis, x.ndim, "unfold")

@@ -57,6 +57,9 @@ class Change(Filter):
     def apply(self, x: Array, rng: RandomSource) -> Array:
         return self.change(x, rng, *self.options)
 
+    def __repr__(self) -> str:
+        return f"{self._name}({', '.join(map(repr, self.options))})"
+
     @property
     def _name(self) -> str:
         return self.change.__name__.lstrip("_")

@@ -19,7 +19,6 @@ __all__ = [
     "einsum",
     "equal",
     "histogram",
-    "norm",
     "pinverse",
     "qr",
     "repeat_interleave",
@@ -37,13 +36,13 @@ __all__ = [
 ]
 
 
-def _with_out(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _with_out(function: Any) -> Callable[..., Tensor]:
     """A function that makes a tensor, with ``out=``: the tensor that the values are written into."""
 
     @wraps(function)
     def call(*args: Any, out: Tensor | None = None, **options: Any) -> Tensor:
         if out is None:
-            return function(*args, **options)
+            return function(*args, **options)  # type: ignore[no-any-return]
         made = function(*args, **{"dtype": out.dtype, "device": out.device, **options})
         if made.shape != out.shape or made.dtype != out.dtype:
             name, got = function.__name__, f"shape {tuple(out.shape)} and dtype {out.dtype}"
@@ -53,13 +52,19 @@ def _with_out(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
-arange, empty, eye, full, linspace, logspace, normal, ones, rand, randint, randn, randperm, zeros = map(
-    _with_out,
-    (
-        *(nc.arange, nc.empty, nc.eye, nc.full, nc.linspace, nc.logspace, nc.normal, nc.ones, nc.rand, nc.randint),
-        *(nc.randn, nc.randperm, nc.zeros),
-    ),
-)
+arange: Callable[..., Tensor] = _with_out(nc.arange)
+empty: Callable[..., Tensor] = _with_out(nc.empty)
+eye: Callable[..., Tensor] = _with_out(nc.eye)
+full: Callable[..., Tensor] = _with_out(nc.full)
+linspace: Callable[..., Tensor] = _with_out(nc.linspace)
+logspace: Callable[..., Tensor] = _with_out(nc.logspace)
+normal: Callable[..., Tensor] = _with_out(nc.normal)
+ones: Callable[..., Tensor] = _with_out(nc.ones)
+rand: Callable[..., Tensor] = _with_out(nc.rand)
+randint: Callable[..., Tensor] = _with_out(nc.randint)
+randn: Callable[..., Tensor] = _with_out(nc.randn)
+randperm: Callable[..., Tensor] = _with_out(nc.randperm)
+zeros: Callable[..., Tensor] = _with_out(nc.zeros)
 
 
 class Extremes(NamedTuple):
@@ -135,13 +140,6 @@ def qr(input: Tensor, some: bool = True) -> QR:
 def slogdet(input: Tensor) -> SignAndLog:
     """The sign of the determinant and the logarithm of its absolute value."""
     return SignAndLog(*nc.linalg.slogdet(input))
-
-
-def norm(
-    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Tensor | None = None, dtype: Any = None
-) -> Tensor:
-    """The p-norm over ``dim``, of the elements as ``dtype``; ``p``: a number, ``"fro"`` (2) or ``"nuc"``."""
-    return _written("norm", input.norm(p, dim, keepdim, dtype=dtype), out)
 
 
 def _written(name: str, result: Tensor, out: Tensor | None) -> Tensor:

@@ -50,7 +50,9 @@ _DTYPES = (
     "float4_e2m1fn_x2 int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
 )
 globals().update({name: Compared(name) for name in _DTYPES.split()})
-chalf, cfloat, cdouble = (Compared(f"complex{bits}") for bits in (32, 64, 128))
+chalf: Compared = Compared("complex32")
+cfloat: Compared = Compared("complex64")
+cdouble: Compared = Compared("complex128")
 
 
 def _checked(error: type[Exception], cond: Any, message: Callable[[], Any] | str | None = None) -> None:

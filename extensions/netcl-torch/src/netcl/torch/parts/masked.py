@@ -84,11 +84,15 @@ def _product(x: Any, axes: Any = (), keepdim: bool = False) -> Any:
     return x.prod() if not axes else x
 
 
-sum = _reduced(lambda x, *rest: x.sum(*rest), 0, "The sum of the selected elements.")
-prod = _reduced(_product, 1, "The product of the selected elements.")
-amax = _reduced(lambda x, *rest: x.amax(*rest), -_INF, "The largest of the selected elements; -inf of none.")
-amin = _reduced(lambda x, *rest: x.amin(*rest), _INF, "The least of the selected elements; inf of none.")
-logsumexp = _reduced(
+sum: Callable[..., Tensor] = _reduced(lambda x, *rest: x.sum(*rest), 0, "The sum of the selected elements.")
+prod: Callable[..., Tensor] = _reduced(_product, 1, "The product of the selected elements.")
+amax: Callable[..., Tensor] = _reduced(
+    lambda x, *rest: x.amax(*rest), -_INF, "The largest of the selected elements; -inf of none."
+)
+amin: Callable[..., Tensor] = _reduced(
+    lambda x, *rest: x.amin(*rest), _INF, "The least of the selected elements; inf of none."
+)
+logsumexp: Callable[..., Tensor] = _reduced(
     lambda x, *rest: x.logsumexp(*rest), -_INF, "log(sum(exp(x))) of the selected elements; -inf of none."
 )
 
@@ -105,8 +109,12 @@ def _at(name: str, identity: float, doc: str) -> Callable[..., Tensor]:
     return position
 
 
-argmax = _at("argmax", -_INF, "The position of the largest of the selected elements, in their dtype.")
-argmin = _at("argmin", _INF, "The position of the least of the selected elements, in their dtype.")
+argmax: Callable[..., Tensor] = _at(
+    "argmax", -_INF, "The position of the largest of the selected elements, in their dtype."
+)
+argmin: Callable[..., Tensor] = _at(
+    "argmin", _INF, "The position of the least of the selected elements, in their dtype."
+)
 
 
 def _along(function: Callable[..., Any], identity: float, doc: str) -> Callable[..., Tensor]:
@@ -118,11 +126,15 @@ def _along(function: Callable[..., Any], identity: float, doc: str) -> Callable[
     return op
 
 
-cumsum = _along(nc.cumsum, 0, "The sums of the selected elements up to each position.")
-cumprod = _along(nc.cumprod, 1, "The products of the selected elements up to each position.")
-softmax = _along(nc.softmax, -_INF, "The softmax of the selected elements, 0 for the others; NaN of none.")
-log_softmax = _along(nc.log_softmax, -_INF, "The logarithm of ``softmax``.")
-softmin = _along(lambda x, dim: nc.softmax(-x, dim), _INF, "The softmax of the negative selected elements.")
+cumsum: Callable[..., Tensor] = _along(nc.cumsum, 0, "The sums of the selected elements up to each position.")
+cumprod: Callable[..., Tensor] = _along(nc.cumprod, 1, "The products of the selected elements up to each position.")
+softmax: Callable[..., Tensor] = _along(
+    nc.softmax, -_INF, "The softmax of the selected elements, 0 for the others; NaN of none."
+)
+log_softmax: Callable[..., Tensor] = _along(nc.log_softmax, -_INF, "The logarithm of ``softmax``.")
+softmin: Callable[..., Tensor] = _along(
+    lambda x, dim: nc.softmax(-x, dim), _INF, "The softmax of the negative selected elements."
+)
 
 
 def mean(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
@@ -159,7 +171,7 @@ def var(
 
 def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, **options: Any) -> Tensor:
     """The square root of ``var``."""
-    return nc.sqrt(var(input, dim, unbiased, **options))  # type: ignore[no-any-return]
+    return nc.sqrt(var(input, dim, unbiased, **options))
 
 
 def norm(
@@ -191,7 +203,7 @@ def logaddexp(
 ) -> Tensor:
     """log(exp(input) + exp(other)) of the elements that the masks select; -inf of none."""
     a, b = _kept(_as(input, dtype), input_mask, -_INF), _kept(_as(other, dtype), other_mask, -_INF)
-    return nc.logaddexp(a, b)  # type: ignore[no-any-return]
+    return nc.logaddexp(a, b)
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:

@@ -103,7 +103,7 @@ class _Overriding(Tensor):
         """Calls ``func`` on plain tensors and gives the tensors of the result this class; NotImplemented if an argument
         is of another class that is no base of this one.
         """
-        if not all(issubclass(cls, one) for one in types):
+        if not all(issubclass(cls, kind) for kind in types):
             return NotImplemented
         with DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))
@@ -116,9 +116,9 @@ def _converted(result: Any, cls: type[Any], args: Any) -> Any:
             return result
         return result.as_subclass(cls)
     if isinstance(result, tuple) and hasattr(result, "_fields"):
-        return type(result)(*[_converted(one, cls, args) for one in result])
+        return type(result)(*[_converted(item, cls, args) for item in result])
     if isinstance(result, (list, tuple)):
-        return type(result)([_converted(one, cls, args) for one in result])
+        return type(result)([_converted(item, cls, args) for item in result])
     return result
 
 
@@ -126,7 +126,7 @@ def _overloaded(values: Iterable[Any]) -> list[Any]:
     """The arguments, and elements of lists, of classes with a ``__torch_function__``: one of each class, that of a
     subclass before its base's.
     """
-    found: list[Any] = []
+    overloaded: list[Any] = []
     for value in values:
         kind = type(value)
         if kind is list or kind is tuple:
@@ -135,11 +135,11 @@ def _overloaded(values: Iterable[Any]) -> list[Any]:
             several = [value]
         else:
             continue
-        for one in several:
-            if all(type(one) is not type(other) for other in found):
-                at = next((i for i, other in enumerate(found) if issubclass(type(one), type(other))), len(found))
-                found.insert(at, one)
-    return found
+        for x in several:
+            if all(type(x) is not type(other) for other in overloaded):
+                bases = (i for i, other in enumerate(overloaded) if issubclass(type(x), type(other)))
+                overloaded.insert(next(bases, len(overloaded)), x)
+    return overloaded
 
 
 def _has_own(kind: type) -> bool:
@@ -149,7 +149,7 @@ def _has_own(kind: type) -> bool:
 
 def _called(public: Callable[..., Any], relevant: list[Any], args: Any, kwargs: dict[str, Any]) -> Any:
     modes = _thread.modes
-    types = tuple([type(one) for one in relevant])
+    types = tuple([type(x) for x in relevant])
     if modes:
         _thread.modes = modes[:-1]
         try:
@@ -158,8 +158,8 @@ def _called(public: Callable[..., Any], relevant: list[Any], args: Any, kwargs: 
             _thread.modes = modes
         if result is not NotImplemented:
             return result
-    for one in relevant:
-        result = type(one).__torch_function__(public, types, args, kwargs)
+    for x in relevant:
+        result = type(x).__torch_function__(public, types, args, kwargs)
         if result is not NotImplemented:
             return result
     names = ", ".join(kind.__name__ for kind in types)
@@ -227,13 +227,13 @@ def _activate() -> None:
     for name, member in _members().items():
         setattr(_Overriding, name, _overridable_member(name, member))
     tree.replace_functions(_MODULES, _function)
-    forward = Module.__call__
+    forward: Callable[..., Any] = Module.__call__
 
     @functools.wraps(forward)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = forward(self, *args, **kwargs)
-        found = [] if _thread.disabled else [one for one in _overloaded(args) if isinstance(one, _Overriding)]
-        return _converted(result, type(found[0]), args) if found else result
+        overriding = [] if _thread.disabled else [x for x in _overloaded(args) if isinstance(x, _Overriding)]
+        return _converted(result, type(overriding[0]), args) if overriding else result
 
     Module.__call__ = call  # type: ignore[method-assign]
 
@@ -257,7 +257,7 @@ def subclassed(cls: type[Any]) -> None:
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """True if an argument, or a mode, has a ``__torch_function__``."""
-    return bool(_thread.modes) or not _thread.disabled and any(_has_own(type(one)) for one in relevant_args)
+    return bool(_thread.modes) or not _thread.disabled and any(_has_own(type(x)) for x in relevant_args)
 
 
 def has_torch_function_unary(obj: Any) -> bool:
@@ -287,7 +287,7 @@ def is_tensor_like(inp: Any) -> bool:
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """True for a method of Tensor, or the getter of a property."""
     members = _members().values()
-    return any(func is one or isinstance(one, property) and func is one.fget for one in members)
+    return any(func is (x.fget if isinstance(x, property) else x) for x in members)
 
 
 @functools.cache
@@ -306,20 +306,19 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """The functions and methods that call a ``__torch_function__``, by their module or class."""
     _activate()
-    found: dict[Any, list[Callable[..., Any]]] = {
-        Tensor: [one.fget if isinstance(one, property) else one for one in _members().values()]
-    }
+    members = _members().values()
+    functions: dict[Any, list[Any]] = {Tensor: [x.fget if isinstance(x, property) else x for x in members]}
     for place in _MODULES:
         module = tree.modules()[place]
         values = [getattr(module, name, None) for name in tree.names_of(place)]
-        found[module] = [one for one in values if hasattr(one, "overridable")]
-    return found
+        functions[module] = [function for function in values if hasattr(function, "overridable")]
+    return functions
 
 
 def resolve_name(f: Callable[..., Any]) -> str | None:
     """The name of a function of ``get_overridable_functions``; None for another."""
     for holder, functions in get_overridable_functions().items():
-        if any(f is one for one in functions):
+        if any(f is function for function in functions):
             prefix = "torch.Tensor" if holder is Tensor else holder.__name__.removeprefix("netcl.")
             return f"{prefix}.{f.__name__}"
     return None

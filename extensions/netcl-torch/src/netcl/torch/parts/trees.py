@@ -421,10 +421,10 @@ def _reduced_only(
     return reduce(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if fits(leaf))
 
 
-tree_all = partial(_reduced, all)
-tree_any = partial(_reduced, any)
-tree_all_only = partial(_reduced_only, all)
-tree_any_only = partial(_reduced_only, any)
+tree_all: Callable[..., bool] = partial(_reduced, all)
+tree_any: Callable[..., bool] = partial(_reduced, any)
+tree_all_only: Callable[..., bool] = partial(_reduced_only, all)
+tree_any_only: Callable[..., bool] = partial(_reduced_only, any)
 
 
 def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:

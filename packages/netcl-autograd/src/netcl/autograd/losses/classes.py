@@ -416,7 +416,7 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -
     """
     op = "multilabel_margin_loss"
     if not x.ndim and not target.ndim:
-        return multilabel_margin_loss(reshape(x, (1,)), reshape(target, (1,)), reduction)
+        return multilabel_margin_loss(reshape(x, (1,)), reshape(target, (1,)), reduction)  # type: ignore[no-any-return]
     if x.ndim not in (1, 2) or target.shape != x.shape:
         raise ShapeError(f"{op}: x {x.shape} and target {target.shape}; expected both (N, C) or (C,)", op=op)
     if is_floating(target.dtype) or target.dtype == "bool":

@@ -352,7 +352,7 @@ def empty_strided(
     requires_grad: bool = False,
     **same: Unpack[Accepted],
 ) -> Tensor:
-    """Returns a tensor of ``size`` with undefined content, of which the elements are ``stride`` apart in memory."""
+    """Returns a tensor of ``size`` with undefined content and a step of ``stride`` elements along each axis."""
     check_accepted("empty_strided", same)
     none = Tensor.empty((0,), dtype or get_default_dtype(), queue=_queue(device))
     return none.new_empty_strided(size, stride, requires_grad=requires_grad)

@@ -76,7 +76,7 @@ class Geometry(NamedTuple):
         return Geometry(shape, strides, self.offset + offset)
 
     def windows(self, axis: int, size: int, step: int) -> Geometry:
-        """Windows of ``size`` elements along an axis, ``step`` positions apart, as a new last axis."""
+        """Returns windows of ``size`` elements along an axis, one at every ``step`` positions, as a new last axis."""
         shape, strides = [*self.shape, size], [*self.strides, self.strides[axis]]
         shape[axis] = (shape[axis] - size) // step + 1
         strides[axis] *= step

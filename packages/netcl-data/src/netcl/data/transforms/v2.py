@@ -310,7 +310,19 @@ class ConvertImageDtype(_Joint, classes.ConvertImageDtype):
         super().__init__(dtype)
 
 
-def _joint(kind: type[_T]) -> type[_T]:
+class PILToTensor(_Joint, classes.PILToTensor):
+    """Converts a PIL image to planes (C, H, W) of its own dtype."""
+
+
+class ToPILImage(_Joint, classes.ToPILImage):
+    """Converts planes (C, H, W), or an array of integers (H, W, C), to a PIL image; see ``functional.to_pil_image``."""
+
+
+class ToTensor(_Joint, classes.ToTensor):
+    """Converts a PIL image or an array (H, W, C) to planes (C, H, W): uint8 becomes float32 in [0, 1]."""
+
+
+def _joint(kind: type[_T]) -> Any:
     """Returns the transform of whole samples that draws and applies as ``kind`` does, with its name and docstring."""
     return type(kind.__name__, (_Joint, kind), {"__module__": __name__, "__doc__": kind.__doc__})
 
@@ -322,7 +334,6 @@ GaussianBlur: type[classes.GaussianBlur] = _joint(classes.GaussianBlur)
 Grayscale: type[classes.Grayscale] = _joint(classes.Grayscale)
 LinearTransformation: type[classes.LinearTransformation] = _joint(classes.LinearTransformation)
 Normalize: type[classes.Normalize] = _joint(classes.Normalize)
-PILToTensor: type[classes.PILToTensor] = _joint(classes.PILToTensor)
 Pad: type[classes.Pad] = _joint(classes.Pad)
 RandomAdjustSharpness: type[classes.RandomAdjustSharpness] = _joint(classes.RandomAdjustSharpness)
 RandomAffine: type[classes.RandomAffine] = _joint(classes.RandomAffine)
@@ -340,8 +351,6 @@ RandomSolarize: type[classes.RandomSolarize] = _joint(classes.RandomSolarize)
 RandomVerticalFlip: type[classes.RandomVerticalFlip] = _joint(classes.RandomVerticalFlip)
 Resize: type[classes.Resize] = _joint(classes.Resize)
 TenCrop: type[classes.TenCrop] = _joint(classes.TenCrop)
-ToPILImage: type[classes.ToPILImage] = _joint(classes.ToPILImage)
-ToTensor: type[classes.ToTensor] = _joint(classes.ToTensor)
 
 
 def to_image(image: Any) -> Any:

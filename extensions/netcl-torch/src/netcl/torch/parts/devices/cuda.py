@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -15,11 +15,11 @@ from netcl.core.errors import UnsupportedError
 from netcl.torch.parts.devices import gpus
 from netcl.torch.parts.numbers import restore, state_of
 
-reset_max_memory_allocated = gpus.reset_peak_memory_stats
-reset_max_memory_cached = gpus.reset_peak_memory_stats
-reset_accumulated_memory_stats = gpus.reset_peak_memory_stats
-memory_cached = gpus.memory_reserved
-max_memory_cached = gpus.max_memory_reserved
+reset_max_memory_allocated: Callable[..., None] = gpus.reset_peak_memory_stats
+reset_max_memory_cached: Callable[..., None] = gpus.reset_peak_memory_stats
+reset_accumulated_memory_stats: Callable[..., None] = gpus.reset_peak_memory_stats
+memory_cached: Callable[..., int] = gpus.memory_reserved
+max_memory_cached: Callable[..., int] = gpus.max_memory_reserved
 
 _NO_CUDA = "the GPUs here are OpenCL devices; there is no CUDA"
 

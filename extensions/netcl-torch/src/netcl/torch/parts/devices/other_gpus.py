@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from netcl.torch.parts.devices import gpus
 
 TORCH_NAMES = (
@@ -10,8 +12,8 @@ TORCH_NAMES = (
     *("max_memory_allocated", "memory_allocated", "memory_reserved", "seed", "set_device", "set_rng_state", "stream"),
     "synchronize",
 )
-current_allocated_memory = gpus.memory_allocated
-driver_allocated_memory = gpus.memory_reserved
+current_allocated_memory: Callable[..., int] = gpus.memory_allocated
+driver_allocated_memory: Callable[..., int] = gpus.memory_reserved
 
 
 def recommended_max_memory() -> int:

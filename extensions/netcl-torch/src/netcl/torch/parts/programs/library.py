@@ -50,7 +50,8 @@ class CustomOpDef:
         """Sets the function for tensors of some device types; a decorator without ``fn``."""
 
         def register(fn: Any) -> Any:
-            self._kernels.update(dict.fromkeys(_kinds(device_types), fn))
+            for kind in _kinds(device_types):
+                self._kernels[kind] = fn
             return fn
 
         return register if fn is None else register(fn)

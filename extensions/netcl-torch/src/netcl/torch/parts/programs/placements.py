@@ -8,7 +8,7 @@ TORCH_NAMES = ("Partial", "Placement", "Replicate", "Shard")
 
 
 class Placement:
-    """How a tensor is spread over the processes of a mesh."""
+    """States how a tensor is spread over the processes of a mesh."""
 
     def is_shard(self, dim: int | None = None) -> bool:
         """True for a tensor that is split, along ``dim`` if it is given."""

@@ -66,8 +66,8 @@ class Operators:
         )
 
 
-ops = Operators("torch.ops")
-classes = Operators("torch.classes")
+ops: Operators = Operators("torch.ops")
+classes: Operators = Operators("torch.classes")
 
 
 def load_state_dict_from_url(url: str, *args: Any, **kwargs: Any) -> Any:
