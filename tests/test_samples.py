@@ -8,6 +8,7 @@ import pytest
 from docs_site.coverage import wanted
 from docs_site.samples import FOLDER, read, run, samples
 
+from netcl.core import naming
 from netcl.core.tensor.generator import default_generator
 
 
@@ -15,8 +16,9 @@ from netcl.core.tensor.generator import default_generator
 def test_samples_run(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NETCL_DEVICE", "cpu")
-    # `netcl run` gives the process PyTorch's random numbers.
+    # `netcl run` gives the process PyTorch's random numbers and texts.
     monkeypatch.setattr(default_generator, "numbers", default_generator.numbers)
+    monkeypatch.setattr(naming, "library", naming.library)
     cells = read(file)
     assert cells
     for sample in cells:

@@ -115,6 +115,10 @@ nc.addmm(x, a, b, beta=0.5, alpha=-2.0)
 theta = nc.tensor([[[0.71, -0.93, 0.46], [-0.65, 0.73, 0.08]]])
 nc.affine_grid(theta, size=(1, 1, 3, 1), align_corners=True)
 
+# %% airy_ai
+result = nc.special.airy_ai(nc.randn(13, 17))
+result.shape
+
 # %% all
 x = nc.tensor([-0.63, 0.63, 0.0, 1.9, 1.27, -1.9, -1.27])
 nc.all(x, axis=None)
@@ -160,6 +164,10 @@ ag.argmin_along(x, axis=0)
 # %% argsort
 x = nc.tensor([[1.0], [-1.0], [0.0], [-2.0], [2.0]])
 nc.argsort(x, axis=-1)
+
+# %% as_strided
+x = nc.tensor([[-1.5, 0.68, 0.59], [0.46, -0.47, 1.99]])
+ag.as_strided(x, size=(), stride=(), storage_offset=5)
 
 # %% asin
 x = nc.tensor([-0.83, -0.87, 0.56])
@@ -263,6 +271,22 @@ ag.batch_norm_training(x, weight, None)
 
 # %% bernoulli
 nc.bernoulli(nc.full((4,), 0.5))
+
+# %% bessel_j0
+result = nc.special.bessel_j0(nc.randn(13, 17))
+result.shape
+
+# %% bessel_j1
+result = nc.special.bessel_j1(nc.randn(13, 17))
+result.shape
+
+# %% bessel_y0
+result = nc.special.bessel_y0(nc.randn(13, 17))
+result.shape
+
+# %% bessel_y1
+result = nc.special.bessel_y1(nc.randn(13, 17))
+result.shape
 
 # %% bias_add
 x = nc.tensor([[0.27, -0.46, -0.92, -0.97, 0.63], [0.83, 0.21, 0.46, 0.09, 0.87], [0.63, -0.99, 0.71, -0.93, 0.46]])
@@ -377,6 +401,26 @@ nc.celu(x)
 # %% channel_shuffle
 x = nc.tensor([[[-0.12, 0.91, -0.0, -0.15, 0.24], [0.99, 0.9, -0.08, 0.52, -0.01], [0.06, 0.57, -0.17, 0.47, 0.42], [0.86, -0.77, 0.46, 0.85, 0.94]]])
 nc.channel_shuffle(x, groups=2)
+
+# %% chebyshev_polynomial_t
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.chebyshev_polynomial_t(x, n)
+
+# %% chebyshev_polynomial_u
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.chebyshev_polynomial_u(x, n)
+
+# %% chebyshev_polynomial_v
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.chebyshev_polynomial_v(x, n)
+
+# %% chebyshev_polynomial_w
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.chebyshev_polynomial_w(x, n)
 
 # %% chunk
 x = nc.tensor([[0.55, -0.92, -1.84, -1.93, 1.25, 1.65, 0.43], [0.92, 0.17, 1.74, 1.26, -1.99, 1.43, -1.87]])
@@ -822,6 +866,10 @@ nc.ge(a, b)
 x = nc.tensor([[0.84], [-0.16], [0.03], [1.16], [-1.63]])
 nc.gelu(x)
 
+# %% geqrf
+x = nc.tensor([[1.61, -0.18, -0.37], [-0.39, 2.45, 0.33], [0.09, 0.18, 2.93]])
+nc.geqrf(x)
+
 # %% getitem
 x = nc.tensor([0.58, 0.45, -1.71])
 nc.getitem(x, key=True)
@@ -904,6 +952,16 @@ a = nc.tensor([0.82, -1.38, -2.75])
 b = nc.tensor([-2.24, -2.56, -2.58])
 nc.heaviside(a, b)
 
+# %% hermite_polynomial_h
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.hermite_polynomial_h(x, n)
+
+# %% hermite_polynomial_he
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.hermite_polynomial_he(x, n)
+
 # %% hinge_embedding_loss
 x = nc.tensor([[-1.38, 1.08, -1.11, 0.81, -1.93], [-0.84, -0.01, -0.56, 1.9, 1.35], [-0.29, 0.53, 1.63, 0.26, -1.66]])
 target = nc.tensor([[1.0, -1.0, 1.0, 1.0, 1.0], [-1.0, -1.0, 1.0, -1.0, 1.0], [-1.0, -1.0, -1.0, -1.0, -1.0]])
@@ -958,6 +1016,14 @@ result.shape
 
 # %% i1e
 result = nc.special.i1e(nc.randn(13, 17))
+result.shape
+
+# %% igamma
+result = nc.igamma(nc.randn(13, 17), nc.randn(13, 17))
+result.shape
+
+# %% igammac
+result = nc.igammac(nc.randn(13, 17), nc.randn(13, 17))
 result.shape
 
 # %% im2col
@@ -1069,6 +1135,11 @@ ag.l1_loss(x, target, reduction='mean')
 x = nc.tensor([[0.55, -0.92, -1.84, -1.93, 1.25], [1.65, 0.43, 0.92, 0.17, 1.74], [1.26, -1.99, 1.43, -1.87, 0.92]])
 nc.l2_normalize(x, axis=1)
 
+# %% laguerre_polynomial_l
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.laguerre_polynomial_l(x, n)
+
 # %% last_at
 index = nc.tensor([[4, 0], [0, -1]])
 ag.last_at(index, axis=0, shape=(5, 3))
@@ -1091,6 +1162,11 @@ nc.leaky_relu(x)
 a = nc.tensor([70, 27, 2], dtype="int32")
 b = nc.tensor([5, 4, 0], dtype="int32")
 nc.left_shift(a, b)
+
+# %% legendre_polynomial_p
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.legendre_polynomial_p(x, n)
 
 # %% lerp
 a = nc.tensor([0.55, -0.92, -1.84])
@@ -1151,6 +1227,20 @@ ag.linalg_inv(x)
 # %% linalg_inv_ex
 x = nc.tensor([[1.94, -0.59, -1.11], [-0.59, 5.56, 0.14], [-1.11, 0.14, 10.89]])
 ag.linalg_inv_ex(x)
+
+# %% linalg_ldl_factor
+x = nc.tensor([[0.55, 0.17, -0.83, -0.25], [0.17, 1.65, 1.08, -0.47], [-0.83, 1.08, 1.26, -0.54], [-0.25, -0.47, -0.54, -1.3]])
+ag.linalg_ldl_factor(x)
+
+# %% linalg_ldl_factor_ex
+x = nc.tensor([[0.55, -1.43, -0.7], [-1.43, 1.25, 1.28], [-0.7, 1.28, 0.17]])
+ag.linalg_ldl_factor_ex(x)
+
+# %% linalg_ldl_solve
+LD = nc.tensor([[[-1.46, 0.0, 0.0], [-0.05, 0.75, 0.0], [-0.94, 1.08, 0.89]], [[0.89, 0.0, 0.0], [0.03, 1.56, 0.0], [-0.75, 0.66, -1.89]]])
+pivots = nc.tensor([[3, 2, 3], [1, 2, 3]], dtype="int32")
+B = nc.tensor([[0.19], [-0.32], [-0.22]])
+ag.linalg_ldl_solve(LD, pivots, B)
 
 # %% linalg_lstsq
 a = nc.tensor([[1.34, 0.14, -0.24, 0.35], [-0.11, 1.88, 0.1, 0.34]])
@@ -1504,6 +1594,14 @@ nc.mod(a, b)
 x = nc.tensor([[2.0, 1.0], [2.0, 1.0], [0.0, 2.0], [1.0, 0.0], [1.0, 2.0]])
 nc.mode(x, axis=0)
 
+# %% modified_bessel_k0
+result = nc.special.modified_bessel_k0(nc.randn(13, 17))
+result.shape
+
+# %% modified_bessel_k1
+result = nc.special.modified_bessel_k1(nc.randn(13, 17))
+result.shape
+
 # %% mse_loss
 x = nc.tensor([[0.55, -0.92, -1.84, -1.93, 1.25], [1.65, 0.43, 0.92, 0.17, 1.74], [1.26, -1.99, 1.43, -1.87, 0.92]])
 target = nc.tensor([[-1.3, 1.45, 0.17, -0.8, -0.31], [-1.89, -1.5, 0.68, 0.59, 0.46], [-0.47, 1.99, 1.92, 0.74, 0.6]])
@@ -1600,6 +1698,12 @@ ag.normal(shape=(3, 5), mean=2.5, std=0.0)
 # %% one_hot
 nc.one_hot(nc.tensor([2, 0, 1]), num_classes=4)
 
+# %% ormqr
+x = nc.tensor([[0.27, -0.46, -0.92], [-0.97, 0.63, 0.83], [0.21, 0.46, 0.09], [0.87, 0.63, -0.99]])
+tau = nc.tensor([0.89, 0.23, 0.78])
+other = nc.tensor([[-0.65, 0.73], [0.08, -0.4], [-0.15, -0.94], [-0.75, 0.34]])
+nc.ormqr(x, tau, other)
+
 # %% outer
 a = nc.tensor([0.27, -0.46, -0.92])
 b = nc.tensor([-0.97, 0.63, 0.83, 0.21])
@@ -1659,6 +1763,24 @@ nc.polygamma(2, x)
 x = nc.tensor([0.6, 0.96, 0.48, 1.15, 1.11, 0.62, 1.19, 0.45, 0.7, 4.37, 9.89, 16.25, 5.84, 2.56, 9.04, 5.25, 3.27, 12.28])
 ag.polygamma_of(x, n=2)
 
+# %% polynomial_end
+x = nc.tensor([0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+p = nc.tensor([0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13])
+ag.polynomial_end(x, n, p)
+
+# %% polynomial_start
+x = nc.tensor([0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+ag.polynomial_start(x, n, kind='chebyshev_polynomial_w')
+
+# %% polynomial_steps
+x = nc.tensor([0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+p = nc.tensor([0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13])
+q = nc.tensor([0.21, 0.7, 0.68, 0.65, 0.45, 1.0, 0.98])
+ag.polynomial_steps(x, n, p, q, kind='laguerre_polynomial_l')
+
 # %% pow
 a = nc.tensor([[0.37], [2.56], [0.23]])
 b = nc.tensor([[2.62, 2.93, 2.24, 2.32]])
@@ -1667,7 +1789,7 @@ nc.pow(a, b)
 # %% prelu
 x = nc.tensor([1.25, 1.65, 0.43])
 alpha = nc.tensor([-1.99, 1.43, -1.87])
-nc.prelu(x, alpha)
+nc.ops.prelu(x, alpha)
 
 # %% prod
 x = nc.tensor([-0.63, 0.63, 0.0, 1.9, 1.27, -1.9, -1.27])
@@ -1807,6 +1929,14 @@ v = nc.tensor([[0.32, 0.83, 0.63, -0.83], [0.73, 0.58, -0.06, 0.11], [-0.11, -0.
 mask = nc.tensor([[-0.98, -0.9, -0.95, 0.15, 0.57, -0.86, -0.36], [-0.24, 0.8, 0.29, -0.19, 0.84, 0.37, 0.34], [0.42, 0.08, -0.07, 0.94, 0.14, -0.19, -0.81], [-0.62, 0.97, 0.92, -0.99, -0.84, 0.36, -0.56], [0.33, -0.58, -0.21, -0.35, -0.51, 0.55, -0.39]])
 nc.scaled_dot_product_attention(q, k, v, mask)
 
+# %% scaled_modified_bessel_k0
+result = nc.special.scaled_modified_bessel_k0(nc.randn(13, 17))
+result.shape
+
+# %% scaled_modified_bessel_k1
+result = nc.special.scaled_modified_bessel_k1(nc.randn(13, 17))
+result.shape
+
 # %% scatter
 x = nc.tensor([[-0.0, -0.3, 0.48], [1.98, 1.8, -0.16], [1.03, -0.01, 0.12], [1.14, -0.34, 0.94]])
 index = nc.tensor([[2, 2, 3], [3, 0, 0], [0, 2, 3], [3, 2, 3], [3, 0, 0], [3, 0, 3]])
@@ -1834,6 +1964,26 @@ nc.selu(x)
 x = nc.zeros(2, 3)
 x[0, 1:] = 5.0
 x
+
+# %% shifted_chebyshev_polynomial_t
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.shifted_chebyshev_polynomial_t(x, n)
+
+# %% shifted_chebyshev_polynomial_u
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.shifted_chebyshev_polynomial_u(x, n)
+
+# %% shifted_chebyshev_polynomial_v
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.shifted_chebyshev_polynomial_v(x, n)
+
+# %% shifted_chebyshev_polynomial_w
+x = nc.tensor([[0.67, 0.34, 0.14, 0.11, 0.83, 0.92, 0.65], [0.76, 0.59, 0.94, 0.83, 0.1, 0.87, 0.13], [0.76, 0.26, 0.88, 0.59, 0.37, 0.48, 0.13]])
+n = nc.tensor([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+nc.special.shifted_chebyshev_polynomial_w(x, n)
 
 # %% sigmoid
 x = nc.tensor([-1.84, -1.93, 1.25])
@@ -1901,6 +2051,10 @@ nc.sort(x, axis=-1)
 # %% sorted_values
 x = nc.tensor([[1.0], [-1.0], [0.0], [-2.0], [2.0]])
 ag.sorted_values(x, axis=-1)
+
+# %% spherical_bessel_j0
+result = nc.special.spherical_bessel_j0(nc.randn(13, 17))
+result.shape
 
 # %% split
 x = nc.tensor([[0.55, -0.92, -1.84, -1.93, 1.25, 1.65, 0.43], [0.92, 0.17, 1.74, 1.26, -1.99, 1.43, -1.87]])
@@ -2119,6 +2273,11 @@ ag.weighted_sum(a, b)
 condition = nc.tensor([False, True, True])
 a = nc.tensor([-0.34, 0.94, 0.84])
 nc.where(condition, a, 1.5)
+
+# %% windows
+x = nc.tensor([[0.55, -0.92, -1.84, -1.93, 1.25, 1.65, 0.43], [0.92, 0.17, 1.74, 1.26, -1.99, 1.43, -1.87]])
+result = ag.windows(x, axis=1, size=3, step=1)
+result.shape
 
 # %% xlog1py
 a = nc.tensor([1.98, 0.96, 0.31])

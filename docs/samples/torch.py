@@ -54,9 +54,25 @@ ImageReadMode.RGB.name
 from netcl.torch_vision.models import resnet18
 resnet18(num_classes=3)(nc.randn(2, 3, 32, 32)).shape
 
+# %% netcl.torch_vision.ops.Conv2dNormActivation
+from netcl.torch_vision.ops import Conv2dNormActivation
+Conv2dNormActivation(3, 8)(nc.randn(1, 3, 4, 4)).shape
+
 # %% netcl.torch_vision.ops.FrozenBatchNorm2d
 from netcl.torch_vision.ops import FrozenBatchNorm2d
 FrozenBatchNorm2d(3)(nc.randn(1, 3, 4, 4)).shape
+
+# %% netcl.torch_vision.ops.Permute
+from netcl.torch_vision.ops import Permute
+Permute([0, 2, 3, 1])(nc.randn(1, 3, 4, 4)).shape
+
+# %% netcl.torch_vision.ops.SqueezeExcitation
+from netcl.torch_vision.ops import SqueezeExcitation
+SqueezeExcitation(8, 2)(nc.randn(1, 8, 4, 4)).shape
+
+# %% netcl.torch_vision.ops.StochasticDepth
+from netcl.torch_vision.ops import StochasticDepth
+StochasticDepth(0.5)(nc.ones(4, 1))
 
 # %% netcl.torch_vision.transforms.Compose
 from netcl.torch_vision import transforms

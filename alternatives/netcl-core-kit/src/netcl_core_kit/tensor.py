@@ -366,8 +366,11 @@ class TensorBase:
         with _core.drawing_from(generator):
             return in_place.copy(self, _op(name, *args, self.shape, queue=self.queue))
 
-    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Any:
-        """Sets the elements to uniform numbers in [from_, to)."""
+    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: float) -> Any:
+        """Sets the elements to uniform numbers in [from_, to); ``**{"from": 0.5}`` is PyTorch's name of from_."""
+        from_ = named.pop("from", from_)
+        if named:
+            raise TypeError(f"uniform_() got an unexpected keyword argument {next(iter(named))!r}")
         return self._draw("uniform", generator, from_, to)
 
     def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:

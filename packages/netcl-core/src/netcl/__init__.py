@@ -54,20 +54,19 @@ _MODULES = {
         set_num_interop_threads set_num_threads use_deterministic_algorithms
     """,
     "netcl.core.tensor.factories": """
-        empty_permuted empty_strided
-        arange as_tensor asarray bernoulli binomial empty empty_like eye from_dlpack from_file from_numpy frombuffer
-        full full_like get_default_dtype is_tensor linspace logspace meshgrid multinomial normal ones ones_like poisson
-        rand rand_like randint randint_like randn randn_like randperm range scalar_tensor set_default_dtype tensor zeros
-        zeros_like
+        arange as_tensor asarray bernoulli binomial empty empty_like empty_permuted empty_strided eye from_dlpack
+        from_file from_numpy frombuffer full full_like get_default_dtype is_tensor linspace logspace meshgrid
+        multinomial normal ones ones_like poisson rand rand_like randint randint_like randn randn_like randperm range
+        scalar_tensor set_default_dtype tensor zeros zeros_like
     """,
     "netcl.core.tensor.functions": """
-        as_strided_copy native_batch_norm native_group_norm native_layer_norm
-        affine_grid_generator alias_copy broadcast_shapes chain_matmul concat concatenate constant_pad_nd detach
-        detach_copy diagonal_copy expand_copy frobenius_norm grid_sampler grid_sampler_2d grid_sampler_3d gru_cell
-        histogramdd is_storage lstm_cell lu_unpack max_pool1d_with_indices native_channel_shuffle
-        native_dropout norm_except_dim nuclear_norm permute_copy real rnn_relu_cell rnn_tanh_cell row_stack rsub
-        select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy to_dlpack transpose_copy trapz
-        typename unbind_copy unfold_copy unsqueeze_copy view_copy
+        affine_grid_generator alias_copy as_strided_copy broadcast_shapes chain_matmul concat concatenate
+        constant_pad_nd detach detach_copy diagonal_copy expand_copy frobenius_norm grid_sampler grid_sampler_2d
+        grid_sampler_3d gru_cell histogramdd is_storage lstm_cell lu_unpack max_pool1d_with_indices native_batch_norm
+        native_channel_shuffle native_dropout native_group_norm native_layer_norm norm_except_dim nuclear_norm
+        permute_copy real rnn_relu_cell rnn_tanh_cell row_stack rsub select_copy slice_copy split_copy
+        split_with_sizes_copy squeeze_copy t_copy to_dlpack transpose_copy trapz typename unbind_copy unfold_copy
+        unsqueeze_copy view_copy
     """,
     "netcl.core.tensor.generator": "Generator default_generator initial_seed seed",
     "netcl.core.tensor.lowrank": "lobpcg pca_lowrank svd_lowrank",

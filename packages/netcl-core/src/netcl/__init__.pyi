@@ -343,8 +343,6 @@ from netcl.ops import histogram as histogram
 from netcl.ops import hstack as hstack
 from netcl.ops import hypot as hypot
 from netcl.ops import i0 as i0
-from netcl.ops import igamma as igamma
-from netcl.ops import igammac as igammac
 from netcl.ops import im2col as im2col
 from netcl.ops import index_add as index_add
 from netcl.ops import index_copy as index_copy
@@ -579,6 +577,10 @@ def sgn(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns -1, 0 or 1; NaN stays NaN."""
 def geqrf(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor]:
     """(a, tau) of x (..., m, n) = Q R as LAPACK packs them: R in the upper triangle of a (..., m, n), below it the vectors of the reflections I - tau_i v_i v_i^T with the product Q, tau (..., min(m, n)). It has no gradient."""
+def igamma(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The lower regularized incomplete gamma function, the integral of t^(a - 1) exp(-t) / gamma(a) from 0 to b; only ``b`` has a gradient."""
+def igammac(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
+    """The upper regularized incomplete gamma function, 1 - igamma(a, b); only ``b`` has a gradient."""
 def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Q ``other``, or ``other`` Q if not ``left``, for the product Q (..., m, m) of the reflections that ``householder_product`` describes, or for its transpose: x (..., m, k), tau (..., k), other (..., m, n), or (..., n, m) if not ``left``. Raises ShapeError if the shapes do not match."""
 def orgqr(x: Tensor, tau: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:

@@ -496,7 +496,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "to_host_async": "()",
         "tolist": "()",
         "transpose": "(*axes, dim0=None, dim1=None)",
-        "uniform_": "(from_=0.0, to=1.0, *, generator=None)",
+        "uniform_": "(from_=0.0, to=1.0, *, generator=None, **named)",
         "unsqueeze": "(axis)",
         "untyped_storage": "()",
         "value": "",

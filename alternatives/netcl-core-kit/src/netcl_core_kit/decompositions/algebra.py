@@ -204,8 +204,10 @@ def _norm_of_difference(a: Any, b: Any, p: float, eps: float = 0.0, keepdims: bo
     return ops.norm(ops.add(difference, eps) if eps else difference, p, -1, keepdims)
 
 
-def cdist(a: Tensor, b: Tensor, p: float = 2.0) -> Any:
-    """The p-norms of the differences of all pairs of rows: a (..., P, M) and b (..., R, M) give (..., P, R)."""
+def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:
+    """The p-norms of the differences of all pairs of rows: a (..., P, M) and b (..., R, M) give (..., P, R), computed
+    without the expansion of the square for each ``compute_mode``.
+    """
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist: needs shapes (..., P, M) and (..., R, M), not {a.shape} and {b.shape}", op="cdist")
     return _norm_of_difference(ops.unsqueeze(a, -2), ops.unsqueeze(b, -3), float(p))

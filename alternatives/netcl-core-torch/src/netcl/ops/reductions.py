@@ -265,14 +265,13 @@ def _histc(x: T, bins: int = 100, min: float = 0, max: float = 0) -> T:
     return torch.histc(x.float() if x.dtype in HALF else x, bins, min, max).to(x.dtype)
 
 
-def _histogram(x: T, bins: Any = 10, range: Any = None, density: bool = False) -> tuple[T, T]:
+def _histogram(x: T, bins: Any = 10, range: Any = None, density: bool = False, weight: Any = None) -> tuple[T, T]:
     wide = as_float(x).reshape(-1)
     if isinstance(bins, int):
         if bins < 1 or (range is not None and not range[0] < range[1]):
             raise ValueError(f"histogram: {bins} bins over {range}")
-        low, high = (
-            range if range is not None else (float(wide.min()), float(wide.max())) if wide.numel() else (0.0, 1.0)
-        )
+        ends = (float(wide.min()), float(wide.max())) if wide.numel() and range is None else (0.0, 1.0)
+        low, high = ends if range is None else range
         if not math.isfinite(low) or not math.isfinite(high):
             raise ValueError(f"histogram: the range of the elements, [{low}, {high}], is not finite")
         low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
@@ -284,10 +283,9 @@ def _histogram(x: T, bins: Any = 10, range: Any = None, density: bool = False) -
     place = torch.searchsorted(edges, wide, right=True) - 1
     place = torch.where(wide == edges[-1], len(edges) - 2, place)
     inside = (wide >= edges[0]) & (wide <= edges[-1])
-    counts = torch.bincount(place[inside], minlength=len(edges) - 1)
-    if density:
-        return counts.to(wide.dtype) / (counts.sum() * torch.diff(edges)), edges
-    return counts, edges
+    sums = None if weight is None else weight.to(wide.dtype).reshape(-1)[inside]
+    counts = torch.bincount(place[inside], sums, minlength=len(edges) - 1)
+    return (counts.to(wide.dtype) / (counts.sum() * torch.diff(edges)) if density else counts), edges
 
 
 def _bincount(x: T, weights: T | None = None, minlength: int = 0) -> T:
@@ -343,6 +341,6 @@ rows("widest", {
     f"argmax({_AXIS})": _position("argmax"), f"argmin({_AXIS})": _position("argmin"),
     f"count_nonzero({_AXIS})": lambda x, axis=None, keepdims=False: _sum(x != 0, axis, keepdims),
     "searchsorted(sorted_sequence: Tensor, values: Tensor, right=False, side=None, out_int32=False)": _searchsorted,
-    "histogram(x: Tensor, bins=10, range=None, density=False)": _histogram,
+    "histogram(x: Tensor, bins=10, range=None, density=False, weight=None)": _histogram,
 }, gradient=False)  # fmt: skip
 rows("widest", {"histc(x: Tensor, bins=100, min=0, max=0)": _histc}, gradient=False, dtypes="floating")

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Union
 
 from netcl.autograd import blocks
@@ -236,9 +237,9 @@ class GradNode:
         return _hook(_hooked(self).before, fn)
 
     def __getattr__(self, name: str) -> Any:
-        from netcl.autograd.saved import attribute_of
-
-        return attribute_of(self, name)
+        return import_module("netcl.autograd.saved").attribute_of(
+            self, name
+        )  # which knows the rules and plans of nodes
 
     def __repr__(self) -> str:
         return f"<{self.name.shown}>"

@@ -77,6 +77,3 @@ def _of_program(node: GradNode, saved: list[Any]) -> Iterator[tuple[str, Any]]:
         inputs = [operands[slot] for slot in slots[: len(node.edges)]]
         result = call_row(program_row(f"{node.op} again", program), tuple(inputs), {"scalars": scalars}, False)
         yield "out", output_again(result, node, 0, program.finals[0])
-
-
-__all__ = ["attribute_of"]

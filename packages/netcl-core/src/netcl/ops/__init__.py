@@ -46,7 +46,6 @@ from netcl.ops.factorizations import pinv as pinverse
 from netcl.ops.fractional import fractional_max_pool2d, fractional_max_pool3d
 from netcl.ops.getitem import getitem, index_put, setitem
 from netcl.ops.grid import affine_grid, grid_sample
-from netcl.ops.incomplete_gamma import igamma, igammac
 from netcl.ops.index import embedding, gather, index_select, one_hot, take, take_along_axis, unravel_index
 from netcl.ops.join import (
     atleast_1d, atleast_2d, atleast_3d, bartlett_window, blackman_window, block_diag, broadcast_tensors, cartesian_prod,
@@ -57,6 +56,7 @@ from netcl.ops.linalg import (
     addmm, baddbmm, bilinear, bmm, build_matmul_kernel, dot, kron, linear, matmul, mm, mv, outer, tensordot, trace,
 )
 # Rows of netcl.linalg, netcl.special and netcl.sparse:
+import netcl.ops.incomplete_gamma
 import netcl.ops.ldl
 import netcl.ops.lu
 import netcl.ops.normal_distribution
@@ -110,7 +110,7 @@ __all__ = [
     "fill", "flatten", "flip", "floor", "floor_divide", "fold_bn_params", "fractional_max_pool2d",
     "fractional_max_pool3d", "gather", "ge", "gelu", "get_rng_state", "getitem", "glu", "gradient", "grid_sample",
     "group_norm", "gt", "hamming_window", "hann_window", "hard_sigmoid", "hard_swish", "hard_tanh", "hardshrink",
-    "heaviside", "histc", "histogram", "hstack", "hypot", "i0", "igamma", "igammac", "im2col", "index_add",
+    "heaviside", "histc", "histogram", "hstack", "hypot", "i0", "im2col", "index_add",
     "index_copy", "index_put", "index_reduce", "index_select", "instance_norm", "interpolate", "inverse", "isclose",
     "isfinite", "isin", "isinf", "isnan", "kaiser_window", "kron", "kthvalue", "l2_normalize", "layer_norm", "le",
     "leaky_relu", "left_shift", "lerp", "lgamma", "linear", "linear_recurrence", "local_response_norm", "log", "log10",

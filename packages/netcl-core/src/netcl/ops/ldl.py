@@ -169,6 +169,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
         raise ShapeError(f"{op}: LD {LD.shape}, pivots {pivots.shape} and B {B.shape} do not match", op=op)
     dtype = promote(LD.dtype, B.dtype)
     try:
-        return like(LD, _solved(host(LD), host(pivots), host(B)), dtype)
+        with np.errstate(all="ignore"):
+            return like(LD, _solved(host(LD), host(pivots), host(B)), dtype)
     except np.linalg.LinAlgError as error:
         raise SingularMatrixError(f"{op}: {error}; input of shape {LD.shape}", op=op) from None

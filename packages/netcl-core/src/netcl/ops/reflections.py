@@ -88,8 +88,12 @@ def _multiply_cases(rng: np.random.Generator) -> Cases:
 
 
 def _multiplied(x: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False) -> Any:
-    q = transposed(_whole(x, tau)) if transpose else _whole(x, tau)
-    return q @ other if left else other @ q
+    steps, rows = range(tau.shape[-1]), np.arange(x.shape[-2])
+    y = other if left else transposed(other)
+    for i in steps if transpose is left else reversed(steps):
+        v = np.where(rows > i, x[..., i], rows == i)[..., None]
+        y = y - tau[..., i, None, None] * (v @ (transposed(v) @ y))
+    return y if left else transposed(y)
 
 
 @composite(name="ormqr", amp="float32", domain=Domain(cases=_multiply_cases, reference=_multiplied))

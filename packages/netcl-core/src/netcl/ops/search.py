@@ -67,7 +67,11 @@ def _search_reference(x: Any, values: Any, right: bool = False, side: str | None
 
 @computed(domain=Domain(cases=_search_cases, reference=_search_reference, gradient=False))
 def searchsorted(
-    sorted_sequence: Tensor, values: Any, right: bool = False, side: str | None = None, out_int32: bool = False
+    sorted_sequence: Tensor,
+    values: Tensor | float,
+    right: bool = False,
+    side: str | None = None,
+    out_int32: bool = False,
 ) -> Tensor:
     """Returns the number of elements of the sorted sequence before each of ``values``, a tensor or a number: int64 (or
     int32).
@@ -111,7 +115,7 @@ def _as_tensor(values: Any, beside: Any) -> Any:
         gradient=False,
     )
 )
-def bucketize(x: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(x: Tensor | float, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """Returns the number of rising ``boundaries`` (n,) below each element of x, a tensor or one number, or with
     ``right`` not above it: int64, or int32 with ``out_int32``; x's shape.
     """

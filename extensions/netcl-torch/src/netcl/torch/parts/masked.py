@@ -13,6 +13,7 @@ import netcl as nc
 from netcl.array_api import iinfo
 from netcl.core import Tensor
 from netcl.core.dtypes import is_floating
+from netcl.core.errors import DTypeError
 
 TORCH_NAMES = __all__ = [
     "amax",
@@ -55,7 +56,7 @@ def _kept(x: Any, mask: Any, identity: float) -> Any:
         return x
     if math.isinf(identity) and not is_floating(x.dtype):
         if x.dtype == "bool":
-            raise NotImplementedError("masked: a bool has no infinity; expected numbers")
+            raise DTypeError("masked: a bool has no infinity; expected numbers")
         limits = iinfo(x.dtype)
         identity = limits.max if identity > 0 else limits.min
     return nc.where(mask.bool(), x, nc.full((), identity, dtype=x.dtype, device=x.device))

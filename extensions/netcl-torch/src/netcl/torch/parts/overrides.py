@@ -16,6 +16,7 @@ from types import FunctionType, TracebackType
 from typing import Any
 
 from netcl.core import Tensor
+from netcl.core.errors import UnsupportedError
 from netcl.torch import tree
 
 __all__ = [
@@ -348,8 +349,9 @@ class TorchFunctionMode:
     _entered = 0
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Raises NotImplementedError; a subclass has its own."""
-        raise NotImplementedError(f"{type(self).__name__} has no __torch_function__(self, func, types, args, kwargs)")
+        """Raises UnsupportedError; a subclass has its own."""
+        name = type(self).__name__
+        raise UnsupportedError(f"{name}: expected a method __torch_function__(self, func, types, args, kwargs)")
 
     def __enter__(self) -> Any:
         _activate()

@@ -172,8 +172,6 @@ __all__ = [
     "huber_loss",
     "hypot",
     "i0",
-    "igamma",
-    "igammac",
     "im2col",
     "index_add",
     "index_copy",
@@ -499,7 +497,7 @@ def broadcast_tensors(*tensors: Tensor, out: Tensor | None = None, pool: Any = N
     """Returns each tensor expanded to the shape that all broadcast to; raises ShapeError if they do not."""
 def broadcast_to(x: Tensor, shape: Sequence[builtins.int], *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns a copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""
-def bucketize(x: Any, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+def bucketize(x: Tensor | builtins.float, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns the number of rising ``boundaries`` (n,) below each element of x, a tensor or one number, or with ``right`` not above it: int64, or int32 with ``out_int32``; x's shape."""
 def cartesian_prod(*tensors: Tensor, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns all tuples of one element of each vector, the last vector fastest: (n, number of tensors), or the vector itself if there is one. Raises ShapeError for no tensors, or one that is no vector."""
@@ -736,10 +734,6 @@ def hypot(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None
     """Returns sqrt(a^2 + b^2), without intermediate overflow."""
 def i0(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns the modified Bessel function of order zero."""
-def igamma(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The lower regularized incomplete gamma function, the integral of t^(a - 1) exp(-t) / gamma(a) from 0 to b; only ``b`` has a gradient."""
-def igammac(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """The upper regularized incomplete gamma function, 1 - igamma(a, b); only ``b`` has a gradient."""
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, *, pad: Any = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns the windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a convolution."""
 @overload
@@ -1103,7 +1097,7 @@ def scatter_reduce(x: Tensor, axis: builtins.int, index: Any, src: Tensor, reduc
 @overload
 def scatter_reduce(x: Tensor, *, dim: builtins.int, index: Any, src: Tensor, reduce: str, include_self: builtins.bool = True, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns x with src[.., i, ..] combined at [.., index[.., i, ..], ..] along ``axis`` by ``reduce``: sum, prod, mean, amax or amin; without ``include_self`` the elements of x that are named do not take part. Shapes as in ``scatter``."""
-def searchsorted(sorted_sequence: Tensor, values: Any, right: builtins.bool = False, side: str | None = None, out_int32: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, values: Tensor | builtins.float, right: builtins.bool = False, side: str | None = None, out_int32: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns the number of elements of the sorted sequence before each of ``values``, a tensor or a number: int64 (or int32)."""
 def selu(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns the scaled ELU with a fixed point of mean 0 and variance 1 (Klambauer et al. 2017)."""

@@ -41,7 +41,7 @@ SAME = """
 abs acos acosh add addcdiv addcmul addmm all amax amin any argmax argmin argsort asin asinh atan atan2 atanh baddbmm
 bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm ceil chunk clone copysign corrcoef cos cosh count_nonzero
 cov cummax cummin cumprod cumsum diag diagonal diff digamma div dot eq erf erfc erfinv exp exp2 expm1 flatten floor
-floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 igamma igammac index_add index_copy index_put
+floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 index_add index_copy index_put
 index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
 logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
 masked_select matmul matrix_exp max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero
@@ -59,7 +59,7 @@ ALIASES = {
     "inverse": "linalg_inv", "less": "lt", "less_equal": "le", "matrix_power": "linalg_matrix_power", "mm": "matmul",
     "multiply": "mul", "mv": "matmul", "mvlgamma": "multigammaln", "negative": "neg", "not_equal": "ne",
     "pinverse": "linalg_pinv",  "remainder": "mod", "sgn": "sign", "slogdet": "linalg_slogdet",
-    "geqrf": "geqrf", "ormqr": "ormqr", "orgqr": "linalg_householder_product",
+    "geqrf": "geqrf", "igamma": "igamma", "igammac": "igammac", "ormqr": "ormqr", "orgqr": "linalg_householder_product",
      }  # fmt: skip
 
 # Methods that also exist as ``name_``, which gives the tensor the values of the result.

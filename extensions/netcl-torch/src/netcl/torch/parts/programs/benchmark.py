@@ -177,12 +177,6 @@ class Timer:
         self._timer.timeit(max(number // 100, 2))
         return self._measured(number, [self._timer.timeit(number)])
 
-    def repeat(self, repeat: int = -1, number: int = -1) -> None:
-        """Refused as in PyTorch: raises NotImplementedError."""
-        raise NotImplementedError("See `Timer.blocked_autorange.`")
-
-    autorange = repeat
-
     def _number(self, least: float) -> int:
         """The runs after which the clock counts for a thousandth of the time, or ``least`` seconds have passed."""
         overhead = statistics.median(timeit.Timer(timer=timer).timeit(0) for _ in range(5))

@@ -26,6 +26,10 @@ def _kinds(device_types: Any) -> Sequence[str]:
     return ["default"] if device_types is None else [device_types] if isinstance(device_types, str) else device_types
 
 
+class KernelMissingError(UnsupportedError, NotImplementedError):
+    """An operator has no function for the device of its tensors."""
+
+
 class CustomOpDef:
     """An operator: a function of tensors by device type, and the function of its gradients."""
 
@@ -75,9 +79,8 @@ class CustomOpDef:
         for kind in (*types[:1], *_ANY):
             if kind in self._kernels:
                 return self._kernels[kind]
-        raise NotImplementedError(
-            f"{self._qualname}: expected a kernel for {types[:1] or 'no tensors'}, there are {list(self._kernels)}"
-        )
+        name, there = self._qualname, list(self._kernels)
+        raise KernelMissingError(f"{name}: expected a kernel for {types[:1] or 'no tensors'}, got {there}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _RECORDED in self._kernels:
