@@ -60,5 +60,5 @@ def test_what_does_not_fit() -> None:
         ag.recurrence(x, weight, state, bias[:3], cell, kind="lstm")
     with pytest.raises(ValueError, match="an LSTM has a cell"):
         ag.recurrence(x, weight, state, kind="lstm")
-    with pytest.raises(ValueError, match="not 'sin'"):
+    with pytest.raises(ValueError, match="got 'sin'"):
         ag.recurrence(x, weight, state, kind="sin")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import netcl
 import netcl.autograd as ag
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
@@ -213,6 +214,18 @@ def test_the_second_derivative_of_digamma_between_its_poles() -> None:
     (first,) = ag.grad(ag.sum(ag.digamma(x)), [x], create_graph=True)
     (second,) = ag.grad(ag.sum(first), [x])
     assert float(second) == pytest.approx(16 - 14 * 1.2020569031595942, rel=1e-8)
+
+
+@pytest.mark.level("front")
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_the_incomplete_gamma_functions_have_a_gradient_by_their_limit_alone(name: str) -> None:
+    function = getattr(netcl.special, name)
+    order, limit = (Tensor.from_host(np.array(values), "float64") for values in ([0.5, 3.0, 25.0], [0.7, 2.0, 24.0]))
+    x = ag.Parameter(limit)
+    assert ag.gradcheck(lambda x: function(order, x), (x,))
+    assert ag.gradgradcheck(lambda x: function(order, x), (x,))
+    with pytest.raises(UnsupportedError, match="by the first operand"):
+        gradient(function, 2.0, 1.0)
 
 
 def test_losses_pass_nan_on() -> None:
