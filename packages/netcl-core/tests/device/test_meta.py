@@ -53,10 +53,3 @@ def test_tensors_go_to_meta_and_are_written_there() -> None:
         assert nc.tensor(np.arange(3)).is_meta
     assert nc.device("meta") == x.device
     assert nc.device("meta") != nc.ones(2).device
-
-
-def test_gradients_have_shapes_too() -> None:
-    w = nc.empty((3, 2), device="meta", requires_grad=True)
-    (nc.empty((4, 3), device="meta") @ w).relu().sum().backward()
-    assert w.grad is not None
-    assert (w.grad.shape, w.grad.is_meta) == ((3, 2), True)

@@ -132,7 +132,7 @@ def test_combinations_of_few() -> None:
 
 def test_counts_in_bins_of_equal_elements(engine: Any) -> None:
     assert ops.histc(Tensor.full((3,), 2.0), bins=5).tolist() == [0, 0, 3, 0, 0]
-    with pytest.raises(ValueError, match="histc: bins"):
+    with pytest.raises(ValueError, match="histc: expected bins"):
         ops.histc(Tensor.ones((2,)), bins=0)
 
 
@@ -145,9 +145,9 @@ def test_a_covariance_without_a_divisor_warns() -> None:
 
 
 def test_a_product_of_vectors_is_refused_where_matrices_are_meant() -> None:
-    with pytest.raises(ShapeError, match="mm: needs"):
+    with pytest.raises(ShapeError, match="mm: expected shapes"):
         ops.mm(Tensor.ones((2,)), Tensor.ones((2,)))
-    with pytest.raises(ShapeError, match="mv: needs"):
+    with pytest.raises(ShapeError, match="mv: expected shapes"):
         ops.mv(Tensor.ones((2, 2)), Tensor.ones((2, 2)))
 
 

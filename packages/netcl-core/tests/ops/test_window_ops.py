@@ -44,7 +44,10 @@ def ones(*shape, dtype="float32"):
         (lambda: ops.max_pool2d(ones(1, 4), 2), r"max_pool2d: x \(1, 4\); expected \(N, C, H, W\) or \(C, H, W\)"),
         (lambda: ops.max_pool2d(ones(1, 1, 4, 4), 2, padding=2), "padding 2 is more than half of kernel_size"),
         (lambda: ops.avg_pool1d(ones(1, 1, 4), 5), r"a window of \(5,\)"),
-        (lambda: ops.adaptive_avg_pool2d(ones(1, 1, 4, 4), (1, 2, 3)), "output_size is a number from 1 or 2 of them"),
+        (
+            lambda: ops.adaptive_avg_pool2d(ones(1, 1, 4, 4), (1, 2, 3)),
+            "expected a number from 1 or 2 of them as output_size",
+        ),
         (lambda: ops.im2col(ones(3, 3), 2), r"im2col: x \(3, 3\); expected \(N, C, spatial"),
         (
             lambda: ops.batch_norm(ones(2, 3), weight=ones(2), training=True),

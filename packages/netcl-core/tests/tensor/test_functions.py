@@ -137,15 +137,15 @@ def test_refusals_of_functions() -> None:
         nc.trapezoid(x, nc.ones(3), dx=2.0)
     with pytest.raises(ShapeError, match=r"trapezoid: x \(4,\)"):
         nc.trapezoid(x, nc.ones(4))
-    with pytest.raises(ValueError, match="edge_order is 1 or 2"):
+    with pytest.raises(ValueError, match="expected edge_order 1 or 2"):
         nc.gradient(x, edge_order=3)
     with pytest.raises(ShapeError, match="fewer than 3 samples"):
         nc.gradient(x, edge_order=2)
     with pytest.raises(ShapeError, match="3 spacings for 2 axes"):
         nc.gradient(x, spacing=[1.0, 2.0, 3.0])
-    with pytest.raises(ShapeError, match="block_diag: needs matrices"):
+    with pytest.raises(ShapeError, match="block_diag: expected matrices"):
         nc.block_diag(nc.ones(2, 2, 2))
-    with pytest.raises(ShapeError, match="vander: needs a vector"):
+    with pytest.raises(ShapeError, match="vander: expected a vector"):
         nc.vander(x)
     with pytest.raises(DTypeError, match="unravel_index: expected whole numbers as indices"):
         nc.unravel_index(x, (2, 3))

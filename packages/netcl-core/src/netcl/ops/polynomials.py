@@ -122,7 +122,8 @@ def _defined(kind: str, doc: str) -> OpFunction:
 
     def cases(rng: np.random.Generator) -> Any:
         yield (rng.uniform(0.1, 1, (3, 7)), np.arange(7.0)), {}
-        yield (rng.uniform(0.1, 1, 5), np.full(1, 19.0)), {}
+        degree = 10.0 if kind.startswith("hermite") else 19.0  # with values that float16 holds
+        yield (rng.uniform(0.1, 1, 5), np.full(1, degree)), {}
 
     @composite(amp="float32", name=kind, doc=doc, domain=Domain(cases=cases, reference=reference, gradient=False))
     def polynomial(x: Tensor, n: Tensor) -> Tensor:
