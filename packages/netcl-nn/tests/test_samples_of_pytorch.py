@@ -83,7 +83,7 @@ def test_prelu_takes_a_weight_for_each_position_of_axis_1() -> None:
     for result in (nc.prelu(x, weight), x.prelu(weight), F.prelu(x, weight)):
         np.testing.assert_array_equal(result.numpy(), expected)
     assert F.prelu(nc.tensor(-2.0), nc.tensor([0.5])).item() == -1
-    with pytest.raises(ShapeError, match="prelu: weight"):
+    with pytest.raises(ShapeError, match="prelu: .*weight"):
         F.prelu(x, nc.ones(2))
 
 

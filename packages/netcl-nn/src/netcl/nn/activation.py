@@ -83,11 +83,7 @@ class PReLU(Layer, shown=("num_parameters",)):
 
     def forward(self, x: Tensor) -> Tensor:
         check_precision(self, x, self.weight)
-        if self.num_parameters == 1:
-            return ag.prelu(x, self.weight if x.ndim else ag.reshape(self.weight, ()))
-        if x.ndim < 2 or x.shape[1] != self.num_parameters:
-            raise ShapeError(f"{self!r}: expected x (N, {self.num_parameters}, ...), got {x.shape}", op="PReLU")
-        return ag.prelu(x, ag.reshape(self.weight, (-1,) + (1,) * (x.ndim - 2)))
+        return functional.prelu(x, self.weight)
 
 
 class ELU(_Inplace, function="elu", options={"alpha": "alpha"}):

@@ -388,8 +388,18 @@ def triplet_margin_with_distance_loss(
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """input if positive, else ``weight`` input: a weight of one element, or one for each position of axis 1."""
-    return input.prelu(weight)
+    """Returns input if positive, else ``weight`` input: a weight (1,), or one for each position of axis 1, (C,).
+
+    Raises ShapeError if the lengths differ.
+    """
+    if weight.ndim == 1 and weight.shape[0] == 1:
+        weight = ag.reshape(weight, ())
+    elif weight.ndim == 1:
+        if input.ndim < 2 or weight.shape[0] != input.shape[1]:
+            shapes = f"weight {weight.shape} for input {input.shape}"
+            raise ShapeError(f"prelu: expected input (N, {weight.shape[0]}, ...), got {shapes}", op="prelu")
+        weight = ag.reshape(weight, (-1,) + (1,) * (input.ndim - 2))
+    return ag.prelu(input, weight)  # type: ignore[no-any-return]
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
