@@ -80,19 +80,19 @@ def searchsorted(
     sequence (n,) is for all values, (..., n) for values (..., m) with the same lengths before. Raises ShapeError if
     they differ, ValueError for another side.
     """
-    values = _as_tensor(values, sorted_sequence)
-    engine = engine_of("searchsorted", sorted_sequence, values)
-    lead, wanted = sorted_sequence.shape[:-1], values.shape[:-1]
-    if sorted_sequence.ndim == 0 or sorted_sequence.ndim > 1 and (values.ndim == 0 or lead != wanted):
+    needles: Tensor = _as_tensor(values, sorted_sequence)
+    engine = engine_of("searchsorted", sorted_sequence, needles)
+    lead, wanted = sorted_sequence.shape[:-1], needles.shape[:-1]
+    if sorted_sequence.ndim == 0 or sorted_sequence.ndim > 1 and (needles.ndim == 0 or lead != wanted):
         raise ShapeError(
-            f"searchsorted: a sequence {sorted_sequence.shape} for values {values.shape}; expected (n,), or (..., n) "
+            f"searchsorted: a sequence {sorted_sequence.shape} for values {needles.shape}; expected (n,), or (..., n) "
             "for (..., m)",
             op="searchsorted",
         )
     if side not in (None, "left", "right") or right and side == "left":
         raise ArgumentError(f"searchsorted: expected side left or right, in agreement with right={right}, got {side!r}")
-    dtype = promote(sorted_sequence.dtype, values.dtype)
-    rows, needles = as_dtype(sorted_sequence, dtype), as_dtype(values, dtype)
+    dtype = promote(sorted_sequence.dtype, needles.dtype)
+    rows, needles = as_dtype(sorted_sequence, dtype), as_dtype(needles, dtype)
     positions = engine.sort("search", rows, needles, right=right or side == "right")
     return as_dtype(positions, "int32") if out_int32 else positions
 

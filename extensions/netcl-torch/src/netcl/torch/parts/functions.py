@@ -177,7 +177,7 @@ def einsum(*args: Any) -> Tensor:
         equation = ",".join(map(_letters, axes)) + (f"->{_letters(args[-1])}" if len(args) % 2 else "")
     elif len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
-    result: Tensor = nc.einsum(equation, *operands)  # type: ignore[operator]  # mypy sees the module of that name
+    result: Tensor = nc.einsum(equation, *operands)  # type: ignore[operator, unused-ignore]
     return result
 
 
