@@ -399,7 +399,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
             shapes = f"weight {weight.shape} for input {input.shape}"
             raise ShapeError(f"prelu: expected input (N, {weight.shape[0]}, ...), got {shapes}", op="prelu")
         weight = ag.reshape(weight, (-1,) + (1,) * (input.ndim - 2))
-    return ag.prelu(input, weight)  # type: ignore[no-any-return]
+    return ag.prelu(input, weight)
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
