@@ -28,6 +28,8 @@ sys.path.insert(0, str(HERE))
 from entries import DTYPES, Exceptions, entries  # noqa: E402
 
 SECONDS = {"cpu": 120.0, "pocl": 400.0}  # of one operator
+# Forms in which PyTorch 2.13 itself ends the process: divisions by zero and reads beyond memory in its gradients.
+ENDS = {"native_batch_norm": "empty*", "nn.functional.pdist": "empty*"}
 WRONG = ("value", "dtype", "shape", "structure")
 ORDER = ("value", "dtype", "shape", "structure", "raises", "ended", "missing", "right", "none")
 
@@ -58,7 +60,12 @@ def work(pipe: Any, device: str) -> None:
 def operator_records(forms: Any, name: str, device: str, dtypes: list[str], count: int, patterns: str) -> list[Record]:
     """Compare one operator; records of the same dtype, form and state are one, with the first message."""
     records: dict[Any, Record] = {}
-    wanted = lambda form: any(fnmatch.fnmatchcase(form, part) for part in patterns.split(","))  # noqa: E731
+    ends = ENDS.get(name, "")
+
+    def wanted(form: str) -> bool:
+        asked = any(fnmatch.fnmatchcase(form, part) for part in patterns.split(","))
+        return asked and not fnmatch.fnmatchcase(form, ends)
+
     for dtype in dtypes:
         if getattr(torch, dtype) not in TABLE[name].dtypes:
             continue

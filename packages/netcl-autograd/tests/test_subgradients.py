@@ -228,6 +228,15 @@ def test_the_incomplete_gamma_functions_have_a_gradient_by_their_limit_alone(nam
         gradient(function, 2.0, 1.0)
 
 
+@pytest.mark.parametrize("include_self", [True, False])
+def test_a_product_with_two_zeros_has_the_second_derivative_of_the_others(include_self: bool) -> None:
+    x, source = np.full((3, 2), 1.5), np.full((4, 2), 1.25)
+    x[0, 0] = source[0, 0] = 0.0
+    leaves = [ag.Parameter(Tensor.from_host(values, "float64")) for values in (x, source)]
+    index = Tensor.from_host(np.array([0, 1, 2, 0]))
+    assert ag.gradgradcheck(lambda x, y: ag.index_reduce(x, 0, index, y, "prod", include_self=include_self), leaves)
+
+
 def test_losses_pass_nan_on() -> None:
     nan, one = Tensor.from_host(np.array([NAN])), Tensor.from_host(np.array([1.0]))
     for loss in (

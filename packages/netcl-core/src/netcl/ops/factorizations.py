@@ -367,9 +367,8 @@ def lstsq(
 
     a (..., m, n), b (..., m, k); leading axes broadcast. The residuals, squared and summed, are empty unless m > n and
     all ranks are n. Singular values up to ``rcond`` times the largest count as zero (default: max(m, n) machine
-    epsilons). The result is always that of "gelsd"; with the ``driver`` "gelsy" there are no singular values, and with
-    "gels" no rank either, as in PyTorch. The solution and the residuals
-    have a gradient.
+    epsilons). The solution is always that of "gelsd"; the ``driver`` "gelsy" gives no residuals and no singular values,
+    "gels" no rank and no singular values, as in PyTorch. The solution and the residuals have a gradient.
     """
     op = "linalg_lstsq"
     require_matrix(op, a, square=False)
@@ -381,6 +380,8 @@ def lstsq(
     dtype = promote(a.dtype, b.dtype)
     parts = _solved(op, _broadcast(op, _lstsq), host(a), host(b), rcond=rcond)
     solution, residuals, rank, values = parts
+    if driver == "gelsy":
+        residuals = np.zeros(0, residuals.dtype)
     if driver in ("gels", "gelsy"):
         values = np.zeros(0, values.dtype)
     if driver == "gels":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -475,7 +476,7 @@ def linear_cross_entropy(
             f"{None if linear_bias is None else linear_bias.shape}; expected (N, in), (C, ..., in) and (C, ...)",
             op="linear_cross_entropy",
         )
-    rows = ag.reshape(linear_weight, (-1, linear_weight.shape[-1]))
+    rows = ag.reshape(linear_weight, (math.prod(lead), linear_weight.shape[-1]))
     logits = ag.linear(input, rows, None if linear_bias is None else ag.reshape(linear_bias, (-1,)))
     logits = ag.reshape(logits, (*input.shape[:-1], *lead))
     ignored = -100 if ignore_index is None else ignore_index

@@ -15,7 +15,7 @@ from netcl.core import Tensor
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError
 
-TORCH_NAMES = __all__ = [
+__all__ = [
     "amax",
     "amin",
     "argmax",
@@ -36,6 +36,7 @@ TORCH_NAMES = __all__ = [
     "sum",
     "var",
 ]
+TORCH_NAMES = (*__all__, "_input_mask", "_output_mask")
 
 _INF = math.inf
 
@@ -67,7 +68,7 @@ def _counts(x: Any, mask: Any, axes: Any, keepdim: bool) -> Any:
     return _kept(ones, mask, 0).sum(axes, keepdim)
 
 
-def _reduced(function: Callable[..., Any], identity: float, doc: str) -> Callable[..., Tensor]:
+def _reduced(name: str, function: Callable[..., Any], identity: float, doc: str) -> Callable[..., Tensor]:
     def reduction(
         input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
     ) -> Tensor:
@@ -75,7 +76,7 @@ def _reduced(function: Callable[..., Any], identity: float, doc: str) -> Callabl
         result: Tensor = function(x, _axes(x, dim), keepdim) if x.ndim else function(x)
         return result
 
-    reduction.__doc__ = doc
+    reduction.__name__, reduction.__doc__ = name, doc
     return reduction
 
 
@@ -85,16 +86,16 @@ def _product(x: Any, axes: Any = (), keepdim: bool = False) -> Any:
     return x.prod() if not axes else x
 
 
-sum: Callable[..., Tensor] = _reduced(lambda x, *rest: x.sum(*rest), 0, "The sum of the selected elements.")
-prod: Callable[..., Tensor] = _reduced(_product, 1, "The product of the selected elements.")
+sum: Callable[..., Tensor] = _reduced("sum", lambda x, *rest: x.sum(*rest), 0, "The sum of the selected elements.")
+prod: Callable[..., Tensor] = _reduced("prod", _product, 1, "The product of the selected elements.")
 amax: Callable[..., Tensor] = _reduced(
-    lambda x, *rest: x.amax(*rest), -_INF, "The largest of the selected elements; -inf of none."
+    "amax", lambda x, *rest: x.amax(*rest), -_INF, "The largest of the selected elements; -inf of none."
 )
 amin: Callable[..., Tensor] = _reduced(
-    lambda x, *rest: x.amin(*rest), _INF, "The least of the selected elements; inf of none."
+    "amin", lambda x, *rest: x.amin(*rest), _INF, "The least of the selected elements; inf of none."
 )
 logsumexp: Callable[..., Tensor] = _reduced(
-    lambda x, *rest: x.logsumexp(*rest), -_INF, "log(sum(exp(x))) of the selected elements; -inf of none."
+    "logsumexp", lambda x, *rest: x.logsumexp(*rest), -_INF, "log(sum(exp(x))) of the selected elements; -inf of none."
 )
 
 
@@ -106,7 +107,7 @@ def _at(name: str, identity: float, doc: str) -> Callable[..., Tensor]:
         result: Tensor = getattr(x, name)(dim, keepdim).to(x.dtype)
         return result
 
-    position.__doc__ = doc
+    position.__name__, position.__doc__ = name, doc
     return position
 
 
@@ -118,23 +119,25 @@ argmin: Callable[..., Tensor] = _at(
 )
 
 
-def _along(function: Callable[..., Any], identity: float, doc: str) -> Callable[..., Tensor]:
+def _along(name: str, function: Callable[..., Any], identity: float, doc: str) -> Callable[..., Tensor]:
     def op(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
         result: Tensor = function(_kept(_as(input, dtype), mask, identity), dim)
         return result
 
-    op.__doc__ = doc
+    op.__name__, op.__doc__ = name, doc
     return op
 
 
-cumsum: Callable[..., Tensor] = _along(nc.cumsum, 0, "The sums of the selected elements up to each position.")
-cumprod: Callable[..., Tensor] = _along(nc.cumprod, 1, "The products of the selected elements up to each position.")
-softmax: Callable[..., Tensor] = _along(
-    nc.softmax, -_INF, "The softmax of the selected elements, 0 for the others; NaN of none."
+cumsum: Callable[..., Tensor] = _along("cumsum", nc.cumsum, 0, "The sums of the selected elements up to each position.")
+cumprod: Callable[..., Tensor] = _along(
+    "cumprod", nc.cumprod, 1, "The products of the selected elements up to each position."
 )
-log_softmax: Callable[..., Tensor] = _along(nc.log_softmax, -_INF, "The logarithm of ``softmax``.")
+softmax: Callable[..., Tensor] = _along(
+    "softmax", nc.softmax, -_INF, "The softmax of the selected elements, 0 for the others; NaN of none."
+)
+log_softmax: Callable[..., Tensor] = _along("log_softmax", nc.log_softmax, -_INF, "The logarithm of ``softmax``.")
 softmin: Callable[..., Tensor] = _along(
-    lambda x, dim: nc.softmax(-x, dim), _INF, "The softmax of the negative selected elements."
+    "softmin", lambda x, dim: nc.softmax(-x, dim), _INF, "The softmax of the negative selected elements."
 )
 
 
@@ -215,3 +218,25 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = 
         raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
     result = _kept(wide, mask, math.nan).nanmedian(dim, keepdim)[0]
     return result.to(x.dtype)  # type: ignore[no-any-return]
+
+
+def _input_mask(input: Tensor, *args: Any, mask: Tensor | None = None, **options: Any) -> Tensor:
+    """Returns the mask of a call as a bool of the shape of ``input``. Raises ValueError if there is none."""
+    if mask is None:
+        raise ValueError("_input_mask: expected mask=, a tensor that broadcasts to the input, got None")
+    return nc.broadcast_to(mask.bool(), input.shape)  # type: ignore[no-any-return]
+
+
+def _output_mask(op: Callable[..., Any], input: Tensor, *args: Any, **options: Any) -> Tensor:
+    """Returns where the result of ``op(input, *args, **options)``, a function of this module, has selected elements.
+
+    Raises ValueError for another function.
+    """
+    if op.__name__ not in __all__ or op.__name__ == "logaddexp":
+        raise ValueError(f"_output_mask: expected a function of torch.masked with a mask, got {op.__name__}")
+    selected = _input_mask(input, **options)
+    if op.__name__ in ("cumprod", "cumsum", "log_softmax", "normalize", "softmax", "softmin"):
+        return selected
+    position = 1 if op.__name__ == "norm" else 0  # after the order of a norm
+    dim = args[position] if len(args) > position else options.get("dim")
+    return selected.any(_axes(input, dim), options.get("keepdim", False))  # type: ignore[no-any-return]

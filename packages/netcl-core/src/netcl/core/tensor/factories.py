@@ -723,6 +723,7 @@ def randint_like(
 
 
 @from_here
+@dispatch.takes_out
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Returns 1 with the probability that ``input`` has at each place, else 0, in its dtype."""
     return input.bernoulli(generator=generator)
@@ -744,6 +745,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         return dispatch.call("binomial", count.detach(), prob.detach(), record=False)  # type: ignore[no-any-return]
 
 
+@dispatch.takes_out
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:

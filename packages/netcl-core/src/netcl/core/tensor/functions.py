@@ -212,6 +212,7 @@ def _moments(x: Tensor, axes: Any, eps: float, keepdim: bool = False) -> tuple[T
     return mean.astype(x.dtype), _call("rsqrt", _call("add", variance, eps)).astype(x.dtype)
 
 
+@dispatch.takes_out
 def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -221,6 +222,7 @@ def native_layer_norm(
     return result, *_moments(input.detach(), tuple(range(-len(shape), 0)), eps, True)
 
 
+@dispatch.takes_out
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -231,6 +233,7 @@ def native_group_norm(
     return result, *_moments(_call("reshape", input, (N, group, C // group * HxW)), 2, eps)
 
 
+@dispatch.takes_out
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
