@@ -12,7 +12,7 @@ import numpy as np
 from netcl.core.backend.epilogue import added
 from netcl.core.backend.product import Product
 from netcl.core.device.capabilities import profile_of
-from netcl.core.dtypes import FLOATING, c_type, canonical, promote
+from netcl.core.dtypes import FLOATING, c_type, canonical, is_floating, promote
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
@@ -379,15 +379,20 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
     product = matmul(a, b)
     if broadcast_shapes((x.shape, product.shape), op) != product.shape:
         raise ShapeError(f"{op}: input {x.shape} does not broadcast to {product.shape}", op=op)
+    whole = not is_floating(promote(x.dtype, product.dtype))
+    if whole:  # as in PyTorch, which drops the digits after the point
+        beta, alpha = int(beta), int(alpha)
     if beta == 0:  # so that not even a NaN of the input counts
         return product if alpha == 1 else mul(product, alpha)  # type: ignore[no-any-return]
+    if whole:
+        return add(mul(x, beta), mul(product, alpha))  # type: ignore[no-any-return]
     return weighted_sum(x, product, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
 
 
 @composite(amp="half", domain=Domain(cases=_scaled_cases((3, 4), (3, 5), (5, 4)), reference=_added_reference))
 def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """Returns beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta
-    0.
+    0. beta and alpha of whole numbers are whole, without the digits after the point.
     """
     return _added("addmm", 2, x, a, b, beta, alpha)
 

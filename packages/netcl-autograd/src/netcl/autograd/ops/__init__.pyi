@@ -414,7 +414,7 @@ def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: builtins.floa
 def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns x + value tensor1 tensor2, broadcast. Integers stay integers, if ``value`` is one; else raises DTypeError."""
 def addmm(x: Tensor, a: Tensor, b: Tensor, beta: builtins.float = 1.0, alpha: builtins.float = 1.0, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """Returns beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta 0."""
+    """Returns beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta 0. beta and alpha of whole numbers are whole, without the digits after the point."""
 def affine_grid(theta: Tensor, size: Any, align_corners: builtins.bool = False, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns the grid (N, H, W, 2) for ``grid_sample`` of the affine maps theta (N, 2, 3), for images of ``size`` (N, C, H, W); of theta (N, 3, 4) and (N, C, D, H, W) the grid (N, D, H, W, 3)."""
 def all(x: Tensor, axis: Axis = None, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:

@@ -1109,7 +1109,7 @@ def with_zero_gradient(value: Any, *operands: Any) -> Any:
 def angle(x: Any) -> Any:
     """The angle of a number in the complex plane: pi if it is negative, else 0; NaN for NaN."""
     floating = x if dtypes.is_floating(x.dtype) else x.astype("float32")
-    angles = _call("mul", _call("lt", floating, 0), math.pi)
+    angles = _call("cast", _call("mul", _call("lt", floating, 0), math.pi), dtype=floating.dtype)
     return _call("where", _call("isnan", floating), floating.detach(), with_zero_gradient(angles, floating))
 
 
@@ -1268,6 +1268,8 @@ def msort(x: Any) -> Any:
 
 
 def _weighted(x: Any, beta: Any, product: Any, alpha: Any) -> Any:
+    if not dtypes.is_floating(dtypes.promote(x.dtype, product.dtype)):
+        beta, alpha = int(beta), int(alpha)
     scaled = _call("mul", product, alpha)
     return scaled if beta == 0 else _call("add", _call("mul", x, beta), scaled)
 
@@ -1281,7 +1283,11 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 @_method
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * x + alpha * outer(vec1, vec2)."""
-    return _weighted(x, beta, _call("outer", vec1, vec2), alpha)
+    product = _call("outer", vec1, vec2)
+    whole = not dtypes.is_floating(dtypes.promote(x.dtype, product.dtype))
+    if whole and (int(beta) != beta or int(alpha) != alpha):
+        raise ArgumentError(f"addr: expected a whole beta and alpha for {product.dtype}, got {beta} and {alpha}")
+    return _weighted(x, beta, product, alpha)
 
 
 @_method

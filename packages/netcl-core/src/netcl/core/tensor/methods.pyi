@@ -94,7 +94,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1) -> ResultT:
         """Returns x + value tensor1 tensor2, broadcast. Integers stay integers, if ``value`` is one; else raises DTypeError."""
     def addmm(self, a: Tensor, b: Tensor, beta: builtins.float = 1.0, alpha: builtins.float = 1.0) -> ResultT:
-        """Returns beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta 0."""
+        """Returns beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta 0. beta and alpha of whole numbers are whole, without the digits after the point."""
     def addmv(self, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> ResultT:
         """beta * x + alpha * mat @ vec."""
     def addr(self, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> ResultT:
