@@ -224,7 +224,7 @@ def _input_mask(input: Tensor, *args: Any, mask: Tensor | None = None, **options
     """Returns the mask of a call as a bool of the shape of ``input``. Raises ValueError if there is none."""
     if mask is None:
         raise ValueError("_input_mask: expected mask=, a tensor that broadcasts to the input, got None")
-    return nc.broadcast_to(mask.bool(), input.shape)  # type: ignore[no-any-return]
+    return nc.broadcast_to(mask.bool(), input.shape)
 
 
 def _output_mask(op: Callable[..., Any], input: Tensor, *args: Any, **options: Any) -> Tensor:
@@ -239,4 +239,4 @@ def _output_mask(op: Callable[..., Any], input: Tensor, *args: Any, **options: A
         return selected
     position = 1 if op.__name__ == "norm" else 0  # after the order of a norm
     dim = args[position] if len(args) > position else options.get("dim")
-    return selected.any(_axes(input, dim), options.get("keepdim", False))  # type: ignore[no-any-return]
+    return selected.any(_axes(input, dim), options.get("keepdim", False))
