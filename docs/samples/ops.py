@@ -116,8 +116,7 @@ theta = nc.tensor([[[0.71, -0.93, 0.46], [-0.65, 0.73, 0.08]]])
 nc.affine_grid(theta, size=(1, 1, 3, 1), align_corners=True)
 
 # %% airy_ai
-result = nc.special.airy_ai(nc.randn(13, 17))
-result.shape
+nc.special.airy_ai(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% all
 x = nc.tensor([-0.63, 0.63, 0.0, 1.9, 1.27, -1.9, -1.27])
@@ -167,7 +166,7 @@ nc.argsort(x, axis=-1)
 
 # %% as_strided
 x = nc.tensor([[-1.5, 0.68, 0.59], [0.46, -0.47, 1.99]])
-ag.as_strided(x, size=(), stride=(), storage_offset=5)
+nc.as_strided(x, (2, 2), (1, 3))
 
 # %% asin
 x = nc.tensor([-0.83, -0.87, 0.56])
@@ -273,20 +272,16 @@ ag.batch_norm_training(x, weight, None)
 nc.bernoulli(nc.full((4,), 0.5))
 
 # %% bessel_j0
-result = nc.special.bessel_j0(nc.randn(13, 17))
-result.shape
+nc.special.bessel_j0(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% bessel_j1
-result = nc.special.bessel_j1(nc.randn(13, 17))
-result.shape
+nc.special.bessel_j1(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% bessel_y0
-result = nc.special.bessel_y0(nc.randn(13, 17))
-result.shape
+nc.special.bessel_y0(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% bessel_y1
-result = nc.special.bessel_y1(nc.randn(13, 17))
-result.shape
+nc.special.bessel_y1(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% bias_add
 x = nc.tensor([[0.27, -0.46, -0.92, -0.97, 0.63], [0.83, 0.21, 0.46, 0.09, 0.87], [0.63, -0.99, 0.71, -0.93, 0.46]])
@@ -1019,12 +1014,10 @@ result = nc.special.i1e(nc.randn(13, 17))
 result.shape
 
 # %% igamma
-result = nc.igamma(nc.randn(13, 17), nc.randn(13, 17))
-result.shape
+nc.igamma(nc.tensor([0.5, 1.0, 2.0]), nc.tensor(1.5))
 
 # %% igammac
-result = nc.igammac(nc.randn(13, 17), nc.randn(13, 17))
-result.shape
+nc.igammac(nc.tensor([0.5, 1.0, 2.0]), nc.tensor(1.5))
 
 # %% im2col
 x = nc.tensor([[[0.16, 0.2, 0.92, -0.86, -0.0, 0.49, -0.65], [-0.22, -0.87, 0.45, -0.82, -0.21, 0.75, -0.06]], [[0.83, 0.53, 0.83, -0.75, -0.85, -0.86, 0.74], [0.27, -0.01, -0.67, 0.35, -0.36, 0.42, -0.08]]])
@@ -1595,12 +1588,10 @@ x = nc.tensor([[2.0, 1.0], [2.0, 1.0], [0.0, 2.0], [1.0, 0.0], [1.0, 2.0]])
 nc.mode(x, axis=0)
 
 # %% modified_bessel_k0
-result = nc.special.modified_bessel_k0(nc.randn(13, 17))
-result.shape
+nc.special.modified_bessel_k0(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% modified_bessel_k1
-result = nc.special.modified_bessel_k1(nc.randn(13, 17))
-result.shape
+nc.special.modified_bessel_k1(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% mse_loss
 x = nc.tensor([[0.55, -0.92, -1.84, -1.93, 1.25], [1.65, 0.43, 0.92, 0.17, 1.74], [1.26, -1.99, 1.43, -1.87, 0.92]])
@@ -1930,12 +1921,10 @@ mask = nc.tensor([[-0.98, -0.9, -0.95, 0.15, 0.57, -0.86, -0.36], [-0.24, 0.8, 0
 nc.scaled_dot_product_attention(q, k, v, mask)
 
 # %% scaled_modified_bessel_k0
-result = nc.special.scaled_modified_bessel_k0(nc.randn(13, 17))
-result.shape
+nc.special.scaled_modified_bessel_k0(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% scaled_modified_bessel_k1
-result = nc.special.scaled_modified_bessel_k1(nc.randn(13, 17))
-result.shape
+nc.special.scaled_modified_bessel_k1(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% scatter
 x = nc.tensor([[-0.0, -0.3, 0.48], [1.98, 1.8, -0.16], [1.03, -0.01, 0.12], [1.14, -0.34, 0.94]])
@@ -2053,8 +2042,7 @@ x = nc.tensor([[1.0], [-1.0], [0.0], [-2.0], [2.0]])
 ag.sorted_values(x, axis=-1)
 
 # %% spherical_bessel_j0
-result = nc.special.spherical_bessel_j0(nc.randn(13, 17))
-result.shape
+nc.special.spherical_bessel_j0(nc.tensor([0.5, 1.0, 2.0]))
 
 # %% split
 x = nc.tensor([[0.55, -0.92, -1.84, -1.93, 1.25, 1.65, 0.43], [0.92, 0.17, 1.74, 1.26, -1.99, 1.43, -1.87]])

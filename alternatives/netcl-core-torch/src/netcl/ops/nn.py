@@ -138,7 +138,8 @@ def _avg_pool(rank: int) -> Any:
         steps = kernel if stride is None else several(stride, rank)
         given = [kernel, steps, several(padding, rank), ceil_mode, count_include_pad]
         if divisor_override is not None and (not isinstance(divisor_override, int) or not divisor_override):
-            raise ValueError(f"{name}: expected a whole number other than 0 as divisor_override")
+            expected = "expected a whole number other than 0 as divisor_override"
+            raise ValueError(f"{name}: {expected}, got {divisor_override}")
         value = x.float() if rank == 3 and x.dtype in HALF else as_float(x)  # which PyTorch's CPU has not in half types
         return function(value, *given, divisor_override).to(as_float(x).dtype)  # type: ignore[no-any-return]
 

@@ -237,9 +237,8 @@ class GradNode:
         return _hook(_hooked(self).before, fn)
 
     def __getattr__(self, name: str) -> Any:
-        return import_module("netcl.autograd.saved").attribute_of(
-            self, name
-        )  # which knows the rules and plans of nodes
+        saved = import_module("netcl.autograd.saved")  # by name: it knows the rules and plans, which know nodes
+        return saved.attribute_of(self, name)
 
     def __repr__(self) -> str:
         return f"<{self.name.shown}>"

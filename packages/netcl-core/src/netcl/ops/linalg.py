@@ -379,13 +379,11 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
     product = matmul(a, b)
     if broadcast_shapes((x.shape, product.shape), op) != product.shape:
         raise ShapeError(f"{op}: input {x.shape} does not broadcast to {product.shape}", op=op)
-    whole = not is_floating(promote(x.dtype, product.dtype))
-    if whole:  # as in PyTorch, which drops the digits after the point
-        beta, alpha = int(beta), int(alpha)
+    if not is_floating(promote(x.dtype, product.dtype)):  # as in PyTorch, without digits after the point
+        beta, scaled = int(beta), mul(product, int(alpha))
+        return add(mul(x, beta), scaled) if beta else scaled  # type: ignore[no-any-return]
     if beta == 0:  # so that not even a NaN of the input counts
         return product if alpha == 1 else mul(product, alpha)  # type: ignore[no-any-return]
-    if whole:
-        return add(mul(x, beta), mul(product, alpha))  # type: ignore[no-any-return]
     return weighted_sum(x, product, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
 
 

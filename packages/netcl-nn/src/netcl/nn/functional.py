@@ -393,8 +393,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
     Raises ShapeError if the lengths differ.
     """
-    if weight.ndim == 1 and weight.shape[0] == 1:
-        weight = ag.reshape(weight, ())
+    if weight.shape == (1,):
+        weight = weight if input.ndim else ag.reshape(weight, ())
     elif weight.ndim == 1:
         if input.ndim < 2 or weight.shape[0] != input.shape[1]:
             shapes = f"weight {weight.shape} for input {input.shape}"

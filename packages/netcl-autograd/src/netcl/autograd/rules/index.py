@@ -124,9 +124,10 @@ def _by_factors(call: RecordedCall, grad: Any, at: Any, counted: Any, numbers: A
     zero_x, zero = call.op("eq", x, 0.0), call.op("eq", source, 0.0)
     own = numbers(zero_x) if call.include_self else filled(x, 0.0)
     zeros = counted(own, numbers(zero))
-    # The sum of the zeros: 0, but the derivative of a second zero's factor is that of the first.
-    own = call.op("where", zero_x, x, 0.0) if call.include_self else filled(x, 0.0)
-    total = counted(own, call.op("where", zero, source, 0.0))
+    total = None
+    if call.again:  # the sum of the zeros is 0, and has the derivatives of a product with two zeros
+        own = call.op("where", zero_x, x, 0.0) if call.include_self else filled(x, 0.0)
+        total = counted(own, call.op("where", zero, source, 0.0))
     # The product without its zeros.
     rest = call.op(
         "reduce_at", call.op("where", zero_x, 1.0, x), call.index, call.op("where", zero, 1.0, source), call.axis,
@@ -135,10 +136,14 @@ def _by_factors(call: RecordedCall, grad: Any, at: Any, counted: Any, numbers: A
 
     def others(values: Any, is_zero: Any, count: Any, rest: Any, product: Any, total: Any) -> Any:
         quotient = call.op("div", product, call.op("where", is_zero, 1.0, values))
-        second = call.op("mul", rest, call.op("sub", total, values))
-        of_zero = call.op("where", call.op("le", count, 2.0), second, 0.0)
+        of_zero = 0.0
+        if total is not None:
+            two = call.op("le", count, 2.0)
+            of_zero = call.op("where", two, call.op("mul", rest, call.op("sub", total, values)), 0.0)
         return call.op("where", is_zero, call.op("where", call.op("le", count, 1.0), rest, of_zero), quotient)
 
     by_x = call.op("mul", grad, others(x, zero_x, zeros, rest, out, total))
-    by_source = call.op("mul", at(grad), others(source, zero, at(zeros), at(rest), at(out), at(total)))
+    by_source = call.op(
+        "mul", at(grad), others(source, zero, at(zeros), at(rest), at(out), None if total is None else at(total))
+    )
     return by_x, by_source

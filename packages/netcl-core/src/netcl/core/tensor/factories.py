@@ -725,7 +725,7 @@ def randint_like(
 @from_here
 @dispatch.takes_out
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """Returns 1 with the probability that ``input`` has at each place, else 0, in its dtype."""
+    """Returns 1 with the probability that ``input`` has at each place, else 0, in its dtype; takes ``out``."""
     return input.bernoulli(generator=generator)
 
 
@@ -749,8 +749,9 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
-    """Returns positions drawn with the probabilities of the last axis, which need not add up to 1: int64.
+    """Returns positions, int64, drawn with the probabilities of the last axis; their sum may differ from 1.
 
-    Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.
+    Without ``replacement`` positions differ. Takes ``out``. Raises ValueError for negative or too few probabilities
+    that are not zero.
     """
     return input.multinomial(num_samples, replacement, generator=generator)

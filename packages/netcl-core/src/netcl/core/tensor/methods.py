@@ -527,7 +527,7 @@ def to_sparse(x: Any, sparse_dim: int | None = None, *, layout: Any = None) -> A
     if layout is memory_format.sparse_csr:
         return to_sparse_csr(x)
     if layout not in (None, memory_format.sparse_coo):
-        raise UnsupportedError(f"to_sparse: the layout is nc.sparse_coo or nc.sparse_csr, not {layout!r}")
+        raise UnsupportedError(f"to_sparse: expected layout nc.sparse_coo or nc.sparse_csr, got {layout!r}")
     return _sparse().of_dense(x, sparse_dim)
 
 
@@ -585,7 +585,7 @@ def norm(x: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: 
         axes = (-2, -1) if kept["axis"] is None else kept["axis"]
         return _call("linalg_matrix_norm", x, "nuc", axes, kept["keepdims"])
     if isinstance(p, str) and p != "fro":
-        raise ArgumentError(f"norm: p is a number, 'fro' or 'nuc', not {p!r}")
+        raise ArgumentError(f"norm: expected p a number, 'fro' or 'nuc', got {p!r}")
     return _call("norm", x, 2 if p in (None, "fro") else p, **kept)
 
 
@@ -609,7 +609,7 @@ def scatter(
     if reduce is None:
         return _call("scatter", x, dim, index, source)
     if reduce not in ("add", "multiply"):
-        raise ArgumentError(f"scatter: reduce is 'add' or 'multiply', not {reduce!r}; scatter_reduce has others")
+        raise ArgumentError(f"scatter: expected reduce 'add' or 'multiply', got {reduce!r}; scatter_reduce has others")
     if not _is_tensor(source):
         source = _made(x, index.shape, source, None, False)
     if reduce == "add":
@@ -868,7 +868,7 @@ def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         quotient = _call("floor_divide", x.detach(), other.detach() if _is_tensor(other) else other)
         return with_zero_gradient(quotient, x, other)
     if rounding_mode != "trunc":
-        raise ArgumentError(f"div: rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+        raise ArgumentError(f"div: expected rounding_mode None, 'floor' or 'trunc', got {rounding_mode!r}")
     if dtypes.is_floating(dtypes.promote(x.dtype, other.dtype if _is_tensor(other) else builtins.type(other))):
         return _call("trunc", _call("div", x, other))
     lowered = _call("floor_divide", x, other)
@@ -1109,7 +1109,7 @@ def with_zero_gradient(value: Any, *operands: Any) -> Any:
 def angle(x: Any) -> Any:
     """The angle of a number in the complex plane: pi if it is negative, else 0; NaN for NaN."""
     floating = x if dtypes.is_floating(x.dtype) else x.astype("float32")
-    angles = _call("cast", _call("mul", _call("lt", floating, 0), math.pi), dtype=floating.dtype)
+    angles = _call("mul", _call("lt", floating, 0), math.pi).astype(floating.dtype)
     return _call("where", _call("isnan", floating), floating.detach(), with_zero_gradient(angles, floating))
 
 
@@ -1156,7 +1156,7 @@ def fmin(x: Any, other: Any) -> Any:
 def _integers(name: str, function: Any, x: Any, other: Any) -> Any:
     dtype = dtypes.promote(x.dtype, other.dtype if _is_tensor(other) else builtins.type(other))
     if not dtypes.is_integer(dtype):
-        raise DTypeError(f"{name}: takes integers, not {dtype}")
+        raise DTypeError(f"{name}: expected integers, got {dtype}")
     return x.engine.tensor(function(x.to_host(), np.asarray(other)).astype(dtypes.numpy_dtype(dtype)), dtype)
 
 
@@ -1183,7 +1183,7 @@ def ldexp(x: Any, other: Any) -> Any:
 def frexp(x: Any) -> tuple[Any, Any]:
     """(mantissa, exponent) with x = mantissa * 2**exponent and the mantissa in [0.5, 1); exponents from the host."""
     if not dtypes.is_floating(x.dtype):
-        raise DTypeError(f"frexp: takes floating values, not {x.dtype}")
+        raise DTypeError(f"frexp: expected floating values, got {x.dtype}")
     found = np.frexp(x.to_host())[1].astype(np.int32)
     half = found // 2  # two factors, since one would overflow for subnormal numbers
     down = [x.engine.tensor(np.ldexp(1.0, -part), "float32").astype(x.dtype) for part in (half, found - half)]
@@ -1237,7 +1237,7 @@ def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *
     shares = np.asarray(q, np.float64)
     for share in shares.reshape(-1).tolist():
         if not 0 <= share <= 1:
-            raise ArgumentError(f"nanquantile: q is between 0 and 1, not {share}")
+            raise ArgumentError(f"nanquantile: expected q between 0 and 1, got {share}")
         place = _call("clamp", _call("mul", _call("sub", there, 1), share), min=0)
         low, high = _call("floor", place), _call("ceil", place)
         if interpolation == "linear":
@@ -1268,7 +1268,7 @@ def msort(x: Any) -> Any:
 
 
 def _weighted(x: Any, beta: Any, product: Any, alpha: Any) -> Any:
-    if not dtypes.is_floating(dtypes.promote(x.dtype, product.dtype)):
+    if not dtypes.is_floating(dtypes.promote(x.dtype, product.dtype)):  # as in PyTorch, without digits after the point
         beta, alpha = int(beta), int(alpha)
     scaled = _call("mul", product, alpha)
     return scaled if beta == 0 else _call("add", _call("mul", x, beta), scaled)
@@ -1283,11 +1283,10 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 @_method
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * x + alpha * outer(vec1, vec2)."""
-    product = _call("outer", vec1, vec2)
-    whole = not dtypes.is_floating(dtypes.promote(x.dtype, product.dtype))
-    if whole and (int(beta) != beta or int(alpha) != alpha):
-        raise ArgumentError(f"addr: expected a whole beta and alpha for {product.dtype}, got {beta} and {alpha}")
-    return _weighted(x, beta, product, alpha)
+    result = _weighted(x, beta, _call("outer", vec1, vec2), alpha)
+    if not dtypes.is_floating(result.dtype) and (int(beta) != beta or int(alpha) != alpha):
+        raise ArgumentError(f"addr: expected a whole beta and alpha for {result.dtype}, got {beta} and {alpha}")
+    return result
 
 
 @_method
@@ -1708,7 +1707,7 @@ def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Gener
 def geometric_(x: Any, p: float, *, generator: Generator | None = None) -> Any:
     """Sets the elements to the number of trials up to the first success, which has probability ``p`` in each."""
     if not 0 < p < 1:
-        raise ArgumentError(f"geometric_: p is between 0 and 1, not {p}")
+        raise ArgumentError(f"geometric_: expected p between 0 and 1, got {p}")
     if x.dtype == "bool":
         raise DTypeError("geometric_: expected numbers, got bool")
 
