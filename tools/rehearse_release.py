@@ -128,13 +128,14 @@ class Rehearsal:
         wheels = [path for path in archives if path.suffix == ".whl"]
         # W002: py.typed and short modules are alike in several packages. W004: PyInstaller reads its hook by path.
         call("check-wheel-contents", "--ignore", "W002,W004", *wheels)
+        own = {"HATCH_DATA_DIR": str(self.folder / "hatch_data")}  # an interrupted run leaves broken environments
         for package in PACKAGES.values():
-            said = call("hatch", "--no-color", "version", cwd=package.folder).split()
+            said = call("hatch", "--no-color", "version", cwd=package.folder, env=own).split()
             if said[-1:] != [package.version]:
                 raise Refused(
                     f"{package.name}: hatch version prints {said}, {package.about.name} has {package.version}"
                 )
-        call("hatch", "build", "--target", "wheel", self.folder / "hatch", cwd=PACKAGES["netcl-optim"].folder)
+        call("hatch", "build", "-t", "wheel", self.folder / "hatch", cwd=PACKAGES["netcl-optim"].folder, env=own)
         return f"twine accepts {len(archives)} archives, check-wheel-contents {len(wheels)} wheels"
 
     def installs(self) -> str:
