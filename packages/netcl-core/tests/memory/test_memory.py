@@ -44,6 +44,10 @@ def queue(request):
         pytest.skip(f"the OpenCL driver {request.param} is not installed")
 
 
+def _selector(queue):
+    return "pocl" if queue.device.platform.name == "Portable Computing Language" else "intel"
+
+
 @pytest.fixture
 def context(queue):
     """Returns a context that has no other queue: a pool of the process's context takes a returned buffer back only
@@ -111,6 +115,52 @@ def test_kept_handle_never_enters_a_free_list(pool):
     handle.keep = True
     handle.release()
     assert pool.stats == PoolStats(0, 1, 0, 0)
+
+
+_DROPPED_IN_CYCLES = """
+import gc
+from itertools import chain
+
+from netcl.core import Tensor
+
+cycles = []
+for _ in range(3000):
+    tensor = Tensor.from_host([1.0])
+    tensor.numpy()
+    cycles.append([tensor])
+    cycles[-1].append(cycles[-1])
+del tensor
+gc.collect()
+cycles.clear()
+# Lists made in C make a collection due; it must not begin within the one that ends the tensors.
+collected = [*chain(map(list, [()] * 3000), map(gc.collect, [2]))][-1]
+print(collected >= 3000)
+"""
+
+
+def test_handles_in_cycles_end_by_a_collection_without_another_in_it(queue):
+    done = subprocess.run(
+        [sys.executable, "-c", _DROPPED_IN_CYCLES],
+        env={**os.environ, "NETCL_DEVICE": _selector(queue)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
+
+
+def test_the_end_of_a_handle_makes_no_object(pool):
+    handles = [pool.allocate(10) for _ in range(100)]
+    gc.collect()
+    gc.disable()
+    try:
+        others = [[] for _ in range(1000)]  # the counter does not go below zero
+        before = gc.get_count()[0]
+        handles.clear()
+        after = gc.get_count()[0]
+    finally:
+        gc.enable()
+    assert len(others) == 1000
+    assert after <= before - 99
 
 
 def test_handle_without_a_pool_drops_its_buffer(queue):
@@ -473,8 +523,7 @@ for size in {sizes}:
 @pytest.mark.parametrize("sizes", [[3_000_000], [100_000, 3_000_000]])
 def test_a_full_address_space_is_an_error_and_the_process_goes_on(queue, sizes):
     """PoCL allocates a buffer at its first use, and ends the process with SIGSEGV if it cannot."""
-    platform = queue.device.platform.name
-    selector = "pocl" if platform == "Portable Computing Language" else "intel"
+    selector = _selector(queue)
     # PoCL starts a thread for each processor, with a stack and an arena of its own.
     limit = (1500 << 20) + (100 << 20) * (os.cpu_count() or 1)
     script = FULL_ADDRESS_SPACE.format(limit=limit, sizes=sizes)

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 __all__ = ["BufferHandle", "Pool", "PoolStats"]
 
+_ENDED = (0, None, None)
+
 
 class Pool(Protocol):
     """The part of a pool that an allocation and the out-of-memory report use."""
@@ -30,9 +32,12 @@ class BufferHandle:
     it is dropped). ``buffer`` is None after the release. If ``keep`` is set the buffer never enters a free list:
     release drops it. ``note`` is shown for it in an out-of-memory report, such as (shape, dtype). ``key`` is the free
     list that the buffer returns to (None: the list of ``bucket_size``).
+
+    The entry that the pool gets back is made with the handle, so that the end of a handle makes no object: CPython 3.12
+    can begin a collection inside a collection if finalizers make containers, which corrupts its lists of objects.
     """
 
-    __slots__ = ("__weakref__", "_key", "_live", "bucket_size", "buffer", "keep", "nbytes", "note", "pool")
+    __slots__ = ("__weakref__", "_entry", "_live", "bucket_size", "buffer", "nbytes", "note", "pool")
 
     def __init__(
         self,
@@ -47,10 +52,19 @@ class BufferHandle:
         self.nbytes: int = nbytes
         self.bucket_size: int = bucket_size
         self.pool: Pool | None = pool
-        self.keep: bool = False
         self.note: Any = note
-        self._key: Any = bucket_size if key is None else key
+        # (free list, buffer or None if it is dropped, no event)
+        self._entry: tuple[Any, Any, Any] = bucket_size if key is None else key, buffer, None
         self._live = True
+
+    @property
+    def keep(self) -> bool:
+        """True if the release drops the buffer."""
+        return self._entry[1] is None
+
+    @keep.setter
+    def keep(self, keep: bool) -> None:
+        self._entry = self._entry[0], None if keep else self.buffer, None
 
     def release(self) -> None:
         """Gives the buffer back to the pool; a second call does nothing."""
@@ -60,19 +74,17 @@ class BufferHandle:
             del self._live  # one atomic step: of two threads, or a finalizer and a caller, only one passes
         except AttributeError:
             return
-        buffer = self.buffer
-        self.buffer = None
-        pool = self.pool
-        if pool is not None:
-            pool._returned.append((self._key, None if self.keep else buffer, None))
+        entry = self._entry
+        self.buffer, self._entry = None, _ENDED
+        if self.pool is not None:
+            self.pool._returned.append(entry)
 
     def __del__(self) -> None:
         # No other reference to the handle exists any more, so there is no race.
-        buffer = self.buffer
-        if buffer is not None:
+        if self.buffer is not None:
             pool = self.pool
             if pool is not None:
-                pool._returned.append((self._key, None if self.keep else buffer, None))
+                pool._returned.append(self._entry)
 
     def release_after(self, event: Any) -> None:
         """Gives the buffer back; the pool reuses it only when ``event`` (cl.Event) is complete."""
@@ -80,10 +92,10 @@ class BufferHandle:
             del self._live
         except AttributeError:
             return
-        buffer = self.buffer
-        self.buffer = None
+        key, buffer = self._entry[0], self.buffer
+        self.buffer, self._entry = None, _ENDED
         if self.pool is not None:
-            self.pool._returned.append((self._key, buffer, event))
+            self.pool._returned.append((key, buffer, event))
 
     @property
     def released(self) -> bool:

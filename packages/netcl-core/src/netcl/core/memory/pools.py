@@ -176,9 +176,8 @@ class BufferPool:
         handle.nbytes = nbytes
         handle.bucket_size = bucket
         handle.pool = self
-        handle.keep = False
         handle.note = note
-        handle._key = key
+        handle._entry = last
         handle._live = True
         return handle
 
