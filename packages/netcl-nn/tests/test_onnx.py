@@ -186,7 +186,7 @@ def test_several_inputs_and_outputs(tmp_path: Path, rng) -> None:
     model = import_onnx(path)
     assert repr(model) == "ONNXModel(input_0, input_1 -> output_0, output_1, output_2, 7 nodes)"
     assert [y.shape for y in model(a, b)] == [(3, 4), (12,), (3,)]
-    with pytest.raises(TypeError, match="takes input_0, input_1, not 1 inputs"):
+    with pytest.raises(TypeError, match="expected the inputs input_0, input_1, got 1 inputs"):
         model(a)
 
 
