@@ -23,110 +23,60 @@ __all__ = [
 
 
 class GPUFamily(Enum):
-    """Vendor generations with different kernels."""
+    """Vendor generations: a pattern of the device's name, the work-items that run in lockstep, and the least compute
+    capability, which NVIDIA reports. The value begins with the vendor; the first match counts.
+    """
 
-    NVIDIA_KEPLER = "nvidia-kepler"
-    NVIDIA_MAXWELL = "nvidia-maxwell"
-    NVIDIA_PASCAL = "nvidia-pascal"
-    NVIDIA_VOLTA = "nvidia-volta"
-    NVIDIA_TURING = "nvidia-turing"
-    NVIDIA_AMPERE = "nvidia-ampere"
-    NVIDIA_ADA = "nvidia-ada"
-    NVIDIA_HOPPER = "nvidia-hopper"
-    NVIDIA_BLACKWELL = "nvidia-blackwell"
-    NVIDIA_OTHER = "nvidia"
-    AMD_GCN = "amd-gcn"
-    AMD_RDNA1 = "amd-rdna1"
-    AMD_RDNA2 = "amd-rdna2"
-    AMD_RDNA3 = "amd-rdna3"
-    AMD_RDNA4 = "amd-rdna4"
-    AMD_CDNA = "amd-cdna"
-    AMD_OTHER = "amd"
-    INTEL_GEN = "intel-gen"
-    INTEL_XE_LP = "intel-xe-lp"
-    INTEL_XE_HPG = "intel-xe-hpg"
-    INTEL_XE_HPC = "intel-xe-hpc"
-    INTEL_XE2 = "intel-xe2"
-    INTEL_OTHER = "intel"
-    ARM_MIDGARD = "arm-midgard"
-    ARM_BIFROST = "arm-bifrost"
-    ARM_VALHALL = "arm-valhall"
-    QUALCOMM_ADRENO = "qualcomm-adreno"
-    IMAGINATION_POWERVR = "imagination-powervr"
-    APPLE = "apple"
-    FPGA = "fpga"
-    CPU = "cpu"
+    def __new__(cls, value: str, pattern: str | None = None, wave: int = 32, capability: Any = None) -> GPUFamily:
+        row = object.__new__(cls)
+        row._value_, row.pattern, row.wave, row.capability = value, pattern, wave, capability
+        return row
+
+    pattern: str | None
+    wave: int
+    capability: tuple[int, int] | None
+
+    def matches(self, vendor: str, name: str) -> bool:
+        """True if a device's vendor and name are of this family."""
+        of_vendor = self.value.partition("-")[0].replace("amd", "amd|advanced micro")
+        patterns = () if self.pattern is None else ((of_vendor, vendor), (self.pattern, name))
+        return bool(patterns) and all(re.search(pattern, text, re.IGNORECASE) for pattern, text in patterns)
+
+    NVIDIA_BLACKWELL = "nvidia-blackwell", r"\b(rtx 50\d\d|b[12]00|gb\d+|rtx pro)", 32, (10, 0)
+    NVIDIA_HOPPER = "nvidia-hopper", r"\b(h[12]00|h800|h20|gh200)", 32, (9, 0)
+    NVIDIA_ADA = "nvidia-ada", r"\b(rtx 40\d\d|rtx \d+ ada|l40s?|l4)\b|\bada\b", 32, (8, 9)
+    NVIDIA_AMPERE = "nvidia-ampere", r"\b(rtx 30\d\d|rtx a\d+|a100|a800|a[123456]0g?|a2|a16|orin)\b", 32, (8, 0)
+    NVIDIA_TURING = "nvidia-turing", r"\b(rtx 20\d\d|gtx 16\d\d|t4|t\d{3,4}|quadro rtx|titan rtx)\b", 32, (7, 5)
+    NVIDIA_VOLTA = "nvidia-volta", r"\b(v100|titan v|gv100|xavier)\b", 32, (7, 0)
+    NVIDIA_PASCAL = "nvidia-pascal", r"\b(gtx 10\d\d|gt 10\d\d|p100|p40|p4|titan xp?|quadro g?p\d+)\b", 32, (6, 0)
+    NVIDIA_MAXWELL = "nvidia-maxwell", r"\b(gtx 9\d\d|gtx 75\d|m40|m60|quadro m\d+)\b", 32, (5, 0)
+    NVIDIA_KEPLER = "nvidia-kepler", r"\b(gtx [67]\d\d|k[248]0|tesla k\d+|quadro k\d+)", 32, (3, 0)
+    NVIDIA_OTHER = "nvidia", ""
+    AMD_RDNA4 = "amd-rdna4", r"gfx12|radeon rx 90\d\d"
+    AMD_RDNA3 = "amd-rdna3", r"gfx11|radeon rx 7\d\d\d|radeon pro w7|radeon (7[4-9]0m|8[0-9]0m)"
+    AMD_RDNA2 = "amd-rdna2", r"gfx103|navi 2|radeon rx 6\d\d\d|radeon pro w6|radeon 6[68]0m"
+    AMD_RDNA1 = "amd-rdna1", r"gfx101|navi 1|radeon rx 5[3-7]\d\d"
+    AMD_CDNA = "amd-cdna", r"gfx908|gfx90a|gfx94|gfx95|instinct mi([1-3]\d\d)", 64
+    AMD_GCN = "amd-gcn", r"gfx[6-9]|vega|radeon vii|fiji|polaris|ellesmere|hawaii|radeon rx [45]\d\d", 64
+    AMD_OTHER = "amd", "", 64
+    INTEL_XE2 = "intel-xe2", r"arc.*\b(b\d{3}|1[34]0[vt])|battlemage|lunar lake|xe2"
+    INTEL_XE_HPC = "intel-xe-hpc", r"data center gpu max|ponte vecchio"
+    INTEL_XE_HPG = "intel-xe-hpg", r"\barc\b|data center gpu flex|alchemist"
+    INTEL_XE_LP = "intel-xe-lp", r"iris.* xe|\bxe\b|uhd graphics 7[3-7]0|dg1"
+    INTEL_GEN = "intel-gen", r"hd graphics|iris|gen\d"
+    INTEL_OTHER = "intel", ""
+    ARM_MIDGARD = "arm-midgard", r"mali-t\d", 4
+    ARM_BIFROST = "arm-bifrost", r"mali-g(31|51|52|71|72|76)\b", 8
+    ARM_VALHALL = "arm-valhall", r"mali-g\d|immortalis", 16
+    QUALCOMM_ADRENO = "qualcomm-adreno", "", 64
+    IMAGINATION_POWERVR = "imagination-powervr", ""
+    APPLE = "apple", ""
+    FPGA = "fpga", None, 1
+    CPU = "cpu", None, 1
     UNKNOWN = "unknown"
 
 
-_F = GPUFamily
-# NVIDIA reports its compute capability, which is reliable; the names are used if the query is missing.
-_COMPUTE_CAPABILITY = (
-    ((10, 0), _F.NVIDIA_BLACKWELL),
-    ((9, 0), _F.NVIDIA_HOPPER),
-    ((8, 9), _F.NVIDIA_ADA),
-    ((8, 0), _F.NVIDIA_AMPERE),
-    ((7, 5), _F.NVIDIA_TURING),
-    ((7, 0), _F.NVIDIA_VOLTA),
-    ((6, 0), _F.NVIDIA_PASCAL),
-    ((5, 0), _F.NVIDIA_MAXWELL),
-    ((3, 0), _F.NVIDIA_KEPLER),
-)
-# (vendor, pattern in the device's name, family), the first match counts; the last row of a vendor matches all others.
-_PATTERNS = tuple(
-    (re.compile(vendor, re.IGNORECASE), re.compile(name, re.IGNORECASE), family)
-    for vendor, name, family in (
-        ("nvidia", r"\b(rtx 50\d\d|b[12]00|gb\d+|rtx pro)", _F.NVIDIA_BLACKWELL),
-        ("nvidia", r"\b(h[12]00|h800|h20|gh200)", _F.NVIDIA_HOPPER),
-        ("nvidia", r"\b(rtx 40\d\d|rtx \d+ ada|l40s?|l4)\b|\bada\b", _F.NVIDIA_ADA),
-        ("nvidia", r"\b(rtx 30\d\d|rtx a\d+|a100|a800|a[123456]0g?|a2|a16|orin)\b", _F.NVIDIA_AMPERE),
-        ("nvidia", r"\b(rtx 20\d\d|gtx 16\d\d|t4|t\d{3,4}|quadro rtx|titan rtx)\b", _F.NVIDIA_TURING),
-        ("nvidia", r"\b(v100|titan v|gv100|xavier)\b", _F.NVIDIA_VOLTA),
-        ("nvidia", r"\b(gtx 10\d\d|gt 10\d\d|p100|p40|p4|titan xp?|quadro g?p\d+)\b", _F.NVIDIA_PASCAL),
-        ("nvidia", r"\b(gtx 9\d\d|gtx 75\d|m40|m60|quadro m\d+)\b", _F.NVIDIA_MAXWELL),
-        ("nvidia", r"\b(gtx [67]\d\d|k[248]0|tesla k\d+|quadro k\d+)", _F.NVIDIA_KEPLER),
-        ("nvidia", "", _F.NVIDIA_OTHER),
-        ("amd|advanced micro", r"gfx12|radeon rx 90\d\d", _F.AMD_RDNA4),
-        ("amd|advanced micro", r"gfx11|radeon rx 7\d\d\d|radeon pro w7|radeon (7[4-9]0m|8[0-9]0m)", _F.AMD_RDNA3),
-        ("amd|advanced micro", r"gfx103|navi 2|radeon rx 6\d\d\d|radeon pro w6|radeon 6[68]0m", _F.AMD_RDNA2),
-        ("amd|advanced micro", r"gfx101|navi 1|radeon rx 5[3-7]\d\d", _F.AMD_RDNA1),
-        ("amd|advanced micro", r"gfx908|gfx90a|gfx94|gfx95|instinct mi([1-3]\d\d)", _F.AMD_CDNA),
-        (
-            "amd|advanced micro",
-            r"gfx[6-9]|vega|radeon vii|fiji|polaris|ellesmere|hawaii|radeon rx [45]\d\d",
-            _F.AMD_GCN,
-        ),
-        ("amd|advanced micro", "", _F.AMD_OTHER),
-        ("intel", r"arc.*\b(b\d{3}|1[34]0[vt])|battlemage|lunar lake|xe2", _F.INTEL_XE2),
-        ("intel", r"data center gpu max|ponte vecchio", _F.INTEL_XE_HPC),
-        ("intel", r"\barc\b|data center gpu flex|alchemist", _F.INTEL_XE_HPG),
-        ("intel", r"iris.* xe|\bxe\b|uhd graphics 7[3-7]0|dg1", _F.INTEL_XE_LP),
-        ("intel", r"hd graphics|iris|gen\d", _F.INTEL_GEN),
-        ("intel", "", _F.INTEL_OTHER),
-        ("arm", r"mali-t\d", _F.ARM_MIDGARD),
-        ("arm", r"mali-g(31|51|52|71|72|76)\b", _F.ARM_BIFROST),
-        ("arm", r"mali-g\d|immortalis", _F.ARM_VALHALL),
-        ("qualcomm", "", _F.QUALCOMM_ADRENO),
-        ("imagination", "", _F.IMAGINATION_POWERVR),
-        ("apple", "", _F.APPLE),
-    )
-)
 _FPGA = re.compile(r"fpga|xilinx|altera", re.IGNORECASE)
-_WAVE = {
-    _F.AMD_GCN: 64,
-    _F.AMD_CDNA: 64,
-    _F.AMD_RDNA1: 32,
-    _F.AMD_RDNA2: 32,
-    _F.AMD_RDNA3: 32,
-    _F.AMD_RDNA4: 32,
-    _F.AMD_OTHER: 64,
-    _F.ARM_MIDGARD: 4,
-    _F.ARM_BIFROST: 8,
-    _F.ARM_VALHALL: 16,
-    _F.QUALCOMM_ADRENO: 64,
-    _F.CPU: 1,
-    _F.FPGA: 1,
-}
 
 
 @dataclass(frozen=True)
@@ -145,7 +95,7 @@ class ExtendedDeviceProfile:
     @property
     def wave_size(self) -> int:
         """The number of work-items that run in lockstep."""
-        return _WAVE.get(self.family, 32)
+        return self.family.wave
 
     @property
     def is_cpu(self) -> bool:
@@ -175,13 +125,10 @@ def family_of(profile: DeviceProfile, compute_capability: tuple[int, int] | None
     if profile.device_type != "gpu":
         return GPUFamily.UNKNOWN
     if compute_capability is not None:
-        for least, family in _COMPUTE_CAPABILITY:
-            if compute_capability >= least:
+        for family in GPUFamily:
+            if family.capability is not None and compute_capability >= family.capability:
                 return family
-    for vendor_pattern, name_pattern, family in _PATTERNS:
-        if vendor_pattern.search(profile.vendor) and name_pattern.search(names):
-            return family
-    return GPUFamily.UNKNOWN
+    return next((family for family in GPUFamily if family.matches(profile.vendor, names)), GPUFamily.UNKNOWN)
 
 
 def _compute_capability(cl_device: Any, profile: DeviceProfile) -> tuple[int, int] | None:

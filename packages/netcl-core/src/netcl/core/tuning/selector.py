@@ -18,13 +18,13 @@ from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.device.discovery import DeviceHandle, get_active_device
 from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile, family_of
 from netcl.core.dtypes import DTypeLike, canonical, itemsize
-from netcl.core.tuning import matrix_units, small_channels, tiles, variants, winograd
+from netcl.core.tuning import matrix_units, small_channels, tiles, winograd
 from netcl.core.tuning.conv_plans import blocks_of, conv_plan, dense, restricted
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
+from netcl.core.tuning.original_api import SMALL_OUTPUT, KernelConfig, KernelVariant, config_by_sizes
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_short_offsets
 from netcl.core.tuning.traits import Traits, traits_of
 from netcl.core.tuning.unit_table import UNITS
-from netcl.core.tuning.variants import KernelConfig, KernelVariant
 
 __all__ = [
     "KernelConfig",
@@ -219,7 +219,7 @@ def wished_kernel(device: Traits, g: Geometry, algo: str | None) -> str | None:
 
 
 def _is_tiled_local(g: Geometry) -> bool:
-    few = variants.is_small_output(prod(g.out)) and prod(g.kernel) > 1
+    few = prod(g.out) < SMALL_OUTPUT and prod(g.kernel) > 1
     return few and bool(config.get("CONV_TILED_LOCAL"))
 
 
@@ -363,7 +363,7 @@ class KernelSelector:
 
         Large problems are vectorized on OpenCL CPUs and on GPUs that prefer vectors of four floats.
         """
-        return self._choose("matmul", (M, N, K), dtype, (allow_vectorized,), self._matmul_rule)
+        return self._choose("matmul", (M, N, K), dtype, allow_vectorized)
 
     def select_conv2d_kernel(
         self,
@@ -384,9 +384,8 @@ class KernelSelector:
         CPUs im2col; 1x1 implicit GEMM; 3x3 with stride 1 Winograd unless NETCL_CONV_WINOGRAD=0; fewer than 256 output
         positions tiled local memory with NETCL_CONV_TILED_LOCAL=1; else implicit GEMM.
         """
-        sizes = (batch, in_channels, out_channels, height, width, kernel_h, kernel_w)
-        flags = (config.get("CONV_WINOGRAD"), config.get("CONV_TILED_LOCAL"))
-        return self._choose("conv2d", (*sizes, _pair(stride), _pair(padding)), dtype, flags, self._conv2d_rule)
+        sizes = (batch, in_channels, out_channels, height, width, kernel_h, kernel_w, _pair(stride), _pair(padding))
+        return self._choose("conv2d", sizes, dtype, config.get("CONV_WINOGRAD"), config.get("CONV_TILED_LOCAL"))
 
     def select_elementwise_kernel(
         self, n: int, dtype: DTypeLike = "float32", allow_vectorized: bool = True
@@ -396,16 +395,13 @@ class KernelSelector:
 
         Generated kernels of expressions do not use it.
         """
-        return self._choose(
-            "elementwise", (n,), dtype, (allow_vectorized,),
-            lambda name: variants.elementwise(self.profile, n, name, allow_vectorized),
-        )  # fmt: skip
+        return self._choose("elementwise", (n,), dtype, allow_vectorized)
 
     def select_reduction_kernel(self, n: int, kind: str = "sum") -> KernelConfig:
         """Returns the original API's rule for n elements per result: sequential below 256, parallel below 65536, else
         in stages over work-groups. Generated kernels do not use it.
         """
-        return self._choose("reduction", (n,), "float32", (kind,), lambda _: variants.reduction(self.profile, n, kind))
+        return self._choose("reduction", (n,), "float32", kind)
 
     def select_batchnorm_kernel(
         self, batch: int, channels: int, spatial: int, training: bool = True, fuse_relu: bool = False
@@ -413,99 +409,75 @@ class KernelSelector:
         """Returns the original API's rule: fused with the ReLU exactly when ``fuse_relu`` and not ``training``.
         Generated kernels do not use it.
         """
-        return self._choose(
-            "batchnorm", (batch, channels, spatial), "float32", (training, fuse_relu),
-            lambda _: variants.batchnorm(self.profile, training, fuse_relu),
-        )  # fmt: skip
+        return self._choose("batchnorm", (batch, channels, spatial), "float32", training, fuse_relu)
 
-    def _choose(
-        self,
-        op: str,
-        shape: tuple[Any, ...],
-        dtype: DTypeLike,
-        flags: tuple[Any, ...],
-        rule: Callable[..., KernelConfig],
-    ) -> KernelConfig:
+    def _choose(self, op: str, sizes: tuple[Any, ...], dtype: DTypeLike, *flags: Any) -> KernelConfig:
         name = canonical(dtype)
         measured = config.get("AUTOTUNE") != "off" and not config.get("DETERMINISTIC")
-        key = (op, shape, name, flags, measured, config.get("KERNEL_STRATEGY"), get_float32_matmul_precision())
+        key = (op, sizes, name, flags, measured, config.get("KERNEL_STRATEGY"), get_float32_matmul_precision())
         chosen = self._chosen.get(key)
         if chosen is None:
-            if op in ("matmul", "conv2d"):
-                candidate = rule(shape, name, flags)
-            else:
-                candidate = self.measured(op, shape, name) or rule(name)
             # setdefault: two threads that choose at once get one object
-            chosen = self._chosen.setdefault(key, candidate)
+            chosen = self._chosen.setdefault(key, self._config(op, sizes, name, flags))
         return chosen
 
-    def _matmul_rule(self, shape: tuple[Any, ...], dtype: str, flags: tuple[Any, ...]) -> KernelConfig:
-        m, n, k = shape
-        c = _product_of(self.profile.is_cpu, m, n, k)
-        measured = self.measured("matmul", shape, dtype)
-        unit = product_unit(self.profile.base, c, dtype)
-        kernel = (
-            None
-            if c.empty
-            else self._launched(dtype, lambda name: product_kernel(self.traits, c, name, unit), measured)
-        )
-        if _is_launched(measured, kernel):
-            assert measured is not None
+    def _config(self, op: str, sizes: tuple[Any, ...], dtype: str, flags: tuple[Any, ...]) -> KernelConfig:
+        if op == "matmul":
+            measured, kernel = self._product(sizes, dtype)
+        elif op == "conv2d":
+            (measured, kernel), g = self._convolution(sizes, dtype)
+            sizes = (sizes[5:7], sizes[7], prod(g.out))
+        else:
+            measured, kernel = self.measured(op, sizes, dtype), None
+        if measured is not None and measured.extra.get("kernel", kernel) == kernel:
             return measured
-        ruled = variants.matmul(self.profile, shape, dtype, flags[0])
-        return self._named(ruled, "matmul", kernel, dtype)
+        ruled = config_by_sizes(self.profile, op, sizes, dtype, *flags)
+        if kernel is not None:
+            ruled.extra["kernel"] = kernel
+        if kernel not in (None, "numpy"):
+            runs = tiles.config_of(self.traits, op, kernel, dtype)
+            ruled.extra["tile"] = (runs.tile_m, runs.tile_n, runs.tile_k)
+        return ruled
 
-    def _conv2d_rule(self, shape: tuple[Any, ...], dtype: str, flags: tuple[Any, ...]) -> KernelConfig:
-        batch, channels, filters, height, width, kernel_h, kernel_w, stride, padding = shape
-        out_h = (height + 2 * padding[0] - kernel_h) // stride[0] + 1
-        out_w = (width + 2 * padding[1] - kernel_w) // stride[1] + 1
+    def _product(self, shape: tuple[int, ...], dtype: str) -> tuple[KernelConfig | None, str | None]:
+        """Returns the measured config of a product, and the launched kernel; None if there is nothing to launch."""
+        measured, c = self.measured("matmul", shape, dtype), _product_of(self.profile.is_cpu, *shape)
+        if c.empty:
+            return measured, None
+        unit = product_unit(self.profile.base, c, dtype)
+        return measured, self._launched(dtype, measured, lambda name: product_kernel(self.traits, c, name, unit))
+
+    def _convolution(
+        self, shape: tuple[Any, ...], dtype: str
+    ) -> tuple[tuple[KernelConfig | None, str | None], Geometry]:
+        """Returns the same for a forward convolution, and its geometry."""
+        batch, channels, filters, *size, kernel_h, kernel_w, stride, padding = shape
+        out = [(x + 2 * pad - k) // s + 1 for x, pad, k, s in zip(size, padding, (kernel_h, kernel_w), stride)]
         g = Geometry(
-            batch, channels, filters, 1, (1, height, width), (1, kernel_h, kernel_w), (1, max(0, out_h), max(0, out_w)),
+            batch, channels, filters, 1, (1, *size), (1, kernel_h, kernel_w), (1, max(0, out[0]), max(0, out[1])),
             (1, *stride), (1, 1, 1), ((0, 0), (padding[0], padding[0]), (padding[1], padding[1])),
         )  # fmt: skip
         if g.sparse:
             # It runs, and is measured, as the dense convolution of the elements that it reads.
-            g, asked = dense(g), (*shape[:3], out_h, out_w, 1, 1, (1, 1), padding)
-        else:
-            asked = shape
-        measured = self.measured("conv2d", asked, dtype)
+            g, shape = dense(g), (*shape[:3], *out, 1, 1, (1, 1), padding)
+        measured = self.measured("conv2d", shape, dtype)
 
-        def launched(name: str | None) -> str | None:
+        def choose(name: str | None) -> str | None:
             requested = allowed(name) or wished_kernel(self.traits, g, None)
             unit = convolution_unit(self.profile.base, "forward", g, dtype) if requested is None else None
             return unit or next(iter(convolution_kernels(self.traits, "forward", g, dtype, requested)), None)
 
         empty = 0 in (batch, channels, filters, *g.out, kernel_h, kernel_w)
-        kernel = None if empty else self._launched(dtype, launched, measured)
-        if _is_launched(measured, kernel):
-            assert measured is not None
-            return measured
-        ruled = variants.conv2d(self.profile, (kernel_h, kernel_w), stride, out_h * out_w, dtype, *flags)
-        return self._named(ruled, "conv2d", kernel, dtype)
+        return (measured, None if empty else self._launched(dtype, measured, choose)), g
 
     def _launched(
-        self, dtype: str, choose: Callable[[str | None], str | None], measured: KernelConfig | None
+        self, dtype: str, measured: KernelConfig | None, choose: Callable[[str | None], str | None]
     ) -> str | None:
         if dtype not in _DTYPES:
             return None
         if not self.profile.base.opencl_c_version:
             return "numpy"
         return "plain" if dtype in self._plain else choose(None if measured is None else measured.extra.get("kernel"))
-
-    def _named(self, ruled: KernelConfig, op: str, kernel: str | None, dtype: str) -> KernelConfig:
-        """Returns ``ruled`` with the launched kernel and its tile in ``extra``."""
-        if kernel is None:
-            return ruled
-        extra: dict[str, Any] = {"kernel": kernel}
-        if kernel != "numpy":
-            runs = tiles.config_of(self.traits, op, kernel, dtype)
-            extra["tile"] = (runs.tile_m, runs.tile_n, runs.tile_k)
-        return replace(ruled, extra=extra)
-
-
-def _is_launched(measured: KernelConfig | None, kernel: str | None) -> bool:
-    """True for a measured config that names the launched kernel, or none."""
-    return measured is not None and measured.extra.get("kernel", kernel) == kernel
 
 
 def _product_of(is_cpu: bool, m: int, n: int, k: int) -> Contraction:

@@ -7,10 +7,10 @@ from math import prod
 from typing import NamedTuple
 
 from netcl.core.tuning import small_channels
+from netcl.core.tuning.original_api import KernelConfig, KernelVariant
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.traits import Traits
 from netcl.core.tuning.unit_table import UNITS
-from netcl.core.tuning.variants import KernelConfig, KernelVariant
 
 __all__ = [
     "EDGE", "LEAST_GROUP", "SKINNY_GROUP", "SKINNY_ROWS", "SPAN", "SUB_GROUPS_TILE", "CpuTile", "config_of", "cpu_tile",
