@@ -1,0 +1,265 @@
+"""Training steps as people write them, op by op, under netcl and PyTorch in one process by turns, and the host time of
+one differentiable op.
+
+``python benchmarks/eager.py [--device intel] [--only ops,mlp,cnn] [--seconds 2] [--quick] [--json FILE]``. A step of a
+network of ``models.py`` is ``loss.backward(); optimizer.step(); optimizer.zero_grad()``, in float32 and in bfloat16
+autocast; both libraries begin with the same weights, and their losses are compared before they are timed. Rows of ops
+have microseconds of the host, forward and backward, for operands so small that the device's part is nothing: the least
+of many repeats, as other work on the machine only adds to it. Without PyTorch the columns have netcl alone.
+``--quick`` takes small batches and few repeats, to see that everything runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import models
+import numpy as np
+from measure import Timing, handles, save, timing, torch
+
+import netcl.torch
+from netcl.core import DeviceHandle
+from netcl.core.device import device
+
+Array = np.ndarray[Any, Any]
+CALLS = 20  # of an op in one measurement
+
+
+class Library:
+    """netcl.torch or PyTorch: its names, how it makes a tensor of an array, and how it waits for its device."""
+
+    def __init__(self, names: Any, handle: DeviceHandle) -> None:
+        self.names = names
+        self.label = "PyTorch" if names is torch else "netcl"
+        self.place = "cuda" if names is torch and torch.cuda.is_available() else "cpu"
+        self._queue = handle.queue
+
+    def tensor(self, array: Array, requires_grad: bool = False) -> Any:
+        """A tensor of the values of ``array`` on the device."""
+        if self.names is torch:
+            return torch.tensor(array, device=self.place, requires_grad=requires_grad)
+        return self.names.tensor(array, requires_grad=requires_grad)
+
+    def wait(self) -> None:
+        """Returns when the device is idle."""
+        if self.names is not torch:
+            self._queue.finish()
+        elif self.place == "cuda":
+            torch.cuda.synchronize()
+
+    def autocast(self, enabled: bool) -> Any:
+        """A block in bfloat16."""
+        return self.names.autocast(self.place, dtype=self.names.bfloat16, enabled=enabled)
+
+
+# -- ops ---------------------------------------------------------------------------------------------------------------
+
+# By name: the op on a tensor of 4 x 8, and on a weight of 8 x 8 and a bias of 8, which require grad too.
+OPS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "add": lambda library, x, w, b: x + b,
+    "mul by a number": lambda library, x, w, b: x * 0.5,
+    "relu": lambda library, x, w, b: library.relu(x),
+    "gelu": lambda library, x, w, b: library.nn.functional.gelu(x),
+    "softmax": lambda library, x, w, b: library.softmax(x, -1),
+    "sum": lambda library, x, w, b: x.sum(-1),
+    "layer_norm": lambda library, x, w, b: library.nn.functional.layer_norm(x, (8,), b, b),
+    "matmul": lambda library, x, w, b: x @ w,
+    "linear": lambda library, x, w, b: library.nn.functional.linear(x, w, b),
+    "reshape": lambda library, x, w, b: x.reshape(8, 4),
+    "transpose": lambda library, x, w, b: x.transpose(0, 1),
+    "x[1:3]": lambda library, x, w, b: x[1:3],
+    "cast": lambda library, x, w, b: x.to(library.bfloat16),
+    "cat": lambda library, x, w, b: library.cat((x, x)),
+    "mse_loss": lambda library, x, w, b: library.nn.functional.mse_loss(x, x),
+}
+
+
+class OpRow:
+    """Calls of an op on leaves, and the backward pass from their results."""
+
+    def __init__(self, library: Library, name: str) -> None:
+        rng = np.random.default_rng(0)
+        self._library, self._op = library, OPS[name]
+        w, b = rng.standard_normal((8, 8)).astype(np.float32), rng.standard_normal(8).astype(np.float32)
+        self._leaves = [
+            tuple(library.tensor(each, requires_grad=True) for each in (rng.random((4, 8), np.float32), w, b))
+            for _ in range(CALLS)
+        ]
+        self._ones = self._results()[0].detach() * 0 + 1
+        self.turn()
+
+    def _results(self) -> list[Any]:
+        names, op = self._library.names, self._op
+        return [op(names, x, w, b) for x, w, b in self._leaves]
+
+    def turn(self) -> tuple[float, float]:
+        """Microseconds of one op forward and backward."""
+        clock, ones = time.perf_counter, [self._ones] * CALLS
+        for leaf in (leaf for leaves in self._leaves for leaf in leaves):
+            leaf.grad = None
+        self._library.wait()
+        begin = clock()
+        results = self._results()
+        middle = clock()
+        self._library.wait()
+        again = clock()
+        self._library.names.autograd.backward(results, ones)
+        end = clock()
+        self._library.wait()
+        return 1e6 * (middle - begin) / CALLS, 1e6 * (end - again) / CALLS
+
+    def values(self) -> list[Array]:
+        """The result and the gradient of its first operand."""
+        first = self._results()[0]
+        return [first.detach().float().cpu().numpy(), self._leaves[0][0].grad.cpu().numpy()]
+
+
+class UpdateRow:
+    """An optimizer on ``CALLS`` parameters: its step, and zero_grad with the gradients of the next step."""
+
+    def __init__(self, library: Library, name: str) -> None:
+        self._library = library
+        self._parameters = [library.tensor(np.ones((4, 8), np.float32), requires_grad=True) for _ in range(CALLS)]
+        self._grad = library.tensor(np.ones((4, 8), np.float32))
+        options = {"momentum": 0.9} if name == "SGD" else {}
+        self._optimizer = getattr(library.names.optim, name)(self._parameters, lr=0.01, **options)
+        self.turn()
+
+    def turn(self) -> tuple[float, float]:
+        """Microseconds of one parameter: the step, and zero_grad."""
+        clock = time.perf_counter
+        for parameter in self._parameters:
+            parameter.grad = self._grad
+        self._library.wait()
+        begin = clock()
+        self._optimizer.step()
+        middle = clock()
+        self._library.wait()
+        again = clock()
+        self._optimizer.zero_grad()
+        end = clock()
+        return 1e6 * (middle - begin) / CALLS, 1e6 * (end - again) / CALLS
+
+    def values(self) -> list[Array]:
+        """A parameter after the steps so far."""
+        return [self._parameters[0].detach().cpu().numpy()]
+
+
+def op_rows(libraries: list[Library], repeats: int, chosen: set[str]) -> list[Timing]:
+    """Prints the host time of each op, and returns it."""
+    print(f"{'host time, microseconds':<26}" + "".join(f"{one.label:>12} forward  backward" for one in libraries))
+    collected = []
+    for name in (*OPS, "SGD", "Adam"):
+        if chosen and name not in chosen:
+            continue
+        rows = [(UpdateRow if name in ("SGD", "Adam") else OpRow)(library, name) for library in libraries]
+        for ours, theirs in zip(rows[0].values(), rows[-1].values()):
+            np.testing.assert_allclose(ours, theirs, rtol=2e-2 if name == "cast" else 1e-4, atol=1e-6, err_msg=name)
+        turns = [[row.turn() for row in rows] for _ in range(repeats)]
+        cells = ""
+        for number, library in enumerate(libraries):
+            for part, times in zip(("forward", "backward"), zip(*[turn[number] for turn in turns])):
+                collected.append(timing(f"{name}, {part}", library.label, list(times), "us"))
+                cells += f"{min(times):>20.1f}" if part == "forward" else f"{min(times):>10.1f}"
+        print(f"{name:<26}{cells}", flush=True)
+    return collected
+
+
+# -- steps -------------------------------------------------------------------------------------------------------------
+
+
+class Steps:
+    """A network, its optimizer and its batch."""
+
+    def __init__(self, library: Library, name: str, half: bool, size: int | None) -> None:
+        self._library, self._name, self._half = library, name, half
+        library.names.manual_seed(0)
+        self.network = models.model(name, library.names)
+        if library.names is torch:
+            self.network.to(library.place)
+        self.batch = [
+            library.tensor(array) for inputs, wanted in [models.batch(name, size)] for array in (*inputs, wanted)
+        ]
+        self._optimizer: Any = None
+
+    def step(self) -> Any:
+        """A step, and its loss."""
+        names = self._library.names
+        if self._optimizer is None:
+            self._optimizer = models.optimizer(self._name, names.optim, self.network.parameters())
+        *inputs, wanted = self.batch
+        with self._library.autocast(self._half):
+            loss = models.loss(self._name, names, self.network(*inputs), wanted)
+        loss.backward()
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        return loss
+
+    def turn(self, steps: int) -> float:
+        """Milliseconds of one of ``steps`` steps."""
+        self._library.wait()
+        begin = time.perf_counter()
+        for _ in range(steps):
+            self.step()
+        self._library.wait()
+        return 1e3 * (time.perf_counter() - begin) / steps
+
+
+def step_rows(libraries: list[Library], name: str, half: bool, size: int | None, seconds: float) -> list[Timing]:
+    """Prints the time of a step of a network, and returns it; raises AssertionError if the losses differ."""
+    works = [Steps(library, name, half, size) for library in libraries]
+    first = {key: value.detach().cpu().numpy() for key, value in works[-1].network.state_dict().items()}
+    for work in works[:-1]:
+        work.network.load_state_dict(first)
+    losses = [[float(work.step().detach()) for _ in range(3)] for work in works]
+    for values in losses:
+        np.testing.assert_allclose(values, losses[-1], rtol=5e-2 if half else 2e-3, err_msg=name)
+    times: list[list[float]] = [[] for _ in works]
+    steps = max(1, int(50 / works[0].turn(1)))
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times[0]) < 3:
+        for work, taken in zip(works, times):
+            taken.append(work.turn(steps))
+    row = f"{name}, {'bfloat16' if half else 'float32'}"
+    cells = "".join(f"{statistics.median(taken):>12.2f}" for taken in times)
+    ratio = statistics.median([theirs / ours for ours, theirs in zip(times[0], times[-1])])
+    print(f"{row:<26}{cells}" + (f"{ratio:>12.2f}" if len(times) > 1 else ""), flush=True)
+    return [timing(row, library.label, taken) for library, taken in zip(libraries, times)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", help="a selector; the first OpenCL device when left out")
+    parser.add_argument("--only", default=",".join(("ops", *models.JOBS)), help="ops, names of ops, networks")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for a network")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path, help="a file for the numbers")
+    options = parser.parse_args()
+    handle = handles(options.device)[-1]
+    chosen = set(options.only.split(","))
+    collected: list[Timing] = []
+    with device(handle):
+        libraries = [Library(names, handle) for names in (netcl.torch, torch) if names is not None]
+        print(f"{handle.device_name}, {handle.platform_name}")
+        ops = chosen.intersection((*OPS, "SGD", "Adam"))
+        if "ops" in chosen or ops:
+            collected += op_rows(libraries, 5 if options.quick else 200, ops)
+        networks = [name for name in models.JOBS if name in chosen]
+        if networks:
+            columns = "".join(f"{one.label:>12}" for one in libraries)
+            print(f"{'a step, milliseconds':<26}{columns}" + ("       ratio" if len(libraries) > 1 else ""))
+        for name in networks:
+            for half in (False, True):
+                collected += step_rows(
+                    libraries, name, half, 2 if options.quick else None, 0 if options.quick else options.seconds
+                )
+    save(options.json, collected)
+
+
+if __name__ == "__main__":
+    main()
