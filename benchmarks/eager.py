@@ -216,9 +216,9 @@ def step_rows(libraries: list[Library], name: str, half: bool, size: int | None,
     first = {key: value.detach().cpu().numpy() for key, value in works[-1].network.state_dict().items()}
     for work in works[:-1]:
         work.network.load_state_dict(first)
-    losses = [[float(work.step().detach()) for _ in range(3)] for work in works]
+    losses = [[float(work.step().detach()) for _ in range(2)] for work in works]
     for values in losses:
-        np.testing.assert_allclose(values, losses[-1], rtol=5e-2 if half else 2e-3, err_msg=name)
+        np.testing.assert_allclose(values, losses[-1], rtol=5e-2 if half else 2e-3, atol=1e-3, err_msg=name)
     times: list[list[float]] = [[] for _ in works]
     steps = max(1, int(50 / works[0].turn(1)))
     end = time.perf_counter() + seconds
