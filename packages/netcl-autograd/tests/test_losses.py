@@ -166,6 +166,12 @@ def test_smooth_l1_of_no_width_is_l1(leaf: Any) -> None:
 REDUCED = [name for name in LOSSES if "reduction" in TABLE[name].signature.parameters]
 
 
+def test_cosine_embedding_loss_of_other_labels_is_zero(handle: Any) -> None:
+    x, labels = Tensor.from_host(np.eye(4, dtype=np.float32)), Tensor.from_host([1, -1, 0, 3])
+    loss = ag.cosine_embedding_loss(x, x, labels, margin=0.25, reduction="none")
+    assert loss.tolist() == pytest.approx([0, 0.75, 0, 0], abs=1e-6)
+
+
 def test_every_loss_can_be_reduced() -> None:
     assert sorted(REDUCED) == sorted(LOSSES)
 

@@ -574,7 +574,7 @@ def not_equal(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = 
 def remainder(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns a - floor(a / b) * b: the sign of b, as in Python."""
 def sgn(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Returns -1, 0 or 1; NaN stays NaN."""
+    """Returns -1, 0 or 1; NaN stays NaN, and a bool itself."""
 def geqrf(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, Tensor]:
     """(a, tau) of x (..., m, n) = Q R as LAPACK packs them: R in the upper triangle of a (..., m, n), below it the vectors of the reflections I - tau_i v_i v_i^T with the product Q, tau (..., min(m, n)). It has no gradient."""
 def igamma(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -933,5 +933,5 @@ def rrelu_(input: Tensor, lower: builtins.float = 0.125, upper: builtins.float =
     """``rrelu`` in place: gives this tensor the values of the result, and returns it."""
 def selu_(input: Tensor) -> Tensor:
     """``selu`` in place: gives this tensor the values of the result, and returns it."""
-def threshold_(input: Tensor, threshold: Any = 0.1, value: Any = 0.0) -> Tensor:
+def threshold_(input: Tensor, threshold: builtins.float = 0.1, value: builtins.float = 0.0) -> Tensor:
     """``threshold`` in place: gives this tensor the values of the result, and returns it."""

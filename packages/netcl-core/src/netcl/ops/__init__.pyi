@@ -668,7 +668,7 @@ def hard_sigmoid(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> T
 def hard_swish(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns x * hard_sigmoid(x)."""
 def hard_tanh(x: Tensor, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Returns x limited to [min_val, max_val]."""
+    """Returns x limited to [min_val, max_val]; limits of integers are truncated."""
 def hardshrink(x: Tensor, lambd: builtins.float = 0.5, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns x, but 0 within [-lambd, lambd]."""
 def heaviside(a: Operand, b: Operand, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -1031,7 +1031,7 @@ def setitem(x: Tensor, key: Any, value: Any, *, out: Tensor | None = None, pool:
 def sigmoid(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns 1 / (1 + exp(-x))."""
 def sign(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Returns -1, 0 or 1; NaN stays NaN."""
+    """Returns -1, 0 or 1; NaN stays NaN, and a bool itself."""
 def signbit(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """True if the sign bit of x is set, also of -0 and NaN."""
 def silu(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -1059,7 +1059,7 @@ def split(x: Tensor, size: builtins.int | Sequence[builtins.int], axis: builtins
 def sqrt(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns the square root."""
 def square(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Returns x squared."""
+    """Returns x squared; a bool gives int64."""
 def squeeze(x: Tensor, axis: Any = None, *, dim: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns the same storage without axes of length one, all of them or the ones in ``axis``; longer axes stay."""
 def stack(tensors: Sequence[Tensor], axis: builtins.int = 0, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -1087,7 +1087,7 @@ def tanhshrink(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Ten
 def tensordot(a: Tensor, b: Tensor, axes: Any = 2, *, dims: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns the sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and of b that ``axes`` names in two lists. An axis of length 1 fits one of any length."""
 def threshold(x: Tensor, threshold: builtins.float = 0.1, value: builtins.float = 0.0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Returns x above the threshold, else value."""
+    """Returns x above the threshold, else value; both are truncated for integers."""
 def tile(x: Tensor, reps: builtins.int | Sequence[builtins.int], *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns ``x`` repeated reps[a] times along each axis a, as a whole; missing axes are added in front."""
 def topk(x: Tensor, k: builtins.int, axis: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Ranked:
@@ -1097,7 +1097,7 @@ def trace(x: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None, p
 def transpose(x: Tensor, axes: Any = (), *more: builtins.int, dims: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns a copy with two axes swapped, with the axes in the order of a whole permutation, or reversed if none is given."""
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: builtins.float = 1, axis: builtins.int = -1, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Returns the integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``; integers give float32. x is a vector for the axis, or broadcasts to y."""
+    """Returns the integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``; integers give float32, but for no samples. x is a vector for the axis, or broadcasts to y."""
 def tril(x: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns the lower triangle of the last two axes up to the given diagonal, zero above it; in the dtype of x."""
 def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: Any = 'int64', device: Any = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
@@ -1137,7 +1137,7 @@ def unique_consecutive(x: Tensor, return_inverse: builtins.bool = False, *, retu
 def unique_consecutive(x: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, axis: builtins.int | None = None, *, dim: builtins.int | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor | tuple[Tensor, ...]:
     """Returns x without the elements that equal the one before them: of the flattened tensor, (n,), or slices along ``axis``."""
 def unravel_index(indices: Tensor, shape: Any, *, out: Tensor | None = None, pool: Any = None) -> tuple[Tensor, ...]:
-    """Returns the positions along each axis of a tensor of ``shape`` at the flat positions ``indices``: one tensor for each axis, of the shape of the indices. Raises DTypeError unless they are whole numbers."""
+    """Returns the positions along each axis of a tensor of ``shape`` at the flat positions ``indices``: one tensor for each axis, int64, of the shape of the indices. Raises DTypeError unless they are whole numbers."""
 @overload
 def unsqueeze(x: Tensor, axis: Any, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns the same storage with an axis of length one at ``axis`` (several: positions in the result)."""

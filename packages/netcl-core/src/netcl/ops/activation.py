@@ -19,7 +19,7 @@ from netcl.ops.elementwise import mul
 from netcl.ops.table import OpFunction, composite, elementwise, expression
 
 relu: OpFunction = elementwise(
-    "relu", "v0 <= 0 ? 0.0f : v0", "Returns max(x, 0), NaN stays NaN; the gradient at 0 is 0.", domain=KINK
+    "relu", "v0 <= 0 ? 0 : v0", "Returns max(x, 0), NaN stays NaN; the gradient at 0 is 0.", domain=KINK
 )
 leaky_relu: OpFunction = elementwise(
     "leaky_relu",
@@ -67,7 +67,7 @@ logsigmoid: OpFunction = elementwise(
     "Returns log(sigmoid(x)), without overflow.",
 )
 relu6: OpFunction = elementwise(
-    "relu6", "v0 <= 0 ? 0.0f : (v0 >= 6 ? 6.0f : v0)", "Returns x limited to [0, 6].", domain=KINK
+    "relu6", "v0 <= 0 ? 0 : (v0 >= 6 ? 6 : v0)", "Returns x limited to [0, 6].", domain=KINK
 )
 hard_sigmoid: OpFunction = elementwise(
     "hard_sigmoid", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "Returns x / 6 + 1/2 limited to [0, 1]."
@@ -75,22 +75,27 @@ hard_sigmoid: OpFunction = elementwise(
 hard_swish: OpFunction = elementwise(
     "hard_swish", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "Returns x * hard_sigmoid(x)."
 )
-hard_tanh: OpFunction = elementwise(
-    "hard_tanh",
-    "v0 <= min_val ? min_val : (v0 >= max_val ? max_val : v0)",
-    "Returns x limited to [min_val, max_val].",
-    min_val=-1.0,
-    max_val=1.0,
-    domain=Domain(kinks=(-1.0, 1.0)),
-)
-threshold: OpFunction = elementwise(
-    "threshold",
-    "v0 <= threshold ? value : v0",
-    "Returns x above the threshold, else value.",
-    threshold=0.1,
-    value=0.0,
-    domain=Domain(kinks=(0.1,)),
-)
+
+
+def _numbers(x: Expr, *values: Any) -> tuple[Any, ...]:
+    """Returns the numbers in the dtype of x if that is not floating, truncated as PyTorch does."""
+    return values if is_floating(x.dtype) else tuple(cast_expr(cast_expr(v, "int64"), x.dtype) for v in values)
+
+
+@expression(domain=Domain(kinks=(-1.0, 1.0)))
+def hard_tanh(x: Expr, min_val: float = -1.0, max_val: float = 1.0) -> Expr:
+    """Returns x limited to [min_val, max_val]; limits of integers are truncated."""
+    low, high = _numbers(x, min_val, max_val)
+    return apply("where", x <= low, low, apply("where", x >= high, high, x))
+
+
+@expression(domain=Domain(kinks=(0.1,)))
+def threshold(x: Expr, threshold: float = 0.1, value: float = 0.0) -> Expr:
+    """Returns x above the threshold, else value; both are truncated for integers."""
+    limit, other = _numbers(x, threshold, value)
+    return apply("where", x <= limit, other, x)
+
+
 prelu: OpFunction = elementwise(
     "prelu",
     "v0 > 0 ? v0 : v1 * v0",

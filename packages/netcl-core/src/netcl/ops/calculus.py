@@ -28,10 +28,10 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: float, axis: int) -> tuple[
     """Returns the areas between neighbors along an axis, and the axis."""
     engine_of(op, y, x)
     (at,) = normalize_axes(axis, y.ndim, op)
-    if not is_floating(y.dtype):
-        y = cast(y, dtype="float32")
     count = max(y.shape[at] - 1, 0)
     first = min(1, y.shape[at])
+    if x is None and not is_floating(y.dtype):
+        y = cast(y, dtype="float32")
     pairs = add(part(y, at, 0, count), part(y, at, first, count))
     if x is None:
         return mul(pairs, dx / 2), at
@@ -77,10 +77,11 @@ def _areas_reference(y: Any, x: Any, dx: float, axis: int) -> Any:
 )
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = -1) -> Tensor:
     """Returns the integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``;
-    integers give float32. x is a vector for the axis, or broadcasts to y.
+    integers give float32, but for no samples. x is a vector for the axis, or broadcasts to y.
     """
     areas, at = _areas("trapezoid", y, x, dx, axis)
-    return sum_of(areas, at)  # type: ignore[no-any-return]
+    total = sum_of(areas, at)
+    return total if y.shape[at] else cast(total, dtype=y.dtype)  # type: ignore[no-any-return]
 
 
 @composite(

@@ -159,8 +159,21 @@ atan2: OpFunction = elementwise(
 )
 neg: OpFunction = elementwise("neg", "-v0", "Returns -x.")
 abs: OpFunction = elementwise("abs", "abs(v0)", "Returns |x|.", domain=KINK)
-sign: OpFunction = elementwise("sign", "sign(v0)", "Returns -1, 0 or 1; NaN stays NaN.", domain=FLAT)
-square: OpFunction = elementwise("square", "v0 * v0", "Returns x squared.")
+
+
+@expression(domain=FLAT)
+def sign(x: Expr) -> Expr:
+    """Returns -1, 0 or 1; NaN stays NaN, and a bool itself."""
+    return x if x.dtype == "bool" else apply("sign", x)
+
+
+@expression()
+def square(x: Expr) -> Expr:
+    """Returns x squared; a bool gives int64."""
+    x = cast_expr(x, "int64") if x.dtype == "bool" else x
+    return x * x
+
+
 sqrt: OpFunction = elementwise("sqrt", "sqrt(v0)", "Returns the square root.", domain=POSITIVE)
 rsqrt: OpFunction = elementwise("rsqrt", "rsqrt(v0)", "Returns 1 / sqrt(x).", domain=POSITIVE)
 reciprocal: OpFunction = elementwise("reciprocal", "1.0f / v0", "Returns 1 / x.", domain=POSITIVE)

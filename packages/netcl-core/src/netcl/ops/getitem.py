@@ -33,7 +33,7 @@ from netcl.ops.keys import (
     select_by,
     spread,
 )
-from netcl.ops.scatter import add_at, addable, fitting, put_at
+from netcl.ops.scatter import add_at, fitting, of_bools, put_at
 from netcl.ops.shape import expand, permute, reshape, strided_copy, strided_slice
 from netcl.ops.table import as_dtype, composite, computed, engine_of
 
@@ -270,8 +270,8 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
     """
     op = "index_put"
     engine = engine_of(op, x)
-    if accumulate:
-        addable(op, x)
+    if accumulate and x.dtype == "bool":
+        return of_bools(index_put, x, indices, values, accumulate)
     items = spread(op, tuple(slice(None) if index is None else index for index in indices), x.shape)
     if not any(map(is_array, items)):
         raise OutOfRangeError(f"{op}: indices hold one tensor, array or list at least")

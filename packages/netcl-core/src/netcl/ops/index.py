@@ -19,6 +19,7 @@ from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_ax
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.host import check_shape
+from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import floor_divide, mod
 from netcl.ops.shape import expand, reshape, strided_slice
 from netcl.ops.table import as_dtype, composite, computed, engine_of, of_scalars
@@ -359,11 +360,12 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
 )
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Returns the positions along each axis of a tensor of ``shape`` at the flat positions ``indices``: one tensor for
-    each axis, of the shape of the indices. Raises DTypeError unless they are whole numbers.
+    each axis, int64, of the shape of the indices. Raises DTypeError unless they are whole numbers.
     """
     engine_of("unravel_index", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
         raise DTypeError(f"unravel_index: expected whole numbers as indices, got {indices.dtype}", op="unravel_index")
     sizes = check_shape(shape)
     steps = contiguous_strides(sizes)
-    return tuple(mod(floor_divide(indices, step), size) for size, step in zip(sizes, steps))
+    wide = cast_op(indices, dtype="int64")
+    return tuple(mod(floor_divide(wide, step), size) for size, step in zip(sizes, steps))

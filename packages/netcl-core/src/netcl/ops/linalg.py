@@ -22,6 +22,7 @@ from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
 from netcl.ops.domains import few
 from netcl.ops.elementwise import add, mul
+from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.reduce import sum as sum_op
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import OpFunction, as_dtype, composite, elementwise, engine_of, floating, multiplied
@@ -298,6 +299,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             op="linear",
         )
     _promoted("linear", x, weight)
+    if x.dtype not in FLOATING and weight.dtype not in FLOATING:
+        result = matmul(x, weight, transpose_b=True)
+        return result if bias is None else add(result, bias)  # type: ignore[no-any-return]
     x, weight, bias = floating("linear", x, weight, bias)
     final = (*x.shape[:-1], weight.shape[0])
     if 0 in final or weight.shape[1] == 0:
@@ -425,8 +429,8 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
     if len(of_a) == len(of_b):
         wide_a = [i for i, j in zip(of_a, of_b) if b.shape[j] == 1 != a.shape[i]]
         wide_b = [j for i, j in zip(of_a, of_b) if a.shape[i] == 1 != b.shape[j]]
-        a = sum_op(a, wide_a, keepdims=True) if wide_a else a
-        b = sum_op(b, wide_b, keepdims=True) if wide_b else b
+        a = cast_op(sum_op(a, wide_a, keepdims=True), dtype=a.dtype) if wide_a else a
+        b = cast_op(sum_op(b, wide_b, keepdims=True), dtype=b.dtype) if wide_b else b
     if [a.shape[axis] for axis in of_a] != [b.shape[axis] for axis in of_b]:
         raise ShapeError(
             f"tensordot: axes {of_a} of {a.shape} and {of_b} of {b.shape} have different lengths", op="tensordot"

@@ -27,6 +27,13 @@ def _check_mask(op: str, mask: Tensor) -> None:
         raise DTypeError(f"{op}: expected a bool mask, got {mask.dtype}", op=op)
 
 
+def _stored(x: Tensor, value: Any) -> Any:
+    """Returns the number as an element of x stores it."""
+    if isinstance(value, Tensor) or is_floating(x.dtype):
+        return value
+    return bool(value) if x.dtype == "bool" else int(value)
+
+
 def _fill_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (3, 4)), rng.random(4) > 0.5), {"value": -1.5}
     yield (rng.uniform(-1, 1, (3, 4)), rng.random((3, 1)) > 0.5), {"value": 2.0}
@@ -39,7 +46,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     _check_mask("masked_fill", mask)
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor", op="masked_fill")
-    return where(mask, value, x)  # type: ignore[no-any-return]
+    return where(mask, _stored(x, value), x)  # type: ignore[no-any-return]
 
 
 @composite(
@@ -59,9 +66,7 @@ def fill(x: Tensor, value: Any) -> Tensor:
         if value.ndim:
             raise ShapeError(f"fill: value {value.shape}; expected a number or a 0-d tensor", op="fill")
         value = cast(value, dtype=x.dtype)
-    elif not is_floating(x.dtype):
-        value = bool(value) if x.dtype == "bool" else int(value)
-    return where(engine.tensor(np.ones((), bool), "bool"), value, x)  # type: ignore[no-any-return]
+    return where(engine.tensor(np.ones((), bool), "bool"), _stored(x, value), x)  # type: ignore[no-any-return]
 
 
 def true_positions(op: str, mask: Tensor) -> Tensor:

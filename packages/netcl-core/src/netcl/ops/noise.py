@@ -57,17 +57,20 @@ def _kept(op: str, x: Tensor, p: float, features: bool) -> Tensor:
     return ge(uniform(0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue), float(p))  # type: ignore[no-any-return]
 
 
-def _checked(op: str, x: Tensor, p: float) -> None:
+def _is_noisy(op: str, x: Tensor, p: float, training: bool) -> bool:
+    """True if the call changes x; raises ArgumentError for a wrong p, DTypeError for integers to change."""
     engine_of(op, x)
     if not 0 <= p <= 1:
         raise ArgumentError(f"{op}: p {p} is no probability")
+    if not training or p == 0:
+        return False
     if not is_floating(x.dtype):
         raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
+    return True
 
 
 def _alpha(op: str, x: Tensor, p: float, training: bool, features: bool) -> Tensor:
-    _checked(op, x, p)
-    if not training or p == 0:
+    if not _is_noisy(op, x, p, training):
         return x
     if p == 1:
         return mul(x, 0.0)  # type: ignore[no-any-return]
@@ -95,8 +98,7 @@ def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False) -> 
 def feature_dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Applies ``dropout`` to whole channels of x (N, C, ...): zeros with probability p, the others divided by 1 - p."""
     op = "feature_dropout"
-    _checked(op, x, p)
-    if not training or p == 0:
+    if not _is_noisy(op, x, p, training):
         return x
     return dropout_apply(x, _kept(op, x, p, True), scale=0.0 if p == 1 else 1 / (1 - p))  # type: ignore[no-any-return]
 

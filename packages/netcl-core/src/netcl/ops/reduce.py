@@ -423,6 +423,7 @@ def _lse_reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def logsumexp(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns log(sum(exp(x))) over ``axis``, without overflow."""
     axes = space.axes(axis)
+    x = x if is_floating(x.dtype) else cast_expr(x, "float32")
     largest = apply("stop_gradient", reduce("max", x, axes))
     finite = apply("where", apply("isfinite", largest), largest, 0.0)
     return apply("log", reduce("sum", apply("exp", x - finite), axes)) + finite

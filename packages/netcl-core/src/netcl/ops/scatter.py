@@ -13,7 +13,7 @@ import numpy as np
 
 from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.backend.recording import host_read_allowed
-from netcl.core.dtypes import is_floating, promote
+from netcl.core.dtypes import integer_range, is_floating, is_unsigned, promote
 from netcl.core.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast, reduce
 from netcl.core.layout import contiguous_strides, normalize_axes
@@ -24,7 +24,7 @@ from netcl.ops.elementwise import div, floor_divide, maximum, minimum, mul, neg
 from netcl.ops.index import cropped, index_select_grad, indices_on, per_element, take_at
 from netcl.ops.shape import expand, strided_copy, write_slice
 from netcl.ops.sort import sort
-from netcl.ops.table import composite, computed, engine_of, of_scalars
+from netcl.ops.table import OpFunction, composite, computed, engine_of, of_scalars
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -157,10 +157,10 @@ def fitting(op: str, x: Tensor, source: Tensor) -> Tensor:
     return cast_op(source, dtype=x.dtype)  # type: ignore[no-any-return]
 
 
-def addable(op: str, x: Tensor) -> None:
-    """Raises DTypeError for bool, which has no sum."""
-    if x.dtype == "bool":
-        raise DTypeError(f"{op}: expected numbers, got bool (on {x.engine.device_label}); convert with astype", op=op)
+def of_bools(op: OpFunction, *operands: Any, **attributes: Any) -> Tensor:
+    """Returns the result of an op on bools as PyTorch defines it: computed in int32, True if that is not zero."""
+    whole = (cast_op(x, dtype="int32") if isinstance(x, Tensor) and x.dtype == "bool" else x for x in operands)
+    return cast_op(op(*whole, **attributes), dtype="bool")  # type: ignore[no-any-return]
 
 
 def _slices(op: str, x: Tensor, axis: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
@@ -197,7 +197,10 @@ def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: floa
 @of_scalars("x index source")
 def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1) -> Tensor:
     """Returns x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
-    addable("index_add", x)
+    if x.dtype == "bool":
+        return of_bools(index_add, x, axis, index, source, alpha)
+    if is_unsigned(x.dtype):
+        alpha %= integer_range(x.dtype)[1] + 1
     at, positions, values = _slices("index_add", x, axis, index, source)
     return add_at(x, positions, values if alpha == 1 else mul(values, alpha), at, True, "index_add")  # type: ignore[no-any-return]
 
@@ -272,7 +275,8 @@ def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     """Returns x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in
     ``scatter``.
     """
-    addable("scatter_add", x)
+    if x.dtype == "bool":
+        return of_bools(scatter_add, x, axis, index, src)
     at, positions, values = _elements("scatter_add", x, axis, index, src)
     return add_at(x, positions, values, at, False, "scatter_add")  # type: ignore[no-any-return]
 
@@ -404,7 +408,8 @@ def scatter_reduce(x: Tensor, axis: int, index: Any, src: Tensor, reduce: str, *
     Equal extremes share the gradient evenly. The mean of integers is rounded down.
     """
     how = _how("scatter_reduce", reduce, _REDUCTIONS)
-    addable("scatter_reduce", x)
+    if x.dtype == "bool":
+        return of_bools(scatter_reduce, x, axis, index, src, reduce, include_self=include_self)
     at, positions, values = _elements("scatter_reduce", x, axis, index, src)
     return reduce_at(x, positions, values, at, how, include_self)  # type: ignore[no-any-return]
 
@@ -431,7 +436,8 @@ def index_reduce(x: Tensor, axis: int, index: Any, source: Tensor, reduce: str, 
     index (n,), source x's shape with n for the axis.
     """
     how = _how("index_reduce", reduce, _REDUCTIONS[1:])
-    addable("index_reduce", x)
+    if x.dtype == "bool":
+        return of_bools(index_reduce, x, axis, index, source, reduce, include_self=include_self)
     at, positions, values = _slices("index_reduce", x, axis, index, source)
     if positions.ndim != 1:
         raise ShapeError(f"index_reduce: index {positions.shape}; expected (n,)", op="index_reduce")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dtypes import is_floating
+from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, apply
 from netcl.core.layout import normalize_axes
@@ -36,7 +36,7 @@ def _cov_cases(rng: np.random.Generator) -> Any:
 def _weights(op: str, name: str, x: Tensor, weights: Tensor | None, floating: bool) -> None:
     if weights is None:
         return
-    if weights.shape != x.shape[-1:]:
+    if weights.ndim > 1 or weights.size != x.shape[-1]:
         raise ShapeError(f"{op}: {name} {weights.shape} for {x.shape[-1:]} observations", op=op, parameter=name)
     if is_floating(weights.dtype) != floating or weights.dtype == "bool":
         raise DTypeError(
@@ -59,10 +59,11 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
     if x.ndim > 2:
         raise ShapeError(f"cov: expected (variables, observations) or a vector, got shape {x.shape}", op="cov")
     rows = reshape(x, (1, -1)) if x.ndim < 2 else x
-    rows = rows if is_floating(rows.dtype) else cast(rows, dtype="float32")
     _weights("cov", "fweights", rows, fweights, False)
     _weights("cov", "aweights", rows, aweights, True)
-    weighting = [cast(vector, dtype=rows.dtype) for vector in (fweights, aweights) if vector is not None]
+    rows = cast(rows, dtype=promote(rows.dtype, float if aweights is None else aweights.dtype))
+    given = [reshape(vector, (-1,)) for vector in (fweights, aweights) if vector is not None]
+    weighting = [cast(vector, dtype=rows.dtype) for vector in given]
     if not weighting:
         divisor: Any = max(rows.shape[1] - correction, 0)
         if divisor == 0:
@@ -79,7 +80,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
         weighted = mul(centred, weights)
         share = correction
         if aweights is not None and correction:
-            share = mul(div(sum_of(mul(weights, cast(aweights, dtype=rows.dtype))), total), correction)
+            share = mul(div(sum_of(mul(weights, weighting[-1])), total), correction)
         divisor = clamp(sub(total, share), min=0.0)
     result = div(matmul(centred, weighted, transpose_b=True), divisor if weighting else float(divisor))
     return reshape(result, ()) if rows.shape[0] == 1 else result  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core.errors import ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
-from netcl.ops.table import computed, engine_of
+from netcl.ops.table import as_dtype, computed, engine_of
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -67,7 +67,7 @@ def _fold_cases(rng: np.random.Generator) -> Cases:
         yield (rng.uniform(-1, 1, _reference(np.zeros(shape), **attributes).shape),), {"shape": shape, **attributes}
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_unfold_cases, reference=_reference))
+@computed(domain=Domain(cases=_unfold_cases, reference=_reference))
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
     """Returns the windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a
     convolution.
@@ -75,6 +75,8 @@ def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilat
     ``kernel_size``, ``stride``, ``padding`` and ``dilation`` are the convolution's.
     """
     engine = engine_of("im2col", x)
+    if x.dtype == "bool":
+        return as_dtype(im2col(as_dtype(x, "uint8"), kernel_size, stride, padding, dilation), "bool")
     if x.ndim < 3:
         raise ShapeError(f"im2col: x {x.shape}; expected (N, C, spatial...)", op="im2col")
     geometry = _geometry("im2col", x.ndim - 2, kernel_size, stride, padding, dilation)

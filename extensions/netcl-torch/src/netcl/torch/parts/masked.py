@@ -95,7 +95,10 @@ amin: Callable[..., Tensor] = _reduced(
     "amin", lambda x, *rest: x.amin(*rest), _INF, "The least of the selected elements; inf of none."
 )
 logsumexp: Callable[..., Tensor] = _reduced(
-    "logsumexp", lambda x, *rest: x.logsumexp(*rest), -_INF, "log(sum(exp(x))) of the selected elements; -inf of none."
+    "logsumexp",
+    lambda x, *rest: x.logsumexp(*rest).to(x.dtype),
+    -_INF,
+    "log(sum(exp(x))) of the selected elements in their dtype; -inf of none.",
 )
 
 
@@ -121,8 +124,9 @@ argmin: Callable[..., Tensor] = _at(
 
 def _along(name: str, function: Callable[..., Any], identity: float, doc: str) -> Callable[..., Tensor]:
     def op(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
-        result: Tensor = function(_kept(_as(input, dtype), mask, identity), dim)
-        return result
+        x = _as(input, dtype)
+        result: Tensor = function(_kept(x, mask, identity), dim)
+        return result if is_floating(result.dtype) else result.to(x.dtype)
 
     op.__name__, op.__doc__ = name, doc
     return op

@@ -42,7 +42,9 @@ def cosine_embedding_pairs(
     last = space.axis(-1)
     norms = (reduce("sum", a * a, last) + 1e-12) * (reduce("sum", b * b, last) + 1e-12)
     cosine = reduce("sum", a * b, last) * apply("rsqrt", norms)
-    value = apply("where", target > 0, 1.0 - cosine, zero_at_least(cosine - margin))
+    label = cast(target, "float32")  # the labels of PyTorch are 1 and -1; others give 0
+    apart = apply("where", apply("eq", label, -1.0), zero_at_least(cosine - margin), 0.0)
+    value = apply("where", apply("eq", label, 1.0), 1.0 - cosine, apart)
     return reduced(value, reduction, space.axes(None)[:-1])
 
 
@@ -178,7 +180,7 @@ def triplet_margin_loss(
 )
 def margin_of_distances(near: Expr, far: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
     """Returns max(0, near - far + margin): the last step of ``triplet_margin_loss``."""
-    value = near - far + margin
+    value = margin + near - far  # the order of PyTorch: the margin may be less than the rounding of a distance
     return reduced(apply("where", value >= 0.0, value, 0.0), reduction, space.axes(None))
 
 

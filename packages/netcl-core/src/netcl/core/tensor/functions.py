@@ -249,7 +249,9 @@ def native_batch_norm(
     """
     result = _call("batch_norm", input, running_mean, running_var, weight, bias, training, momentum, eps)
     if not training:
-        none = input.new_empty(0, dtype=dtypes.promote(input.dtype, "float32"))
+        none = input.new_empty(
+            0, dtype=dtypes.promote(input.dtype, *(x.dtype for x in (weight, running_mean) if x is not None))
+        )
         return result, none, none
     return result, *_moments(input.detach(), (0, *range(2, input.ndim)), eps)
 

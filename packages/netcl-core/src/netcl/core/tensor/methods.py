@@ -508,7 +508,7 @@ def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
         return movedim(_made(x, (*x.shape[:-1], n, n), 0, x.dtype, x.requires_grad), (-2, -1), (dim1, dim2))
     spread = _call("index_select", x, x.ndim - 1, x.engine.tensor(np.where(inside, here, 0), "int64"))
     mask = x.engine.tensor((column[:, None] == column - offset) & inside, "bool")
-    square = _call("where", mask, _call("unsqueeze", spread, -2), 0)
+    square = _call("where", mask, _call("unsqueeze", spread, -2), False if x.dtype == "bool" else 0)
     return movedim(square, (-2, -1), (dim1, dim2))
 
 
@@ -1202,6 +1202,8 @@ def sum_to_size(x: Any, *size: Any) -> Any:
     """The sum over the axes that broadcasting ``size`` to this shape adds or repeats."""
     wanted = _sizes(size)
     lead = x.ndim - len(wanted)
+    if not wanted:
+        return _call("sum", x)
     if lead < 0 or any(a not in (1, b) for a, b in zip(wanted, x.shape[lead:])):
         raise ShapeError(f"sum_to_size: shape {wanted} does not broadcast to {x.shape}")
     axes = [*range(lead), *(lead + i for i, a in enumerate(wanted) if a == 1 and x.shape[lead + i] != 1)]
@@ -1268,8 +1270,9 @@ def msort(x: Any) -> Any:
 
 
 def _weighted(x: Any, beta: Any, product: Any, alpha: Any) -> Any:
-    if not dtypes.is_floating(dtypes.promote(x.dtype, product.dtype)):  # as in PyTorch, without digits after the point
-        beta, alpha = int(beta), int(alpha)
+    dtype = dtypes.promote(x.dtype, product.dtype)
+    if not dtypes.is_floating(dtype):  # as in PyTorch, without digits after the point
+        beta, alpha = (bool(n) if dtype == "bool" else int(n) for n in (beta, alpha))
     scaled = _call("mul", product, alpha)
     return scaled if beta == 0 else _call("add", _call("mul", x, beta), scaled)
 
@@ -1292,7 +1295,8 @@ def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 @_method
 def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * x + alpha * the sum of the products of a batch of matrices."""
-    return _weighted(x, beta, _call("sum", _call("bmm", batch1, batch2), axis=0), alpha)
+    product = _call("bmm", batch1, batch2)
+    return _weighted(x, beta, _call("sum", product, axis=0).astype(product.dtype), alpha)
 
 
 @_method

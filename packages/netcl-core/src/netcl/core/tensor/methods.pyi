@@ -758,13 +758,13 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def select_scatter(self, src: Any, dim: builtins.int, index: builtins.int) -> ResultT:
         """A copy in which ``select(dim, index)`` is ``src``."""
     def sgn(self) -> ResultT:
-        """Returns -1, 0 or 1; NaN stays NaN."""
+        """Returns -1, 0 or 1; NaN stays NaN, and a bool itself."""
     def short(self, memory_format: Any = None) -> ResultT:
         """The values as int16."""
     def sigmoid(self) -> ResultT:
         """Returns 1 / (1 + exp(-x))."""
     def sign(self) -> ResultT:
-        """Returns -1, 0 or 1; NaN stays NaN."""
+        """Returns -1, 0 or 1; NaN stays NaN, and a bool itself."""
     def signbit(self) -> ResultT:
         """True if the sign bit of x is set, also of -0 and NaN."""
     def sin(self) -> ResultT:
@@ -792,7 +792,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def sqrt(self) -> ResultT:
         """Returns the square root."""
     def square(self) -> ResultT:
-        """Returns x squared."""
+        """Returns x squared; a bool gives int64."""
     def squeeze(self, axis: Any = None, *, dim: Any = None) -> ResultT:
         """Returns the same storage without axes of length one, all of them or the ones in ``axis``; longer axes stay."""
     def squeeze_(self, *args: Any, **kwargs: Any) -> Self:
