@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
+from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor, dispatch
 from netcl.core.dtypes import itemsize
 from netcl.core.tensor.gradients import attach, view_of
@@ -17,6 +18,8 @@ from netcl.core.tensor.gradients import attach, view_of
 if TYPE_CHECKING:
     from netcl.autograd.derive.plan import GradientPlan
     from netcl.core.dispatch import Bound, OpRow
+if TYPE_CHECKING or "capture" in LEVELS:
+    from netcl.runtime.capture import is_capturing
 
 LEAST_BYTES = 1 << 20  # of a tensor that is computed again
 _SHARE = 64  # inputs that no gradient needs are copied if they have at most this part of the result's bytes
@@ -70,7 +73,7 @@ class Rerun:
             if other.version != version:
                 return None
             # A step that is recorded is replayed as it is: a write between the passes raises there.
-            recorded = other.engine.recording is not None
+            recorded = "capture" in LEVELS and is_capturing((other,))
             tensors[slot] = other if recorded else dispatch.call("clone", other, record=False)
         return [tensors[slot] for slot in sorted(tensors)]
 

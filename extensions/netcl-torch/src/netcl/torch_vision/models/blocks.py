@@ -118,7 +118,7 @@ class StochasticDepth(nn.Module):
         if not self.training or self.p == 0.0:
             return x
         shape = [x.shape[0] if self.mode == "row" else 1] + [1] * (x.ndim - 1)
-        kept = nn.functional.dropout(x.new_ones(shape), self.p, True)
+        kept = nn.functional.dropout(Tensor.ones(shape, x.dtype, queue=x.queue), self.p, True)
         return x * kept
 
 

@@ -107,7 +107,7 @@ class InvertedResidual(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        first, second = x.chunk(2, 1) if self.stride == 1 else (self.branch1(x), x)
+        first, second = ag.chunk(x, 2, 1) if self.stride == 1 else (self.branch1(x), x)
         y = ag.cat([first, self.branch2(second)], 1)
         batch, channels, *size = y.shape
         swapped = y.reshape(batch, 2, channels // 2, *size).transpose(1, 2)

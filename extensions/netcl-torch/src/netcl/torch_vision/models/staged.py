@@ -234,7 +234,7 @@ class VisionTransformer(nn.Module):
         if tuple(x.shape[2:]) != (self.image_size, self.image_size):
             raise ValueError(f"expected images of {self.image_size} x {self.image_size}, got {tuple(x.shape[2:])}")
         tokens = self.conv_proj(x).flatten(2).permute(0, 2, 1)
-        first = self.class_token.expand(x.shape[0], -1, -1)
+        first = ag.expand(self.class_token, (x.shape[0], -1, -1))
         return self.heads(self.encoder(ag.cat([first, tokens], 1))[:, 0])  # type: ignore[no-any-return]
 
 

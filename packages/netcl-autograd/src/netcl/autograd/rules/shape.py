@@ -10,6 +10,7 @@ import numpy as np
 
 from netcl.autograd.blocks import Block
 from netcl.autograd.rules.rule import RecordedCall, rule
+from netcl.core import Tensor
 
 
 @rule("reshape")
@@ -68,7 +69,7 @@ def as_strided(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     at = np.asarray(call.storage_offset)
     for length, step in zip(call.size, call.stride):
         at = at[..., None] + step * np.arange(length)
-    index, count = grad.engine.tensor(at.reshape(-1), "int64"), math.prod(call.x.shape)
+    index, count = Tensor.from_host(grad.queue, at.reshape(-1), "int64"), math.prod(call.x.shape)
     flat = call.op("index_select_grad", call.op("reshape", grad, (-1,) if grad.size else (0,)), index, 0, (count,))
     return {"x": call.op("reshape", flat, call.x.shape)}
 
@@ -82,7 +83,7 @@ def windows(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     together = call.op("permute", grad, [*range(at + 1), rank - 1, *range(at + 1, rank - 1)])
     places = np.arange(count)[:, None] * call.step + np.arange(size)
     joined = call.op("reshape", together, (*shape[:at], count * size, *shape[at + 1 :]))
-    index = grad.engine.tensor(places.reshape(-1), "int64")
+    index = Tensor.from_host(grad.queue, places.reshape(-1), "int64")
     return {"x": call.op("index_select_grad", joined, index, at, shape)}
 
 
