@@ -316,6 +316,18 @@ def test_a_roofline_is_written_as_page_and_as_picture(config: Path, capsys: Any)
     assert "operations per byte" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.level("profiling")
+@pytest.mark.parametrize(("what", "sizes"), [("matmul", "4 5 6"), ("conv2d", "1 2 6 6 3 3 3")])
+def test_tune_measures_the_kernels_of_a_shape(
+    what: str, sizes: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setenv("NETCL_CACHE_DIR", str(tmp_path))
+    code, out, error = told(capsys, "tune", what, *sizes.split(), "--device", "cpu")
+    assert code == 0, error
+    assert out.startswith(f"{what} {sizes} float32 on NumPy")
+    assert "GFLOP/s" in out
+
+
 def test_a_roofline_that_cannot_be_written_is_refused_before_the_profile(
     config: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

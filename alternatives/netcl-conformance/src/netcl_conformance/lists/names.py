@@ -378,6 +378,12 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "register": "(state, scope=None)",
         "restored": "(values)",
     },
+    "netcl.profiling.autotuner": {
+        "autotune_conv2d": (
+            "(N, C, H, W, F, KH, KW, stride=1, pad=0, dtype='float32', queue=None, *, warmup=3, runs=5, save=True)"
+        ),
+        "autotune_matmul": "(M, N, K, dtype='float32', queue=None, *, warmup=3, runs=5, save=True)",
+    },
     "netcl.profiling.report": {"roofline": "(profile, path, *, peaks=None)"},
     "netcl.profiling.timing": {
         "format_seconds": "(seconds)",

@@ -25,7 +25,7 @@ from netcl.trainer.cli.train import configured
 from netcl.trainer.profiler import Profiler
 
 if TYPE_CHECKING or "profiling" in LEVELS:
-    from netcl.profiling import autotuner
+    from netcl.profiling.autotuner import autotune_conv2d, autotune_matmul
     from netcl.profiling.report import roofline
     from netcl.profiling.timing import format_seconds, timing
 
@@ -40,7 +40,7 @@ def tune(chosen: argparse.Namespace) -> int:
     (least, most), names = _SIZES[chosen.what]
     if not least <= len(chosen.sizes) <= most:
         raise ConfigFileError(f"tune {chosen.what} expects {names}, got {len(chosen.sizes)} sizes")
-    measure: Callable[..., Any] = getattr(autotuner, f"autotune_{chosen.what}")
+    measure: Callable[..., Any] = autotune_matmul if chosen.what == "matmul" else autotune_conv2d
     handle = open_device(chosen.device)
     with device(handle):
         fastest = measure(*chosen.sizes, dtype=chosen.dtype)
