@@ -14,6 +14,7 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,6 +44,7 @@ class ContractError(Exception):
     """An upper package reached past the contract; no AttributeError, so that `hasattr` cannot hide it."""
 
 
+@cache  # asked at each access to a tensor's field
 def _belongs(module: str, packages: tuple[str, ...]) -> bool:
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
