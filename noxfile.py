@@ -271,9 +271,9 @@ def core_torch(session: nox.Session) -> None:
     With pip, as uv may not see pip's index with torch.
     """
     parts, session.posargs[:] = tuple(session.posargs) or UPPER, []
-    _built["torch"] = build_wheel(session, CORE_TORCH, DIST / "torch")
+    _built["over_torch"] = build_wheel(session, CORE_TORCH, DIST / "over_torch")
     session.install("torch>=2.5")
-    install(session, dict.fromkeys(PACKAGES, "[test]"), str(CORE_KIT), str(CONFORMANCE), core="torch")
+    install(session, dict.fromkeys(PACKAGES, "[test]"), str(CORE_KIT), str(CONFORMANCE), core="over_torch")
     session.run("python", "-m", "netcl_conformance")
     suites = map(suite_of, parts)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)

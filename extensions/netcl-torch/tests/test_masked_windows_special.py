@@ -92,5 +92,5 @@ def test_only_the_second_operand_of_igamma_has_a_gradient() -> None:
     torch.special.gammaincc(a.detach(), b).sum().backward()
     wanted = [[-math.exp(-t) * (1 + t**2 / 2)] for t in (0.5, 2.0)]
     np.testing.assert_allclose(b.grad.numpy(), wanted, rtol=1e-5)
-    with pytest.raises(TypeError, match="igamma: the derivative by the first operand is not implemented"):
+    with pytest.raises(TypeError, match="igamma: the derivative .* is not implemented"):
         torch.igamma(a, b).sum().backward()

@@ -74,6 +74,8 @@ def translated(error: Exception, name: str, given: Any) -> Exception:
     if _OF_DTYPES.search(low):
         kinds = ", ".join(one.dtype if isinstance(one, Tensor) else NAMES[one.dtype] for one in tensors)
         return DTypeError(f"{name}: not defined for {kinds}: {text}", op=name)
+    if isinstance(error, NotImplementedError):
+        return UnsupportedError(f"{name}: {text}", op=name)
     return ShapeError(f"{name}: shapes {shapes} do not fit: {text}", op=name)
 
 
