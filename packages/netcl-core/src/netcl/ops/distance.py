@@ -34,7 +34,7 @@ def _cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (3, 4)), rng.uniform(-2, 2, (3, 4))), {"axis": 0, "keepdims": True, "eps": 1e-3}
 
 
-def _checked(op: str, a: Expr, b: Expr) -> None:
+def _checked(op: str, a: Any, b: Any) -> None:
     if not is_floating(promote(a.dtype, b.dtype)):
         raise DTypeError(f"{op}: expected floating dtypes, got {a.dtype} and {b.dtype}; convert with astype", op=op)
 
@@ -70,6 +70,7 @@ def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_
     ShapeError if the rows differ in length.
     """
     engine_of("cdist", a, b)
+    _checked("cdist", a, b)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist: expected shapes (..., P, M) and (..., R, M), got {a.shape} and {b.shape}", op="cdist")
     return norm_of_difference(unsqueeze(a, -2), unsqueeze(b, -3), float(p))  # type: ignore[no-any-return]
