@@ -87,6 +87,7 @@ def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_
 def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     """Returns the p-norms of the differences of all pairs of rows i < j of x (N, M), row by row: (N (N - 1) / 2,)."""
     engine_of("pdist", x)
+    _checked("pdist", x, x)
     if x.ndim != 2:
         raise ShapeError(f"pdist: expected shape (N, M), got {x.shape}", op="pdist")
     first, second = np.triu_indices(x.shape[0], 1)
