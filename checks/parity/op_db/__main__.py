@@ -28,9 +28,8 @@ sys.path.insert(0, str(HERE))
 from entries import DTYPES, Exceptions, entries  # noqa: E402
 
 SECONDS = {"cpu": 120.0, "pocl": 400.0}  # of one operator
-SAMPLES = {
-    ("cpu", "float32"): 10
-}  # of one operator, else 3: all dtypes on both devices end within an hour on two cores
+# Samples of one operator, else 3: all dtypes on both devices end within an hour on two cores.
+SAMPLES = {("cpu", "float32"): 10}
 # Forms in which PyTorch 2.13 itself ends the process: divisions by zero and reads beyond memory in its gradients.
 ENDS = {"native_batch_norm": "empty*", "nn.functional.pdist": "empty*"}
 WRONG = ("value", "dtype", "shape", "structure")
