@@ -82,26 +82,33 @@ class BackwardPass(GradContext):
 
     def _run(self, roots: list[Edge], seeds: Sequence[Tensor], only: Iterable[Edge] | None) -> None:
         nodes, uses = _reachable(roots, only)
-        pending: dict[GradNode | Tensor, Any] = {}
+        call = self.call
+        pending: dict[GradNode, list[Partial | None]] = {}
+        leaves: dict[int, tuple[Any, Partial]] = {}  # by id: the hash of a tensor is a function of Python
         heap: list[tuple[int, GradNode]] = []
 
         def give(edge: Edge, grad: Partial) -> None:
             target, index = edge
-            if isinstance(target, Tensor):
-                pending[target] = blocks.add(self.call, pending.get(target), grad)
+            if not isinstance(target, GradNode):
+                known = leaves.get(id(target))
+                leaves[id(target)] = target, grad if known is None else blocks.add(call, known[1], grad)
                 return
-            if target not in pending:
-                pending[target] = [None] * target.outputs
+            slots = pending.get(target)
+            if slots is None:
+                slots = pending[target] = [None] * target.outputs
                 heappush(heap, (-target.order, target))
-            slots: list[Partial | None] = pending[target]
-            slots[index] = blocks.add(self.call, slots[index], grad)
+            earlier = slots[index]
+            slots[index] = grad if earlier is None else blocks.add(call, earlier, grad)
 
         for root, first in zip(roots, seeds):
             self.borrow(first)
             give(root, first)
         while heap:
             _, node = heappop(heap)
-            grads = [grad if grad is None else blocks.computed(self.call, grad) for grad in pending.pop(node)]
+            grads: list[Any] = pending.pop(node)
+            for index, grad in enumerate(grads):
+                if grad is not None and type(grad) is not Tensor:
+                    grads[index] = blocks.computed(call, grad)
             if node.hooks or node.retained or self.watched:
                 self._report(node, grads)
             wanted = nodes[node]
@@ -111,21 +118,22 @@ class BackwardPass(GradContext):
             if node.trace is not None:
                 _check_finite(
                     node,
-                    [gradient if gradient is None else blocks.computed(self.call, gradient) for gradient in results],
+                    [gradient if gradient is None else blocks.computed(call, gradient) for gradient in results],
                 )
             result = None
             for edge, wants, result in zip(node.edges, wanted, results):
-                if edge is None or not wants:
+                if not wants:
                     continue
                 if result is not None:
-                    give(edge, result)
-                left = uses.get(edge[0])
+                    give(edge, result)  # type: ignore[arg-type]  # what takes a gradient is an edge
+                key = id(edge[0])  # type: ignore[index]
+                left = uses.get(key)
                 if left is not None:  # a leaf: its gradient is complete after its last use
-                    uses[edge[0]] = left - 1
-                    if left == 1 and edge[0] in pending:
-                        self._deliver(edge[0], pending.pop(edge[0]))
-            del grads, results, result  # frees their memory before the next node runs
-        for leaf, whole in list(pending.items()):
+                    uses[key] = left - 1
+                    if left == 1 and key in leaves:
+                        self._deliver(*leaves.pop(key))
+            del grads, grad, results, result  # frees their memory before the next node runs
+        for leaf, whole in list(leaves.values()):
             self._deliver(leaf, whole)
 
     def _report(self, node: GradNode, grads: list[Tensor | None]) -> None:
@@ -179,22 +187,34 @@ class BackwardPass(GradContext):
                 after(leaf)
 
 
-def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[GradNode, list[bool]], dict[Any, int]]:
-    """Returns for each node if its edges take a gradient, and for each leaf the number of such edges to it."""
+def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[GradNode, list[bool]], dict[int, int]]:
+    """Returns for each node if its edges take a gradient, and for each leaf, by its id, the number of such edges to
+    it.
+    """
     taking: dict[GradNode, list[bool]] = {}
+    uses: dict[int, int] = {}
     stack = [edge[0] for edge in roots if isinstance(edge[0], GradNode)]
     while stack:
         node = stack.pop()
-        if node not in taking:
-            taking[node] = [edge is not None for edge in node.edges]
-            stack.extend(edge[0] for edge in node.edges if edge is not None and isinstance(edge[0], GradNode))
+        if node in taking:
+            continue
+        taking[node] = wanted = []
+        for edge in node.edges:
+            wanted.append(edge is not None)
+            if edge is None:
+                continue
+            target = edge[0]
+            if isinstance(target, GradNode):
+                stack.append(target)
+            else:
+                uses[id(target)] = uses.get(id(target), 0) + 1
     if only is not None:
         _keep_leading_to(taking, set(only))
-    uses: dict[Any, int] = {}
-    for node, wanted in taking.items():
-        for edge, wants in zip(node.edges, wanted):
-            if wants and edge is not None and not isinstance(edge[0], GradNode):
-                uses[edge[0]] = uses.get(edge[0], 0) + 1
+        uses = {}
+        for node, wanted in taking.items():
+            for edge, wants in zip(node.edges, wanted):
+                if wants and edge is not None and not isinstance(edge[0], GradNode):
+                    uses[id(edge[0])] = uses.get(id(edge[0]), 0) + 1
     return taking, uses
 
 
