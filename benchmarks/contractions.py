@@ -26,7 +26,7 @@ from netcl import ops
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
-from netcl.core.ops_table.dispatch import planned_calls
+from netcl.core.ops_table.dispatch import records
 
 # By op: without gradients, and on the tape
 OPS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
@@ -76,7 +76,7 @@ def _noted(handle: DeviceHandle) -> Iterator[list[str]]:
             names.append(args[1])
         launch(*args, **kwargs)
 
-    planned_calls.clear()  # which do not pass by launch
+    records.clear()  # warm calls do not pass by launch
     engine.launch = note
     try:
         yield names

@@ -331,6 +331,13 @@ MEANINGS: dict[str, str] = {
     ),
     **_fields("netcl.core.dispatch.Program", _PROGRAM),
     **_fields(
+        "netcl.core.dispatch.Record",
+        {
+            "computed": "True once the call was computed.",
+            "nodes": "A dict in which netcl-autograd keeps what makes the gradient node of a call.",
+        },
+    ),
+    **_fields(
         "netcl.core.dispatch.Space",
         {
             "op": "The name of the op, for errors.",

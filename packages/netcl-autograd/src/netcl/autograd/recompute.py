@@ -17,7 +17,7 @@ from netcl.core.tensor.gradients import attach, view_of
 
 if TYPE_CHECKING:
     from netcl.autograd.derive.plan import GradientPlan
-    from netcl.core.dispatch import Bound, OpRow
+    from netcl.core.dispatch import Bound, OpRow, Program
 if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import is_capturing
 
@@ -175,6 +175,11 @@ def recipe_of(ready: Bound, needs: tuple[bool, ...], plan: GradientPlan, result:
     return Rerun(row, plan.inputs, versions, ready.scalars)
 
 
+def recomputes(program: Program, needs: tuple[bool, ...]) -> bool:
+    """Returns False if ``recipe_of`` has found that the result must be kept, for all inputs of these shapes."""
+    return program.gradients.get((needs, "again"), 0) is not None
+
+
 def _row_of(ready: Bound, plan: GradientPlan) -> OpRow | None:
     """Returns the row that runs a program again; None if its result is small, or needed for its own gradient, or if a
     large input is not needed for the gradient.
@@ -207,4 +212,4 @@ def recomputed(x: Tensor, node: Saving) -> Recomputed | None:
     return made
 
 
-__all__ = ["Recipe", "Recomputed", "Saving", "keep_values", "pays", "recipe_of", "recomputed"]
+__all__ = ["Recipe", "Recomputed", "Saving", "keep_values", "pays", "recipe_of", "recomputed", "recomputes"]

@@ -123,7 +123,7 @@ def engine(
 def _forget(engine: Any) -> None:
     """Makes every kernel look as if this process had not built it."""
     late_launches.enqueue()
-    dispatch.planned_calls.clear()
+    dispatch.records.clear()
     engine.plans.clear()
     engine.launcher._programs.clear()
     engine.launcher._kernels.clear()

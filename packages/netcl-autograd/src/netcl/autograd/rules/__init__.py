@@ -17,7 +17,7 @@ from netcl.autograd.rules import (
     sparse,
     window,
 )
-from netcl.autograd.rules.rule import RULES, RecordedCall, record_call, rule
+from netcl.autograd.rules.rule import RULES, RecordedCall, rule, rule_step
 
 __all__ = [
     "RULES",
@@ -28,10 +28,10 @@ __all__ = [
     "factorizations",
     "index",
     "linalg",
-    "record_call",
     "recurrence",
     "resample",
     "rule",
+    "rule_step",
     "scan",
     "shape",
     "sort",

@@ -95,63 +95,108 @@ class _Saved(NamedTuple):
 
 class _Static(NamedTuple):
     row: OpRow
+    rule: GradientRule | None
     arguments: dict[str, Any]
     places: tuple[tuple[str, int | None], ...]
     inputs: tuple[TensorMeta, ...]
     outputs: dict[int, int]
+    filled: tuple[str, ...] = ()  # the names of arguments that are saved tensors, or hold some
     kept: Any = None  # the core's kept value, or its position among the saved tensors
 
 
-def record_call(
-    row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], results: Sequence[Any]
-) -> GradNode | None:
-    """Returns the node of a call that returned ``results``; None if none of them is floating."""
+class RuleStep:
+    """Makes the nodes of calls with one key and the same tensors that require grad. It has what these calls share, the
+    ways to the arguments that take a gradient, the ways to saved arguments, and the positions of saved results.
+    """
+
+    __slots__ = ("_edges", "_results", "_saves", "_shapes", "_static")
+
+    def __init__(self, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], results: Sequence[Any]) -> None:
+        bound = arguments_of(row, args, kwargs)
+        ways = row.signature.bind(*range(len(args)), **{name: name for name in kwargs}).arguments
+        places: list[tuple[str, int | None]] = []
+        inputs: list[TensorMeta] = []
+        self._edges: list[_Way] = []
+        for name, value in bound.items():
+            several = isinstance(value, (list, tuple))
+            for position, each in enumerate(value if several else (value,)):
+                if isinstance(each, Tensor) and each.requires_grad and each.dtype in FLOATING:
+                    places.append((name, position if several else None))
+                    inputs.append(TensorMeta(each.shape, each.dtype, each.queue))
+                    self._edges.append(_way(ways[name], *(position,) * several))
+        known = rule_of(row, bound, len(results))
+        needed = {saved for name, _ in places for saved in known.saves.get(name, ())} if known is not None else set()
+        self._saves: list[_Way] = []
+        self._results: list[int] = []
+        arguments: dict[str, Any] = {}
+        outputs: dict[int, int] = {}
+        if known is not None:
+            arguments = {name: self._kept(value, name in needed, ways.get(name)) for name, value in bound.items()}
+            for index, result in enumerate(results):
+                name = "out" if index == 0 else f"out{index}"
+                if isinstance(result, Tensor):
+                    arguments[name] = TensorMeta(result.shape, result.dtype, result.queue)
+                    if name in needed:
+                        outputs[len(self._saves) + len(self._results)] = index
+                        arguments[name] = _Saved(len(self._saves) + len(self._results))
+                        self._results.append(index)
+        filled = tuple(name for name, value in arguments.items() if isinstance(value, (_Saved, list)))
+        self._static = _Static(row, known, arguments, tuple(places), tuple(inputs), outputs, filled)
+        self._shapes: list[Any] = [getattr(result, "shape", None) for result in results]
+
+    def fits(self, results: Sequence[Any]) -> bool:
+        """Returns False if results have other shapes, which may depend on values, such as the number of true ones."""
+        return [getattr(result, "shape", None) for result in results] == self._shapes
+
+    def _kept(self, value: Any, needed: bool, where: Any, *among: int) -> Any:
+        """Returns an argument as nodes keep it: ``needed`` tensors are saved, others become TensorMeta."""
+        if isinstance(value, Tensor):
+            if not needed:
+                return TensorMeta(value.shape, value.dtype, value.queue)
+            self._saves.append(_way(where, *among))
+            return _Saved(len(self._saves) - 1)
+        if _holds_tensors(value):
+            return [self._kept(each, needed, where, *among, position) for position, each in enumerate(value)]
+        return value
+
+    def node(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], results: Sequence[Any]) -> GradNode:
+        """Returns the node of a call that returned ``results``."""
+        static = self._static
+        edges = tuple([edge_of(_at(args, kwargs, way)) for way in self._edges])
+        saved = [to_save(_at(args, kwargs, way)) for way in self._saves]
+        for index in self._results:
+            saved.append(results[index].detach())
+        if static.row.vjp is not None and isinstance(results[0], Tensor):
+            kept = take_kept(results[0])
+            if kept is not None and kept.saves:
+                saved.append(kept)
+                kept = len(saved) - 1
+            static = static._replace(kept=kept)
+        return GradNode(static.row.name, run_rule, edges, tuple(saved), len(results), static)
+
+
+# The way to a tensor among the arguments of a call: its position or name, and its positions in lists there.
+_Way = tuple[Any, ...]
+
+
+def _way(where: Any, *among: int) -> _Way:
+    # The arguments of *tensors are at positions of their own.
+    return (where[among[0]], *among[1:]) if isinstance(where, tuple) else (where, *among)
+
+
+def _at(args: tuple[Any, ...], kwargs: Mapping[str, Any], way: _Way) -> Any:
+    where, *among = way
+    value = args[where] if type(where) is int else kwargs[where]
+    for position in among:
+        value = value[position]
+    return value
+
+
+def rule_step(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], results: Sequence[Any]) -> RuleStep | None:
+    """Returns what makes the nodes of calls like this one, which returned ``results``; None if none is floating."""
     if not any(isinstance(result, Tensor) and result.dtype in FLOATING for result in results):
         return None
-    bound = arguments_of(row, args, kwargs)
-    edges: list[Edge] = []
-    inputs: list[TensorMeta] = []
-    places: list[tuple[str, int | None]] = []
-    for name, value in bound.items():
-        several = isinstance(value, (list, tuple))
-        for position, each in enumerate(value if several else (value,)):
-            if isinstance(each, Tensor) and each.requires_grad and each.dtype in FLOATING:
-                edges.append(edge_of(each))
-                inputs.append(TensorMeta(each.shape, each.dtype, each.queue))
-                places.append((name, position if several else None))
-    known = rule_of(row, bound, len(results))
-    if known is None:
-        static: Any = _Static(row, {}, tuple(places), tuple(inputs), {})
-        return GradNode(row.name, run_rule, tuple(edges), (), len(results), static)
-    needed = {saved for name, _ in places for saved in known.saves.get(name, ())}
-    saved: list[Any] = []
-    outputs: dict[int, int] = {}
-    kept = take_kept(results[0]) if row.vjp is not None and isinstance(results[0], Tensor) else None
-
-    arguments = {name: _keep(value, name in needed, saved) for name, value in bound.items()}
-    for index, result in enumerate(results):
-        name = "out" if index == 0 else f"out{index}"
-        if isinstance(result, Tensor):
-            if name in needed:
-                outputs[len(saved)] = index
-                result = result.detach()
-            arguments[name] = _keep(result, name in needed, saved)
-    if kept is not None and kept.saves:
-        saved.append(kept)
-        kept = len(saved) - 1
-    static = _Static(row, arguments, tuple(places), tuple(inputs), outputs, kept)
-    return GradNode(row.name, run_rule, tuple(edges), tuple(saved), len(results), static)
-
-
-# Not a nested function: a recursive closure references itself and keeps its tensors until the garbage collector runs.
-def _keep(value: Any, needed: bool, saved: list[Tensor]) -> Any:
-    """Returns an argument as the node keeps it: ``needed`` tensors go to ``saved``, others become TensorMeta."""
-    if isinstance(value, Tensor):
-        if not needed:
-            return TensorMeta(value.shape, value.dtype, value.queue)
-        saved.append(to_save(value))
-        return _Saved(len(saved) - 1)
-    return [_keep(each, needed, saved) for each in value] if _holds_tensors(value) else value
+    return RuleStep(row, args, kwargs, results)
 
 
 def _back(value: Any, saved: Sequence[Tensor]) -> Any:
@@ -195,7 +240,14 @@ def arguments_of(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
 
 def node_of(row: OpRow, arguments: dict[str, Any], x: TensorMeta, edge: Edge) -> GradNode:
     """Returns the node of a row with one tensor ``x`` that saves nothing; the gradient of ``x`` goes to ``edge``."""
-    return GradNode(row.name, run_rule, (edge,), (), 1, _Static(row, arguments, (("x", None),), (x,), {}))
+    return GradNode(
+        row.name,
+        run_rule,
+        (edge,),
+        (),
+        1,
+        _Static(row, rule_of(row, arguments, 1), arguments, (("x", None),), (x,), {}),
+    )
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -206,7 +258,7 @@ def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     """Runs the rule of a node: the backward function of nodes with a rule."""
     saved = list(node.unpack())
     recorded: _Static = node.static
-    known = rule_of(recorded.row, recorded.arguments, len(grads))
+    known = recorded.rule
     if known is None:
         raise UnsupportedError(
             f"{node.name} has no gradient; detach() its input, or give it one with netcl.autograd.Function",
@@ -216,8 +268,10 @@ def run_rule(context: GradContext, node: GradNode, grads: list[Tensor | None], w
         for position, index in recorded.outputs.items():
             saved[position] = output_again(saved[position], node, index, saved[position].shape)
 
-    arguments = {name: _back(value, saved) for name, value in recorded.arguments.items()}
-    names = frozenset(name for (name, _), wants in zip(recorded.places, wanted) if wants)
+    arguments = dict(recorded.arguments)
+    for name in recorded.filled:
+        arguments[name] = _back(arguments[name], saved)
+    names = frozenset([name for (name, _), wants in zip(recorded.places, wanted) if wants])
     kept = saved[recorded.kept] if isinstance(recorded.kept, int) else recorded.kept
     gradients = known.backward(RecordedCall(context, arguments, names, grads, kept), grads[0])
     results: list[Partial | None] = []

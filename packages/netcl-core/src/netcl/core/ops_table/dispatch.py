@@ -18,7 +18,6 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, OutOfMemoryError, name_argument, shorten_traceback
 from netcl.core.grad_mode import state
-from netcl.core.ops_table.call_key import call_key, program_key
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
@@ -36,6 +35,7 @@ from netcl.core.ops_table.program import (
     reduce_each,
     set_shape,
 )
+from netcl.core.ops_table.records import Record, call_key, known, once, records
 from netcl.core.ops_table.table import SPELLINGS, TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
 from netcl.core.tensor.data import TensorData, requires_grad
 
@@ -46,6 +46,7 @@ __all__ = [
     "Hook",
     "OpRow",
     "Program",
+    "Record",
     "Snapshot",
     "Space",
     "TensorData",
@@ -55,15 +56,18 @@ __all__ = [
     "call",
     "call_row",
     "caller",
+    "compute",
     "evaluate",
     "evaluate_each",
     "execute",
     "explain",
+    "known",
     "make_row",
     "own_form",
     "pop_hook",
     "program_row",
     "push_hook",
+    "records",
     "reduce_each",
     "register_op",
     "row_of",
@@ -74,12 +78,6 @@ __all__ = [
 
 
 _recorder: Hook | None = None
-
-# By the key of a call, the function that repeats it: ``again(args)`` returns the result, or None if the call needs the
-# full path. All threads share it: such a function is safe in several at once. An engine makes it when a key is seen for
-# the second time, as attributes, which are keys by value, may differ from call to call.
-planned_calls: dict[Any, Callable[[tuple[Any, ...]], Any]] = {}
-_PLANNED_CALLS_MAX = 8192
 
 
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
@@ -132,11 +130,13 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
                     key = None
             else:
                 key = None if requires_grad(args) else call_key(row, args, kwargs)
-            again = planned_calls.get(key)
-            if again is not None:
-                result = again(args)
-                if result is not None:
-                    return result
+            try:
+                again = records[key].again  # faster than get(), and than a call of a slot as a method
+            except KeyError:
+                again = once
+            result = again(args)
+            if result is not None:
+                return result
         return op(*args, **kwargs)
 
     return straight if record is None and (row.expression or row.product) is not None else op
@@ -349,11 +349,14 @@ def set_recorder(hook: Hook | None) -> Hook | None:
 
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Returns the innermost of the stack: computes the op, on plain tensors, and records nothing."""
-    key = None  # of what cannot be repeated
-    if not _pooled and (row.expression or row.product) is not None:
-        key = call_key(row, args, kwargs) if row.name in TABLE else program_key(row, args, kwargs)
-    again = planned_calls.get(key)
-    if again is not None:
+    repeats = not _pooled and (row.expression or row.product) is not None
+    return compute(row, args, kwargs, known(row, args, kwargs) if repeats else None)
+
+
+def compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: Record | None) -> Any:
+    """Does the same by the record of the call, which may be None."""
+    if record is not None and not _pooled:
+        again = record.again
         result = again(args)
         if result is not None:
             return result
@@ -361,21 +364,21 @@ def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if row.expression is None:
             ready, result = None, _compute(row, args, kwargs)
         else:
-            ready, result = _evaluate(row, args, kwargs)
+            ready, result = _evaluate(row, args, kwargs, record)
     except (DTypeError, OutOfMemoryError) as error:
         _say_where(error, row, args, kwargs)
         raise
-    if key is not None and (again is None or again is _once):
-        if len(planned_calls) >= _PLANNED_CALLS_MAX:
-            planned_calls.clear()
-        planned_calls[key] = _once if again is None else _planned(row, args, kwargs, ready) or _never
+    if record is not None and record.again is once and not _pooled:
+        if record.computed:
+            record.again = _planned(row, args, kwargs, ready) or _never
+        record.computed = True
     return result
 
 
-def _evaluate(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Bound, Any]:
+def _evaluate(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: Record | None) -> tuple[Bound, Any]:
     """Runs the program of an expression row: the program with its tensors, and the result of the op."""
     out = kwargs.pop("out", None) if "out" in kwargs else None
-    ready = bound(row, args, kwargs)
+    ready = bound(row, args, kwargs, record)
     if out is not None:
         check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
     results = ready.run(None if out is None else (out,))
@@ -386,17 +389,15 @@ def _planned(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], ready: B
     """Returns the function that repeats a call after two computations, of the program ``ready``, or None for a product;
     None if its engine makes none.
     """
-    make = getattr((args if ready is None else ready.inputs)[0].engine, "planned", None)
     if ready is None:
-        assert row.product is not None
-        product = row.product(*args, **kwargs)
-        return make and product and make(product, args, {})
+        product = None
+        if row.product is not None and not any(isinstance(value, TensorData) for value in kwargs.values()):
+            product = row.product(*args, **kwargs)
+        make = product and getattr(args[0].engine, "planned", None)
+        return make and make(product, args, {})
+    make = getattr(ready.inputs[0].engine, "planned", None)
     operands = args[: len(row.operands)] if row.name in TABLE else args
     return make and not ready.program.relaxed and row.leading and make(ready.program, operands, ready.scalars)
-
-
-def _once(args: tuple[Any, ...]) -> None:
-    """Stands for the function of a call that was computed once."""
 
 
 def _never(args: tuple[Any, ...]) -> None:

@@ -15,8 +15,8 @@ from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError,
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes, reduced_axes
-from netcl.core.ops_table.call_key import call_key
 from netcl.core.ops_table.hook_stack import before_write
+from netcl.core.ops_table.records import Record, known
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.tensor import size
 from netcl.core.tensor.data import TensorData
@@ -95,26 +95,23 @@ def set_shape(tensor: Any, shape: Shape) -> None:
 
 _programs: dict[Any, Program] = {}
 _PROGRAMS_MAX = 8192
-# By key of a call without numbers among the operands: its program, the places of its tensors, and its scalars.
-_bindings: dict[Any, tuple[Program, tuple[int, ...], dict[str, float | int]]] = {}
 
 
-def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
+def bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], record: Record | None = None) -> Bound:
     """Returns the program of an expression row for these arguments, with its tensors and scalars; checks shapes and
-    places.
+    places, but not again if the ``record`` of the call has the program.
     """
-    key = call_key(row, args, kwargs) if row.leading else None
-    known = _bindings.get(key)
-    if known is not None:
-        program, places, scalars = known
+    if record is not None and record.binding is not None:
+        program, places, scalars, numbers = record.binding
+        if numbers:
+            scalars = {**scalars, **{name: args[place] for name, place in numbers}}
         return Bound(program, tuple([args[place] for place in places]), scalars)
     ready = _bind(row, args, kwargs)
-    places = tuple(place for place, value in enumerate(args) if isinstance(value, TensorData))
-    numbers = any(type(value) in _NUMBERS for value in args[: len(row.operands)])
-    if key is not None and not numbers:
-        if len(_bindings) >= _PROGRAMS_MAX:
-            _bindings.clear()
-        _bindings[key] = ready.program, places, ready.scalars
+    if record is not None and row.leading and not ready.program.small:
+        places = tuple(place for place, value in enumerate(args) if isinstance(value, TensorData))
+        operands = args[: len(row.operands)]
+        numbers = tuple((f"v{place}", place) for place, value in enumerate(operands) if type(value) in _NUMBERS)
+        record.binding = ready.program, places, ready.scalars, numbers
     return ready
 
 
@@ -270,9 +267,11 @@ def bind_program(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     return Bound(program, args, dict(kwargs.get("scalars", {})))
 
 
-def bound(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
-    """Returns ``bind`` or ``bind_program``, as the row needs."""
-    return bind(row, args, kwargs) if row.name in TABLE else bind_program(row, args, kwargs)
+def bound(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], record: Record | None = None) -> Bound:
+    """Returns ``bind`` or ``bind_program``, as the row needs; ``record`` is that of the call, None to look it up."""
+    if row.name not in TABLE:
+        return bind_program(row, args, kwargs)
+    return bind(row, args, kwargs, known(row, args, kwargs) if record is None else record)
 
 
 def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> None:

@@ -43,6 +43,8 @@ class OpRow:
     row, of its first operand: ``any``, ``numbers`` (no bool) or ``floating``. ``amp``: ``half``, ``float32`` or
     ``widest``. ``leading``: the operands are the first parameters.
 
+    ``open``: the last operand is ``*tensors``.
+
     ``vjp(call, grad)`` returns the gradients of a row without expression by the names of its operands; netcl-autograd
     has rules for the computed rows of this core, and takes ``vjp`` before a rule. ``saves``: for each operand the names
     of the operands and results (``out``, ``out1``) that its gradient reads; None saves all.
@@ -65,6 +67,7 @@ class OpRow:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     wants_space: bool = False
     leading: bool = True
+    open: bool = False
     vjp: Callable[[Any, Any], Mapping[str, Any]] | None = None
     saves: Mapping[str, tuple[str, ...]] | None = None
     product: Callable[..., Any] | None = None
@@ -138,6 +141,7 @@ def make_row(
         attributes={key: p.default for key, p in parameters.items() if key not in operands},
         wants_space=wants_space,
         leading=operands == tuple(parameters)[: len(operands)],
+        open=any(p.kind is p.VAR_POSITIONAL and key in operands for key, p in parameters.items()),
         **body,
         **fields,
     )
