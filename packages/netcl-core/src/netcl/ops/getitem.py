@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -88,9 +89,10 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         rows = key if isinstance(key, Tensor) else np.asarray(key)
         if rows.ndim and rows.dtype != "bool" and rows.size:
             return select("getitem", x, 0, rows)
-    items = spread("getitem", key, x.shape)
-    if not any(map(is_array, items)):
-        block = block_of("getitem", items, x.shape)
+    block = _known_block(numbers, x.shape)
+    items = () if block is not None else spread("getitem", key, x.shape)
+    if block is not None or not any(map(is_array, items)):
+        block = block or block_of("getitem", items, x.shape)
         y = strided_slice(x, block.starts, block.steps, block.sizes)
         return _shaped(y, block.shape)
     chosen = select_by("getitem", items, x.shape)
@@ -100,15 +102,38 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     return _shaped(rows, chosen.result(positions.shape))
 
 
+def _known_block(key: tuple[Any, ...], shape: Shape) -> Block | None:
+    """Returns the block of a key of ints, slices of ints, Ellipsis and None; None for any other key."""
+    parts: list[Any] = []
+    for item in key:
+        if type(item) is slice:
+            parts.append((item.start, item.stop, item.step))
+        elif type(item) is int or item is None or item is Ellipsis:
+            parts.append(item)
+        else:
+            return None
+    bounds = [bound for part in parts if type(part) is tuple for bound in part]
+    return _block_of(tuple(parts), shape) if _BOUNDS.issuperset(map(type, bounds)) else None
+
+
+_BOUNDS = frozenset((int, type(None)))
+
+
+@lru_cache(maxsize=4096)
+def _block_of(parts: tuple[Any, ...], shape: Shape) -> Block:
+    key = tuple([slice(*part) if type(part) is tuple else part for part in parts])
+    return block_of("getitem", spread("getitem", key, shape), shape)
+
+
 def _entry_at(x: Tensor, numbers: Sequence[int]) -> Tensor:
     """Returns the view at positions of the first axes: ``block_of`` for the keys that data sets are read with."""
     rest = x.shape[len(numbers) :]
     for axis, (number, n) in enumerate(zip(numbers, x.shape)):
         if not -n <= number < n:
             raise OutOfRangeError(OUT_OF_AXIS.format("getitem", number, axis, x.shape))
-    starts = [number % n for number, n in zip(numbers, x.shape)] + [0] * len(rest)
-    sizes = [1] * len(numbers) + list(rest)
-    return _shaped(strided_slice(x, starts, [1] * x.ndim, sizes), rest)
+    starts = (*[number % n for number, n in zip(numbers, x.shape)], *(0,) * len(rest))
+    sizes = (*(1,) * len(numbers), *rest)
+    return _shaped(strided_slice(x, starts, (1,) * x.ndim, sizes), rest)
 
 
 def _moved(x: Tensor, order: Sequence[int]) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from operator import index as as_index
 from typing import Any
 
@@ -49,6 +50,9 @@ def _resolved(shape: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+_resolved_of = lru_cache(maxsize=4096, typed=True)(_resolved)
+
+
 @computed(
     domain=sampled(
         lambda x, shape: x.reshape(shape),
@@ -63,7 +67,8 @@ def reshape(x: Tensor, shape: Any) -> Tensor:
     names both shapes.
     """
     engine_of("reshape", x)
-    return views.reshaped(x, _resolved(x.shape, shape))  # type: ignore[no-any-return]
+    wanted = _resolved_of(x.shape, shape) if type(shape) is tuple else _resolved(x.shape, shape)
+    return views.reshaped(x, wanted)  # type: ignore[no-any-return]
 
 
 @computed(domain=sampled(lambda x: x, ((2, 3), {}), ((), {})))
@@ -138,12 +143,20 @@ def strided_copy(
     return result
 
 
+@lru_cache(maxsize=4096, typed=True)
+def _walk(shape: tuple[int, ...], how: str, args: tuple[Any, ...]) -> tuple[Geometry, bool]:
+    """Returns the elements of a contiguous tensor that ``how(*args)`` names; True if they are all, in their order."""
+    walk: Geometry = getattr(Geometry(shape, contiguous_strides(shape)), how)(*args)
+    count = math.prod(shape)
+    return walk, walk.offset == 0 and math.prod(walk.shape) == count and walk.is_contiguous and count > 0
+
+
 def view(x: Tensor, how: str, *args: Any) -> Tensor:
     """Returns the elements of ``x`` that ``how(*args)`` of its Geometry names: a view, which is gathered at its first
     use; at once in a captured step.
     """
-    walk = getattr(Geometry(x.shape, contiguous_strides(x.shape)), how)(*args)
-    if walk.offset == 0 and math.prod(walk.shape) == x.size and walk.is_contiguous and x.size:
+    walk, same = _walk(x.shape, how, args)
+    if same:
         return x._alias(walk.shape)
     known: Geometry | None = walk
     if type(x._storage) is ViewStorage:
@@ -203,7 +216,7 @@ def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
             order[first], order[second] = order[second], order[first]
     else:
         order = list(wanted)
-    return permute(x, order)  # type: ignore[no-any-return]
+    return permute(x, tuple(order))  # type: ignore[no-any-return]
 
 
 @computed(
@@ -306,7 +319,7 @@ def strided_slice(x: Tensor, starts: Sequence[int], steps: Sequence[int], sizes:
     ``strided_scatter``.
     """
     engine_of("strided_slice", x)
-    return view(x, "sliced", starts, steps, sizes)
+    return view(x, "sliced", tuple(starts), tuple(steps), tuple(sizes))
 
 
 def _place_reference(x: Any, shape: Any, starts: Any, steps: Any, value: float = 0.0) -> Any:

@@ -96,7 +96,7 @@ def _is_tensor(value: Any) -> bool:
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     """Lengths that were passed one by one, or as one sequence."""
     one: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
-    return tuple(int(size) for size in ((one,) if np.ndim(one) == 0 else one))
+    return tuple([int(size) for size in (one if isinstance(one, tuple) or np.ndim(one) else (one,))])
 
 
 def _named(given: tuple[Any, ...], by_name: Any) -> tuple[Any, ...]:

@@ -22,11 +22,16 @@ __all__ = ["run_planned"]
 
 
 def run_planned(
-    engine: Any, key: Any, compute: Callable[..., None], tensors: Sequence[TensorData], planned: bool = True
+    engine: Any,
+    key: Any,
+    compute: Callable[..., None],
+    tensors: Sequence[TensorData],
+    planned: bool = True,
+    first: int = 1,
 ) -> None:
-    """Runs ``compute(engine, *tensors)``; its launches must depend on ``key`` alone. From the second call with a key on
-    it repeats their plan, unless ``planned`` is False, a recording is open, or interceptors are active. Tensors that
-    are only read come before the results.
+    """Runs ``compute(engine, *tensors)``; its launches must depend on ``key`` alone. Later calls with the key repeat
+    the plan that is noted in the call number ``first`` (1 or 2), unless ``planned`` is False, a recording is open, or
+    interceptors are active. Tensors that are only read come before the results.
 
     ``compute`` may ask its engine for ``empty``, ``signals``, ``launch``, ``copy``, ``run`` with out, and ``queue``.
     """
@@ -34,7 +39,10 @@ def run_planned(
         compute(engine, *tensors)
         return
     plan = engine.plans.get(key, _UNKNOWN)
-    if plan is _UNKNOWN:
+    if plan is _UNKNOWN and first > 1:
+        keep(engine, key, _ONCE)
+        compute(engine, *tensors)
+    elif plan is _UNKNOWN or plan is _ONCE:
         noted = _Noted(engine, tensors)
         compute(noted, *noted.given)
         keep(engine, key, noted.plan())
@@ -44,11 +52,13 @@ def run_planned(
         plan.run(engine, tensors)
 
 
-_UNKNOWN = object()
+_UNKNOWN, _ONCE = object(), object()
 
 
 class _Noted:
     """An engine that notes what a call launches. It keeps no tensor alive that is made for the call."""
+
+    intercepting = True  # a copy inside of the call is a part of its plan
 
     def __init__(self, engine: Any, tensors: Sequence[TensorData]) -> None:
         self._engine = engine
