@@ -28,15 +28,14 @@ def engine(handle: DeviceHandle) -> Any:
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts a mistake into the templates of contractions, but not into the plain one."""
-    from netcl.core.backend.opencl.contraction import gemm
-    from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
-    from netcl.core.backend.opencl.contraction.gpu import gpu_tiles
+    from netcl.core.backend.opencl.contraction.cpu import cpu_tiles, thin
+    from netcl.core.backend.opencl.contraction.gpu import gpu_kernels
 
     fault = "#error no such kernel\n"
-    cpu, gpu = cpu_tiles.cpu_program, gpu_tiles.gpu_program
+    cpu, gpu = cpu_tiles.cpu_program, gpu_kernels.program
     monkeypatch.setattr(cpu_tiles, "cpu_program", lambda *a, **k: cpu(*a, **k)._replace(text=fault))
-    monkeypatch.setattr(gpu_tiles, "gpu_program", lambda *a: (fault, gpu(*a)[1]))
-    monkeypatch.setattr(gemm, "_gemv_program", lambda *a: fault)
+    monkeypatch.setattr(gpu_kernels, "program", lambda *a: gpu(*a) if a[1] == "plain" else fault)
+    monkeypatch.setattr(thin, "gemv_program", lambda *a: fault)
 
 
 @pytest.mark.usefixtures("broken")

@@ -24,11 +24,11 @@ from typing import Any
 import pytest
 
 import netcl.core
-from netcl.core.backend.opencl.contraction import gemm, partial_sums
-from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
+from netcl.core.backend.opencl.contraction import partial_sums
+from netcl.core.backend.opencl.contraction.cpu import cpu_tiles, thin
 from netcl.core.backend.opencl.contraction.few_channels import small_channels
 from netcl.core.backend.opencl.contraction.fused_epilogue import function_text
-from netcl.core.backend.opencl.contraction.gpu import gpu_tiles, implicit_gemm, skinny
+from netcl.core.backend.opencl.contraction.gpu import gpu_kernels
 from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units, unit_convolution
 from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import Layout
 from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, winograd_gpu
@@ -48,6 +48,7 @@ from netcl.core.backend.opencl.kernels.windows import window
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply
+from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.small_channels import tile_of
 from netcl.core.tuning.unit_table import HALVES, INSTRUCTIONS, UNITS
 from netcl.core.tuning.winograd import DTYPES
@@ -119,8 +120,8 @@ def _contractions_of_cpus() -> Instances:
             for suffix, text, operands in _finishes(dtype, lanes):
                 build = partial(cpu_tiles.cpu_program, device, dtype, text, operands)
                 yield f"contract_cpu/{name}_{dtype}{suffix}", lambda build=build: build().text
-            yield f"contract_depthwise/{name}_{dtype}", partial(cpu_tiles._depthwise_program, device, dtype)
-            yield f"contract_gemv/{name}_{dtype}", partial(gemm._gemv_program, device, dtype)
+            yield f"contract_depthwise/{name}_{dtype}", partial(thin.depthwise_program, device, dtype)
+            yield f"contract_gemv/{name}_{dtype}", partial(thin.gemv_program, device, dtype)
             yield f"contract_attention_cpu/{name}_{dtype}", partial(attention._cpu_program, device, dtype)
             for kind in ("forward", "grad_input", "grad_weight"):
                 tile = tile_of(device, kind, dtype)
@@ -162,27 +163,40 @@ def _contractions_of_gpus() -> Instances:
         for edge, chunks in ((16, 1), (16, 2), (8, 4)):
             build = partial(attention._gpu_program, dtype, edge, chunks)
             yield f"contract_attention_gpu/{dtype}_{edge}_{chunks}", build
-        yield f"contract_gpu/{dtype}_plain", partial(gpu_tiles.plain_program, dtype)
+        yield f"contract_gpu/{dtype}_plain", partial(gpu_kernels.program, GPU, "plain", dtype, (("PLAIN", 1),))
         for suffix, text, operands in (("", "", 0), *_finishes(dtype, 1)):
-            finish = (dtype, text, operands)
-            for name in ("gpu", "small_gpu", "cpu"):
-                tiled = partial(gpu_tiles.gpu_program, DEVICES[name], *finish)
-                yield f"contract_gpu/{name}_{dtype}{suffix}", lambda tiled=tiled: tiled()[0]
-            yield f"contract_wide/{dtype}{suffix}", partial(gpu_tiles._wide_program, GPU, *finish)
-            yield f"contract_broadcast/{dtype}{suffix}", partial(gpu_tiles._broadcast_program, GPU, *finish)
-            for along in (False, True):
-                for rows in (64, 128):
-                    tiles = implicit_gemm.Tiles(rows, along, not along, 1)
-                    yield (
-                        f"contract_implicit_gemm/{dtype}_{rows}_{int(along)}{suffix}",
-                        partial(implicit_gemm.program, GPU, dtype, tiles, text, operands),
-                    )
-                for group, rows, columns in ((256, 4, 64), (64, 1, 16)):
-                    parted = skinny.SkinnyTile(group, rows, 8 if along else columns, along, 1)
-                    yield (
-                        f"contract_skinny/{dtype}_{group}_{rows}_{int(along)}{suffix}",
-                        partial(skinny.program, GPU, dtype, parted, text, operands),
-                    )
+            for name, device, kernel, c in _BLOCKED:
+                block = gpu_kernels.blocking(kernel, device, c)
+                build = partial(gpu_kernels.program, device, kernel, dtype, block.defines, text, operands)
+                yield name.format(dtype) + suffix, build
+
+
+def _product(m: int, n: int, a_along: bool, b_along: bool) -> Contraction:
+    """Returns a product with operands contiguous along k or across it."""
+    k = 256
+    return Contraction(
+        m=m, k=(1, 1, 1, k), n=(1, 1, 1, n), a_row=k if a_along else 1, a_k=(0, 0, 0, 1 if a_along else m),
+        b_k=(0, 0, 0, 1 if b_along else n), b_n=(0, 0, 0, k if b_along else 1), out_row=n, out_n=(0, 0, 0, 1),
+    )  # fmt: skip
+
+
+_ANY = _product(4096, 4096, True, True)
+# The names of programs of GPUs, their devices, kernels and problems.
+_BLOCKED = (
+    *((f"contract_gpu/{name}_{{}}", DEVICES[name], "tiled", _ANY) for name in ("gpu", "small_gpu", "cpu")),
+    ("contract_wide/{}", GPU, "wide", _ANY),
+    ("contract_broadcast/{}", GPU, "broadcast", _ANY),
+    *(
+        (f"contract_implicit_gemm/{{}}_{rows}_{int(along)}", GPU, "windows", _product(m, 4096, along, not along))
+        for along in (False, True)
+        for rows, m in ((64, 64), (128, 4096))
+    ),
+    *(
+        (f"contract_skinny/{{}}_{group}_{rows}_{int(along)}", device, "slices", _product(rows, 4096, True, along))
+        for along in (False, True)
+        for group, rows, device in ((256, 4, GPU), (64, 1, SMALL_GPU))
+    ),
+)  # fmt: skip
 
 
 def _attention_units() -> Instances:

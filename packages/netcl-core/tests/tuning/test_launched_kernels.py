@@ -13,11 +13,12 @@ from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.ops_table import dispatch
 from netcl.core.testing import masked
-from netcl.core.tuning import measurements, selector, winograd
+from netcl.core.tuning import candidates, measurements, selector, winograd
+from netcl.core.tuning.candidates import Convolution, entry_points
 from netcl.core.tuning.conv_plans import conv_plan, geometry
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
-from netcl.core.tuning.tiles import cpu_tile, entry_points, implicit_gemm_tile
+from netcl.core.tuning.tiles import cpu_tile, implicit_gemm_tile
 from netcl.core.tuning.traits import Traits
 
 PRODUCTS = [
@@ -137,7 +138,7 @@ def check_convolutions(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch, ca
             if kernel == "numpy":
                 assert_named(names, ["numpy"], (kind, x, weight))
             else:
-                found = selector.convolution_kernels(chooser.traits, kind, g, "float32")
+                found = candidates.launched(chooser.traits, Convolution(kind, g, "float32"))
                 assert_named(names, found, (kind, x, weight))
     return seen
 
@@ -289,12 +290,12 @@ def test_the_rules_of_gpus() -> None:
     }
     for (m, k, n), expected in rules.items():
         c = product(m, k, n)
-        assert tuple(selector.contraction_kernel(device, c) for device in (large, small)) == expected, (m, k, n)
-    assert selector.contraction_kernel(large._replace(group=32), product(64, 64, 64)) == "direct"
-    assert selector.contraction_kernel(large, product(7, 64, 9, accumulate=True)) == "direct"
-    assert selector.possible(large, product(64, 64, 64, accumulate=True), "wide") == "tiled"
-    assert selector.has_broadcast(large._replace(sub_groups=True), product(8, 8, 8))
-    assert not selector.has_broadcast(large, product(8, 8, 8))
+        assert tuple(candidates.choose(device, c) for device in (large, small)) == expected, (m, k, n)
+    assert candidates.choose(large._replace(group=32), product(64, 64, 64)) == "direct"
+    assert candidates.choose(large, product(7, 64, 9, accumulate=True)) == "direct"
+    assert candidates.runnable(large, product(64, 64, 64, accumulate=True), "wide") == "tiled"
+    assert "broadcast" in candidates.candidates(large._replace(sub_groups=True), product(8, 8, 8))
+    assert "broadcast" not in candidates.candidates(large, product(8, 8, 8))
     assert dense_steps(product(2**16, 1, 2**16)) is None
     assert implicit_gemm_tile(product(64, 512, 64)) == (64, 4)
     assert cpu_tile(Traits(True, 16, 1 << 20), "float32")[1:] == (8, 32, 384, 64)
@@ -309,7 +310,7 @@ def test_minimal_filtering_on_gpus_pays_from_some_size_on() -> None:
         pads = ((0, 0), (1, 1), (1, 1))
         g = Geometry(batch, channels, filters, 1, size, (1, 3, 3), size, (1, 1, 1), (1, 1, 1), pads)
         kinds = ("forward", "grad_input", "grad_weight")
-        return [selector.convolution_kernels(gpu, kind, g, "float32")[0] for kind in kinds]
+        return [candidates.launched(gpu, Convolution(kind, g, "float32"))[0] for kind in kinds]
 
     assert kernels(256, 64, 64, 32) == ["winograd4_gpu"] * 3
     assert kernels(256, 512, 512, 4) == ["winograd4_gpu"] * 3
@@ -322,6 +323,7 @@ def test_minimal_filtering_on_gpus_pays_from_some_size_on() -> None:
 def test_depthwise_convolutions_of_cpus() -> None:
     g = Geometry(2, 6, 6, 6, (1, 9, 8), (1, 3, 3), (1, 9, 8), (1, 1, 1), (1, 1, 1), ((0, 0), (1, 1), (1, 1)))
     cpu = Traits(True, 8, 1 << 20)
-    found = [selector.convolution_kernels(cpu, kind, g, "float32") for kind in ("forward", "grad_input", "grad_weight")]
+    kinds = ("forward", "grad_input", "grad_weight")
+    found = [candidates.launched(cpu, Convolution(kind, g, "float32")) for kind in kinds]
     assert found == [("planes",), ("planes",), ("taps",)]
     assert len(conv_plan("grad_input", g).parts) == 1

@@ -265,13 +265,12 @@ def broken_products(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts a mistake into the templates of contractions on a CPU, but not into the plain one."""
     if engine.handle.device_type != "cpu":
         pytest.skip("needs a CPU: the mistake is not in the templates of others")
-    from netcl.core.backend.opencl.contraction import gemm
-    from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
+    from netcl.core.backend.opencl.contraction.cpu import cpu_tiles, thin
 
     fault = "#error no such kernel\n"
     right = cpu_tiles.cpu_program
     monkeypatch.setattr(cpu_tiles, "cpu_program", lambda *a, **k: right(*a, **k)._replace(text=fault))
-    monkeypatch.setattr(gemm, "_gemv_program", lambda *a: fault)
+    monkeypatch.setattr(thin, "gemv_program", lambda *a: fault)
 
 
 @pytest.mark.usefixtures("broken_products")

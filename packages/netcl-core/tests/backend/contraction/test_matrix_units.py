@@ -17,7 +17,7 @@ from netcl.core.device.health import launch_log
 from netcl.core.expr import Load, parse
 from netcl.core.kernel_selector import get_kernel_selector
 from netcl.core.testing import masked
-from netcl.core.tuning import matmul_precision, matrix_units, selector
+from netcl.core.tuning import candidates, matmul_precision, matrix_units
 from netcl.core.tuning.matrix_units import convolves
 from netcl.core.tuning.problems import Contraction, Geometry, segmented
 from netcl.core.tuning.traits import Traits
@@ -238,16 +238,16 @@ def test_a_unit_that_lies_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(matrix_units, "is_right", lying)
     c = contiguous(64, 64, 64)
-    assert selector.product_unit(device, c, "int32") is None
-    assert selector.product_unit(device, c, "float64") is None
-    assert selector.product_unit(device, c, "float32") is None  # too small to pay: nothing is tried
+    assert candidates.product_unit(device, c, "int32") is None
+    assert candidates.product_unit(device, c, "float64") is None
+    assert candidates.product_unit(device, c, "float32") is None  # too small to pay: nothing is tried
     assert tried == []
-    assert selector.product_unit(device, c, "bfloat16") == "mma"
+    assert candidates.product_unit(device, c, "bfloat16") == "mma"
     assert tried == ["wgmma", "mma"]
     with config.override(KERNEL_STRATEGY="portable"):
-        assert selector.product_unit(device, c, "bfloat16") is None
+        assert candidates.product_unit(device, c, "bfloat16") is None
     monkeypatch.setattr(matrix_units, "is_right", lambda *_: False)
-    assert selector.product_unit(device, c, "bfloat16") is None
+    assert candidates.product_unit(device, c, "bfloat16") is None
 
 
 def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,12 +271,12 @@ def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypa
 
 def test_the_selector_names_the_unit() -> None:
     c = contiguous(128, 64, 64)
-    assert selector.product_kernel(GPU, c, None, "wgmma") == "wgmma"
-    assert selector.product_kernel(GPU, c) == "wide"
-    assert selector.product_kernels(GPU, c, "wgmma")[0] == "wgmma"
+    assert candidates.product_kernel(GPU, c, None, "wgmma") == "wgmma"
+    assert candidates.product_kernel(GPU, c) == "wide"
+    assert candidates.candidates(GPU, c, "matmul", "wgmma")[0] == "wgmma"
     for sizes in ((7, 64, 64), (64, 64, 8)):
         assert not matrix_units.pays("wgmma", contiguous(*sizes))
-    assert selector.product_kernel(GPU, contiguous(64, 64, 64), "tiled", "wgmma") == "tiled"  # measured
+    assert candidates.product_kernel(GPU, contiguous(64, 64, 64), "tiled", "wgmma") == "tiled"  # measured
 
 
 def test_float32_uses_a_unit_for_large_products_with_long_sums() -> None:
@@ -292,10 +292,10 @@ def test_the_precision_of_float32_decides_the_parts(monkeypatch: pytest.MonkeyPa
     for precision, unit in (("highest", "wgmma_3"), ("high", "wgmma_2"), ("medium", "wgmma_1")):
         with config.override(FLOAT32_MATMUL=precision):
             assert asked() == precision
-            assert selector.product_unit(device, contiguous(1024, 1024, 1024), "float32") == unit
+            assert candidates.product_unit(device, contiguous(1024, 1024, 1024), "float32") == unit
     with config.override(FLOAT32_MATMUL="high"):  # operands that are both contiguous along k
-        assert selector.product_unit(device, along(1024, 1024, 1024), "float32") == "mma_tf32"
-        assert selector.product_unit(device, along(2048, 2048, 2048), "float32") == "wgmma_tf32"  # which rounds them
+        assert candidates.product_unit(device, along(1024, 1024, 1024), "float32") == "mma_tf32"
+        assert candidates.product_unit(device, along(2048, 2048, 2048), "float32") == "wgmma_tf32"  # which rounds them
     monkeypatch.setattr(matmul_precision, "_precision", None)
     matmul_precision.set_float32_matmul_precision("high")
     with config.override(FLOAT32_MATMUL="medium"):

@@ -1,28 +1,31 @@
-"""Chooses the kernel of every contraction and convolution by one policy, and reports the choice by selectors.
-
-Kernels call the functions of this module with a problem and the traits of their device; a ``KernelSelector`` answers
-for sizes, by the same functions. Policy only: no kernel text, and nothing of a backend is imported.
-"""
+"""Reports the kernels of a device by selectors: the choice of ``candidates``, and the original API's variant."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.device.discovery import DeviceHandle, get_active_device
 from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile, family_of
-from netcl.core.dtypes import DTypeLike, canonical, itemsize
-from netcl.core.tuning import matrix_units, small_channels, tiles, winograd
-from netcl.core.tuning.conv_plans import blocks_of, conv_plan, dense, restricted
+from netcl.core.dtypes import DTypeLike, canonical
+from netcl.core.tuning.candidates import (
+    Convolution,
+    config_of,
+    launched,
+    product_kernel,
+    product_unit,
+    requested,
+    swaps,
+)
+from netcl.core.tuning.conv_plans import dense
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
-from netcl.core.tuning.original_api import SMALL_OUTPUT, KernelConfig, KernelVariant, config_by_sizes
-from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_short_offsets
+from netcl.core.tuning.original_api import KernelConfig, KernelVariant, config_by_sizes
+from netcl.core.tuning.problems import Contraction, Geometry
 from netcl.core.tuning.traits import Traits, traits_of
 from netcl.core.tuning.unit_table import UNITS
 
@@ -37,236 +40,7 @@ __all__ = [
     "select_matmul_config",
 ]
 
-CONV_WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image may take more
-GPU_CONV_WORKSPACE = 64 * 2**20  # the same for devices that need many work-groups at a time
 _DTYPES = ("float32", "float64", "float16", "bfloat16")  # of contractions
-_SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
-_LONG = 512  # products from which on sums of few tiles are computed by split-K on a GPU
-_DEPTHWISE_ROWS, _DEPTHWISE_MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
-_GEMV_ROWS = 4  # rows or columns up to which a CPU reads the other operand once, in place
-GEMV_VARIANTS = ("dot", "stream")  # of CPUs, by the layout of B: contiguous along k, or along its columns
-_SKINNY_MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
-_SKINNY_LEAST_K = 64  # below, one work-item for each output is as good
-_TILED_ROWS = 8  # below, tiles are mostly empty
-_SPAN_GROUP, _SPAN_MEMORY = 256, 36 * 1024  # requirements of tiles of 128 x 128
-
-
-# ------------------------------------------------------------------------------------------------------- contractions
-
-
-def has_skinny(device: Traits, c: Contraction) -> bool:
-    """True if the skinny kernel (split-K GEMV) can run a contraction and is expected to be faster."""
-    few = c.m <= _SKINNY_MOST_ROWS and prod(c.k) >= _SKINNY_LEAST_K and not c.accumulate
-    return few and device.group >= tiles.LEAST_GROUP and dense_steps(c) is not None
-
-
-def has_implicit_gemm(device: Traits, c: Contraction) -> bool:
-    """True if the implicit GEMM kernel can run a contraction and is expected to be faster."""
-    room = device.group >= _SPAN_GROUP and device.local_memory >= _SPAN_MEMORY
-    return not device.is_cpu and room and c.m >= _TILED_ROWS and has_short_offsets(c)
-
-
-def has_wide(device: Traits, c: Contraction) -> bool:
-    """True if the kernel for large matrices can run a contraction and is expected to be faster."""
-    enough = min(c.m, prod(c.n)) >= tiles.SPAN // 2
-    return enough and device.group >= _SPAN_GROUP and device.local_memory >= _SPAN_MEMORY and dense_steps(c) is not None
-
-
-def has_broadcast(device: Traits, c: Contraction) -> bool:
-    """True if the kernel for sub-groups can run a contraction; never with NETCL_KERNEL_STRATEGY=portable."""
-    able = device.sub_groups and device.group >= tiles.SUB_GROUPS_TILE[2] and not c.accumulate
-    return able and dense_steps(c) is not None and config.get("KERNEL_STRATEGY") != "portable"
-
-
-def contraction_kernel(device: Traits, c: Contraction) -> str:
-    """Returns ``rows`` on CPU devices; elsewhere ``slices`` (split-K GEMV) for a few rows, ``windows`` (implicit GEMM)
-    for few tiles with long sums, ``wide`` (register-tiled GEMM) for large matrices, but ``windows`` if half of its tile
-    would be empty, ``tiled``, and ``direct`` for problems too small for these.
-    """
-    return "rows" if device.is_cpu else _gpu_kernel(device, c)
-
-
-@lru_cache(maxsize=1024)
-def _gpu_kernel(device: Traits, c: Contraction) -> str:
-    if has_skinny(device, c):
-        return "slices"
-    if has_implicit_gemm(device, c) and not c.partial and prod(c.k) >= _LONG and tiles.implicit_gemm_tile(c)[1] > 1:
-        return "windows"
-    if has_wide(device, c):
-        half_empty = c.m <= tiles.SPAN // 2 and has_implicit_gemm(device, c) and not c.partial
-        return "windows" if half_empty else "wide"
-    return "tiled" if c.m >= _TILED_ROWS and device.group >= tiles.LEAST_GROUP else "direct"
-
-
-def contraction_kernels(device: Traits, c: Contraction) -> tuple[str, ...]:
-    """Returns the kernels to measure for a contraction on this device, the default choice first."""
-    first = contraction_kernel(device, c)
-    if device.is_cpu:
-        small = c.m * prod(c.n) * prod(c.k) <= _SMALL
-        return tuple(dict.fromkeys((first, "rows", "packed", *(("direct",) if small else ()))))
-    able = {
-        "windows": has_implicit_gemm(device, c), "wide": has_wide(device, c), "broadcast": has_broadcast(device, c),
-        "slices": has_skinny(device, c), "tiled": device.group >= tiles.LEAST_GROUP, "direct": True,
-    }  # fmt: skip
-    return tuple(dict.fromkeys((first, *(name for name, can in able.items() if can))))
-
-
-def possible(device: Traits, c: Contraction, kernel: str) -> str:
-    """Returns ``kernel``, or ``tiled`` if ``kernel`` was requested by name and cannot run the contraction."""
-    if kernel == "broadcast":
-        return kernel if has_broadcast(device, c) else "tiled"
-    if kernel in UNITS:
-        return kernel if matrix_units.fits(kernel, c) else contraction_kernel(device, c)
-    if kernel in ("wide", "slices"):
-        return "tiled" if dense_steps(c) is None or c.accumulate else kernel
-    return kernel
-
-
-def swaps(is_cpu: bool, m: int, n: int) -> bool:
-    """True if out^T = B^T A^T is computed, so that the few columns of a product are rows."""
-    return min(m, n) <= (_GEMV_ROWS if is_cpu else _SKINNY_MOST_ROWS) and m > n
-
-
-def gemv_kernel(is_cpu: bool, c: Contraction) -> str | None:
-    """Returns ``stream`` or ``dot``, the GEMV kernels of CPUs; None if there are too many rows or the layout does not
-    fit.
-    """
-    if not is_cpu or min(c.m, c.n[3]) > _GEMV_ROWS:
-        return None
-    if c.b_n[3] == 1 and c.n[3] > 1:
-        return "stream"
-    return "dot" if c.a_k[3] == 1 and c.b_k[3] == 1 else None
-
-
-def product_kernel(device: Traits, c: Contraction, measured: str | None = None, unit: str | None = None) -> str:
-    """Returns the kernel of a matrix product: the ``measured`` one if it can run this product, else the matrix ``unit``
-    that ``product_unit`` gives, else the rule's.
-    """
-    gemv = gemv_kernel(device.is_cpu, c)
-    if measured is not None and (measured == gemv or measured in product_kernels(device, c, unit)):
-        return measured
-    return gemv or product_kernels(device, c, unit)[0]
-
-
-def product_unit(profile: DeviceProfile, c: Contraction, dtype: str) -> str | None:
-    """Returns the matrix unit for a product, if the device has one and it pays; else None."""
-    return matrix_units.unit_of(profile, dtype, get_float32_matmul_precision(), c)
-
-
-def product_kernels(device: Traits, c: Contraction, unit: str | None = None) -> tuple[str, ...]:
-    """Returns the kernels to measure for a product by contractions, the default choice first."""
-    others = contraction_kernels(device, c)
-    return (unit, *others) if unit is not None else others
-
-
-# ------------------------------------------------------------------------------------------------------- convolutions
-
-
-class Chosen(NamedTuple):
-    """The algorithm of a convolution: direct for few channels, Winograd, or contractions, each
-    with the kernel that ``part_kernel`` gives for ``wanted``.
-    """
-
-    small_channels: small_channels.Problem | None
-    winograd: winograd.Problem | None
-    wanted: str | None
-
-
-def convolution_unit(profile: DeviceProfile, kind: str, g: Geometry, dtype: str) -> str | None:
-    """Returns the matrix unit for a direction of a convolution, if the device has one and it pays; else None."""
-    return matrix_units.convolution_unit_of(profile, dtype, kind, g)
-
-
-def choose_convolution(
-    device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None, few_channels: bool = True
-) -> Chosen:
-    """Returns the algorithm of a direction (forward, grad_input, grad_weight); ``wanted`` is a requested or measured
-    kernel. Without ``few_channels`` the kernels for few channels are excluded.
-    """
-    small = small_channels.chosen(device, kind, g, dtype, wanted) if few_channels else None
-    filtering = None if small is not None else winograd.chosen(device, kind, g, dtype, wanted)
-    return Chosen(small, filtering, wanted)
-
-
-def part_kernel(device: Traits, c: Contraction, wanted: str | None) -> str:
-    """Returns the kernel of one contraction of a convolution."""
-    if wanted is None and has_implicit_gemm(device, c):
-        return "windows"
-    return wanted or depthwise_kernel(device, c) or contraction_kernel(device, c)
-
-
-def depthwise_kernel(device: Traits, c: Contraction) -> str | None:
-    """Returns ``planes`` or ``taps`` for batches of small contractions on CPU devices, as in depthwise convolutions;
-    else None.
-    """
-    if not device.is_cpu or c.m > _DEPTHWISE_ROWS or prod(c.batch) < 2:
-        return None
-    if prod(c.k) <= _DEPTHWISE_MOST and not c.partial:
-        return "planes"
-    return "taps" if prod(c.n) <= _DEPTHWISE_MOST else None
-
-
-def wished_kernel(device: Traits, g: Geometry, algo: str | None) -> str | None:
-    """Returns the kernel named by the ``algo`` of a convolution, or by NETCL_CONV_TILED_LOCAL=1 for small outputs of a
-    GPU; None for the device's choice.
-    """
-    if algo == "naive":
-        return "direct"
-    tiled = algo == "tiled_local" or (algo is None and not device.is_cpu and _is_tiled_local(g))
-    if tiled and device.group >= tiles.LEAST_GROUP:
-        return "tiled"
-    return "rows" if algo == "implicit_gemm" and device.is_cpu else None
-
-
-def _is_tiled_local(g: Geometry) -> bool:
-    few = prod(g.out) < SMALL_OUTPUT and prod(g.kernel) > 1
-    return few and bool(config.get("CONV_TILED_LOCAL"))
-
-
-def allowed(measured: str | None) -> str | None:
-    """Returns the kernel that was measured for a convolution, unless NETCL_CONV_WINOGRAD=0 excludes it."""
-    if measured is not None and measured.startswith("winograd") and not config.get("CONV_WINOGRAD"):
-        return None
-    return measured
-
-
-def convolution_candidates(device: Traits, g: Geometry) -> tuple[str, ...]:
-    """Returns the kernels to measure for a forward convolution."""
-    c = conv_plan("forward", g).parts[0].contraction
-    direct = ("windows",) if has_implicit_gemm(device, c) else small_channels.kernels(device, g)
-    return (*direct, *contraction_kernels(device, c), *winograd.kernels(device, g))
-
-
-def convolution_kernels(
-    device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None = None
-) -> tuple[str, ...]:
-    """Returns the kernels that are launched for a direction, of each contraction of the first block of images."""
-    if g.sparse:
-        return convolution_kernels(device, kind, dense(g), dtype, wanted)
-    chosen = choose_convolution(device, kind, g, dtype, wanted)
-    if chosen.small_channels is not None:
-        return ("channels",)
-    if chosen.winograd is not None:
-        return (winograd.name_of(chosen.winograd),)
-    plan = conv_plan(kind, g)
-    whole = [part.contraction for part in plan.parts]
-    if kind == "grad_weight":
-        first = [replace(whole[0], partial=True)]
-    elif all(part_kernel(device, c, wanted) == "windows" for c in whole):
-        return ("windows",)
-    else:
-        workspace = CONV_WORKSPACE if device.is_cpu else GPU_CONV_WORKSPACE
-        _, blocks = blocks_of(plan, itemsize(dtype), workspace)
-        first = [restricted(part, *blocks[0]) for part in plan.parts]
-    kernels = (possible(device, c, part_kernel(device, c, wanted)) for c in first if not c.empty)
-    # A requested kernel that cannot run this convolution is replaced by the contraction by rows.
-    return tuple(
-        dict.fromkeys("rows" if name == "channels" or name.startswith("winograd") else name for name in kernels)
-    )
-
-
-# ---------------------------------------------------------------------------------------------------------- selectors
-
 
 Measurements: TypeAlias = Callable[[ExtendedDeviceProfile, str, tuple[Any, ...], str], "KernelConfig | None"]
 
@@ -435,7 +209,7 @@ class KernelSelector:
         if kernel is not None:
             ruled.extra["kernel"] = kernel
         if kernel not in (None, "numpy"):
-            runs = tiles.config_of(self.traits, op, kernel, dtype)
+            runs = config_of(self.traits, op, kernel, dtype)
             ruled.extra["tile"] = (runs.tile_m, runs.tile_n, runs.tile_k)
         return ruled
 
@@ -463,9 +237,9 @@ class KernelSelector:
         measured = self.measured("conv2d", shape, dtype)
 
         def choose(name: str | None) -> str | None:
-            requested = allowed(name) or wished_kernel(self.traits, g, None)
-            unit = convolution_unit(self.profile.base, "forward", g, dtype) if requested is None else None
-            return unit or next(iter(convolution_kernels(self.traits, "forward", g, dtype, requested)), None)
+            p = Convolution("forward", g, dtype)
+            wanted = requested(self.traits, self.profile.base, p, name)
+            return wanted if wanted in UNITS else next(iter(launched(self.traits, p, wanted)), None)
 
         empty = 0 in (batch, channels, filters, *g.out, kernel_h, kernel_w)
         return (measured, None if empty else self._launched(dtype, measured, choose)), g

@@ -15,9 +15,9 @@ __all__ = [
     "Problem",
     "Share",
     "Tile",
-    "chosen",
-    "kernels",
+    "pays",
     "problem_of",
+    "problem_on",
     "share_of",
     "tile_of",
 ]
@@ -148,24 +148,13 @@ def share_of(p: Problem, tile: Tile) -> Share | None:
     return Share(-(-total // each), block, blocks, each, total, scratch, strip, run, together, apart)
 
 
-def kernels(device: Traits, g: Geometry) -> tuple[str, ...]:
-    """Returns the kernel to measure for a forward convolution of a geometry."""
-    p = problem_of("forward", g) if device.is_cpu else None
-    return ("channels",) if p is not None and share_of(p, tile_of(device, p.kind, "float32")) is not None else ()
+def problem_on(device: Traits, kind: str, g: Geometry, dtype: str) -> Problem | None:
+    """Returns the problem of a convolution's geometry; None if the kernels cannot compute it on this device."""
+    p = problem_of(kind, g) if device.is_cpu and dtype in _DTYPES else None
+    return None if p is None or share_of(p, tile_of(device, kind, dtype)) is None else p
 
 
-def chosen(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Problem | None:
-    """Returns the problem if these kernels compute it: ``wanted`` is channels, or None and they are expected to be
-    faster.
-    """
-    if not device.is_cpu or dtype not in _DTYPES or wanted not in (None, "channels"):
-        return None
-    p = problem_of(kind, g)
-    if p is None or share_of(p, tile_of(device, p.kind, dtype)) is None:
-        return None
-    return p if wanted or _pays(p) else None
-
-
-def _pays(p: Problem) -> bool:
+def pays(p: Problem) -> bool:
+    """True if the kernels are expected to be faster than contractions."""
     large = p.kind == "grad_weight" and prod(p.out) >= _LARGE_PLANE
     return p.channels <= (_MORE_CHANNELS if large else _CHANNELS) and p.products >= _LEAST_PRODUCTS

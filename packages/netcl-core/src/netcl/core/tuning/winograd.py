@@ -6,16 +6,13 @@ A tile of t x t results costs (t + 2)^2 products for each pair of channels inste
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from netcl.core import config
 from netcl.core.tuning.problems import Geometry
-from netcl.core.tuning.traits import Traits
 
-__all__ = ["DTYPES", "Problem", "chosen", "kernels", "name_of", "problem_of"]
+__all__ = ["DTYPES", "Problem", "cost", "direct_cost", "problem_of"]
 
 
 class _Costs(NamedTuple):
@@ -39,7 +36,6 @@ _COSTS = {
     "cpu": _Costs(element=30, weights=2, launches=0, whole=(1, 1, 1), rows=0, gain=0.85),
     "gpu": _Costs(element=45, weights=1.5, launches=100_000_000, whole=(64, 128, 16), rows=8, gain=0.9),
 }
-_NAME = re.compile(r"winograd([24])(_gpu)?")
 DTYPES = ("float32", "float16", "bfloat16")
 
 
@@ -66,7 +62,7 @@ class Problem(NamedTuple):
         return (self.tile + 2) ** 2
 
 
-def _cost(p: Problem, kind: str) -> float:
+def cost(p: Problem, kind: str) -> float:
     """Returns the cost of a problem, in products."""
     tiles, costs = p.batch * prod(p.across), _COSTS[p.form]
     gradient = kind == "grad_weight"
@@ -76,17 +72,20 @@ def _cost(p: Problem, kind: str) -> float:
     return p.products * (whole + costs.element * elements) + costs.launches
 
 
-def _pays(p: Problem, kind: str) -> bool:
-    """True if a problem costs less than the products of a direct convolution."""
+def direct_cost(is_cpu: bool, kind: str, g: Geometry) -> float:
+    """Returns the products of a direct convolution for which another rounding is worth it; 0 if nothing competes."""
+    p = problem_of(kind, g, "cpu" if is_cpu else "gpu", 2)
+    if p is None:
+        return 0.0
     costs = _COSTS[p.form]
     outs = p.outs if p.outs >= costs.rows else costs.whole[0]
-    return _cost(p, kind) < costs.gain * 9 * p.batch * prod(p.out) * p.ins * outs
+    return costs.gain * 9 * p.batch * prod(p.out) * p.ins * outs
 
 
 @lru_cache(maxsize=512)
-def problem_of(kind: str, g: Geometry, form: str, tile: int | None) -> Problem | None:
+def problem_of(kind: str, g: Geometry, form: str, tile: int) -> Problem | None:
     """Returns the problem of a convolution's geometry for the kernels of a ``form``; None if minimal filtering cannot
-    compute it, or (``tile`` None) is not expected to be faster.
+    compute it.
     """
     fits = g.kernel == (1, 3, 3) and g.stride == g.dilation == (1, 1, 1) and g.groups == 1
     if not fits or g.size[0] != 1 or g.out[0] != 1:
@@ -97,35 +96,4 @@ def problem_of(kind: str, g: Geometry, form: str, tile: int | None) -> Problem |
         if any(side < 0 for side in (*low, *(2 - pair[1] for pair in g.padding[1:]))):
             return None
     ins, outs = (g.filters, g.channels) if kind == "grad_input" else (g.channels, g.filters)
-    problems = (Problem(g.batch, ins, outs, size, out, low, t, form) for t in ((tile,) if tile else (4, 2)))
-    _, cheapest = min((_cost(problem, kind), problem) for problem in problems)
-    return cheapest if tile or _pays(cheapest, kind) else None
-
-
-def name_of(p: Problem) -> str:
-    """Returns the name of the kernels of a problem."""
-    return f"winograd{p.tile}{'_gpu' if p.form == 'gpu' else ''}"
-
-
-def kernels(device: Traits, g: Geometry) -> tuple[str, ...]:
-    """Returns the kernels to measure for a forward convolution of a geometry."""
-    problems = (problem_of("forward", g, _form(device), tile) for tile in (2, 4))
-    return tuple(name_of(problem) for problem in problems if problem is not None)
-
-
-def _form(device: Traits) -> str:
-    return "cpu" if device.is_cpu else "gpu"
-
-
-def chosen(device: Traits, kind: str, g: Geometry, dtype: str, wanted: str | None) -> Problem | None:
-    """Returns the problem if minimal filtering computes it: ``wanted`` is one of its names, or None and it is expected
-    to be faster. The kernels of a GPU also run on CPUs, if requested by name.
-    """
-    if dtype not in DTYPES:
-        return None
-    if wanted is None:
-        return problem_of(kind, g, _form(device), None) if config.get("CONV_WINOGRAD") else None
-    name = _NAME.fullmatch(wanted)
-    if name is None or not (name[2] or device.is_cpu):
-        return None
-    return problem_of(kind, g, "gpu" if name[2] else "cpu", int(name[1]))
+    return Problem(g.batch, ins, outs, size, out, low, tile, form)

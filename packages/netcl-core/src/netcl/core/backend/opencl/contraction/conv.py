@@ -14,7 +14,8 @@ from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
 from netcl.core.backend.opencl.contraction.few_channels import small_channels
 from netcl.core.backend.opencl.contraction.few_channels.channels_verdict import few_channels_work
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue, OperandLayout, fuse_epilogue
-from netcl.core.backend.opencl.contraction.gpu import implicit_gemm
+from netcl.core.backend.opencl.contraction.gpu import gpu_kernels
+from netcl.core.backend.opencl.contraction.launch import contract, epilogue_lanes, is_on_rows
 from netcl.core.backend.opencl.contraction.matrix_unit import unit_convolution
 from netcl.core.backend.opencl.contraction.minimal_filtering import winograd, winograd_gpu
 from netcl.core.backend.opencl.contraction.pads.padding import padded_images, resampled
@@ -24,20 +25,19 @@ from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.storage import in_float32, value_dtype
 from netcl.core.backend.opencl.templates import profile, traits
 from netcl.core.dtypes import itemsize
+from netcl.core.tuning.candidates import (
+    CONV_WORKSPACE,
+    CONVOLUTIONS,
+    GPU_CONV_WORKSPACE,
+    Convolution,
+    algorithm,
+    choose,
+    convolution_candidates,
+    requested,
+)
 from netcl.core.tuning.conv_plans import ConvPlan, blocks_of, conv_plan, geometry, restricted
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction, Geometry
-from netcl.core.tuning.selector import (
-    CONV_WORKSPACE,
-    GPU_CONV_WORKSPACE,
-    Chosen,
-    allowed,
-    choose_convolution,
-    convolution_candidates,
-    convolution_unit,
-    part_kernel,
-    wished_kernel,
-)
 from netcl.core.tuning.unit_table import UNITS
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 _WORKSPACE = CONV_WORKSPACE
-_winograd: dict[str, Any] = {"cpu": winograd, "gpu": winograd_gpu}
-_FILTERING_LANES = {"cpu": "rows", "gpu": "direct"}  # contractions with epilogues of as many lanes
 _TILE, _GROUPS = 64, 512  # edge of a GPU kernel's tile, and tiles that keep a GPU busy
 
 
@@ -94,13 +92,8 @@ def conv(
     if result is None:
         return _sparse(engine, kind, g, a, b, epilogue, algo=algo, variant=variant, half=half, wide=wide)
     forced = variant is not None
-    if sizes is not None and algo is None and variant is None:
-        variant = allowed(fastest_kernel(engine, "conv2d", sizes, dtype))
-    device = traits(engine)
-    if variant is None and (algo is not None or kind == "forward"):
-        variant = wished_kernel(device, g, algo)
-    if variant is None and algo is None and not device.is_cpu:
-        variant = convolution_unit(profile(engine), kind, g, dtype)
+    if variant is None:
+        variant = _requested(engine, Convolution(kind, g, dtype), sizes, algo)
     out: TensorData = engine.empty(result, "float32" if wide else dtype)
     if out.size == 0:
         return out
@@ -137,16 +130,13 @@ def float32_roles(
     """
     pads, whole = tuple(map(tuple, padding)), None if shape is None else tuple(shape)
     g, result, sizes = _described(kind, a.shape, b.shape, tuple(stride), pads, tuple(dilation), groups, whole)
-    device = traits(engine)
-    if not device.is_cpu or algo is not None or result is None:
+    if not traits(engine).is_cpu or algo is not None or result is None:
         return False, False, False
-    variant = None if sizes is None else allowed(fastest_kernel(engine, "conv2d", sizes, half))
-    if variant is None and kind == "forward":
-        variant = wished_kernel(device, g, algo)
-    small, problem, _ = _choice(engine, kind, g, half, variant)
-    if small is None and problem is None:
+    p = Convolution(kind, g, half)
+    variant = _requested(engine, p, sizes)
+    if _algorithm(engine, p, variant)[0] == "contractions":
         parts = [replace(part.contraction, partial=kind == "grad_weight") for part in conv_plan(kind, g).parts]
-        if not all(part_kernel(device, c, variant) in ("rows", "packed") for c in parts):
+        if not all(is_on_rows(_part_kernel(engine, c, variant)) for c in parts):
             return False, False, False
     return False, kind != "grad_weight", kind == "grad_weight"
 
@@ -183,14 +173,26 @@ def _described(
     return _Description(g, whole[:2] + whole[7 - len(a) :], sizes)
 
 
-def _choice(engine: Any, kind: str, g: Geometry, dtype: str, variant: str | None) -> Chosen:
-    """Returns the algorithm of a direction, without the kernels for few channels on drivers that compute them
+def _requested(engine: Any, p: Convolution, sizes: tuple[Any, ...] | None, algo: str | None = None) -> str | None:
+    """Returns the kernel that a measurement, a hint or the device's matrix unit decides; None for the cheapest row."""
+    measured = None if sizes is None or algo is not None else fastest_kernel(engine, "conv2d", sizes, p.dtype)
+    return requested(traits(engine), profile(engine), p, measured, algo)
+
+
+def _algorithm(engine: Any, p: Convolution, variant: str | None) -> tuple[str, Any]:
+    """Returns the algorithm and its problem, without the kernels for few channels on drivers that compute them
     wrongly.
     """
-    chosen = choose_convolution(traits(engine), kind, g, dtype, variant)
-    if chosen.small_channels is None or variant is not None or few_channels_work(engine):
+    chosen = algorithm(traits(engine), p, variant)
+    if chosen[0] != "channels" or variant is not None or few_channels_work(engine):
         return chosen
-    return choose_convolution(traits(engine), kind, g, dtype, variant, few_channels=False)
+    return algorithm(traits(engine), p, variant, without=("channels",))
+
+
+def _part_kernel(engine: Any, c: Contraction, variant: str | None) -> str:
+    """Returns the kernel of one contraction of a convolution; ``rows`` for an algorithm that cannot compute it."""
+    kernel = variant or choose(traits(engine), c, "conv2d")
+    return "rows" if kernel in CONVOLUTIONS else kernel
 
 
 def _convolve(
@@ -209,7 +211,7 @@ def _convolve(
     *operands, out = others
     epilogue = None if expression is None else Epilogue(expression, tuple(operands))
     plan = conv_plan(kind, g)
-    small, problem, _ = _choice(engine, kind, g, value_dtype(a.dtype), variant)
+    name, problem = _algorithm(engine, Convolution(kind, g, value_dtype(a.dtype)), variant)
     fused = None
     if variant in UNITS:
         if kind == "grad_weight":
@@ -219,26 +221,27 @@ def _convolve(
                 layouts = [_operand_layout(plan, out, operand.shape) for operand in operands]
                 fused = fuse_epilogue(epilogue, layouts, 1)
             unit_convolution.run(engine, variant, g, a, b, out, kind, fused, _matrices(plan, out))
-    elif small is not None:
+    elif name == "channels":
         if epilogue is not None and kind == "forward":
             fused = _fuse(engine, plan, epilogue, out, "rows")
-        small_channels.run(engine, small, a, b, out, fused)
-    elif kind == "grad_weight":
-        if problem is not None:
-            _winograd[problem.form].grad_weight(engine, problem, a, b, out)
-        else:
+        small_channels.run(engine, problem, a, b, out, fused)
+    elif name == "contractions":
+        if kind == "grad_weight":
             _summed_over_images(engine, plan, a, b, out, variant)
-    else:
-        form = variant if problem is None else _FILTERING_LANES[problem.form]
-        fused = None if epilogue is None else _fuse(engine, plan, epilogue, out, form)
-        if problem is not None:
-            fused = fused if winograd.supports_epilogue(fused) else None
-            _winograd[problem.form].run(engine, problem, a, b, out, fused, kind == "grad_input")
-        elif all(part_kernel(traits(engine), part.contraction, variant) == "windows" for part in plan.parts):
-            tiles = _implicit_gemm_tiles(engine, plan, a.dtype)
-            _by_implicit_gemm(engine, plan, tiles, a, b, out, fused)
         else:
-            _per_image(engine, plan, a, b, out, variant, fused)
+            fused = None if epilogue is None else _fuse(engine, plan, epilogue, out, variant)
+            whole = all(_part_kernel(engine, part.contraction, variant) == "windows" for part in plan.parts)
+            (_by_implicit_gemm if whole else _per_image)(engine, plan, a, b, out, variant, fused)
+    else:
+        filtering: Any = winograd_gpu if problem.form == "gpu" else winograd
+        if kind == "grad_weight":
+            filtering.grad_weight(engine, problem, a, b, out)
+        else:
+            # Contractions with epilogues of as many lanes.
+            as_kernel = "rows" if CONVOLUTIONS[name].lanes is None else "direct"
+            fused = None if epilogue is None else _fuse(engine, plan, epilogue, out, as_kernel)
+            fused = fused if winograd.supports_epilogue(fused) else None
+            filtering.run(engine, problem, a, b, out, fused, kind == "grad_input")
     if epilogue is not None and fused is None:
         run_alone(engine, epilogue, out)
 
@@ -275,7 +278,7 @@ def _fuse(
     kernel.
     """
     parts = [part.contraction for part in plan.parts]
-    lanes = {cpu_tiles.epilogue_lanes(engine, c, out, part_kernel(traits(engine), c, variant)) for c in parts}
+    lanes = {epilogue_lanes(engine, c, out, _part_kernel(engine, c, variant)) for c in parts}
     if len(lanes) != 1 or 0 in lanes:
         return None
     return fuse_epilogue(
@@ -327,50 +330,44 @@ def _per_image(
     rows: dict[int, Any] = {}
     for first, count in blocks:
         parts = [restricted(part, first, count) for part in plan.parts]
-        kernels = [part_kernel(traits(engine), c, variant) for c in parts]
-        widened = all(chosen in ("rows", "packed") for chosen in kernels)
+        kernels = [_part_kernel(engine, c, variant) for c in parts]
+        widened = all(map(is_on_rows, kernels))
         source_images = _pad(engine, plan, images, first, count, widened) if padding_needed else images
         for number, (c, chosen) in enumerate(zip(parts, kernels)):
             if c.empty:
                 continue
-            if chosen in ("rows", "packed"):
+            if is_on_rows(chosen):
                 # The weights' panels serve all blocks of images.
                 if number not in rows:
                     rows[number] = cpu_tiles.rows_for(engine, c, weight, chosen)
                 cpu_tiles.contract_rows(engine, c, rows[number], source_images, out, fused=_at_output_offset(fused, c))
             else:
-                cpu_tiles.contract(
-                    engine, c, weight, source_images, out, variant=chosen, fused=_at_output_offset(fused, c)
-                )
-
-
-def _implicit_gemm_tiles(engine: Any, plan: ConvPlan, dtype: str) -> list[implicit_gemm.Tiles]:
-    """Returns the tiles of the parts, all with as many splits."""
-    _, blocks = _blocks_for(engine, plan, dtype)
-    tiles = [implicit_gemm.tiles_of(restricted(part, *blocks[0])) for part in plan.parts]
-    return [each._replace(splits=min(each.splits for each in tiles)) for each in tiles]
+                contract(engine, c, weight, source_images, out, variant=chosen, fused=_at_output_offset(fused, c))
 
 
 def _by_implicit_gemm(
     engine: Any,
     plan: ConvPlan,
-    tiles: list[implicit_gemm.Tiles],
     images: TensorData,
     weight: TensorData,
     out: TensorData,
+    variant: str | None,
     fused: FusedEpilogue | None,
 ) -> None:
     """Computes ``_per_image`` by the implicit GEMM kernel, with split-K if there are few tiles."""
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
-    splits = tiles[0].splits
+    firsts = [restricted(part, *blocks[0]) for part in plan.parts]
+    blockings = [gpu_kernels.blocking("windows", traits(engine), c) for c in firsts]
+    splits = min(each.splits for each in blockings)
     target = out if splits == 1 else engine.empty((splits, out.size), compute_dtype(out.dtype))
     for first, count in blocks:
         source_images = _pad(engine, plan, images, first, count) if padding_needed else images
-        for part, each in zip(plan.parts, tiles):
+        for part, each in zip(plan.parts, blockings):
             c = restricted(part, first, count)
             if not c.empty:
                 within = _at_output_offset(fused, c) if splits == 1 else None
-                implicit_gemm.contract(engine, c, each, weight, source_images, target, out.size, within)
+                block = each._replace(splits=splits)
+                gpu_kernels.contract(engine, "windows", c, block, weight, source_images, target, out.size, within)
     if splits > 1:
         reduce_partials(engine, target, out, splits, fused, _matrices(plan, out))
 
@@ -404,13 +401,13 @@ def _summed_over_images(
 ) -> None:
     padding_needed, blocks = _blocks_for(engine, plan, images.dtype)
     (part,) = plan.parts
-    chosen = part_kernel(traits(engine), replace(part.contraction, partial=True), variant)
-    on_rows = chosen in ("rows", "packed")
-    tiles = implicit_gemm.tiles_of(restricted(part, *blocks[0]))
+    chosen = _part_kernel(engine, replace(part.contraction, partial=True), variant)
+    on_rows = is_on_rows(chosen)
+    block = gpu_kernels.blocking("windows", traits(engine), restricted(part, *blocks[0]))
     if on_rows:
         splits = cpu_tiles.splits_for(engine, restricted(part, *blocks[0]), out.dtype)
     elif chosen == "windows":
-        splits = tiles.splits
+        splits = block.splits
     else:
         splits = _image_splits(part.contraction, tuple(count for _, count in blocks))
     direct = splits == 1 and len(blocks) == 1
@@ -422,9 +419,9 @@ def _summed_over_images(
             rows = cpu_tiles.rows_for(engine, c, grad_output, chosen)
             cpu_tiles.contract_rows(engine, c, rows, source_images, target, splits=splits, out_part=out.size)
         elif chosen == "windows":
-            implicit_gemm.contract(engine, c, tiles, grad_output, source_images, target, out.size)
+            gpu_kernels.contract(engine, chosen, c, block, grad_output, source_images, target, out.size)
         else:
-            cpu_tiles.contract(engine, _split(c, splits, out.size), grad_output, source_images, target, variant=chosen)
+            contract(engine, _split(c, splits, out.size), grad_output, source_images, target, variant=chosen)
     if not direct:
         reduce_partials(engine, target, out, splits)
 

@@ -12,42 +12,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core import config
 from netcl.core.backend.epilogue import Epilogue, check, run_alone, sum_expression
-from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import contract, epilogue_lanes, reads_float32
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
     COLUMN,
     RESULT,
     FusedEpilogue,
     OperandLayout,
     fuse_epilogue,
-    trailing_args,
 )
-from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import epilogue_source
-from netcl.core.backend.opencl.contraction.problem import ProductLaunch
+from netcl.core.backend.opencl.contraction.launch import contract, epilogue_lanes, reads_float32
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.queue.plans.planned_op import planned_op
 from netcl.core.backend.opencl.storage import in_float32
-from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
+from netcl.core.backend.opencl.templates import Traits, profile, traits
+from netcl.core.tuning.candidates import candidates, choose, product_kernel, product_unit, swaps
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
-from netcl.core.tuning.selector import GEMV_VARIANTS, gemv_kernel, product_kernel, product_kernels, product_unit, swaps
 
 if TYPE_CHECKING:
     from netcl.core.backend.product import Product
     from netcl.core.expr.nodes import Expr
     from netcl.core.tensor.data import TensorData
 
-# Work-items of a GEMV below so many products: one costs the least to start, few are enough for the cores while a core
-# needs less than it takes to wake another, and many balance the load.
-_UNITS = ((1 << 15, 1), (1 << 19, 4), (1 << 23, 16))
-_MOST_UNITS = 64
-_STRIP = 256  # columns of a work-item of the GEMV kernel ``stream``
-
 
 class _Matrices(NamedTuple):
     shape: tuple[int, ...]
     swapped: bool  # True if the contractions compute out^T = B^T A^T
     contractions: tuple[Contraction, ...]
-    variant: str | None
+    kernel: str | None  # the cheapest; None if there is nothing to compute
     sizes: tuple[int, int, int] | None  # key in measurements; None if such a product is not measured
 
 
@@ -81,7 +72,7 @@ def _merge_batch(batch: tuple[int, ...], *strides: list[int]) -> list[tuple[int,
 
 @lru_cache(maxsize=1024)
 def matrices_of(
-    a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b: bool, is_cpu: bool
+    a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b: bool, device: Traits
 ) -> _Matrices:
     """Returns the contractions of a product of these shapes."""
     m, k = (a[-1], a[-2]) if transpose_a else (a[-2], a[-1])
@@ -102,7 +93,7 @@ def matrices_of(
     outer, dims = dims[:-2], [(1, 0, 0, 0)] * (2 - len(dims)) + dims[-2:]
     swapped = False
     out_row, out_n = n, 1
-    if swaps(is_cpu, m, n):
+    if swaps(device.is_cpu, m, n):
         swapped = True
         m, n, a_row, a_k, b_k, b_n, out_row, out_n = n, m, b_n, b_k, a_k, a_row, out_n, out_row
         dims = [(count, second, first, third) for count, first, second, third in dims]
@@ -117,48 +108,15 @@ def matrices_of(
         offsets = [sum(i * dim[which] for i, dim in zip(indices, outer)) for which in (1, 2, 3)]
         contractions.append(replace(contraction, a_offset=offsets[0], b_offset=offsets[1], out_offset=offsets[2]))
     alone = len(contractions) == 1 and not contraction.empty and prod(contraction.batch) == 1
+    kernel = choose(device, contraction, "matmul") if contractions else None
     sizes = ((n, m, k) if swapped else (m, n, k)) if alone else None
-    return _Matrices(shape, swapped, tuple(contractions), gemv_kernel(is_cpu, contraction), sizes)
-
-
-@lru_cache(maxsize=256)
-def _gemv_program(device: Traits, dtype: str, epilogue: str = "", operands: int = 0) -> str:
-    vector = device.vector // 2 if dtype == "float64" else device.vector
-    defines = (("VECTOR", vector), ("STRIP", _STRIP), ("OFFSET", "long"))
-    return epilogue_source(device, dtype, ("contract_gemv",), defines, epilogue, operands)
-
-
-@lru_cache(maxsize=1024)
-def _gemv_argument(c: Contraction, kind: str) -> tuple[int, Any]:
-    k, n, z = prod(c.k), prod(c.n), prod(c.batch)
-    row_blocks = -(-c.m // 4)
-    products = c.m * n * k * z
-    units = next((units for most, units in _UNITS if products < most), _MOST_UNITS)
-    block = _STRIP if kind == "stream" else max(4, -(-n * row_blocks * z // units))
-    column_blocks = -(-n // block)
-    argument = struct(
-        c.m, n, k, row_blocks, column_blocks, block, c.batch[1], c.a_row, c.a_k[3], c.b_k[3], c.b_n[3], c.out_row,
-        c.out_n[3], c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
-    )  # fmt: skip
-    return row_blocks * column_blocks * z, argument
-
-
-def gemv_launch(
-    engine: Any, c: Contraction, tensors: Sequence[Any], dtype: str, kind: str, fused: FusedEpilogue | None
-) -> ProductLaunch:
-    """Returns the launch of a GEMV kernel on ``tensors`` (A, B and the result) or their placeholders."""
-    epilogue, operands, more = trailing_args(fused, tensors[1])
-    text = _gemv_program(traits(engine), dtype, epilogue, operands)
-    units, argument = _gemv_argument(c, kind)
-    return ProductLaunch(text, f"{kind}_rows", (units,), (1,), [*tensors, argument, *more])
+    return _Matrices(shape, swapped, tuple(contractions), kernel, sizes)
 
 
 def kernels(engine: Any, a: tuple[int, ...], b: tuple[int, ...], dtype: str = "float32") -> tuple[str, ...]:
     """Returns the variants worth measuring for contiguous matrices of these shapes."""
-    plan = matrices_of(a, b, False, False, traits(engine).is_cpu)
-    gemv = () if plan.variant is None else (plan.variant,)
-    c = plan.contractions[0]
-    return (*gemv, *product_kernels(traits(engine), c, _unit(engine, c, dtype)))
+    c = matrices_of(a, b, False, False, traits(engine)).contractions[0]
+    return candidates(traits(engine), c, "matmul", _unit(engine, c, dtype))
 
 
 def _unit(engine: Any, c: Contraction, dtype: str) -> str | None:
@@ -166,22 +124,15 @@ def _unit(engine: Any, c: Contraction, dtype: str) -> str | None:
     return None if traits(engine).is_cpu else product_unit(profile(engine), c, dtype)
 
 
-def _measured_variant(engine: Any, plan: _Matrices, dtype: str) -> str | None:
-    """Returns the variant measured as the fastest for a product; None if the rule decides."""
-    measured = None if plan.sizes is None else fastest_kernel(engine, "matmul", plan.sizes, dtype)
-    if measured is None:
-        return None
-    c = plan.contractions[0]
-    # The layout decides which kernels there are.
-    return product_kernel(traits(engine), c, measured, _unit(engine, c, dtype))
-
-
 def _chosen(engine: Any, plan: _Matrices, dtype: str) -> str | None:
-    """Returns the variant of a product if the caller names none; None: each contraction chooses its own."""
-    chosen = _measured_variant(engine, plan, dtype) or plan.variant
-    if chosen is None and plan.contractions:
-        chosen = _unit(engine, plan.contractions[0], dtype)
-    return chosen
+    """Returns the kernel of a product; None if there is nothing to compute."""
+    if plan.kernel is None:
+        return None
+    c, measured = plan.contractions[0], None
+    if plan.sizes is not None:
+        measured = fastest_kernel(engine, "matmul", plan.sizes, dtype)
+    unit = _unit(engine, c, dtype)
+    return unit or plan.kernel if measured is None else product_kernel(traits(engine), c, measured, unit)
 
 
 def _fuse(
@@ -234,7 +185,7 @@ def matmul(
     dtype = half or a.dtype
     if epilogue is not None:
         check(epilogue, dtype)
-    plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
+    plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine))
     result: TensorData = engine.empty(plan.shape, "float32" if wide else dtype) if out is None else out
     chosen = variant or _chosen(engine, plan, dtype)
     expression, operands = (None, ()) if epilogue is None else epilogue
@@ -260,8 +211,8 @@ def planned(engine: Any, product: Product) -> Callable[[Sequence[Any]], Any] | N
     product.
     """
     a, b, dtype, transpose_a, transpose_b, added, shape = product
-    is_cpu = traits(engine).is_cpu
-    plan = matrices_of(a, b, transpose_a, transpose_b, is_cpu)
+    device = traits(engine)
+    plan = matrices_of(a, b, transpose_a, transpose_b, device)
     sizes, chosen, strategy = plan.sizes, _chosen(engine, plan, dtype), config.get("KERNEL_STRATEGY")
     measured = sizes and fastest_kernel(engine, "matmul", sizes, dtype)
     expression, shapes = (None, ()) if added is None else (sum_expression(dtype), (added,))
@@ -277,7 +228,7 @@ def planned(engine: Any, product: Product) -> Callable[[Sequence[Any]], Any] | N
         if engine.intercepting or (sizes and fastest_kernel(engine, "matmul", sizes, dtype) != measured):
             return None
         # On CPUs measurements and shapes alone choose the kernel.
-        if not is_cpu and (_chosen(engine, plan, dtype), config.get("KERNEL_STRATEGY")) != (chosen, strategy):
+        if not device.is_cpu and (_chosen(engine, plan, dtype), config.get("KERNEL_STRATEGY")) != (chosen, strategy):
             return None
         return repeat(args)
 
@@ -296,8 +247,8 @@ def float32_roles(
     **options: Any,
 ) -> tuple[bool, bool, bool]:
     """Returns three booleans, for A, B and the result of a product in ``half``: True if it may be stored in float32."""
-    plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine).is_cpu)
-    variant = _measured_variant(engine, plan, half) or plan.variant
+    plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine))
+    variant = _chosen(engine, plan, half)
     takes = traits(engine).is_cpu and all(reads_float32(traits(engine), c, variant) for c in plan.contractions)
     result: Any = SimpleNamespace(shape=plan.shape, size=prod(plan.shape), dtype=half)
     fused = epilogue is None or (takes and _fuse(engine, plan, epilogue, result, variant) is not None)
@@ -320,11 +271,6 @@ def _multiply(
     epilogue = None if expression is None else Epilogue(expression, tuple(operands))
     fused = None if epilogue is None else _fuse(engine, plan, epilogue, result, variant)
     for c in plan.contractions:
-        if c.empty:
-            continue
-        if variant in GEMV_VARIANTS:
-            engine.launch(*gemv_launch(engine, c, (first, second, result), first.dtype, variant, fused))
-        else:
-            contract(engine, c, first, second, result, variant=variant, fused=fused)
+        contract(engine, c, first, second, result, variant=variant, fused=fused)
     if epilogue is not None and fused is None and result.size:
         run_alone(engine, epilogue, result)

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from netcl.core.backend.opencl.templates import struct
 from netcl.core.tuning.problems import Contraction
-
-
-class ProductLaunch(NamedTuple):
-    """The arguments of ``engine.launch`` for a kernel of products on CPUs, with one work-item per work-group."""
-
-    text: str
-    name: str
-    global_size: tuple[int]
-    local_size: tuple[int]
-    args: list[Any]
 
 
 def compute_dtype(dtype: str) -> str:

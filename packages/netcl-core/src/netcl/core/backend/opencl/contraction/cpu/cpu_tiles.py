@@ -1,35 +1,20 @@
-"""Runs contractions on OpenCL devices: by blocked kernels for CPUs (packed or in-place GEMM, depthwise), or by the
-variant that is chosen. Matrix products and convolutions share them.
-
-If a driver does not build a template, the engine's fallback uses the plain one (``variant="plain"``: a loop per
-output).
-"""
+"""Runs contractions by the blocked kernels for CPUs: GEMM with A packed or in place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from netcl.core.backend.opencl.contraction.cpu.transposes import transposes_text
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
-from netcl.core.backend.opencl.contraction.gpu import gpu_tiles as gpu
-from netcl.core.backend.opencl.contraction.gpu import implicit_gemm, skinny
-from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
-from netcl.core.backend.opencl.contraction.partial_sums import matrices_of_result, reduce_partials
-from netcl.core.backend.opencl.contraction.problem import ProductLaunch, compute_dtype, strides_argument
+from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.storage import value_dtype
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
-from netcl.core.tuning.matrix_units import tile_of as tile_of_unit
+from netcl.core.tuning.candidates import CONTRACTIONS
 from netcl.core.tuning.problems import Contraction, Levels
-from netcl.core.tuning.selector import GEMV_VARIANTS, contraction_kernel, possible
 from netcl.core.tuning.tiles import cpu_tile
-from netcl.core.tuning.unit_table import UNITS
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -51,7 +36,6 @@ _OPERAND = (
     f"operand_vector(e{{k}} + {_LAYOUT}.offset + row * {_LAYOUT}.row + outer * {_LAYOUT}.batch[0]"
     f" + inner * {_LAYOUT}.batch[1], {_LAYOUT}.along, strip_index * COLUMNS, to, to_runs, columns, v)"
 )
-_DEPTHWISE_MOST = 64  # terms or columns of the kernels for depthwise convolutions
 
 
 class CpuKernel(NamedTuple):
@@ -91,8 +75,7 @@ def cpu_program(
         ("DEPTH", tile.depth), ("CHUNK", tile.chunk), ("OPERANDS", operands), *roles,
     )  # fmt: skip
     parts = {**operand_parts(epilogue, operands, "REALV", _OPERAND), "transposes": transposes_text(tile.vector)}
-    names = ("storage", "roles", "contract_operands", "contract_registers", "contract_cpu")
-    text = filled(source(names, defines), parts) + epilogue
+    text = filled(source(("storage", *CONTRACTIONS["rows"].parts), defines), parts) + epilogue
     return CpuKernel(text, *tile[1:], _UNITS_OF_A_CORE * device.units)
 
 
@@ -247,36 +230,19 @@ def contract_rows(
     """Runs the CPU kernel on the result of ``rows_for``; writes part s of the ``splits`` of k to ``out`` + s *
     ``out_part``.
     """
-    tensors, splitting = (a[0], b, out), (splits, out_part)
+    x, strides = a
     # The dtype of the numbers; a widened B and partial sums have another.
-    dtype = value_dtype(a[1].stored or (b.dtype if c.partial else out.dtype))
-    roles = tuple((f"{role}_IN_FLOAT32", 1) for role, x in (("B", b), ("OUT", out)) if x.dtype != value_dtype(x.dtype))
+    dtype = value_dtype(strides.stored or (b.dtype if c.partial else out.dtype))
+    roles = tuple((f"{role}_IN_FLOAT32", 1) for role, y in (("B", b), ("OUT", out)) if y.dtype != value_dtype(y.dtype))
     if b.dtype == compute_dtype(dtype) != dtype:
         roles = (("B_WIDENED", 1), *roles)
-    engine.launch(*rows_launch(engine, c, tensors, dtype, a[1], fused, splitting, roles))
-
-
-def rows_launch(
-    engine: Any,
-    c: Contraction,
-    tensors: Sequence[Any],
-    dtype: str,
-    strides: RowStrides,
-    fused: FusedEpilogue | None,
-    splitting: tuple[int, int] = (1, 0),
-    roles: tuple[tuple[str, int], ...] = (),
-) -> ProductLaunch:
-    """Returns the launch of the CPU kernel on ``tensors`` (A with ``strides``, B of ``dtype`` and the result) or their
-    placeholders; ``splitting``: the number of partial sums, and the elements from one to the next; ``roles``: the
-    definitions for a B and a result that are stored in float32.
-    """
-    text, operands, layouts = fused or ("", (), None)
     if strides.stored:
         in_float32 = (("A_IN_FLOAT32", 1),) if strides.stored != value_dtype(strides.stored) else ()
         roles = (("A_STORED", 1), *in_float32, *roles)
+    text, operands, layouts = fused or ("", (), None)
     program = cpu_program(traits(engine), dtype, text, max(1, len(operands)), _has_few_rows(c), roles)
-    units, argument = _launch_of(c, program, strides, *splitting, layouts)
-    return ProductLaunch(program.text, "contract", (units,), (1,), [*tensors, argument, *(operands or tensors[1:2])])
+    units, argument = _launch_of(c, program, strides, splits, out_part, layouts)
+    engine.launch(program.text, "contract", (units,), (1,), [x, b, out, argument, *(operands or (b,))])
 
 
 def row_strides(engine: Any, c: Contraction, dtype: str) -> RowStrides | None:
@@ -289,105 +255,3 @@ def splits_for(engine: Any, c: Contraction, dtype: str) -> int:
     program = cpu_program(traits(engine), value_dtype(dtype))
     units = -(-prod(c.n) // program.columns) * -(-c.m // program.rows) * prod(c.batch)
     return max(1, min(_ENOUGH_UNITS // max(units, 1), prod(c.k) // _LEAST_SPLIT))
-
-
-@lru_cache(maxsize=64)
-def _depthwise_program(device: Traits, dtype: str) -> str:
-    vector = device.vector // 2 if dtype == "float64" else device.vector
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("VECTOR", vector), ("MOST", _DEPTHWISE_MOST))
-    return source(("storage", "contract_strides", "contract_depthwise"), defines)
-
-
-def _contract_depthwise(
-    engine: Any, c: Contraction, a: TensorData, b: TensorData, out: TensorData, variant: str
-) -> None:
-    text = _depthwise_program(traits(engine), a.dtype)
-    rows = c.m * prod(c.batch)
-    if variant == "taps":
-        engine.launch(text, "taps", (rows,), (1,), [a, b, out, strides_argument(c)])
-        return
-    runs = rows * prod(c.n[:3])
-    each = -(-runs // _LARGE_UNITS[1])
-    arguments = [a, b, out, strides_argument(c), np.int64(runs), np.int64(each)]
-    engine.launch(text, "planes", (-(-runs // each),), (1,), arguments)
-
-
-def epilogue_lanes(engine: Any, c: Contraction, out: TensorData, variant: str | None) -> int:
-    """Returns the vector width of an epilogue that ``contract`` can fuse; 0 if it cannot: the kernel has no epilogue
-    (such as ``plain``), or with split-K the results are not adjacent matrices.
-    """
-    if variant in GEMV_VARIANTS:
-        return 1
-    device = traits(engine)
-    variant = possible(device, c, variant or contraction_kernel(device, c))
-    if _splits(engine, c, out, variant) > 1:
-        return int(matrices_of_result(c) is not None)
-    if variant in ("rows", "packed"):
-        return device.vector
-    return int(variant in gpu.EPILOGUE_VARIANTS and not c.partial and not c.accumulate)
-
-
-def reads_float32(device: Traits, c: Contraction, variant: str | None) -> bool:
-    """True if the kernel of ``contract`` takes operands and a result of a half type that are stored in float32."""
-    return possible(device, c, variant or contraction_kernel(device, c)) in ("rows", "packed")
-
-
-def _splits(engine: Any, c: Contraction, out: TensorData, variant: str) -> int:
-    """Returns the number of partial sums (split-K) of ``contract``; one if ``out`` holds more than this contraction."""
-    if c.partial or c.m * prod(c.n) * prod(c.batch) != out.size:
-        return 1
-    if variant in _SPLITTING:
-        return int(_SPLITTING[variant][0](traits(engine), c).splits)
-    return splits_for(engine, c, out.dtype) if variant in ("rows", "packed") else 1
-
-
-# By variant with split-K: its tiles, and its launch.
-_SPLITTING: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
-    "windows": (lambda device, c: implicit_gemm.tiles_of(c), implicit_gemm.contract),
-    "slices": (skinny.tile_of, skinny.contract),
-    **{unit: (partial(tile_of_unit, unit), matrix_units.contract) for unit in UNITS},
-}
-
-
-def contract(
-    engine: Any,
-    c: Contraction,
-    a: TensorData,
-    b: TensorData,
-    out: TensorData,
-    *,
-    variant: str | None = None,
-    fused: FusedEpilogue | None = None,
-) -> None:
-    """Runs a contraction into ``out``."""
-    if c.empty:
-        return
-    device = traits(engine)
-    variant = possible(device, c, variant or contraction_kernel(device, c))
-    if variant == "wide":
-        gpu.contract_wide(engine, c, a, b, out, fused)
-    elif variant == "broadcast":
-        gpu.contract_broadcast(engine, c, a, b, out, fused)
-    elif variant == "tiled":
-        gpu.contract_tiled(engine, c, a, b, out, fused)
-    elif variant == "direct":
-        gpu.contract_direct(engine, c, a, b, out, fused)
-    elif variant in ("planes", "taps"):
-        _contract_depthwise(engine, c, a, b, out, variant)
-    elif variant == "plain":
-        gpu.contract_plain(engine, c, a, b, out)
-    else:
-        splits = _splits(engine, c, out, variant)
-        target = out if splits == 1 else engine.empty((splits, out.size), compute_dtype(out.dtype))
-        within = fused if splits == 1 else None
-        if variant in _SPLITTING:
-            cut, run = _SPLITTING[variant]
-            tile = cut(device, c)
-            tile = tile if tile.splits == splits else tile._replace(splits=splits)
-            run(engine, c, tile, a, b, target, out.size, within)
-        else:
-            form = c if splits == 1 else replace(c, partial=True)
-            rows = rows_for(engine, c, a, variant)
-            contract_rows(engine, form, rows, b, target, splits=splits, out_part=out.size, fused=within)
-        if splits > 1:
-            reduce_partials(engine, target, out, splits, fused, matrices_of_result(c))

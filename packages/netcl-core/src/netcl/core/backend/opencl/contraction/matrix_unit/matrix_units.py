@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
-from netcl.core.backend.opencl.contraction.gpu.gpu_tiles import SHORT, epilogue_source, wide_argument
+from netcl.core.backend.opencl.contraction.gpu.gpu_kernels import SHORT, epilogue_source, wide_argument
 from netcl.core.backend.opencl.contraction.recorded_copies import copied
 from netcl.core.backend.opencl.templates import Traits, divisor, source, struct, traits
 from netcl.core.backend.registry import engine_for

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
+from netcl.core.backend.opencl.contraction import launch
 from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import contract, engine_of_driver
 from netcl.core.device.child_probe import RIGHT, SLOWER, WRONG
 from netcl.core.tuning.problems import Contraction
@@ -44,7 +44,7 @@ def _is_faster(engine: Any, name: str) -> bool:
     for variant in (name, None):  # None: the kernel without a unit
         for _ in range(_TIMED_RUNS):  # the first builds the kernel
             start = perf_counter()
-            cpu_tiles.contract(engine, c, a, b, out, variant=variant)
+            launch.contract(engine, c, a, b, out, variant=variant)
             engine.finish()
             times[variant] = min(times.get(variant, inf), perf_counter() - start)
     return times[name] < times[None]

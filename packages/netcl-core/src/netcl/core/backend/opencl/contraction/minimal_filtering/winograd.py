@@ -22,6 +22,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     members,
     operand_parts,
 )
+from netcl.core.backend.opencl.contraction.launch import contract
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import cpu_tile
@@ -374,7 +375,7 @@ def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: T
                 data = _transformed(engine, p, "data_tiles", x, first, tiles)
                 grads = _transformed(engine, p, "gradient_tiles", grad, first, tiles)
             products = _weight_products(p, part, tiles, row, first > 0)
-            cpu_tiles.contract(engine, products, grads, data, sums, variant="rows")
+            contract(engine, products, grads, data, sums, variant="rows")
         items = min(-(-size // device.vector), _UNITS)
         arguments = [sums, out, *(np.int64(n) for n in (size, size + _GAP, items, 9 * row * p.ins))]
         engine.launch(program, "weight_sums", (items,), (1,), arguments)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction.cpu.cpu_tiles import contract
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, members, operand_parts
-from netcl.core.backend.opencl.contraction.gpu import implicit_gemm
+from netcl.core.backend.opencl.contraction.gpu import gpu_kernels
+from netcl.core.backend.opencl.contraction.launch import contract
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.tuning.problems import Contraction
@@ -150,12 +150,13 @@ def grad_weight(engine: Any, p: Problem, x: TensorData, grad: TensorData, out: T
     """Computes the gradient of the weights into ``out``."""
     size, blocks = p.outs * p.ins, list(_blocks(engine, p))
     part = p.products * size
-    cut = implicit_gemm.tiles_of(_weight_products(p, blocks[0][1] * prod(p.across), 0))
+    of_block = _weight_products(p, blocks[0][1] * prod(p.across), 0)
+    cut = gpu_kernels.blocking("windows", traits(engine), of_block)
     sums: TensorData = engine.empty((len(blocks) * cut.splits, part), "float32")
     for number, (first, images) in enumerate(blocks):
         data = _transformed(engine, p, "data_tiles", x, first, images)
         grads = _transformed(engine, p, "gradient_tiles", grad, first, images)
         c = _weight_products(p, images * prod(p.across), number * cut.splits * part)
-        implicit_gemm.contract(engine, c, cut, grads, data, sums, part)
+        gpu_kernels.contract(engine, "windows", c, cut, grads, data, sums, part)
     arguments = [sums, out, np.int64(size), np.int64(len(blocks) * cut.splits)]
     _launch(engine, program("weight_sums", out.dtype, p.tile), "weight_sums", size, 1, arguments)

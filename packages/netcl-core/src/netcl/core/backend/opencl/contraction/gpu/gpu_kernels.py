@@ -1,0 +1,216 @@
+"""The kernels of contractions on GPUs without matrix units, by the templates of their rows in ``candidates``.
+
+``wide`` is register-tiled, ``tiled`` tiled in local memory, ``broadcast`` uses sub-groups, ``direct`` and ``plain``
+have a work-item for each result. ``windows`` is implicit GEMM: of convolutions, and of products with long sums. In
+``slices``, for a few rows, the work-items of a group split k. The last two have split-K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import prod
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, finished_parts, trailing_args
+from netcl.core.backend.opencl.contraction.problem import strides_argument
+from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.tuning.candidates import CONTRACTIONS
+from netcl.core.tuning.problems import Contraction, dense_steps
+from netcl.core.tuning.tiles import SKINNY_ROWS, SPAN, SUB_GROUPS_TILE, implicit_gemm_tile, skinny_group, tiled_edge
+
+if TYPE_CHECKING:
+    from netcl.core.tensor.data import TensorData
+
+__all__ = ["SHORT", "Blocking", "blocking", "contract", "epilogue_source", "program", "wide_argument"]
+
+SHORT, LONG = ("OFFSET", "int"), ("OFFSET", "long")  # offsets within a matrix have 32 bits or 64
+_UNFINISHED = ("finished(sum, row, column, to)", "(sum)")  # the definition of templates without an epilogue
+_ROLLED = {"unroll": "", "unroll_by_4": "", "unroll_sums": ""}  # the parts of templates before loops, empty
+_ALONG_COLUMNS = 8  # of a work-group of ``slices`` with neighbouring work-items along k
+_GROUPS = 1056  # work-groups of ``slices`` that keep a large GPU's memory busy
+_LEAST_SPLIT = 256  # least products of a partial sum of ``slices``
+
+
+class Blocking(NamedTuple):
+    """The definitions of a kernel's templates, the results and the work-items of a work-group along rows and columns,
+    and the number of partial sums (split-K).
+    """
+
+    defines: tuple[tuple[str, object], ...]
+    rows: int
+    columns: int
+    group: tuple[int, int]  # work-items along columns and along rows
+    splits: int = 1
+
+
+def epilogue_source(
+    device: Traits,
+    dtype: str,
+    names: tuple[str, ...],
+    defines: tuple[tuple[str, object], ...],
+    epilogue: str,
+    operands: int,
+    parts: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Returns the templates ``names`` for a dtype, with an epilogue of ``operands`` operands, 0: without one, and more
+    ``parts`` of the templates.
+    """
+    finishing = ("contract_operands", "contract_finished") if operands else ()
+    operand_count = ("OPERANDS", operands) if operands else _UNFINISHED
+    text = source(("storage", *finishing, *names), ((f"DTYPE_{dtype.upper()}", 1), *defines, operand_count))
+    # Sums stay in registers only if the loops over them are unrolled, which compilers do not do by themselves if a long
+    # epilogue follows. The compilers of CPUs, which run these kernels in tests, become slow by it.
+    unroll = {} if device.is_cpu else {"unroll": "#pragma unroll", "unroll_by_4": "#pragma unroll 4"}
+    sums = {} if device.is_cpu or not operands else {"unroll_sums": "#pragma unroll"}
+    return filled(text, {**_ROLLED, **unroll, **sums, **finished_parts(epilogue, operands), **parts}) + epilogue
+
+
+@lru_cache(maxsize=1024)
+def program(
+    device: Traits,
+    kernel: str,
+    dtype: str,
+    defines: tuple[tuple[str, object], ...],
+    epilogue: str = "",
+    operands: int = 0,
+) -> str:
+    """Returns the text of a kernel; that of ``plain`` is the simplest, for drivers that do not build the others."""
+    if kernel == "plain":
+        device = device._replace(is_cpu=True)  # nothing is unrolled
+    return epilogue_source(device, dtype, CONTRACTIONS[kernel].parts, defines, epilogue, operands)
+
+
+# ---------------------------------------------------------------------------------------------------------- blockings
+
+
+def _wide(device: Traits, c: Contraction) -> Blocking:
+    return Blocking((("SPAN_ROWS", SPAN), ("SPAN", SPAN), SHORT), SPAN, SPAN, (16, 16))
+
+
+def _broadcast(device: Traits, c: Contraction) -> Blocking:
+    rows, columns, group = SUB_GROUPS_TILE
+    return Blocking((*zip(("ROWS", "COLUMNS", "GROUP"), SUB_GROUPS_TILE), SHORT), rows, columns * group, (group, 1))
+
+
+def _tiled(device: Traits, c: Contraction) -> Blocking:
+    edge = tiled_edge(device)
+    return Blocking((("EDGE", edge), LONG), 4 * edge, 4 * edge, (edge, edge))
+
+
+def _direct(device: Traits, c: Contraction) -> Blocking:
+    return Blocking((("EDGE", tiled_edge(device)), LONG), 1, 1, (1, 1))
+
+
+def _plain(device: Traits, c: Contraction) -> Blocking:
+    return Blocking((("PLAIN", 1),), 1, 1, (1, 1))
+
+
+def _run(extents: tuple[int, ...], steps: tuple[int, ...]) -> int:
+    """Returns the adjacent elements along an index, up or down."""
+    inner = [(extent, step) for extent, step in zip(extents, steps) if extent != 1]
+    return inner[-1][0] if inner and abs(inner[-1][1]) == 1 else 1
+
+
+def _windows(device: Traits, c: Contraction) -> Blocking:
+    rows, splits = implicit_gemm_tile(c)
+    a_along = _run(c.k, c.a_k) > (c.m if c.a_row == 1 else 1)
+    b_along = _run(c.k, c.b_k) > _run(c.n, c.b_n)
+    defines = (("SPAN_ROWS", rows), ("SPAN", SPAN), ("A_ALONG", int(a_along)), ("B_ALONG", int(b_along)), SHORT)
+    return Blocking(defines, rows, SPAN, (16, 16), splits)
+
+
+def _slices(device: Traits, c: Contraction) -> Blocking:
+    group, along = skinny_group(device), c.b_k[3] == 1 and c.k[3] > 1
+    rows, columns = min(c.m, SKINNY_ROWS), _ALONG_COLUMNS if along else group // 4
+    count = -(-c.m // rows) * -(-prod(c.n) // columns) * prod(c.batch)
+    defines = (("GROUP", group), ("ROWS", rows), ("COLUMNS", columns), ("ALONG", int(along)), LONG)
+    splits = max(1, min(_GROUPS // count, prod(c.k) // _LEAST_SPLIT))
+    return Blocking(defines, rows, columns, (group, 1), splits)
+
+
+@lru_cache(maxsize=1024)
+def blocking(kernel: str, device: Traits, c: Contraction) -> Blocking:
+    """Returns the blocking of a contraction."""
+    return _KERNELS[kernel][0](device, c)
+
+
+# ---------------------------------------------------------------------------------------------------------- arguments
+
+
+@lru_cache(maxsize=1024)
+def wide_argument(c: Contraction) -> Any:
+    """Returns the argument of the kernels of contract_product.cl; None if an index has gaps or offsets are too long."""
+    steps = dense_steps(c)
+    if steps is None:
+        return None
+    a_k, b_k, b_n, out_n = steps
+    return struct(
+        c.m, prod(c.k), prod(c.n), c.batch[1], c.a_row, a_k, b_k, b_n, c.out_row, out_n,
+        c.a_offset, c.b_offset, c.out_offset, c.a_batch, c.b_batch, c.out_batch,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _windows_argument(c: Contraction, splits: int, out_part: int) -> Any:
+    k = prod(c.k)
+    # The kernel divides by the extents even if there is nothing to sum.
+    k_extents = tuple(max(extent, 1) for extent in c.k)
+    return struct(
+        c.m, k, prod(c.n), c.batch[1], splits, -(-k // splits), int(c.accumulate), int(c.partial or splits > 1),
+        c.a_row, c.out_row, c.a_offset, c.b_offset, c.out_offset, out_part, c.a_batch, c.b_batch, c.out_batch,
+        k_extents, c.a_k, c.b_k, c.n, c.b_n, c.out_n,
+    )  # fmt: skip
+
+
+def _dense_arguments(c: Contraction, splits: int, out_part: int) -> list[Any]:
+    return [wide_argument(c)]
+
+
+def _strided_arguments(c: Contraction, splits: int, out_part: int) -> list[Any]:
+    return [strides_argument(c)]
+
+
+def _windows_arguments(c: Contraction, splits: int, out_part: int) -> list[Any]:
+    return [_windows_argument(c, splits, out_part)]
+
+
+def _slices_arguments(c: Contraction, splits: int, out_part: int) -> list[Any]:
+    return [wide_argument(c), np.int32(splits), np.int32(-(-prod(c.k) // splits)), np.int64(out_part)]
+
+
+_KERNELS: dict[str, tuple[Callable[[Traits, Contraction], Blocking], Callable[..., list[Any]]]] = {
+    "wide": (_wide, _dense_arguments),
+    "broadcast": (_broadcast, _dense_arguments),
+    "tiled": (_tiled, _strided_arguments),
+    "direct": (_direct, _strided_arguments),
+    "plain": (_plain, _strided_arguments),
+    "windows": (_windows, _windows_arguments),
+    "slices": (_slices, _slices_arguments),
+}
+
+
+def contract(
+    engine: Any,
+    kernel: str,
+    c: Contraction,
+    block: Blocking,
+    a: TensorData,
+    b: TensorData,
+    out: TensorData,
+    out_part: int = 0,
+    fused: FusedEpilogue | None = None,
+) -> None:
+    """Runs a contraction into ``out``: partial sum s goes to ``out`` + s * ``out_part``; without split-K, the
+    result.
+    """
+    device, (columns, rows) = traits(engine), block.group
+    epilogue, operands, more = trailing_args(fused, b)
+    text = program(device, kernel, a.dtype, block.defines, epilogue, operands)
+    size = (-(-prod(c.n) // block.columns) * columns, -(-c.m // block.rows) * rows, prod(c.batch) * block.splits)
+    group = (columns, rows, 1) if device.is_cpu or columns * rows > 1 else None
+    arguments = [a, b, out, *_KERNELS[kernel][1](c, block.splits, out_part), *more]
+    engine.launch(text, "direct" if kernel == "plain" else kernel, size, group, arguments)
