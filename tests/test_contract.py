@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections.abc import Iterator
 
 import pytest
-from monorepo import OWNED
+from check_imports import imports_of
+from monorepo import OWNED, OWNER, load_packages
 from netcl_conformance.contract import resolve
 from netcl_conformance.lists import meaning
 from netcl_conformance.lists.names import CONTRACT, PACKAGES
@@ -31,6 +34,52 @@ def test_every_op_is_on_the_list_and_names_of_core_are_public() -> None:
 @pytest.mark.parametrize("module", ["netcl.runtime.graph", "netcl.runtime.stream.Scheduler"])
 def test_nothing_that_no_package_above_calls_is_on_the_list(module: str) -> None:
     assert [name for name in CONTRACT if f"{name}.".startswith(f"{module}.")] == []
+
+
+def beyond_the_list(text: str, package: str) -> Iterator[str]:
+    """Yields what the module ``text`` of ``package`` imports of netcl-core, and reads of an engine, off the list."""
+    listed = {name.rsplit(".", end)[0] for name in CONTRACT for end in range(name.count("."))}
+    fields = {
+        name.rpartition(".")[2] for name in listed if name.startswith("netcl.core.backend.protocol.DeviceBackend.")
+    }
+    tree = ast.parse(text)
+    for imported in imports_of(tree, package):
+        top, _, rest = imported.module.partition(".")
+        if top == "netcl" and OWNER.get(rest.split(".")[0]) == "netcl-core" and imported.module not in listed:
+            yield imported.module
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr not in fields:
+            owner = node.value
+            if "engine" in (getattr(owner, "attr", None), getattr(owner, "id", None)):
+                yield f"engine.{node.attr}"
+
+
+def test_packages_above_name_nothing_that_is_not_on_the_list() -> None:
+    faults = [
+        f"{path.relative_to(package.source)}: {name}"
+        for package in load_packages().values()
+        if package.name != "netcl-core"
+        for path in package.modules()
+        if path.relative_to(package.source).parts[0] != "torch"  # a user of the front, as in the facade
+        for name in beyond_the_list(
+            path.read_text(encoding="utf-8"), ".".join(["netcl", *path.relative_to(package.source).parent.parts])
+        )
+    ]
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("from netcl.core.backend.cpu import CPUBackend", "netcl.core.backend.cpu.CPUBackend"),
+        ("def f():\n    from netcl.profiling import shipping", "netcl.profiling.shipping"),
+        ("x.engine.recording", "engine.recording"),
+        ("engine.tensor(data, 'int64')", "engine.tensor"),
+        ("from netcl.core import Tensor\nx.engine.zeros((2,), 'int32')", ""),
+    ],
+)
+def test_a_name_that_is_not_on_the_list_is_noticed(text: str, name: str) -> None:
+    assert list(beyond_the_list(text, "netcl.nn")) == ([name] if name else [])
 
 
 def test_signatures_are_those_of_the_code() -> None:
