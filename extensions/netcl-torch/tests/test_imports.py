@@ -261,6 +261,8 @@ def test_a_storage_of_a_file(tmp_path):
     assert isinstance(storage, torch.UntypedStorage)
     assert isinstance(x.untyped_storage(), torch.UntypedStorage)
     assert not isinstance(x, torch.UntypedStorage)
+    assert torch.UntypedStorage(4).nbytes() == 4
+    assert torch.UntypedStorage([7, 8])[1] == 8
 
 
 def test_dtypes_to_compare_with_have_their_attributes():

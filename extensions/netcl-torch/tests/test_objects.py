@@ -123,6 +123,13 @@ def test_wrong_calls_raise_pytorchs_class(kind: type[Exception], name: str) -> N
         WRONG[kind][name]()
 
 
+@pytest.mark.usefixtures("pytorch_names")
+def test_the_default_device_is_that_of_tensors() -> None:
+    device, default = _zeros(2).device, torch.get_default_device()
+    assert (default, str(default), repr(default)) == (torch.device(str(device)), str(device), repr(device))
+    assert torch.device(device) == device
+
+
 def test_whole_numbers_and_two_dtypes_are_computed_without_pytorchs_names() -> None:
     assert _WHOLE.float().mean().item() == 1.5
     assert _WHOLE.mean().item() == 1.5

@@ -20,9 +20,7 @@ def queue_of(device: Any) -> Any:
     """Returns the queue of a selector, ``nc.device``, DeviceHandle or queue; None for None, which means the active
     device.
     """
-    if isinstance(device, device_object):
-        device = str(device)
-    if isinstance(device, (str, int)):
+    if isinstance(device, (str, int, device_object)):
         handle = manager.default(device)
         if handle is None:
             raise DeviceNotFoundError(f"there is no {device!r} device here")

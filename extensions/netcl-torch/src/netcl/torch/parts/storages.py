@@ -18,6 +18,10 @@ class _Storages(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, _Bytes) or bool(nc.is_storage(instance))
 
+    def __call__(cls, values: Any = 0) -> _Bytes:
+        """Returns so many bytes, zeros, or the bytes of a sequence."""
+        return _Bytes(np.zeros(values, np.uint8) if isinstance(values, int) else np.array(values, np.uint8))
+
 
 class UntypedStorage(metaclass=_Storages):
     """The memory of tensors; ``from_file`` makes one of a file, and a tensor has one in ``x.untyped_storage()``."""

@@ -294,7 +294,7 @@ class DeviceManager:
             yield f"opencl:{len(platforms) - 1}:{count}", platform, dev
             count += 1
 
-    def default(self, device: Selector = "auto") -> DeviceHandle | None:
+    def default(self, device: Selector | _Device = "auto") -> DeviceHandle | None:
         """Returns the handle of a selector, the same object each time; devices reached by two selectors share one
         handle.
 
@@ -309,6 +309,8 @@ class DeviceManager:
         Raises DeviceNotFoundError, listing all devices, for an unknown name or a number out of range, and ImportError
         if a selector needs OpenCL and pyopencl is missing.
         """
+        if isinstance(device, _Device):
+            device = device._selector
         if isinstance(device, DeviceHandle):
             return device
         text = "auto" if device is None else str(device).strip().lower() or "auto"
@@ -604,15 +606,20 @@ class device:
 
     def __str__(self) -> str:
         chosen = self._selector
-        return chosen.selector if isinstance(chosen, DeviceHandle) else "auto" if chosen is None else str(chosen)
+        if isinstance(chosen, DeviceHandle):
+            return str(chosen) if _pytorch_names else chosen.selector
+        return "auto" if chosen is None else str(chosen)
 
     def __repr__(self) -> str:
         return _pytorch_text(self.type, self.index) if _pytorch_names else f"device({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, DeviceHandle):
-            return manager.default(self._selector) == other
-        return isinstance(other, device) and str(self) == str(other)
+        if not isinstance(other, (device, DeviceHandle)):
+            return False
+        mine, theirs = self._selector, other._selector if isinstance(other, device) else other
+        if isinstance(mine, DeviceHandle) or isinstance(theirs, DeviceHandle):
+            return manager.default(mine) == manager.default(theirs)
+        return str(self) == str(other)
 
     def __hash__(self) -> int:
         return hash(str(self))

@@ -684,9 +684,7 @@ def _shown(grad_fn: Any) -> str:
 
 @from_here
 def queue_of(device: Any) -> Any:
-    if isinstance(device, device_context):
-        device = str(device)
-    if isinstance(device, (str, int)):
+    if isinstance(device, (str, int, device_context)):
         handle = manager.default(device)
         if handle is None:
             raise DeviceNotFoundError(f"there is no {device!r} device here")
