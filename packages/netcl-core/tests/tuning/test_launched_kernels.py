@@ -15,7 +15,7 @@ from netcl.core.ops_table import dispatch
 from netcl.core.testing import masked
 from netcl.core.tuning import candidates, measurements, selector, winograd
 from netcl.core.tuning.candidates import Convolution, entry_points
-from netcl.core.tuning.conv_plans import conv_plan, geometry
+from netcl.core.tuning.conv_plans import conv_plan, dense, geometry
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.core.tuning.tiles import cpu_tile, implicit_gemm_tile
@@ -327,3 +327,21 @@ def test_depthwise_convolutions_of_cpus() -> None:
     found = [candidates.launched(cpu, Convolution(kind, g, "float32")) for kind in kinds]
     assert found == [("planes",), ("planes",), ("taps",)]
     assert len(conv_plan("grad_input", g).parts) == 1
+
+
+def test_the_choice_is_among_the_candidates_that_are_measured() -> None:
+    """Also of depthwise convolutions, and without a row that a device cannot run."""
+    devices = (Traits(True, 8, 1 << 20), Traits(False, 4, 48 * 1024, 1024), Traits(False, 4, 16 * 1024, 32))
+    for device in devices:
+        for x, weight, stride, padding in (*CONVOLUTIONS, ((2, 6, 9, 8), (6, 1, 3, 3), 1, 1)):
+            pads = ((padding, padding),) * 2
+            g = geometry("forward", x, weight, (stride,) * 2, pads, (1, 1), x[1] // weight[1], None)
+            (chosen,) = candidates.launched(device, Convolution("forward", g, "float32"))
+            measured = candidates.convolution_candidates(device, dense(g) if g.sparse else g)
+            assert chosen in measured, (device, x, weight, measured)
+            assert len(set(measured)) == len(measured)
+        for m, k, n in PRODUCTS:
+            c = product(m, k, n)
+            measured = candidates.candidates(device, c, "matmul")
+            assert measured[0] == candidates.product_kernel(device, c)
+            assert all(candidates.runnable(device, c, kernel) == kernel for kernel in measured)
