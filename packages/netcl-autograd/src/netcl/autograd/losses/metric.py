@@ -24,7 +24,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 def _pair_cases(rng: np.random.Generator) -> Cases:
     for reduction in ("mean", "sum", "none"):
         yield (
-            (rng.normal(size=(6, 4)), rng.normal(size=(6, 4)), rng.choice([-1.0, 1.0], (6, 1))),
+            (rng.normal(size=(6, 4)), rng.normal(size=(6, 4)), rng.choice([-1, 1], (6, 1))),
             {"reduction": reduction},
         )
 

@@ -34,7 +34,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in (
         "abs", "floor_divide", "mod", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos",
         "tan", "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "square", "reciprocal", "maximum", "minimum", "hypot",
-        "logaddexp", "isnan", "isinf", "isfinite", "signbit", "sign", "logical_and", "logical_or", "logical_xor",
+        "logaddexp", "isnan", "isinf", "isfinite", "signbit", "logical_and", "logical_or", "logical_xor",
         "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "where", "copysign", "nextafter",
     )},
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "round": np.rint,
@@ -42,6 +42,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "atanh": np.arctanh, "atan2": np.arctan2, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
     "gt": np.greater, "ge": np.greater_equal, "bitwise_not": np.invert, "left_shift": np.left_shift,
     "right_shift": np.right_shift, "clone": np.copy,
+    "sign": lambda x: x if x.dtype == bool else np.sign(x),
 }  # fmt: skip
 
 # Rows that reduce or scan an axis, with attributes; the samples are rows of a matrix.
