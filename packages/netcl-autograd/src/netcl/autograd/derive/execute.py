@@ -75,9 +75,12 @@ def _run_programs(
         results[slot] = grads[output]
     if not plan.programs:
         return results
-    values = [*saved, *[_arranged(context, plan, position, grads) for position in range(len(grads))]]
+    if len(grads) == 1 and (first := grads[0]) is not None and first.shape == plan.shapes[0]:  # nearly every call
+        values: list[Any] = [*saved, first]
+    else:
+        values = [*saved, *[_arranged(context, plan, position, grads) for position in range(len(grads))]]
     for program in plan.programs:
-        if program.shared or any(wanted[slot] for slot in program.inputs):
+        if program.shared or any([wanted[slot] for slot in program.inputs]):
             inputs = tuple([values[source] for source in program.sources])
             outs = call_row(program.row, inputs, {"scalars": scalars}, context.create_graph)
             outs = outs if isinstance(outs, tuple) else (outs,)

@@ -63,10 +63,14 @@ def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     """Returns the key of a call: what its program, or its gradient, depends on, and the values of attributes. Operands
     of expressions that are numbers count by type. None if the call cannot be looked up.
     """
-    if len(args) == 2 and not kwargs:
-        a, b = args
-        if isinstance(a, TensorData) and isinstance(b, TensorData):
-            return row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype
+    if not kwargs and len(args) <= 2:
+        if len(args) == 2:
+            a, b = args
+            if isinstance(a, TensorData) and isinstance(b, TensorData):
+                return row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype
+        elif len(args) == 1 and len(row.operands) == 1 and isinstance(args[0], TensorData):
+            (a,) = args
+            return row, a.engine, a.shape, a.dtype
     if row.expression is None:
         return _computed_key(row, args, kwargs)
     count = len(row.operands)
@@ -112,14 +116,15 @@ def _computed_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 def program_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Returns the same for a call of a row of ``program_row``: tensors and the values of its launch scalars."""
-    if kwargs.keys() != {"scalars"}:
+    if len(kwargs) != 1 or "scalars" not in kwargs:
         return None
     key: list[Any] = [row]
     for value in args:
         if not isinstance(value, TensorData):
             return None
         key += (value.engine, value.shape, value.dtype)
-    return _with_values(key, tuple(kwargs["scalars"].values()), {})
+    scalars = kwargs["scalars"]
+    return _with_values(key, tuple(scalars.values()), {}) if scalars else tuple(key)
 
 
 def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
