@@ -198,7 +198,8 @@ def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict
         node = stack.pop()
         if node in taking:
             continue
-        taking[node] = wanted = []
+        wanted: list[bool] = []
+        taking[node] = wanted
         for edge in node.edges:
             wanted.append(edge is not None)
             if edge is None:
