@@ -80,7 +80,7 @@ def _run_programs(
     else:
         values = [*saved, *[_arranged(context, plan, position, grads) for position in range(len(grads))]]
     for program in plan.programs:
-        if program.shared or any([wanted[slot] for slot in program.inputs]):
+        if program.shared or any(wanted[slot] for slot in program.inputs):
             inputs = tuple([values[source] for source in program.sources])
             outs = call_row(program.row, inputs, {"scalars": scalars}, context.create_graph)
             outs = outs if isinstance(outs, tuple) else (outs,)
