@@ -25,6 +25,8 @@ FOLDERS = {
 }
 PACKAGES = tuple(FOLDERS)
 UPPER = PACKAGES[1:]
+# Those that every core carries: an extension may need a level that a core may leave out, as netcl.torch the front.
+LAYERS = tuple(part for part in UPPER if FOLDERS[part].startswith("packages/"))
 # Their work is done in processes that they start, where no facade looks on.
 IN_PROCESSES = (
     *(f"packages/netcl-data/tests/test_{name}.py" for name in ("workers", "worker_faults")),
@@ -237,8 +239,8 @@ def alone(session: nox.Session) -> None:
 
 @nox.session
 def swap_core(session: nox.Session) -> None:
-    """Run upper suites on another netcl-core, where reaching past the contract raises: all for a given core, and in
-    `nox -s swap_core_whole`.
+    """Run upper suites on another netcl-core, where reaching past the contract raises: the layers' for a given core,
+    all in `nox -s swap_core_whole`.
 
     The core is netcl-core-numpy, or the one in a named folder, ``-- alternatives/netcl-core-mine``, which is first
     checked by netcl-conformance.
@@ -251,7 +253,7 @@ def swap_core(session: nox.Session) -> None:
     install(session, wanted, str(CORE_KIT), str(CONFORMANCE), core="given" if cores else "numpy")
     if cores:
         session.run("python", "-m", "netcl_conformance")
-    parts = UPPER if cores else ("nn", "optim", "data")  # the others: swap_core_whole
+    parts = LAYERS if cores else ("nn", "optim", "data")  # the others: swap_core_whole
     suites = map(suite_of, parts)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 
@@ -266,11 +268,11 @@ def swap_core_whole(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"], venv_backend="virtualenv")
 def core_torch(session: nox.Session) -> None:
-    """Check netcl-core-torch by netcl-conformance, and run the upper suites on it, or the named ones: -- nn trainer.
+    """Check netcl-core-torch by netcl-conformance, and run the layers' suites on it, or the named ones: -- nn trainer.
 
     With pip, as uv may not see pip's index with torch.
     """
-    parts, session.posargs[:] = tuple(session.posargs) or UPPER, []
+    parts, session.posargs[:] = tuple(session.posargs) or LAYERS, []
     _built["over_torch"] = build_wheel(session, CORE_TORCH, DIST / "over_torch")
     session.install("torch>=2.5")
     install(session, dict.fromkeys(PACKAGES, "[test]"), str(CORE_KIT), str(CONFORMANCE), core="over_torch")
