@@ -324,3 +324,15 @@ def test_a_writer_takes_tensors_and_parameters(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "runs").iterdir())) == 1
+
+
+def test_names_that_loaders_of_weights_read():
+    layer = torch.nn.Module()
+    layer.register_buffer("table", torch.ones(1), persistent=False)
+    assert layer._non_persistent_buffers_set == {"table"}
+    assert torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX == "_extra_state"
+
+
+def test_a_sparse_tensor_of_the_old_constructor():
+    matrix = torch.sparse.FloatTensor(torch.tensor([[0], [1]]), torch.tensor([2.0]), torch.Size([2, 2]))
+    assert torch.spmm(matrix, torch.ones(2, 1)).tolist() == [[2.0], [0.0]]

@@ -67,7 +67,9 @@ PARTS: dict[str, Part] = {
     "torch.nn.functional": Part((*_own("functional"), "netcl.nn.functional", "netcl")),
     "torch.nn.init": Part(("netcl.nn.init",), {"_calculate_fan_in_and_fan_out": "netcl.nn.init:fans"}),
     "torch.nn.modules": Part(_LAYERS),
-    "torch.nn.modules.module": Part(("netcl.nn.hooks", *_LAYERS)),
+    "torch.nn.modules.module": Part(
+        ("netcl.nn.hooks", *_LAYERS), {"_EXTRA_STATE_KEY_SUFFIX": f"{_OWN}.layers:EXTRA_STATE"}
+    ),
     "torch.nn.parallel": Part(_own("parallel")),
     "torch.nn.parallel.data_parallel": Part(_own("parallel")),
     "torch.nn.parallel.distributed": Part(_own("parallel")),
@@ -173,7 +175,7 @@ PARTS: dict[str, Part] = {
     "torch.signal": Part(),
     "torch.signal.windows": Part(_own("windows")),
     "torch.special": Part(("netcl.special",)),
-    "torch.sparse": Part(("netcl.sparse",)),
+    "torch.sparse": Part(("netcl.sparse",), dict.fromkeys(("DoubleTensor", "FloatTensor"), "netcl:sparse_coo_tensor")),
     "torch.multiprocessing": Part(_own("programs.processes")),
     "torch.onnx": Part(_own("programs.export")),
     "torch.profiler": Part(_own("programs.profiler")),

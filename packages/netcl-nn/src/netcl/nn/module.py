@@ -68,7 +68,7 @@ class Module:
             "_parameters": {},
             "_buffers": {},
             "_modules": {},
-            "_passing_buffers": set(),
+            "_non_persistent_buffers_set": set(),
             "_forward_pre_hooks": {},
             "_forward_pre_hooks_with_kwargs": {},
             "_forward_hooks": {},
@@ -201,7 +201,7 @@ class Module:
         for table in (self._parameters, self._buffers, self._modules):
             if name in table:
                 del table[name]
-                self._passing_buffers.discard(name)
+                self._non_persistent_buffers_set.discard(name)
                 return
         object.__delattr__(self, name)
 
@@ -230,7 +230,7 @@ class Module:
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer: expected a Tensor or None, got {type(tensor).__name__}")
         self._buffers[name] = registered("buffer", self, name, tensor)
-        (self._passing_buffers.discard if persistent else self._passing_buffers.add)(name)
+        (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Adds a module under a name."""
@@ -410,7 +410,7 @@ class Module:
             if parameter is not None:
                 state[prefix + name] = parameter if keep_vars else parameter.detach()
         for name, buffer in self._buffers.items():
-            if buffer is not None and name not in self._passing_buffers:
+            if buffer is not None and name not in self._non_persistent_buffers_set:
                 state[prefix + name] = buffer if keep_vars else buffer.detach()
         if type(self).get_extra_state is not Module.get_extra_state:
             state[f"{prefix}_extra_state"] = self.get_extra_state()
@@ -493,7 +493,7 @@ class Module:
         for path, module in self.named_modules(None, prefix, False):
             at = f"{path}." if path else ""
             state.update({at + name: p for name, p in module._parameters.items() if p is not None})
-            passing = module._passing_buffers
+            passing = module._non_persistent_buffers_set
             state.update({at + n: b for n, b in module._buffers.items() if b is not None and n not in passing})
         return state
 

@@ -16,6 +16,8 @@ from netcl.torch.parts.parallel import DataParallel as DataParallel
 TORCH_NAMES = ("DataParallel", "NLLLoss2d", "_ntuple", "_pair", "_quadruple", "_single", "_triple")
 __all__ = ["DataParallel", "LogSoftmax", "NLLLoss2d", "Softmax", "Softmin"]
 
+EXTRA_STATE = "_extra_state"  # the end of the key of ``Module.get_extra_state`` in a state
+
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
     """The function that repeats a number n times and makes a tuple of a sequence."""
