@@ -278,3 +278,14 @@ def test_a_tied_weight_is_saved_once(tmp_path: Path):
     torch.save(nn.Sequential(layer, other).state_dict(), tmp_path / "two.pt")
     sizes = [(tmp_path / name).stat().st_size for name in ("one.pt", "two.pt")]
     assert sizes[1] < 1.2 * sizes[0]
+
+
+def test_a_backward_pass_from_several_tensors_is_one():
+    leaf = torch.tensor([1.0, 2.0], requires_grad=True)
+    shared, seen = leaf * 2, []
+    shared.register_hook(lambda grad: seen.append(grad.tolist()))
+    torch.autograd.backward([(shared * 3).sum(), (shared * shared).sum()])
+    assert seen == [[7.0, 11.0]]
+    assert leaf.grad.tolist() == [14.0, 22.0]
+    with pytest.raises(RuntimeError, match="for each of 2 tensors, got 1"):
+        torch.autograd.backward([leaf.sum(), leaf.sum()], [torch.tensor(1.0)])

@@ -293,15 +293,19 @@ def _edges_of_leaves(inputs: tuple[Tensor, ...]) -> list[Edge]:
     return [edge_of(leaf) for leaf in inputs]
 
 
-def backward_from(tensor: Tensor, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any = None) -> None:
-    """Runs ``Tensor.backward``; raises RuntimeError if there is no ``grad`` and ``tensor`` has not one element."""
-    if grad is None and math.prod(tensor.shape) != 1:
-        raise RuntimeError(
-            f"backward: a node of shape {tensor.shape} has no one gradient to begin with; pass grad= of that "
-            "shape, or sum() it first"
-        )
+def backward_from(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any = None) -> None:
+    """Runs ``Tensor.backward``, or one pass from a list of tensors with a list of ``grad``; raises RuntimeError for a
+    tensor that has not one element if it has no ``grad``.
+    """
+    outputs, grads = ((tensor,), (grad,)) if isinstance(tensor, Tensor) else (tensor, grad)
+    for output, begin in zip(outputs, grads):
+        if begin is None and math.prod(output.shape) != 1:
+            raise RuntimeError(
+                f"backward: a node of shape {output.shape} has no one gradient to begin with; pass grad= of that "
+                "shape, or sum() it first"
+            )
     only = None if inputs is None else _edges_of_leaves((inputs,) if isinstance(inputs, Tensor) else tuple(inputs))
-    backward((tensor,), (grad,), retain=retain_graph or create_graph, create_graph=create_graph, only=only)
+    backward(outputs, grads, retain=retain_graph or create_graph, create_graph=create_graph, only=only)
 
 
 def grad(

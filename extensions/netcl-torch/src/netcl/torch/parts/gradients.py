@@ -8,6 +8,7 @@ from typing import Any
 
 import netcl as nc
 import netcl.autograd as ag
+from netcl.autograd.backward import backward_from
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 
@@ -40,9 +41,9 @@ def backward(
     given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     weights = grad_tensors if grad_tensors is not None else grad_variables
     factors = [None] * len(given) if weights is None else [weights] if isinstance(weights, Tensor) else list(weights)
-    for at, (tensor, factor) in enumerate(zip(given, factors)):
-        kept = retain_graph if at == len(given) - 1 else True
-        tensor.backward(factor, retain_graph=kept, create_graph=create_graph, inputs=inputs)
+    if len(factors) != len(given):
+        raise RuntimeError(f"backward: expected a gradient for each of {len(given)} tensors, got {len(factors)}")
+    backward_from(given, factors, bool(retain_graph), create_graph, inputs)
 
 
 def grad(
