@@ -106,7 +106,7 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
     return _outputs(None if made is None else made.node(ready, results), results, not single)
 
 
-_UNKNOWN = object()
+_UNKNOWN: Any = object()
 
 
 class ProgramStep:
