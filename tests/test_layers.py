@@ -78,7 +78,7 @@ def test_a_cycle_is_found() -> None:
     assert count_structure.cycles(arrows) == [["a", "b", "c"], ["d", "e"]]
 
 
-def test_each_kernel_file_is_named_by_a_launcher_in_its_folder(tmp_path: Path) -> None:
+def test_each_kernel_file_is_named_by_a_launcher_in_its_folder_or_by_a_row(tmp_path: Path) -> None:
     assert count_structure.kernels_apart(ROOT) == []
     folder = tmp_path / "packages" / "netcl-core" / "src"
     folder.mkdir(parents=True)

@@ -133,12 +133,13 @@ def class_assignments(modules: Iterable[Module]) -> list[str]:
 
 
 def kernels_apart(root: Path) -> list[Path]:
-    """Returns each .cl file of packages/*/src that no .py file in its folder names, as a string: its stem or its file
-    name.
+    """Returns each .cl file of packages/*/src that no .py file in its folder, and no row of the candidates for a
+    contraction, names as a string: its stem or its file name.
     """
     apart = []
+    rows = "".join(path.read_text(encoding="utf-8") for path in root.glob("packages/*/src/**/tuning/candidates.py"))
     for path in sorted(root.glob("packages/*/src/**/*.cl")):
-        launchers = "".join(launcher.read_text(encoding="utf-8") for launcher in path.parent.glob("*.py"))
+        launchers = rows + "".join(launcher.read_text(encoding="utf-8") for launcher in path.parent.glob("*.py"))
         if f'"{path.stem}"' not in launchers and f'"{path.name}"' not in launchers:
             apart.append(path)
     return apart

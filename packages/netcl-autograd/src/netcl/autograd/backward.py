@@ -106,6 +106,7 @@ class BackwardPass(GradContext):
         while heap:
             _, node = heappop(heap)
             grads: list[Any] = pending.pop(node)
+            grad = None
             for index, grad in enumerate(grads):
                 if grad is not None and type(grad) is not Tensor:
                     grads[index] = blocks.computed(call, grad)

@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.core.dtypes import DType
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.tensor.data import TensorData
-
-if TYPE_CHECKING:
-    from netcl.core.ops_table.program import Program
 
 __all__ = ["Record", "known", "records"]
 
@@ -40,7 +37,7 @@ class Record:
 
     def __init__(self) -> None:
         self.again: Callable[[tuple[Any, ...]], Any] = once
-        self.binding: tuple[Program, tuple[int, ...], dict[str, float | int], tuple[tuple[str, int], ...]] | None = None
+        self.binding: tuple[Any, tuple[int, ...], dict[str, float | int], tuple[tuple[str, int], ...]] | None = None
         self.computed: bool = False
         self.nodes: dict[Any, Any] = {}
 
