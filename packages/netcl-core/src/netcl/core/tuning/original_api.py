@@ -9,11 +9,16 @@ from typing import Any
 from netcl.core.device.profile import ExtendedDeviceProfile, GPUFamily
 from netcl.core.dtypes import is_floating, itemsize
 
-KernelVariant = Enum("KernelVariant", [
-    "MATMUL_NAIVE", "MATMUL_TILED", "MATMUL_REGISTER_TILED", "MATMUL_VECTORIZED", "CONV2D_NAIVE", "CONV2D_IM2COL",
-    "CONV2D_IMPLICIT_GEMM", "CONV2D_TILED_LOCAL", "CONV2D_WINOGRAD", "ELEMENTWISE_SCALAR", "ELEMENTWISE_VECTORIZED",
-    "REDUCTION_SEQUENTIAL", "REDUCTION_PARALLEL", "REDUCTION_WORKGROUP", "BATCHNORM_NAIVE", "BATCHNORM_FUSED",
-])  # fmt: skip
+
+class KernelVariant(Enum):
+    """The classes of kernels that selectors report; ``KernelConfig.extra["kernel"]`` names the kernel."""
+
+    MATMUL_NAIVE, MATMUL_TILED, MATMUL_REGISTER_TILED, MATMUL_VECTORIZED = 1, 2, 3, 4
+    CONV2D_NAIVE, CONV2D_IM2COL, CONV2D_IMPLICIT_GEMM, CONV2D_TILED_LOCAL, CONV2D_WINOGRAD = 5, 6, 7, 8, 9
+    ELEMENTWISE_SCALAR, ELEMENTWISE_VECTORIZED, REDUCTION_SEQUENTIAL, REDUCTION_PARALLEL = 10, 11, 12, 13
+    REDUCTION_WORKGROUP, BATCHNORM_NAIVE, BATCHNORM_FUSED = 14, 15, 16
+
+
 # Tile (m, n, k), outputs of a work-item along m and n, lanes (0: by device and dtype), True if it uses local memory.
 _VARIANTS: dict[str, tuple[tuple[int, int, int] | None, int, int, bool]] = {
     "MATMUL_TILED": ((16, 16, 16), 1, 1, True), "MATMUL_REGISTER_TILED": ((64, 64, 16), 0, 1, True),
