@@ -11,6 +11,7 @@ import pytest
 import netcl as nc
 from netcl import ops
 from netcl.core import Tensor
+from netcl.core.errors import ArgumentError
 
 
 def of(values: Any, dtype: str = "int64") -> Tensor:
@@ -92,3 +93,10 @@ def test_weights_widen_a_covariance(engine: Any) -> None:
     result = ops.cov(x, correction=0, aweights=Tensor.from_host(np.array([1.0, 3.0]), "float32"))
     assert result.dtype == "float32"
     assert result.item() == pytest.approx(27 / 16)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**70, -1])
+def test_a_fill_beyond_the_dtype_is_named(value: float) -> None:
+    x = Tensor.from_host(np.arange(3, dtype=np.uint8))
+    with pytest.raises(ArgumentError, match="expected a value that uint8 holds, got"):
+        ops.masked_fill(x, Tensor.from_host(np.array([True, False, True])), value)

@@ -79,7 +79,7 @@ class GradContext:
             grad = self.call("clone", grad)
         elif not self.create_graph:
             grad = separate(grad)  # a view would keep what it is a view of
-        self._borrowed.add(grad.storage_id)
+        self.borrow(grad)
         leaf.grad = grad
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import broadcast_shapes, contiguous_strides
 from netcl.core.ops_table.dispatch import Domain
@@ -27,11 +27,16 @@ def _check_mask(op: str, mask: Tensor) -> None:
         raise DTypeError(f"{op}: expected a bool mask, got {mask.dtype}", op=op)
 
 
-def _stored(x: Tensor, value: Any) -> Any:
-    """Returns the number as an element of x stores it."""
+def _stored(op: str, x: Tensor, value: Any) -> Any:
+    """Returns the number as an element of x stores it; raises ArgumentError if an integer dtype has no such number."""
     if isinstance(value, Tensor) or is_floating(x.dtype):
         return value
-    return bool(value) if x.dtype == "bool" else int(value)
+    if x.dtype == "bool":
+        return bool(value)
+    limits = np.iinfo(x.dtype)
+    if not limits.min <= value <= limits.max:
+        raise ArgumentError(f"{op}: expected a value that {x.dtype} holds, got {value}; convert x with astype", op=op)
+    return int(value)
 
 
 def _fill_cases(rng: np.random.Generator) -> Cases:
@@ -46,7 +51,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     _check_mask("masked_fill", mask)
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor", op="masked_fill")
-    return where(mask, _stored(x, value), x)  # type: ignore[no-any-return]
+    return where(mask, _stored("masked_fill", x, value), x)  # type: ignore[no-any-return]
 
 
 @composite(
@@ -66,7 +71,7 @@ def fill(x: Tensor, value: Any) -> Tensor:
         if value.ndim:
             raise ShapeError(f"fill: value {value.shape}; expected a number or a 0-d tensor", op="fill")
         value = cast(value, dtype=x.dtype)
-    return where(engine.tensor(np.ones((), bool), "bool"), _stored(x, value), x)  # type: ignore[no-any-return]
+    return where(engine.tensor(np.ones((), bool), "bool"), _stored("fill", x, value), x)  # type: ignore[no-any-return]
 
 
 def true_positions(op: str, mask: Tensor) -> Tensor:

@@ -244,8 +244,8 @@ def candidates(device: Traits, c: Contraction, op: str = "", unit: str | None = 
 def runnable(device: Traits, c: Contraction, kernel: str) -> str:
     """Returns ``kernel``, or the kernel in its place if it was requested and cannot compute the contraction."""
     row = CONTRACTIONS.get(kernel)
-    if row is None:
-        return "rows"  # of an algorithm that cannot compute the convolution
+    if row is None:  # an algorithm that cannot compute the convolution
+        return choose(device, c)
     if row.runs(device, c):
         return kernel
     return choose(device, c) if kernel in UNITS else "tiled"

@@ -190,9 +190,8 @@ def _algorithm(engine: Any, p: Convolution, variant: str | None) -> tuple[str, A
 
 
 def _part_kernel(engine: Any, c: Contraction, variant: str | None) -> str:
-    """Returns the kernel of one contraction of a convolution; ``rows`` for an algorithm that cannot compute it."""
-    kernel = variant or choose(traits(engine), c, "conv2d")
-    return "rows" if kernel in CONVOLUTIONS else kernel
+    """Returns the kernel of one contraction of a convolution: the cheapest one if the algorithm cannot compute it."""
+    return choose(traits(engine), c, "conv2d") if variant is None or variant in CONVOLUTIONS else variant
 
 
 def _convolve(
