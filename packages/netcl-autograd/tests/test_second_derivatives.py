@@ -164,7 +164,8 @@ def agrees(loss: Loss, leaves: list[Tensor], way: str, about: Any = None) -> Non
         wanted = slope(plain, leaves, directions)
     for leaf in leaves:
         leaf.grad = None
-    assert found == pytest.approx(wanted, rel=2e-5, abs=1e-6), (way, about)
+    # The variance of one value is NaN on both sides.
+    assert found == pytest.approx(wanted, rel=2e-5, abs=1e-6, nan_ok=True), (way, about)
 
 
 def samples(name: str, limit: int) -> list[Case]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from netcl.core.errors import ExpressionError
+from netcl.core.errors import ExpressionError, ShapeError
 from netcl.core.expr import (
     Const,
     Index,
@@ -112,6 +112,8 @@ def test_reductions_keep_their_axes_and_broadcast():
         Reduce("sum", X, (1, 0))
     with pytest.raises(ExpressionError, match="unknown reduction 'median'"):
         Reduce("median", X, (0,))
+    with pytest.raises(ShapeError, match="more axes, 1 at least"):  # of the last axis but one of a vector
+        Index(-1)
 
 
 def test_a_long_sum_of_floats_is_exact():

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from netcl.core.dtypes import canonical, integer_range, is_floating, promote
-from netcl.core.errors import DTypeError, ExpressionError
+from netcl.core.errors import DTypeError, ExpressionError, ShapeError
 
 Number: TypeAlias = "bool | int | float"
 Operand: TypeAlias = "Expr | bool | int | float"
@@ -155,10 +155,16 @@ class Scalar(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Index(Expr):
-    """The position along ``axis`` of the iteration space, as int32."""
+    """The position along ``axis`` of the iteration space, as int32. Raises ShapeError if ``axis`` is negative, as of a
+    row that counts from the last axis of operands with too few.
+    """
 
     axis: int
     dtype: str = "int32"
+
+    def __post_init__(self) -> None:
+        if self.axis < 0:
+            raise ShapeError(f"expected operands with more axes, {-self.axis} at least: the op counts along an axis")
 
     def identity(self) -> tuple[Any, ...]:
         return (Index, self.axis)
