@@ -69,7 +69,7 @@ def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
             (a,) = args
             return row, a.engine, a.shape, a.dtype
     if row.expression is None:
-        return _computed_key(row, args, kwargs)
+        return _with_values([row], args, kwargs, row)
     count = len(row.operands)
     if len(args) < count:
         return None
@@ -86,31 +86,6 @@ def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     return _with_values(key, args[count:], kwargs)
 
 
-def _computed_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Returns the key of a call of a computed row: tensors stand for their shapes and dtypes only as operands."""
-    key: list[Any] = [row]
-    for place, value in enumerate(args):
-        if isinstance(value, TensorData):
-            if place >= len(row.operands) and not row.open or not row.leading:
-                return None
-            key += (value.engine, value.shape, value.dtype)
-        elif type(value) in _STATIC:
-            key += (type(value), value)
-        elif not _add_number_or_tuple(key, value):
-            return None
-    for name, value in kwargs.items():
-        key.append(name)
-        if isinstance(value, TensorData):
-            if name not in row.operands or name == "out":
-                return None
-            key += (value.engine, value.shape, value.dtype)
-        elif type(value) in _STATIC:
-            key += (type(value), value)
-        elif not _add_number_or_tuple(key, value):
-            return None
-    return tuple(key)
-
-
 def program_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Returns the same for a call of a row of ``program_row``: tensors and the values of its launch scalars."""
     if len(kwargs) != 1 or "scalars" not in kwargs:
@@ -124,30 +99,35 @@ def program_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     return _with_values(key, tuple(scalars.values()), {}) if scalars else tuple(key)
 
 
-def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Returns ``key`` with the values of attributes and their types, as True and 1 are equal; None if one is not
-    hashable or may be changed.
+def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, Any], row: OpRow | None = None) -> Any:
+    """Returns ``key`` with values and keywords; None if one is not hashable or may be changed, or is a tensor that is
+    no operand of ``row``.
     """
-    for value in values:
-        if type(value) in _STATIC:
-            key += (type(value), value)
-        elif not _add_number_or_tuple(key, value):
+    places = 0 if row is None or not row.leading else len(values) if row.open else len(row.operands)
+    for place, value in enumerate(values):
+        if not _added(key, value, place < places):
             return None
     for name, value in kwargs.items():
         key.append(name)
-        if type(value) in _STATIC:
-            key += (type(value), value)
-        elif not _add_number_or_tuple(key, value):
+        if not _added(key, value, row is not None and name in row.operands and name != "out"):
             return None
     return tuple(key)
 
 
-def _add_number_or_tuple(key: list[Any], value: Any) -> bool:
-    """Adds a float (-0.0 is not 0.0) or a tuple of ints to the key; False if ``value`` is neither, or NaN."""
-    if type(value) is float:
+def _added(key: list[Any], value: Any, operand: bool) -> bool:
+    """Adds a value with its type, as True and 1 are equal: a number (-0.0 is not 0.0), a tuple of ints, or for a tensor
+    that is an operand its shape and dtype. Returns False if ``value`` is none of these, or NaN.
+    """
+    kind = type(value)
+    if kind in _STATIC:
+        key += (kind, value)
+    elif kind is float:
         key += (float, value if value else math.copysign(1.0, value), not value)
         return value == value
-    if type(value) is tuple and _INT.issuperset(map(type, value)):
+    elif kind is tuple and _INT.issuperset(map(type, value)):
         key += (tuple, value)
-        return True
-    return False
+    elif operand and isinstance(value, TensorData):
+        key += (value.engine, value.shape, value.dtype)
+    else:
+        return False
+    return True
