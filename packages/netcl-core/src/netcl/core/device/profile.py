@@ -112,6 +112,11 @@ class ExtendedDeviceProfile:
         """True if explicit vectors within one work-item are faster: OpenCL CPUs, and GPUs that prefer four floats."""
         return self.is_opencl_cpu or (not self.is_cpu and self.vector_width >= 4)
 
+    @property
+    def has_many_registers(self) -> bool:
+        """True if a work-item can hold 8 x 8 outputs of a product: NVIDIA since Turing."""
+        return self.family.name in ("NVIDIA_TURING", "NVIDIA_AMPERE", "NVIDIA_ADA", "NVIDIA_HOPPER", "NVIDIA_BLACKWELL")
+
 
 def family_of(profile: DeviceProfile, compute_capability: tuple[int, int] | None = None, board: str = "") -> GPUFamily:
     """Returns the vendor generation by names, or by NVIDIA's compute capability; ``board`` is a second name of the

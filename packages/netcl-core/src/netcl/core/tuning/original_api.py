@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from netcl.core.device.profile import ExtendedDeviceProfile, GPUFamily
+from netcl.core.device.profile import ExtendedDeviceProfile
 from netcl.core.dtypes import is_floating, itemsize
 
 
@@ -25,17 +25,13 @@ _VARIANTS: dict[str, tuple[tuple[int, int, int] | None, int, int, bool]] = {
     "MATMUL_VECTORIZED": ((64, 64, 16), 0, 0, True), "CONV2D_IM2COL": ((64, 64, 16), 4, 1, True),
     "CONV2D_IMPLICIT_GEMM": ((64, 64, 16), 4, 1, True), "CONV2D_TILED_LOCAL": ((16, 16, 8), 1, 1, True),
     "CONV2D_WINOGRAD": ((32, 32, 8), 4, 1, True), "ELEMENTWISE_VECTORIZED": (None, 0, 0, False),
-    **dict.fromkeys(("MATMUL_NAIVE", "ELEMENTWISE_SCALAR", "REDUCTION_SEQUENTIAL"), (None, 1, 1, False)),
-}  # fmt: skip
+    **dict.fromkeys(("MATMUL_NAIVE", "ELEMENTWISE_SCALAR", "REDUCTION_SEQUENTIAL"), (None, 1, 1, False))}  # fmt: skip
 SMALL_OUTPUT = 256  # positions of a convolution's output below which NETCL_CONV_TILED_LOCAL applies
-_MANY_REGISTERS = {GPUFamily[f"NVIDIA_{name}"] for name in ("TURING", "AMPERE", "ADA", "HOPPER", "BLACKWELL")}
 
 
 @dataclass
 class KernelConfig:
-    """A variant with its tile, the outputs of a work-item along each tiled axis, and the columns and rows of a group.
-    Selectors share the objects they return, so do not change them.
-    """
+    """A variant with its tile, outputs of a work-item along each tiled axis, and group. Selectors share the objects."""
 
     variant: KernelVariant
     tile_m: int = 32
@@ -72,7 +68,7 @@ def config_by_sizes(profile: ExtendedDeviceProfile, op: str, sizes: Any, dtype: 
     name, most = _variant(profile, op, sizes, dtype, flags), max(1, profile.base.max_work_group_size)
     tile, work, lanes, local = _VARIANTS.get(name, (None, 4, 4, True))
     lanes = lanes or (max(4, min(profile.vector_width, 16)) if tile else 8 if itemsize(dtype) <= 2 else 4)
-    work = work or (lanes if not tile else 8 if profile.family in _MANY_REGISTERS else 4)
+    work = work or (lanes if not tile else 8 if profile.has_many_registers else 4)
     (columns, rows), k = (tile[1] // work, tile[0] // work) if tile else (16, 16), tile[2] if tile else 1
     memory = profile.base.local_mem_size // max(4, itemsize(dtype)) if profile.base.opencl_c_version else 1 << 62
     while columns * rows > most or (tile and (columns + rows) * work * k > memory and columns * rows * k > 1):
