@@ -128,7 +128,8 @@ class Rehearsal:
         wheels = [path for path in archives if path.suffix == ".whl"]
         # W002: py.typed and short modules are alike in several packages. W004: PyInstaller reads its hook by path.
         call("check-wheel-contents", "--ignore", "W002,W004", *wheels)
-        own = {"HATCH_DATA_DIR": str(self.folder / "hatch_data")}  # an interrupted run leaves broken environments
+        # An interrupted run leaves broken environments; nox names its own to uv, and hatch's uv would install there.
+        own = {"HATCH_DATA_DIR": str(self.folder / "hatch_data"), "UV_PYTHON": ""}
         for package in PACKAGES.values():
             said = call("hatch", "--no-color", "version", cwd=package.folder, env=own).split()
             if said[-1:] != [package.version]:
