@@ -116,6 +116,9 @@ def test_low_rank_is_found(numpy_device: Any, shape: Any) -> None:
     np.testing.assert_allclose(shifted.S.numpy(), found.S.numpy(), rtol=1e-8, atol=1e-10)
     with pytest.raises(ValueError, match="pca_lowrank: expected q from 0 to"):
         nc.pca_lowrank(nc.tensor(values), q=20)
+    for of in (nc.pca_lowrank, nc.svd_lowrank):
+        with pytest.raises(ValueError, match="expected niter of at most 10000, got 2147483648"):
+            of(nc.tensor(values), niter=2**31)
 
 
 def test_extreme_eigenvalues(numpy_device: Any) -> None:

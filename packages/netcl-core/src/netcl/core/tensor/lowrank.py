@@ -23,6 +23,9 @@ def _call(name: str, *args: Any, **kwargs: Any) -> Any:
     return dispatch.call(name, *args, record=True, **kwargs)
 
 
+_STEPS_MAX = 10_000
+
+
 def _matrix(op: str, x: Any) -> Any:
     """``x`` as a dense tensor; raises ShapeError unless it is a matrix or a stack of them."""
     x = x if isinstance(x, Tensor) else x.to_dense()
@@ -33,6 +36,10 @@ def _matrix(op: str, x: Any) -> Any:
 
 def _basis(x: Any, q: int, niter: int) -> Any:
     """Q (..., m, q) with orthonormal columns, so that Q Q^T x is nearly x."""
+    if niter > _STEPS_MAX:
+        raise ValueError(
+            f"expected niter of at most {_STEPS_MAX}, got {niter}: 2 to 7 steps are enough for most matrices"
+        )
     drawn = _call("normal", 0.0, 1.0, shape=(x.shape[-1], q), dtype=x.dtype, queue=x.engine.queue)
     basis, _ = _call("linalg_qr", _call("matmul", x, drawn))
     for _ in range(niter):
