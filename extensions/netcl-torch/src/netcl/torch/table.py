@@ -124,7 +124,7 @@ PARTS: dict[str, Part] = {
     "torch.cpu.amp": Part(
         (), {"autocast": f"{_OWN}.precision:CpuAutocast", "GradScaler": f"{_OWN}.precision:CudaGradScaler"}
     ),
-    "torch.cuda": Part(_own("devices.cuda", "devices.gpus")),
+    "torch.cuda": Part(_own("devices.cuda", "devices.gpus", "devices.types")),
     "torch.cuda.amp": Part(
         _PRECISION, {"autocast": f"{_OWN}.precision:CudaAutocast", "GradScaler": f"{_OWN}.precision:CudaGradScaler"}
     ),
@@ -187,6 +187,26 @@ PARTS: dict[str, Part] = {
     "torch.testing": Part(_own("programs.testing")),
     "torch.torch_version": Part(_own("programs.types")),
     "torch.types": Part(_own("programs.types")),
+    "functorch": Part(
+        (),
+        {
+            **{
+                name: f"{_OWN}.transforms:{name}"
+                for name in ("grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap")
+            },
+            **{
+                name: f"{_OWN}.functional_modules:{name}"
+                for name in (
+                    "FunctionalModule",
+                    "FunctionalModuleWithBuffers",
+                    "combine_state_for_ensemble",
+                    "make_functional",
+                    "make_functional_with_buffers",
+                )
+            },
+            "__version__": f"{_OWN}.programs.version:__version__",
+        },
+    ),
     "torch.version": Part(_own("programs.version"), {"__version__": f"{_OWN}.programs.version:__version__"}),
 }
 
