@@ -106,6 +106,7 @@ PARTS: dict[str, Part] = {
     "torch.utils.hooks": Part(("netcl.nn",)),
     "torch.utils.model_zoo": Part((), {"load_url": f"{_OWN}.programs.refused:load_state_dict_from_url"}),
     "torch.utils.tensorboard": Part(_own("programs.tensorboard")),
+    "torch.utils.tensorboard._pytorch_graph": Part((), {"graph": f"{_OWN}.programs.tensorboard_graph:graph"}),
     "torch.autograd": Part(_GRADIENTS),
     "torch.autograd.anomaly_mode": Part(("netcl.autograd",)),
     "torch.autograd.function": Part(_GRADIENTS),
