@@ -311,6 +311,11 @@ def test_dual_tensors_have_tangents() -> None:
         assert not value.requires_grad
         assert torch.equal(forward_ad.unpack_dual(dual).tangent, v)
         assert forward_ad.unpack_dual(torch.ones(2)).tangent is None
+        tangent = forward_ad.unpack_dual(forward_ad.make_dual(x, v.double()) * weight).tangent
+        assert torch.equal(tangent, weight * v)
+        assert tangent.dtype == torch.float32
+        with pytest.raises(RuntimeError, match="floating"):
+            forward_ad.make_dual(x, v.long())
         tangent = forward_ad.unpack_dual(dual * weight * weight).tangent
         tangent.sum().backward()  # of 2 w v
         with pytest.raises(RuntimeError, match="nested"):

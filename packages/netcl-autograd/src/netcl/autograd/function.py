@@ -202,7 +202,8 @@ def _run_function(context: GradContext, node: GradNode, grads: list[Tensor | Non
     finally:
         ctx._saved = ()
     results = returned if isinstance(returned, tuple) else (returned,)
-    if len(results) != static.count:
+    # PyTorch takes more gradients than arguments if the rest is None.
+    if len(results) < static.count or any(grad is not None for grad in results[static.count :]):
         raise RuntimeError(
             f"{node.name}: backward gave {len(results)} gradients for {static.count} arguments of forward"
         )
