@@ -229,12 +229,13 @@ def standardize(problem: GradientProblem) -> Gradients:
     (Ioffe and Szegedy 2015), by two independent reductions instead of three dependent ones. If there is a weight for
     each mean, as in batch normalization, these are the reductions of the gradients by weight and bias, too.
     """
-    if 0 not in problem.wanted:
-        return derived(problem)
     outputs, nodes = problem.outputs, walk(problem.outputs)
+    over = {node.axes for node in nodes if isinstance(node, Reduce)}
+    if 0 not in problem.wanted or not over:  # a tensor without axes has nothing to reduce
+        return derived(problem)
+    (axes,) = over
     x = next(node for node in nodes if isinstance(node, Load) and node.slot == 0)
     eps = next(node for node in nodes if isinstance(node, Scalar) and node.name == "eps")
-    (axes,) = {node.axes for node in nodes if isinstance(node, Reduce)}
     core = standardized(x, axes, eps)  # interned: the same object as in the outputs
     space = axes_of(core.value, problem.present, {})
     inner, factor, weight = core.value, core.scale, None
