@@ -113,6 +113,11 @@ def test_samplers_draw_as_they_say():
     assert sorted(RandomSampler(data)) == list(range(6))
     endless = iter(RandomSampler(data, replacement=True, num_samples=10**10))
     assert all(0 <= next(endless) < 6 for _ in range(100))
+    for source, count in ((data, 0), ([], None)):
+        with pytest.raises(ValueError, match="num_samples should be a positive integer value, but got num_samples=0"):
+            RandomSampler(source, num_samples=count)
+    with pytest.raises(ValueError, match="num_samples"):
+        DataLoader([], shuffle=True)
     assert sorted(SubsetRandomSampler([5, 3])) == [3, 5]
     assert set(WeightedRandomSampler([0, 1.0, 0], 20)) == {1}
     assert list(BatchSampler(SequentialSampler(data), 4, False)) == [[0, 1, 2, 3], [4, 5]]

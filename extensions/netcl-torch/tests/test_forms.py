@@ -289,3 +289,19 @@ def test_a_backward_pass_from_several_tensors_is_one():
     assert leaf.grad.tolist() == [14.0, 22.0]
     with pytest.raises(RuntimeError, match="for each of 2 tensors, got 1"):
         torch.autograd.backward([leaf.sum(), leaf.sum()], [torch.tensor(1.0)])
+
+
+@pytest.mark.level("front")
+def test_values_of_an_assignment_may_have_more_first_axes_of_length_one():
+    x, v = torch.zeros(3, 2), torch.full((1, 1), 2.0, requires_grad=True)
+    x[0, 0] = torch.ones(1, 1)
+    x[1] = torch.ones(1, 1, 2)
+    x[torch.tensor([2])] = torch.ones(1, 1, 2) * 5
+    x[x == 0] = torch.ones(1, 1) * 7
+    assert x.tolist() == [[1, 7], [1, 1], [5, 5]]
+    y = torch.zeros(3)
+    y[1] = v * 3
+    y.sum().backward()
+    assert v.grad.tolist() == [[3]]
+    with pytest.raises(RuntimeError, match="do not fit"):
+        x[0] = torch.ones(2, 2)

@@ -317,13 +317,29 @@ def test_a_writer_takes_tensors_and_parameters(tmp_path):
         "writer = SummaryWriter('runs')\n"
         "writer.add_scalar('loss', torch.tensor(0.5), 0)\n"
         "writer.add_histogram('weight', torch.nn.Linear(2, 2).weight, 0)\n"
-        "writer.close()\n",
+        "model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1))\n"
+        "writer.add_graph(model, torch.ones(4, 2))\n"
+        "writer.close()\n"
+        "from torch.utils.tensorboard._pytorch_graph import graph\n"
+        "for node in graph(model, torch.ones(4, 2))[0].node:\n"
+        "    print(node.name, *node.input, [d.size for d in node.attr['_output_shapes'].list.shape[0].dim])\n",
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "netcl.torch", "program.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "runs").iterdir())) == 1
+    assert done.stdout.splitlines() == [
+        "input/input_0 [4, 2]",
+        "Sequential/0/weight [3, 2]",
+        "Sequential/0/bias [3]",
+        "Sequential/2/weight [1, 3]",
+        "Sequential/2/bias [1]",
+        "Sequential/0/linear_0 input/input_0 Sequential/0/weight Sequential/0/bias [4, 3]",
+        "Sequential/relu_1 Sequential/0/linear_0 [4, 3]",
+        "Sequential/2/linear_2 Sequential/relu_1 Sequential/2/weight Sequential/2/bias [4, 1]",
+        "output/output_0 Sequential/2/linear_2 [4, 1]",
+    ]
 
 
 def test_names_that_loaders_of_weights_read():

@@ -311,6 +311,11 @@ def test_dual_tensors_have_tangents() -> None:
         assert not value.requires_grad
         assert torch.equal(forward_ad.unpack_dual(dual).tangent, v)
         assert forward_ad.unpack_dual(torch.ones(2)).tangent is None
+        tangent = forward_ad.unpack_dual(forward_ad.make_dual(x, v.double()) * weight).tangent
+        assert torch.equal(tangent, weight * v)
+        assert tangent.dtype == torch.float32
+        with pytest.raises(RuntimeError, match="floating"):
+            forward_ad.make_dual(x, v.long())
         tangent = forward_ad.unpack_dual(dual * weight * weight).tangent
         tangent.sum().backward()  # of 2 w v
         with pytest.raises(RuntimeError, match="nested"):
@@ -335,8 +340,27 @@ def test_old_names_of_types_and_new_make_tensors() -> None:
     x = torch.tensor([1.5, -2.0])
     assert x.type(torch.LongTensor).tolist() == [1, -2]
     assert x.type(torch.FloatTensor) is x
+    assert x.long().type(torch.Tensor).dtype == torch.get_default_dtype()
     assert (x.new(2, 3).shape, x.new(x.shape).shape, x.new().shape) == ((2, 3), (2,), (0,))
     assert (x.new([1, 2]).tolist(), str(x.long().new([3.0]).dtype)) == ([1.0, 2.0], "int64")
+
+
+@pytest.mark.parametrize("name", ["FloatTensor", "LongTensor", "BoolTensor"])
+def test_types_of_gpus_make_tensors_on_gpus(name: str) -> None:
+    here, gpu = getattr(torch, name), getattr(torch.cuda, name)
+    x = here([1, 0])
+    assert isinstance(x, here)
+    assert not isinstance(x, gpu)
+    makers = (lambda: gpu([1, 0]), lambda: x.type(gpu), lambda: x.type(f"torch.cuda.{name}"))
+    for make in makers:
+        if torch.cuda.is_available():
+            assert isinstance(make(), gpu)
+            assert make().type() == f"{x.type().partition('.')[0]}.cuda.{name}"
+        else:
+            with pytest.raises(RuntimeError, match="cuda"):
+                make()
+    with pytest.raises(TypeError, match="set_default_device"):
+        torch.set_default_tensor_type(gpu)
 
 
 class _Stream:

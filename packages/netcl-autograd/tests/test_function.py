@@ -128,6 +128,46 @@ def test_gradients_that_do_not_fit_are_named(leaf: Any) -> None:
             y.sum().backward()
 
 
+@pytest.mark.parametrize("more", [(None, None), (None, 1)])
+def test_gradients_beyond_the_arguments_are_none(leaf: Any, more: tuple[Any, ...]) -> None:
+    class Twice(ag.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+            return grad * 2, *more
+
+    x = leaf(5)
+    y = Twice.apply(x).sum()
+    if more[1] is not None:
+        with pytest.raises(RuntimeError, match="gave 3 gradients for 1 arguments"):
+            y.backward()
+        return
+    y.backward()
+    assert x.grad.numpy().tolist() == [2.0] * 5
+
+
+def test_a_function_with_tangents_alone_has_gradients(numpy_device: Any) -> None:
+    class Product(ag.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, factor: float, y: Tensor) -> Tensor:
+            ctx.save_for_forward(x, y)
+            ctx.factor = factor
+            return x * x * y * factor
+
+        @staticmethod
+        def jvp(ctx: Any, dx: Tensor, _: None, dy: Tensor) -> Tensor:
+            x, y = ctx.saved_tensors
+            return (2 * x * y * dx + x * x * dy) * ctx.factor
+
+    rng = np.random.default_rng(3)
+    x, y = (Tensor.from_host(rng.normal(size=4)).requires_grad_() for _ in range(2))
+    assert ag.gradcheck(lambda x, y: Product.apply(x, 3.0, y), (x, y))
+    assert ag.gradgradcheck(lambda x, y: Product.apply(x, 3.0, y), (x, y))
+
+
 def test_apply_op(handle: Any, leaf: Any) -> None:
     x, tape = leaf(3), ag.Tape()
     y = ag.apply_op(

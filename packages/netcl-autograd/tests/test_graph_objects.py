@@ -120,6 +120,11 @@ def test_saved_tensors_are_packed_and_unpacked() -> None:
 
 def test_hooks_on_saved_tensors_are_refused_and_checked() -> None:
     x = _leaf(1, 2)
+    with graph.saved_tensors_hooks(lambda tensor: [tensor], lambda kept: kept.pop()):  # of which one read is all
+        y = x.pow(2)
+    np.testing.assert_array_equal(y.grad_fn._saved_self.numpy(), x.numpy())
+    with pytest.raises(IndexError):
+        y.grad_fn._saved_self  # noqa: B018
     with graph.saved_tensors_hooks(lambda tensor: tensor, lambda kept: kept[:1]):
         y = (x * x).sum()
     with pytest.raises(ValueError, match="expected unpack to return a tensor of"):

@@ -90,6 +90,27 @@ def test_norms_without_a_bias(rng: np.random.Generator) -> None:
     assert nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(4, bias=False)).bias is None
 
 
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda: nn.InstanceNorm2d(3),
+        lambda: nn.InstanceNorm2d(3, affine=True),
+        lambda: nn.BatchNorm2d(3, affine=False),
+        lambda: nn.GroupNorm(3, 3, affine=False),
+        lambda: nn.LayerNorm(4, elementwise_affine=False),
+    ],
+)
+def test_an_activation_overwrites_the_result_of_a_norm(norm: Callable[[], Any], normal: Callable[..., Tensor]) -> None:
+    data = normal(2, 3, 5, 4).numpy()
+    gradients = []
+    for inplace in (True, False):
+        x = Tensor.from_host(data).requires_grad_()
+        (nn.ReLU(inplace=inplace)(norm()(x)) * Tensor.from_host(data)).sum().backward()
+        gradients.append(x.grad.numpy())
+    np.testing.assert_allclose(*gradients, rtol=1e-6)
+    assert np.abs(gradients[0]).max() > 0.01
+
+
 def test_pools_with_a_divisor_or_positions(rng: np.random.Generator) -> None:
     image = rng.standard_normal((1, 2, 4, 4)).astype(np.float32)
     blocks = image.reshape(1, 2, 2, 2, 2, 2).transpose(0, 1, 2, 4, 3, 5).reshape(1, 2, 2, 2, 4)

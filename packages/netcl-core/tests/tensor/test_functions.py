@@ -80,6 +80,8 @@ def test_types_of_old_programs() -> None:
         nc.set_default_tensor_type(nc.FloatTensor)
     with pytest.raises(TypeError, match="write nc.set_default_dtype"):
         nc.set_default_tensor_type("torch.cuda.FloatTensor")
+    with pytest.raises(LookupError, match="cuda"):
+        nc.zeros(2).type("torch.cuda.LongTensor")  # "cuda" is a name of devices under PyTorch's names alone
 
 
 # -- dtypes, shapes, names ---------------------------------------------------------------------------------------------

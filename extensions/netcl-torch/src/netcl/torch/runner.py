@@ -122,14 +122,17 @@ def _hide_own_frames() -> None:
 
 
 def _from_program(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of the runner at its begin; None for a program that has not begun."""
-    own = {__name__, "runpy", f"{__package__}.__main__", "importlib._bootstrap", "importlib._bootstrap_external"}
-    before: TracebackType | None = None
+    """The traceback without the frames of the command and the runner at its begin; None for a program that has not
+    begun.
+    """
+    own = {__name__, "runpy", "importlib._bootstrap", "importlib._bootstrap_external"}
     first = trace
+    while first is not None and first.tb_frame.f_globals.get("__name__") != __name__:
+        first = first.tb_next  # frames of the command
+    first = first or trace
+    before: TracebackType | None = None
     while first is not None:
-        name = first.tb_frame.f_globals.get("__name__", "")
-        is_command = name == "__main__" and first.tb_frame.f_globals.get("__package__") == __package__
-        if name not in own and not is_command:
+        if first.tb_frame.f_globals.get("__name__", "") not in own:
             return first
         before, first = first, first.tb_next
     return None if before is None or before.tb_frame.f_globals.get("__name__") != __name__ else before

@@ -106,6 +106,7 @@ PARTS: dict[str, Part] = {
     "torch.utils.hooks": Part(("netcl.nn",)),
     "torch.utils.model_zoo": Part((), {"load_url": f"{_OWN}.programs.refused:load_state_dict_from_url"}),
     "torch.utils.tensorboard": Part(_own("programs.tensorboard")),
+    "torch.utils.tensorboard._pytorch_graph": Part((), {"graph": f"{_OWN}.programs.tensorboard_graph:graph"}),
     "torch.autograd": Part(_GRADIENTS),
     "torch.autograd.anomaly_mode": Part(("netcl.autograd",)),
     "torch.autograd.function": Part(_GRADIENTS),
@@ -124,7 +125,7 @@ PARTS: dict[str, Part] = {
     "torch.cpu.amp": Part(
         (), {"autocast": f"{_OWN}.precision:CpuAutocast", "GradScaler": f"{_OWN}.precision:CudaGradScaler"}
     ),
-    "torch.cuda": Part(_own("devices.cuda", "devices.gpus")),
+    "torch.cuda": Part(_own("devices.cuda", "devices.gpus", "devices.types")),
     "torch.cuda.amp": Part(
         _PRECISION, {"autocast": f"{_OWN}.precision:CudaAutocast", "GradScaler": f"{_OWN}.precision:CudaGradScaler"}
     ),
@@ -187,6 +188,26 @@ PARTS: dict[str, Part] = {
     "torch.testing": Part(_own("programs.testing")),
     "torch.torch_version": Part(_own("programs.types")),
     "torch.types": Part(_own("programs.types")),
+    "functorch": Part(
+        (),
+        {
+            **{
+                name: f"{_OWN}.transforms:{name}"
+                for name in ("grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap")
+            },
+            **{
+                name: f"{_OWN}.functional_modules:{name}"
+                for name in (
+                    "FunctionalModule",
+                    "FunctionalModuleWithBuffers",
+                    "combine_state_for_ensemble",
+                    "make_functional",
+                    "make_functional_with_buffers",
+                )
+            },
+            "__version__": f"{_OWN}.programs.version:__version__",
+        },
+    ),
     "torch.version": Part(_own("programs.version"), {"__version__": f"{_OWN}.programs.version:__version__"}),
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from netcl.autograd.backward import grad as gradients
 from netcl.autograd.grad_node import (
     FLOATING,
     GradContext,
@@ -17,7 +18,7 @@ from netcl.autograd.grad_node import (
     edges_of,
     user_step,
 )
-from netcl.autograd.mode import no_grad, state
+from netcl.autograd.mode import enable_grad, no_grad, state
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.core.tensor.gradients import mark_recorded
@@ -90,6 +91,11 @@ class Context:
         self._empty = tuple(at for at, tensor in enumerate(tensors) if tensor is None)
         self._saved = tuple(tensor for tensor in tensors if tensor is not None)
 
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Saves tensors for ``jvp``; those of ``save_for_backward`` win."""
+        if not self._saved:
+            self.save_for_backward(*tensors)
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors saved by ``save_for_backward``."""
@@ -130,6 +136,8 @@ class Function:
     ``Name.apply(*args)``. With a static method ``setup_context(ctx, inputs, output)`` the first is ``forward(*args)``.
 
     ``backward`` returns one gradient or None per argument of ``forward``. It is differentiable if it uses recorded ops.
+    Without it, a static method ``jvp(ctx, *tangents)`` of recorded ops, which is linear in the tangents, gives the
+    gradients too.
     """
 
     # Type checkers let a subclass replace (*args, **kwargs) by its own parameters.
@@ -142,6 +150,11 @@ class Function:
     def backward(ctx: Context, *grads: Any) -> Any:
         """Returns the gradients of the arguments for the gradients of the results."""
         raise TypeError("a Function needs a static method backward(ctx, *grads)")
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Returns the tangents of the results for those of the arguments, None for an argument that has none."""
+        raise TypeError("this Function has no jvp")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
@@ -198,15 +211,39 @@ def _run_function(context: GradContext, node: GradNode, grads: list[Tensor | Non
     if ctx._materializes:
         grads = [zeros_of(meta) if grad is None and meta else grad for grad, meta in zip(grads, static.results)]
     try:
-        returned = static.function.backward(ctx, *grads)
+        returned = (
+            _transposed(static, grads) if _has_jvp_alone(static.function) else static.function.backward(ctx, *grads)
+        )
     finally:
         ctx._saved = ()
     results = returned if isinstance(returned, tuple) else (returned,)
-    if len(results) != static.count:
+    # PyTorch takes more gradients than arguments if the rest is None.
+    if len(results) < static.count or any(grad is not None for grad in results[static.count :]):
         raise RuntimeError(
             f"{node.name}: backward gave {len(results)} gradients for {static.count} arguments of forward"
         )
     return checked(node, [results[position] for position in static.tensors], static.inputs, context)
+
+
+def _has_jvp_alone(function: type[Function]) -> bool:
+    return function.backward is Function.backward and function.jvp is not Function.jvp
+
+
+def _transposed(static: _Static, grads: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+    """The gradients of the arguments by ``jvp``: as it is linear, those of its results in its tangents."""
+    tangents: list[Any] = [None] * static.count
+    for position, meta in zip(static.tensors, static.inputs):
+        if meta.dtype in FLOATING:
+            tangents[position] = zeros_of(meta).requires_grad_()
+    own = [tangent for tangent in tangents if tangent is not None]
+    differentiable = state.enabled
+    with enable_grad():
+        results = static.function.jvp(static.context, *tangents)
+        pairs = zip(results if isinstance(results, tuple) else (results,), grads)
+        kept = [(result, grad) for result, grad in pairs if grad is not None and result is not None]
+        results, weights = [result for result, _ in kept], [grad for _, grad in kept]
+        found = iter(gradients(results, own, weights, create_graph=differentiable, allow_unused=True))
+    return tuple([None if tangent is None else next(found) for tangent in tangents])
 
 
 __all__ = ["Context", "Function", "apply_op"]

@@ -31,9 +31,9 @@ def attribute_of(node: GradNode, name: str) -> Any:
     short = name.removeprefix("_raw")
     if short.startswith(_PREFIX):
         wanted = short[len(_PREFIX) :]
-        node.unpack()  # raises if the graph is freed
+        saved: list[Any] = list(node.unpack())  # once: an unpack hook can destroy what it reads
         for own in (wanted, *_NAMES.get(wanted, ())):
-            for found, value in _values(node):  # the last one is computed
+            for found, value in _values(node, saved):  # the last one is computed
                 if found == own:
                     return value
     raise AttributeError(f"the node of {node.op} has no {name!r}", name=name, obj=node)
@@ -48,9 +48,8 @@ def _of_function(node: GradNode) -> tuple[Any, ...]:
     return tuple(saved)
 
 
-def _values(node: GradNode) -> Iterator[tuple[str, Any]]:
+def _values(node: GradNode, saved: list[Any]) -> Iterator[tuple[str, Any]]:
     """The names of rows, with the saved tensors and arguments."""
-    saved = list(node.unpack())
     if node.backward is run_rule:
         yield from saved_arguments(node, saved)
     elif node.backward is run_plan:

@@ -208,8 +208,9 @@ class RandomSampler(Sampler[int]):
         self.replacement: bool = replacement
         self._num_samples = num_samples
         self.generator: Any = generator
-        if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
-            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
+            text = f"num_samples should be a positive integer value, but got num_samples={self.num_samples}"
+            raise ValueError(text)
 
     @property
     def num_samples(self) -> int:

@@ -56,8 +56,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError("make_dual: expected an open dual level; write with dual_level():")
     if tangent.shape != tensor.shape:
         raise RuntimeError(f"make_dual: expected a tangent of shape {tensor.shape}, got {tangent.shape}")
-    if tangent.dtype != tensor.dtype:
-        raise RuntimeError(f"make_dual: expected a tangent of dtype {tensor.dtype}, got {tangent.dtype}")
+    if not tangent.is_floating_point():
+        raise RuntimeError(f"make_dual: expected a tangent of a floating dtype, got {tangent.dtype}")
     dual = tensor.reshape(tensor.shape) if tensor.requires_grad else tensor.detach().requires_grad_()
     _levels[-1].append((dual, tangent))
     return dual
@@ -75,7 +75,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         # u J, a linear function of u, whose derivative in the direction of the tangents is J times these.
         direction = nc.zeros_like(tensor).requires_grad_()
         rows = ag.grad(tensor, [dual for dual, _ in duals], direction, True, True)
-        used = [(row, tangent) for row, (_, tangent) in zip(rows, duals) if row is not None]
+        used = [(row, tangent.to(row.dtype)) for row, (_, tangent) in zip(rows, duals) if row is not None]
         if not used:
             return UnpackedDualTensor(tensor, None)
         linear = [(row, tangent) for row, tangent in used if row.requires_grad]

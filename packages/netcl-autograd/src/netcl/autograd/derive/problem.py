@@ -90,12 +90,15 @@ def derived(problem: GradientProblem) -> Gradients:
     return through_outputs(problem, dict(zip(problem.wanted, gradients)))
 
 
-def through_outputs(problem: GradientProblem, gradients: Gradients) -> Gradients:
+def through_outputs(
+    problem: GradientProblem, gradients: Gradients, loadable: Mapping[Expr, Expr] | None = None
+) -> Gradients:
     """Returns ``gradients`` with occurrences of the outputs replaced by the saved outputs, if that saves no more
-    tensors or avoids a reduction.
+    tensors or avoids a reduction; with ``loadable`` of the outputs in it alone.
     """
+    loadable = problem.loadable if loadable is None else loadable
     known = {slot: gradient for slot, gradient in gradients.items() if gradient is not None}
-    plain, through = [*known.values()], substitute_all([*known.values()], problem.loadable)
+    plain, through = [*known.values()], substitute_all([*known.values()], loadable)
     end_of_saved = problem.inputs + len(problem.outputs)
 
     def count(expressions: Iterable[Expr]) -> int:

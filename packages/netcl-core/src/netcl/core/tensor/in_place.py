@@ -48,7 +48,13 @@ def fill(target: Any, value: Any) -> Any:
 
 
 def assign(target: Any, key: Any, value: Any) -> None:
-    """``target[key] = value``: writes ``value``, which broadcasts, in place, by the rules of ``copy``."""
+    """``target[key] = value``: writes ``value``, which broadcasts, in place, by the rules of ``copy``.
+
+    First axes of length 1 of a tensor are dropped, so that it may have more axes than ``target[key]``.
+    """
+    if isinstance(value, TensorData) and value.shape[:1] == (1,):
+        first = next((at for at, length in enumerate(value.shape) if length != 1), len(value.shape))
+        value = value.reshape(value.shape[first:])  # type: ignore[attr-defined]
     recorded = None
     if target._requires_grad or target._base is not None or getattr(value, "_requires_grad", False):
         recorded = gradients.registered()

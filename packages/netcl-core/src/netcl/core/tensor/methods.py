@@ -674,14 +674,19 @@ _TYPE_NAMES = {
 @_method
 def type(x: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The values as ``dtype``, by name, as PyTorch's ``"FloatTensor"`` or as the class ``nc.FloatTensor``; without one,
-    such a name for this tensor.
+    such a name for this tensor. A type of GPUs, ``torch.cuda.FloatTensor``, also moves them there.
     """
     if dtype is None:
         names = {known: name for name, known in _TYPE_NAMES.items()}
-        return f"{naming.library}.{names.get(x.dtype, dtypes.canonical(x.dtype))}"
-    if isinstance(dtype, builtins.type):  # nc.FloatTensor
-        dtype = getattr(dtype, "dtype", dtype)
-    return x.astype(_TYPE_NAMES.get(str(dtype).rpartition(".")[2], dtype))
+        return f"{naming.library}.{'cuda.' * x.is_cuda}{names.get(x.dtype, dtypes.canonical(x.dtype))}"
+    if isinstance(dtype, builtins.type) and issubclass(dtype, Operators):
+        home, dtype = None, dtypes.get_default_dtype()
+    elif isinstance(dtype, builtins.type):  # nc.FloatTensor
+        home, dtype = getattr(dtype, "home", None), getattr(dtype, "dtype", dtype)
+    else:
+        place, _, name = str(dtype).rpartition(".")
+        home, dtype = "cuda" if place.endswith("cuda") else None, _TYPE_NAMES.get(name, dtype)
+    return x.astype(dtype) if home is None else x.to(home, dtype)
 
 
 @_method

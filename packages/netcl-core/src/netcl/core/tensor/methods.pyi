@@ -860,7 +860,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def trunc(self) -> ResultT:
         """Returns x truncated towards zero; integers unchanged."""
     def type(self, dtype: Any = None, non_blocking: builtins.bool = False) -> Any:
-        """The values as ``dtype``, by name, as PyTorch's ``"FloatTensor"`` or as the class ``nc.FloatTensor``; without one, such a name for this tensor."""
+        """The values as ``dtype``, by name, as PyTorch's ``"FloatTensor"`` or as the class ``nc.FloatTensor``; without one, such a name for this tensor. A type of GPUs, ``torch.cuda.FloatTensor``, also moves them there."""
     def type_as(self, other: Any) -> ResultT:
         """The values in the dtype of ``other``, on its device."""
     def unbind(self, axis: builtins.int = 0, *, dim: builtins.int | None = None) -> tuple[ResultT, ...]:

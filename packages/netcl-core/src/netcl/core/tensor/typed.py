@@ -25,7 +25,10 @@ __all__ = [
 
 class _Type(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype == getattr(cls, "dtype", "")
+        if not isinstance(instance, Tensor) or instance.dtype != getattr(cls, "dtype", ""):
+            return False
+        home = getattr(cls, "home", None)
+        return home is None or instance.device.type == home
 
 
 class FloatTensor(metaclass=_Type):
@@ -35,8 +38,11 @@ class FloatTensor(metaclass=_Type):
     """
 
     dtype: ClassVar[str] = "float32"
+    # The device of a class for one alone, such as torch.cuda.FloatTensor.
+    home: ClassVar[str | None] = None
 
     def __new__(cls, *args: Any, device: Any = None) -> Any:
+        device = cls.home if device is None else device
         if len(args) == 1 and not isinstance(args[0], (int, Size)):
             return factories.tensor(args[0], dtype=cls.dtype, device=device)
         return factories.empty(*(args or (0,)), dtype=cls.dtype, device=device)
@@ -108,7 +114,7 @@ def set_default_tensor_type(t: Any) -> None:
     """
     name = t if isinstance(t, str) else getattr(t, "__name__", "")
     place, _, last = name.rpartition(".")
-    if last not in _BY_NAME or place.endswith("cuda"):
+    if last not in _BY_NAME or place.endswith("cuda") or getattr(t, "home", None):
         raise TypeError(
             f"set_default_tensor_type takes one of {', '.join(_BY_NAME)}, not {t!r}; write nc.set_default_dtype(dtype) "
             "and nc.set_default_device(device)"
