@@ -46,6 +46,7 @@ class Record:
     text: str
     sample: str
     count: int = 1
+    known: str | None = None  # the key of the exception that covers it
 
 
 def work(pipe: Any, device: str) -> None:
@@ -60,7 +61,7 @@ def work(pipe: Any, device: str) -> None:
 
 
 def operator_records(forms: Any, name: str, device: str, dtypes: list[str], count: int, patterns: str) -> list[Record]:
-    """Compare one operator; records of the same dtype, form and state are one, with the first message."""
+    """Compare one operator; records of the same dtype, form, state and exception are one, with the first message."""
     records: dict[Any, Record] = {}
     ends = ENDS.get(name, "")
 
@@ -74,10 +75,9 @@ def operator_records(forms: Any, name: str, device: str, dtypes: list[str], coun
         try:
             samples = count or SAMPLES.get((device, dtype), 3)
             for form, state, text, sample in forms.cases(TABLE[name], getattr(torch, dtype), samples, wanted):
-                record = records.setdefault(
-                    (dtype, form, state), Record(name, device, dtype, form, state, text, sample, 0)
-                )
-                record.count += 1
+                record = Record(name, device, dtype, form, state, text, sample, 0)
+                record.known = KNOWN.key(record)
+                records.setdefault((dtype, form, state, record.known), record).count += 1
         except Exception:  # noqa: BLE001
             text = traceback.format_exc(limit=-3)
             records[dtype, "", "ended"] = Record(name, device, dtype, "samples", "ended", text, "")
@@ -146,7 +146,7 @@ def run_all(jobs: list[Any], device: str, processes: int, table: Any) -> list[Re
     return records
 
 
-def report(records: list[Record], known: Exceptions, whole: bool, details: bool) -> int:
+def report(records: list[Record], whole: bool) -> int:
     """Print counts by device, and what no exception covers; returns the number of faults."""
     faults = []
     for device in sorted({record.device for record in records}):
@@ -159,12 +159,13 @@ def report(records: list[Record], known: Exceptions, whole: bool, details: bool)
             counts[record.state] += record.count
             state = record.state
             if state != "right":
-                reason = known.reason(record)
-                if reason is None:
+                if record.known is None:
                     faults.append(record)
-                elif state != "missing":
-                    excused[record.op] = True
-                    continue
+                else:
+                    KNOWN.used.add(record.known)
+                    if state != "missing":
+                        excused[record.op] = True
+                        continue
             if record.op not in worst or ORDER.index(state) < ORDER.index(worst[record.op]):
                 worst[record.op] = state
         for name in excused:
@@ -179,10 +180,10 @@ def report(records: list[Record], known: Exceptions, whole: bool, details: bool)
             f"{by_state['missing']} missing"
         )
         print(f"  calls: {', '.join(f'{counts[s]} {s}' for s in ORDER if counts[s])}")
-    for record in sorted(faults, key=lambda r: (ORDER.index(r.state), r.op)) if details else []:
+    for record in sorted(faults, key=lambda r: (ORDER.index(r.state), r.op)):
         print(f"{record.state:9} {record.device} {record.op} [{record.form}] {record.dtype} x{record.count}: "
               f"{record.text} {record.sample[:160]}")  # fmt: skip
-    stale = known.stale() if whole else []
+    stale = KNOWN.stale() if whole else []
     for name in stale:
         print(f"no difference needs the exception {name}")
     return len(faults) + len(stale)
@@ -207,11 +208,10 @@ def main() -> int:
     parser.add_argument("--part", default="1/1", help="a part of the operators, such as 2/3")
     parser.add_argument("--table", help="write one line for each operator to this file")
     options = parser.parse_args()
-    known = Exceptions(HERE / "exceptions.toml")
     names = [n for n in TABLE if not options.op or any(fnmatch.fnmatchcase(n, p) for p in options.op)]
     part, parts = map(int, options.part.split("/"))
     names = names[part - 1 :: parts]
-    for name in known.unspecified & TABLE.keys():
+    for name in KNOWN.unspecified & TABLE.keys():
         TABLE[name].has_nondeterministic_output = True
     records = []
     for device in options.device or list(SECONDS):
@@ -220,12 +220,13 @@ def main() -> int:
         with Path(options.table).open("a") if options.table else contextlib.nullcontext() as table:
             records += run_all(jobs, device, options.processes, table)
     whole = not (options.op or options.dtype or options.device or options.samples or options.forms != "*" or parts > 1)
-    faults = report(records, known, whole, details=True)
+    faults = report(records, whole)
     print(f"{faults} differences that no exception names, {time.monotonic() - START:.0f} s")
     return 1 if faults else 0
 
 
 TABLE: dict[str, Any] = entries()
+KNOWN = Exceptions(HERE / "exceptions.toml")
 START = time.monotonic()
 
 if __name__ == "__main__":

@@ -40,36 +40,36 @@ def entries() -> dict[str, Any]:
 
 
 class Exceptions:
-    """The differences that are known, each with a reason; counts their uses, to find the stale ones."""
+    """The differences that are known, each with a reason; collects the keys of those that are used."""
 
     def __init__(self, path: Path) -> None:
         lists = tomllib.loads(path.read_text(encoding="utf-8"))
         self.unspecified: set[str] = set(lists.get("unspecified", {}).get("names", []))
-        self.missing: dict[str, str] = {
-            name: family["reason"] for family in lists.get("missing", []) for name in family["names"]
-        }
+        self.missing: set[str] = {name for family in lists.get("missing", []) for name in family["names"]}
         self.different: list[dict[str, Any]] = lists.get("different", [])
         self.used: set[str] = set()
 
-    def reason(self, record: Any) -> str | None:
-        """The reason of a difference if it is known."""
+    def key(self, record: Any) -> str | None:
+        """The key of the exception that covers a difference, for ``used``; None if it is not known."""
         if record.state == "missing" and record.op in self.missing:
-            self.used.add(record.op)
-            return self.missing[record.op]
+            return str(record.op)
+
+        def fits(text: str, patterns: list[str]) -> bool:
+            return any(fnmatch.fnmatchcase(text, pattern) for pattern in patterns)
+
         for i, known in enumerate(self.different):
-            fits = (
-                any(fnmatch.fnmatchcase(record.op, name) for name in known["names"])
+            if (
+                fits(record.op, known["names"])
                 and record.state in known["states"]
-                and any(fnmatch.fnmatchcase(record.form, form) for form in known.get("forms", ["*"]))
+                and fits(record.form, known.get("forms", ["*"]))
+                and fits(record.text, known.get("texts", ["*"]))
+                and fits(record.sample, known.get("samples", ["*"]))
                 and record.dtype in known.get("dtypes", DTYPES)
-                and record.device in known.get("devices", [record.device])
-            )
-            if fits:
-                self.used.add(str(i))
-                return str(known["reason"])
+            ):
+                return str(i)
         return None
 
     def stale(self) -> list[str]:
         """The entries that nothing used."""
-        unused = [name for name in self.missing if name not in self.used]
+        unused = sorted(self.missing - self.used)
         return unused + [", ".join(x["names"]) for i, x in enumerate(self.different) if str(i) not in self.used]

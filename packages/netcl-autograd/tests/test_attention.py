@@ -82,6 +82,18 @@ def test_dropout_of_weights(handle: Any) -> None:
     assert not np.allclose(first, ops.scaled_dot_product_attention(q, k, v).numpy())
 
 
+@pytest.mark.parametrize("dtype, rounding", [("float16", 2**-10), ("bfloat16", 2**-7)])
+def test_scores_of_half_types_are_not_rounded(numpy_device: Any, dtype: str, rounding: float) -> None:
+    rng = np.random.default_rng(3)
+    half = [Tensor.from_host(rng.uniform(-9, 9, (2, 5, 8)), dtype, requires_grad=True) for _ in range(3)]
+    wide = [Tensor.from_host(x.detach().numpy().astype(np.float64), requires_grad=True) for x in half]
+    for operands in (half, wide):
+        ag.scaled_dot_product_attention(*operands, is_causal=True).sum().backward()
+    for x, exact in zip(half, wide):
+        scale = np.abs(exact.grad.numpy()).max()
+        np.testing.assert_allclose(x.grad.numpy().astype(np.float64), exact.grad.numpy(), atol=2 * rounding * scale)
+
+
 @pytest.mark.deep
 def test_float16_scores_stay_in_range(handle: Any) -> None:
     q = Tensor.full((1, 2, 64), 60.0, "float16")

@@ -132,3 +132,13 @@ def test_iterations_on_nan_and_infinity_are_refused(value: float) -> None:
     ):
         with pytest.raises(SingularMatrixError, match=message):
             function()
+
+
+@pytest.mark.parametrize("dtype, rounding", [("float16", 2**-10), ("bfloat16", 2**-7)])
+def test_exponentials_of_half_types_are_rounded_once(engine: Any, dtype: str, rounding: float) -> None:
+    skew = np.array([[0.0, 6.0, -9.0], [-6.0, 0.0, 3.0], [9.0, -3.0, 0.0]])
+    angle = np.sqrt(6.0**2 + 9.0**2 + 3.0**2)
+    turn = np.eye(3) + np.sin(angle) / angle * skew + (1 - np.cos(angle)) / angle**2 * skew @ skew
+    result = netcl.ops.matrix_exp(Tensor.from_host(skew, dtype))
+    assert result.dtype == dtype
+    np.testing.assert_allclose(result.to_host().astype(np.float64), turn, atol=rounding)

@@ -99,7 +99,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: builtins.bool = Tru
 def matmul(a: Tensor, b: Tensor, tile: builtins.int = 16, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes are promoted."""
 def matrix_exp(x: Tensor, *, out: Tensor | None = None, pool: Any = None) -> Tensor:
-    """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
+    """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring; in float32 for the half types."""
 def matrix_norm(x: Tensor, ord: Any = 'fro', axis: Sequence[builtins.int] = (-2, -1), keepdims: builtins.bool = False, *, dtype: Any = None, dim: Sequence[builtins.int] | None = None, keepdim: builtins.bool | None = None, out: Tensor | None = None, pool: Any = None) -> Tensor:
     """Returns the norm of the matrices on the two axes ``axis``."""
 def matrix_power(x: Tensor, n: builtins.int, *, out: Tensor | None = None, pool: Any = None) -> Tensor:

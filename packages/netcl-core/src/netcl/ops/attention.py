@@ -10,14 +10,14 @@ import numpy as np
 
 from netcl.core.backend.attention_blocks import softmax_of
 from netcl.core.backend.registry import engine_for
-from netcl.core.dtypes import is_floating
+from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, cast, size_of
 from netcl.core.layout import broadcast_shapes
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk, unbind
-from netcl.ops.elementwise import mul
+from netcl.ops.elementwise import cast as converted
 from netcl.ops.linalg import matmul
 from netcl.ops.random import dropout
 from netcl.ops.shape import cat, reshape, stack, unsqueeze
@@ -142,8 +142,9 @@ def scaled_dot_product_attention(
     if not dropout_p and is_worth(q, k, v, mask, enable_gqa):
         out, _ = tiled_attention(q, k, v, mask, is_causal, factor)
         return out  # type: ignore[no-any-return]
-    if q.dtype in ("float16", "bfloat16"):
-        q, factor = mul(q, factor), 1.0  # before the product, which could leave the range of float16
+    dtype = promote(q.dtype, k.dtype, v.dtype)
+    if q.dtype in ("float16", "bfloat16"):  # a rounded score of 100 changes its weight by some percent
+        q, k, v = (converted(x, dtype="float32") for x in (q, k, v))
     heads = q.shape[:-1]
     if enable_gqa:
         q = reshape(q, (*k.shape[:-2], -1, q.shape[-1]))
@@ -154,9 +155,11 @@ def scaled_dot_product_attention(
     weights = attention_weights(scores, mask, causal=is_causal, scale=factor)
     if dropout_p:
         weights = dropout(weights, dropout_p)
-    if not enable_gqa:
-        return matmul(weights, v)  # type: ignore[no-any-return]
-    return reshape(matmul(reshape(weights, (*flat, k.shape[-2])), v), (*heads, v.shape[-1]))  # type: ignore[no-any-return]
+    if enable_gqa:
+        out = reshape(matmul(reshape(weights, (*flat, k.shape[-2])), v), (*heads, v.shape[-1]))
+    else:
+        out = matmul(weights, v)
+    return out if out.dtype == dtype else converted(out, dtype=dtype)  # type: ignore[no-any-return]
 
 
 @computed(

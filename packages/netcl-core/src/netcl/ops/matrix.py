@@ -206,13 +206,15 @@ def _exponential(x: Any) -> Any:
 )
 def matrix_exp(x: Tensor) -> Tensor:
     """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and
-    squaring.
+    squaring; in float32 for the half types.
     """
     engine_of("matrix_exp", x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"matrix_exp: expected square matrices, got shape {x.shape}", op="matrix_exp")
     if x.size == 0:
         return clone(x)  # type: ignore[no-any-return]
+    if x.dtype in ("float16", "bfloat16"):
+        return cast(matrix_exp(cast(x, dtype="float32")), dtype=x.dtype)  # type: ignore[no-any-return]
     largest = float(np.abs(x.to_host().astype(np.float64)).sum(-1).max())
     squarings = max(0, math.ceil(math.log2(largest)) + 1) if largest > 0 and math.isfinite(largest) else 0
     scaled = mul(x, 2.0**-squarings)

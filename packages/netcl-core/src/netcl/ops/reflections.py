@@ -11,10 +11,10 @@ from netcl.core.errors import ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part, tril
-from netcl.ops.elementwise import add, mul, sub
+from netcl.ops.elementwise import add, mul, sub, where
 from netcl.ops.factorizations import host, like, require_matrix, transposed, well_conditioned
 from netcl.ops.linalg import matmul
-from netcl.ops.shape import permute, reshape
+from netcl.ops.shape import expand, permute, reshape
 from netcl.ops.table import composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
@@ -70,6 +70,8 @@ def householder_product(x: Tensor, tau: Tensor) -> Tensor:
     _check(op, x, tau)
     if x.shape[-2] < x.shape[-1]:
         raise ShapeError(f"{op}: expected x (..., m, n) with n <= m, got {x.shape}", op=op)
+    if tau.shape[-1] == 0:
+        return where(False, x, expand(_ones(x), x.shape))  # type: ignore[no-any-return]
     return _reflected(x, tau, _ones(x), reversed(range(tau.shape[-1])))
 
 

@@ -865,7 +865,7 @@ def masked_select(x: Tensor, mask: Tensor, *, out: Tensor | None = None, pool: A
 def matmul(a: Tensor, b: Tensor, tile: builtins.int = 16, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes are promoted."""
 def matrix_exp(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
-    """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
+    """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring; in float32 for the half types."""
 def matrix_power(x: Tensor, n: builtins.int, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:
     """Returns x (..., k, k) multiplied by itself: x^n by repeated squaring, the identity for 0, of the inverse if n < 0."""
 def matrix_transpose(x: Tensor, *, out: Tensor | None = None, pool: Any = None, tape: Any = None) -> Tensor:

@@ -542,7 +542,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def matmul(self, b: Tensor, tile: builtins.int = 16, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False) -> ResultT:
         """Returns a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes are promoted."""
     def matrix_exp(self) -> ResultT:
-        """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
+        """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring; in float32 for the half types."""
     def matrix_power(self, n: builtins.int) -> ResultT:
         """Returns x (..., k, k) multiplied by itself: x^n by repeated squaring, the identity for 0, of the inverse if n < 0."""
     @overload
