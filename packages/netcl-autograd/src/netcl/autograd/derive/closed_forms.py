@@ -258,4 +258,6 @@ def standardize(problem: GradientProblem) -> Gradients:
             gradients[1] = cast(reduce("sum", by_inner * core.value, axes), weight.dtype)
     known = [slot for slot, gradient in gradients.items() if gradient is not None]
     gradients.update(zip(known, substitute_all([gradients[slot] for slot in known], {fresh: inner})))
-    return through_outputs(problem, gradients)
+    # The result is not saved: as in PyTorch, an activation may overwrite it in place.
+    statistics = {output: load for output, load in problem.loadable.items() if output is not outputs[0]}
+    return through_outputs(problem, gradients, statistics)
