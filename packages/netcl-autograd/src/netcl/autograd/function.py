@@ -242,8 +242,8 @@ def _transposed(static: _Static, grads: Sequence[Tensor | None]) -> tuple[Tensor
         pairs = zip(results if isinstance(results, tuple) else (results,), grads)
         kept = [(result, grad) for result, grad in pairs if grad is not None and result is not None]
         results, weights = [result for result, _ in kept], [grad for _, grad in kept]
-        found = iter(gradients(results, own, weights, create_graph=differentiable, allow_unused=True))
-    return tuple([None if tangent is None else next(found) for tangent in tangents])
+        by_tangent = iter(gradients(results, own, weights, create_graph=differentiable, allow_unused=True))
+    return tuple([None if tangent is None else next(by_tangent) for tangent in tangents])
 
 
 __all__ = ["Context", "Function", "apply_op"]

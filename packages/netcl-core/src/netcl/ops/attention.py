@@ -18,6 +18,7 @@ from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk, unbind
 from netcl.ops.elementwise import cast as converted
+from netcl.ops.elementwise import mul
 from netcl.ops.linalg import matmul
 from netcl.ops.random import dropout
 from netcl.ops.shape import cat, reshape, stack, unsqueeze
@@ -143,7 +144,9 @@ def scaled_dot_product_attention(
         out, _ = tiled_attention(q, k, v, mask, is_causal, factor)
         return out  # type: ignore[no-any-return]
     dtype = promote(q.dtype, k.dtype, v.dtype)
-    if q.dtype in ("float16", "bfloat16"):  # a rounded score of 100 changes its weight by some percent
+    if q.dtype in ("float16", "bfloat16") and dropout_p:  # in training: products by matrix units
+        q, factor = mul(q, factor), 1.0  # before the product, which could leave the range of float16
+    elif q.dtype in ("float16", "bfloat16"):  # a rounded score of 100 changes its weight by some percent
         q, k, v = (converted(x, dtype="float32") for x in (q, k, v))
     heads = q.shape[:-1]
     if enable_gqa:

@@ -1,4 +1,4 @@
-"""functorch: modules as functions of their parameters and buffers, in the form that preceded torch.func."""
+"""functorch: modules as functions of their parameters and buffers, as before torch.func."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Function(Module):
         self._names = [[name for name, _ in named] for named in (model.named_parameters(), model.named_buffers())]
 
     def _called(self, state: Sequence[Sequence[Tensor]], args: Any, kwargs: Any) -> Any:
-        """The result of the module with these parameters and buffers."""
+        """Returns the result of the module with these parameters and buffers."""
         named = {
             name: x
             for names, tensors in zip(self._names, state, strict=True)
@@ -35,7 +35,7 @@ class FunctionalModule(_Function):
     """A module without buffers as a function: ``function(parameters, *inputs)``."""
 
     def forward(self, params: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
-        """The result of the module with these parameters."""
+        """Returns the result of the module with these parameters."""
         return self._called((params, ()), args, kwargs)
 
 
@@ -43,7 +43,7 @@ class FunctionalModuleWithBuffers(_Function):
     """A module as a function: ``function(parameters, buffers, *inputs)``."""
 
     def forward(self, params: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
-        """The result of the module with these tensors."""
+        """Returns the result of the module with these tensors."""
         return self._called((params, buffers), args, kwargs)
 
 

@@ -38,10 +38,10 @@ def _nodes(model: Any, inputs: Sequence[Tensor]) -> Iterator[Any]:
         names[id(x)], scopes[id(x)] = f"{scope}/{last}", scope
         yield _node(names[id(x)], "Parameter", [], x)
     for number, step in enumerate(calls):
-        given = [x for x in (*step.args, *step.kwargs.values()) if isinstance(x, Tensor)]
-        scope = next((scopes[id(x)] for x in given if id(x) in scopes), title)
+        operands = [x for x in (*step.args, *step.kwargs.values()) if isinstance(x, Tensor)]
+        scope = next((scopes[id(x)] for x in operands if id(x) in scopes), title)
         name = f"{scope}/{step.row.name}_{number}"
-        yield _node(name, step.row.name, [names[id(x)] for x in given if id(x) in names], step.results[0])
+        yield _node(name, step.row.name, [names[id(x)] for x in operands if id(x) in names], step.results[0])
         names.update((id(x), name) for x in step.results)
     for number, x in enumerate(outputs):
         yield _node(f"output/output_{number}", "Output", [names[id(x)]] if id(x) in names else [], x)
