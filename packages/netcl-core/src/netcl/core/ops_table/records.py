@@ -123,7 +123,7 @@ def _added(key: list[Any], value: Any, operand: bool) -> bool:
         key += (kind, value)
     elif kind is float:
         key += (float, value if value else math.copysign(1.0, value), not value)
-        return value == value
+        return not math.isnan(value)
     elif kind is tuple and _INT.issuperset(map(type, value)):
         key += (tuple, value)
     elif operand and isinstance(value, TensorData):
