@@ -247,3 +247,10 @@ def test_losses_pass_nan_on() -> None:
         ag.gaussian_nll_loss(one, one, nan),
     ):
         assert np.isnan(loss.item())
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (2, 1, 5, 3)])
+def test_a_product_of_no_reflections_has_a_gradient_of_zeros(shape: tuple[int, ...]) -> None:
+    tau = Tensor.from_host(np.ones((*shape[:-2], 0)))
+    (by_x,) = gradient(lambda x: netcl.linalg.householder_product(x, tau), np.full(shape, NAN))
+    np.testing.assert_array_equal(by_x, np.zeros(shape))

@@ -134,8 +134,6 @@ def test_extreme_eigenvalues(numpy_device: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(5, 3), (2, 1, 5, 3), (2, 4, 0)])
 def test_a_product_of_no_reflections_is_the_identity(numpy_device: Any, shape: Any) -> None:
-    x, tau = nc.tensor(np.full(shape, np.nan), requires_grad=True), nc.ones(*shape[:-2], 0, dtype="float64")
+    x, tau = nc.tensor(np.full(shape, np.nan)), nc.ones(*shape[:-2], 0, dtype="float64")
     q = linalg.householder_product(x, tau)
     np.testing.assert_array_equal(q.numpy(), np.broadcast_to(np.eye(*shape[-2:]), shape))
-    q.sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), np.zeros(shape))
