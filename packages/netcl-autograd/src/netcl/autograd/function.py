@@ -92,7 +92,7 @@ class Context:
         self._saved = tuple(tensor for tensor in tensors if tensor is not None)
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Saves tensors for ``jvp``; those of ``save_for_backward`` win."""
+        """Saves tensors for ``jvp``, unless ``save_for_backward`` has saved some."""
         if not self._saved:
             self.save_for_backward(*tensors)
 
@@ -230,7 +230,7 @@ def _has_jvp_alone(function: type[Function]) -> bool:
 
 
 def _transposed(static: _Static, grads: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
-    """The gradients of the arguments by ``jvp``: as it is linear, those of its results in its tangents."""
+    """Returns the gradients of the arguments: as ``jvp`` is linear, the gradients of its results by its tangents."""
     tangents: list[Any] = [None] * static.count
     for position, meta in zip(static.tensors, static.inputs):
         if meta.dtype in FLOATING:

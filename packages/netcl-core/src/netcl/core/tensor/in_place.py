@@ -148,7 +148,7 @@ def set_data(tensor: Any, data: Any) -> None:
     DTypeError if a tensor that requires grad would become an integer tensor; RuntimeError for the result of an op.
     """
     if not isinstance(data, TensorData):
-        raise TypeError(f"data is set to a Tensor, not {type(data).__name__}")
+        raise TypeError(f"data: expected a Tensor, got {type(data).__name__}")
     if tensor._requires_grad and not dtypes.is_floating(data.dtype):
         raise DTypeError(f"the data of a tensor that requires grad cannot be {data.dtype}")
     before_write(tensor)

@@ -11,6 +11,10 @@ from netcl.core.tensor.tensor import Tensor
 __all__ = ["lobpcg", "pca_lowrank", "svd_lowrank"]
 
 
+# Beyond this, a call would not end.
+_STEPS_MAX = 10_000
+
+
 class Factors(NamedTuple):
     """Factors of x = U diag(S) V^T, approximately."""
 
@@ -21,9 +25,6 @@ class Factors(NamedTuple):
 
 def _call(name: str, *args: Any, **kwargs: Any) -> Any:
     return dispatch.call(name, *args, record=True, **kwargs)
-
-
-_STEPS_MAX = 10_000
 
 
 def _matrix(op: str, x: Any) -> Any:

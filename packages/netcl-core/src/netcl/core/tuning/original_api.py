@@ -31,7 +31,7 @@ SMALL_OUTPUT = 256  # positions of a convolution's output below which NETCL_CONV
 
 @dataclass
 class KernelConfig:
-    """A variant with its tile, outputs of a work-item along each tiled axis, and group. Selectors share the objects."""
+    """A variant, its tile, outputs of a work-item, and group. Selectors share their objects, so do not change them."""
 
     variant: KernelVariant
     tile_m: int = 32
