@@ -166,7 +166,7 @@ def kinds() -> SimpleNamespace:
     class _Logged(torch.Tensor):
         """A class that notes what is called."""
 
-        calls: list[str]
+        calls: list[str] = []
 
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
