@@ -76,6 +76,37 @@ def test_an_installed_torch_has_pytorchs_names_and_metadata(tmp_path):
     assert lines[9:] == ["True False True", "type object 'DTensor' has no attribute 'from_local'"]
 
 
+HOMES = """
+import torch, torch.utils.data
+from torch import nn
+kinds = (nn.Linear, nn.LSTM, nn.MSELoss, nn.Sequential, torch.optim.Adam, torch.utils.data.TensorDataset)
+print(*(f"{kind.__module__}.{kind.__name__}" for kind in (*kinds, torch.distributions.Normal, torch.Size)))
+class Own(nn.Linear):
+    pass
+print(Own.__module__, type(nn.ReLU()))
+try:
+    nn.Linear(2, 2)([[1.0, 2.0]])
+except TypeError as error:
+    print(error)
+"""
+
+
+def test_classes_say_the_modules_of_pytorch_that_define_them(tmp_path):
+    (tmp_path / "program.py").write_text(HOMES, encoding="utf-8")
+    command = [sys.executable, "-m", "netcl.torch", "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    layers = "torch.nn.modules.linear.Linear torch.nn.modules.rnn.LSTM torch.nn.modules.loss.MSELoss"
+    others = "torch.nn.modules.container.Sequential torch.optim.adam.Adam torch.utils.data.dataset.TensorDataset"
+    assert done.stdout.splitlines() == [
+        f"{layers} {others} torch.distributions.normal.Normal torch.Size",
+        "__main__ <class 'torch.nn.modules.activation.ReLU'>",
+        "Linear: expected tensors, got list; write netcl.tensor(...)",
+    ]
+    here = [sys.executable, "-c", "import netcl.torch as torch; print(torch.nn.Linear.__module__)"]
+    assert subprocess.run(here, capture_output=True, text=True, timeout=100, check=True).stdout == "netcl.nn.linear\n"
+
+
 # Of each function: the arguments, in place or not, and NumPy's result for [1, 4] and [[9]].
 FOREACH = {
     "add": ((2,), lambda x: x + 2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import netcl as nc
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, ShapeError
@@ -61,6 +62,25 @@ def test_what_another_op_has_saved_makes_backward_raise() -> None:
         assert "overwritten in place" in str(error)
     else:  # the core has kept the result of exp elsewhere
         np.testing.assert_allclose(w.grad.numpy(), 2 * np.exp([2.0, 4.0]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["div", "erfinv", "max", "normalize"])
+def test_a_result_that_no_gradient_needs_may_be_overwritten(name: str) -> None:
+    functions = {
+        "div": lambda x: x * 1 / (x * 2 + 1),
+        "erfinv": lambda x: nc.special.erfinv(x * 0.5),
+        "max": lambda x: (x * 2).reshape(1, -1).max(1)[0],
+        "normalize": lambda x: x / nc.linalg.vector_norm(x),
+    }
+    gradients = []
+    for added in (0.0, 0.5):
+        x = _leaf(0.25, 0.75, 0.5)
+        y = functions[name](x)
+        if added:
+            in_place.write(y, y + added)
+        y.sum().backward()
+        gradients.append(x.grad.numpy())
+    np.testing.assert_array_equal(gradients[0], gradients[1])
 
 
 def test_what_is_replaced_has_a_gradient_of_zeros() -> None:

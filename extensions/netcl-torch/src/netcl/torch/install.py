@@ -22,7 +22,11 @@ _COMPILED = {
 }
 
 # Classes that libraries recognize by the text of their type, such as tensorboardX.
-_HOMES = (("torch", "Tensor"), ("torch.nn.parameter", "Parameter"))
+_HOMES = (
+    *(("torch", name) for name in ("Tensor", "Generator", "Size", "device")),
+    ("torch.nn.parameter", "Parameter"),
+    ("torch.autograd", "Function"),
+)
 
 
 class _Metadata(Distribution):
@@ -117,6 +121,7 @@ def install() -> None:
         module.__name__ = place
     for place, name in _HOMES:
         tree.find(place, name).__module__ = place
+    tree.move_homes()
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
         sys.meta_path.insert(0, _torchvision)

@@ -42,6 +42,7 @@ class TorchModule(ModuleType):
             reason = str(error)
         else:
             used[f"{place}.{name}"] = None
+            _move_home(value)
             if place in _replaced:
                 value = _replaced[place](name, value)
             self.__dict__[name] = value
@@ -56,6 +57,26 @@ class TorchModule(ModuleType):
     def __dir__(self) -> list[str]:
         place = _place_of(self.__name__)
         return sorted({*super().__dir__(), *names_of(place), *placeholders.names_of(place)})
+
+
+# Class names -> the modules of PyTorch that define them, for a process in which ``import torch`` means netcl.torch.
+_homes: dict[str, str] = {}
+_DEFINING = ("torch.nn.modules.", "torch.optim.", "torch.utils.data.", "torch.distributions.")
+
+
+def move_homes() -> None:
+    """Gives the classes of layers, optimizers, data and distributions, now and at their first use, the ``__module__`` of PyTorch's."""
+    for place, names in public_names().items():
+        if place.startswith(_DEFINING):
+            _homes.update((name, place) for name in names if name not in _homes)
+    for module in modules().values():
+        for value in list(vars(module).values()):
+            _move_home(value)
+
+
+def _move_home(value: Any) -> None:
+    if isinstance(value, type) and value.__name__ in _homes and value.__module__.startswith("netcl."):
+        value.__module__ = _homes[value.__name__]
 
 
 def _is_from_import(frame: FrameType) -> bool:

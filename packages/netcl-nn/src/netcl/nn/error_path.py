@@ -15,7 +15,7 @@ _ORIGIN = "_module_and_message"
 
 def refuse_host_data(module: Any, inputs: tuple[Any, ...]) -> None:
     """Raises TypeError if a layer of netcl got something else in place of a tensor; for calls that have failed."""
-    if not type(module).__module__.startswith("netcl.nn") or module._modules:
+    if not type(module).forward.__module__.startswith("netcl.nn") or module._modules:
         return
     for value in inputs:
         kind, advice = type(value).__name__, "; write netcl.tensor(...)"

@@ -209,7 +209,8 @@ class Optimizer:
                     f"an optimizer steps leaves; this tensor of shape {p.shape} is the result of an operation"
                 )
             if id(p) in known:
-                raise ValueError(f"a parameter of shape {p.shape} is given twice")
+                cure = "write list(dict.fromkeys(params)), which has each once; PyTorch steps it twice, and warns"
+                raise ValueError(f"expected each parameter once, got one of shape {p.shape} twice; {cure}")
             known.add(id(p))
             compute_dtype(p.dtype)
         self.param_groups.append(ParamGroup(values, self.check, self._send))

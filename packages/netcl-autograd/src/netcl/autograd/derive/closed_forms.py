@@ -94,7 +94,7 @@ def logsumexp(output: Expr, out: Expr, grad: Expr) -> Expr:
 @from_output("erfinv")
 def erfinv(output: Expr, out: Expr, grad: Expr) -> Expr:
     """Returns dx = dy sqrt(pi) / 2 exp(y^2)."""
-    return grad * (0.5 * math.sqrt(math.pi)) * apply("exp", out * out)
+    return grad * (0.5 * math.sqrt(math.pi)) * apply("exp", output * output)
 
 
 @from_output("entr")
@@ -165,7 +165,7 @@ def extremum_along(output: Expr, out: Expr, grad: Expr) -> Expr:
     if not (axes := _reduced_axes(output)):  # of a 0-d tensor
         return grad
     (axis,) = axes
-    hit = apply("eq", x, out) | apply("ne", x, x)
+    hit = apply("eq", x, output) | apply("ne", x, x)
     first = reduce("min", apply("where", hit, Index(axis), Const(2**31 - 1, "int32")), axis)
     return apply("where", apply("eq", Index(axis), first), grad, 0.0)
 

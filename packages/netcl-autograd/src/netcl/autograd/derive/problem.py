@@ -95,6 +95,9 @@ def through_outputs(
 ) -> Gradients:
     """Returns ``gradients`` with occurrences of the outputs replaced by the saved outputs, if that saves no more
     tensors or avoids a reduction; with ``loadable`` of the outputs in it alone.
+
+    A program of several operands must save fewer tensors, so that its result may be overwritten, as a quotient in
+    PyTorch.
     """
     loadable = problem.loadable if loadable is None else loadable
     known = {slot: gradient for slot, gradient in gradients.items() if gradient is not None}
@@ -105,6 +108,6 @@ def through_outputs(
         return sum(slot < end_of_saved for slot in slots(expressions))
 
     reducing = any(isinstance(node, Reduce) for node in walk(problem.outputs))
-    if count(through) > count(plain) and not reducing:
+    if count(through) + (problem.inputs > 1) > count(plain) and not reducing:
         return gradients
     return {**gradients, **dict(zip(known, through))}
