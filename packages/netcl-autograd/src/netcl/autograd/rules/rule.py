@@ -157,7 +157,7 @@ class RuleStep:
             return _Saved(len(self._saves) - 1)
         if _holds_tensors(value):
             return [self._kept(each, needed, where, *among, position) for position, each in enumerate(value)]
-        return value
+        return tuple(value) if type(value) is list else value  # later nodes must not see what the caller does to it
 
     def node(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], results: Sequence[Any]) -> GradNode:
         """Returns the node of a call that returned ``results``."""

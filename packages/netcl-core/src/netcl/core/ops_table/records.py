@@ -115,8 +115,8 @@ def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, A
 
 
 def _added(key: list[Any], value: Any, operand: bool) -> bool:
-    """Adds a value with its type, as True and 1 are equal: a number (-0.0 is not 0.0), a tuple of ints, or for a tensor
-    that is an operand its shape and dtype. Returns False if ``value`` is none of these, or NaN.
+    """Adds a value with its type, as True and 1 are equal: a number (-0.0 is not 0.0), ints in a tuple or a list, or
+    for a tensor that is an operand its shape and dtype. Returns False if ``value`` is none of these, or NaN.
     """
     kind = type(value)
     if kind in _STATIC:
@@ -124,8 +124,8 @@ def _added(key: list[Any], value: Any, operand: bool) -> bool:
     elif kind is float:
         key += (float, value if value else math.copysign(1.0, value), not value)
         return not math.isnan(value)
-    elif kind is tuple and _INT.issuperset(map(type, value)):
-        key += (tuple, value)
+    elif (kind is tuple or kind is list) and _INT.issuperset(map(type, value)):
+        key += (kind, tuple(value))
     elif operand and isinstance(value, TensorData):
         key += (value.engine, value.shape, value.dtype)
     else:
