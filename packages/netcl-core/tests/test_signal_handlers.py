@@ -97,3 +97,39 @@ def test_a_handler_computes_in_the_middle_of_calls(selector, seconds, tmp_path):
         env=dict(os.environ, NETCL_DEVICE=selector, NETCL_CACHE_DIR=str(tmp_path / "cache")),
     )
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+
+
+FINALIZERS = """
+import gc, sys, time, weakref
+import netcl as nc
+total = nc.ones(64)
+computed, called = [], []
+class Node:
+    def __init__(self):
+        self.me, self.x = self, nc.ones(64) * 2  # a cycle, so that the collector calls __del__ in the middle of a call
+        weakref.finalize(self, lambda x=self.x: called.append((x + 1).sum().item()))
+    def __del__(self):
+        computed.append((self.x * 3).sum().item())
+gc.set_threshold(20)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    Node()
+    total = nc.exp(total * 0) + nc.matmul(nc.ones(8, 8), nc.ones(8, 8)).sum() * 0
+gc.collect()
+assert len(computed) > 20 and len(called) > 20, (len(computed), len(called))
+assert set(computed) == {384.0} and set(called) == {192.0}, (set(computed), set(called))
+assert total.tolist() == [1.0] * 64, total
+"""
+
+
+@pytest.mark.parametrize("selector", selectors())
+def test_a_finalizer_computes_in_the_middle_of_calls(selector):
+    open_device(selector)  # skips if it is missing
+    done = subprocess.run(
+        [sys.executable, "-c", FINALIZERS, "2"],
+        capture_output=True,
+        text=True,
+        timeout=170,
+        env=dict(os.environ, NETCL_DEVICE=selector),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import traceback
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 from netcl import nn
 from netcl.core import Tensor
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
 
 WRONG: list[tuple[nn.Module, tuple[int, ...], str]] = [
     (nn.Linear(5, 3), (2, 4), r"Linear\(in_features=5.*\(\.\.\., 5\).*\(2, 4\)"),
@@ -176,3 +178,39 @@ def test_the_warning_of_a_layer_names_the_line_of_the_caller(call) -> None:
     with pytest.warns(UserWarning, match="has no 3 axes") as caught:
         call(Tensor.zeros((2, 3)))
     assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("wrong", [3, "text", ["a"], object()])
+def test_a_wrong_argument_of_a_function_is_named(wrong: object) -> None:
+    x = Tensor.ones((2, 3))
+    calls = (
+        lambda: nn.functional.linear(x, wrong),
+        lambda: nn.functional.embedding_bag(wrong, wrong),
+        lambda: nn.functional.softmax(wrong),
+        lambda: nn.init.xavier_normal_(wrong),
+    )
+    for call in calls:
+        with pytest.raises(UnsupportedError, match="expected a Tensor as (weight|input|tensor), got"):
+            call()
+    with pytest.raises(UnsupportedError, match="dropout: expected a float as p, got str 'a'"):
+        nn.functional.dropout(x, "a")
+
+
+@pytest.mark.parametrize("module", ["netcl.nn", "netcl.io"])
+def test_a_subinterpreter_is_refused_before_numpy_is_imported(module: str) -> None:
+    script = f"""
+try:
+    import _interpreters as interpreters
+    run = interpreters.exec
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    run = interpreters.run_string
+code = ["try:", "    import {module}", "except ImportError as error:", "    print(error, flush=True)"]
+run(interpreters.create(), chr(10).join(code))
+import numpy
+print(numpy.arange(2).tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=False)
+    refusal, numbers = done.stdout.splitlines()
+    assert refusal.startswith("netcl runs in the main interpreter of a process alone"), done.stderr
+    assert numbers == "[0, 1]"

@@ -33,6 +33,9 @@ MODULES = (
 # These end or stop the process, wait for another one, or run for minutes as they should.
 LEFT_OUT = ("breakpoint", "main", "init_process_group", "set_num_threads", "profile", "autotune", "peaks", "doctor")
 
+# Of a class that takes seconds to construct with its defaults: smaller ones.
+SMALL = {"netcl.nn.Transformer": {"d_model": 8, "nhead": 2, "dim_feedforward": 8}}
+
 
 def targets() -> dict[str, Callable[..., Any]]:
     """Returns public functions, classes and methods of tensors by their full names."""
@@ -106,7 +109,7 @@ def calls(name: str, function: Callable[..., Any], values: tuple[Any, ...]) -> I
                 args = [fitting(one.name, str(one.annotation)) for one in least]
             except Exception:
                 args = []
-            keywords = {}
+            keywords = {key: small for key, small in SMALL.get(name, {}).items() if key != changed.name}
             if at < len(least):
                 args[at : at + 1] = [value]
             elif changed.kind in (changed.POSITIONAL_ONLY, changed.VAR_POSITIONAL):

@@ -96,7 +96,9 @@ def shorten_traceback(error: BaseException) -> None:
 
 
 def from_here(function: Any) -> Any:
-    """Decorates a public function whose errors show its own frame alone."""
+    """Decorates a public function whose errors show its own frame alone; the globals of a module stay as they are."""
+    if isinstance(function, dict):
+        return function
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:

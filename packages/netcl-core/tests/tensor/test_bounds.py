@@ -63,3 +63,13 @@ def test_adaptive_sections_have_the_lengths_of_their_definition(extent, handle):
         expected = [max(x[a:b]) for a, b in bounds]
         made = nc.adaptive_max_pool1d(nc.tensor(x[None, None], device=handle), out)
         assert made.to_host()[0, 0].tolist() == expected
+
+
+@pytest.mark.parametrize("with_replacement", [False, True])
+def test_combinations_are_bounded_by_the_memory_of_the_device(with_replacement):
+    for r in (10, 500):
+        with pytest.raises(OutOfMemoryError, match="combinations: .*requested"):
+            nc.combinations(nc.arange(1000.0), r, with_replacement)
+    with pytest.raises(ShapeError, match="r from 0 to 2"):
+        nc.combinations(nc.arange(3.0), 10**30, with_replacement)
+    assert nc.combinations(nc.arange(3.0), 3, with_replacement).shape == (10 if with_replacement else 1, 3)

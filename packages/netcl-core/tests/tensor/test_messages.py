@@ -12,7 +12,7 @@ import pytest
 import netcl as nc
 from netcl import ops
 from netcl.core import Tensor
-from netcl.core.errors import DTypeError, ShapeError, from_here
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError, from_here
 
 FAR = 70_000  # past the work-items of a group, the vectors of a loop and the chunks of a CPU
 
@@ -185,6 +185,8 @@ class Something:
         (lambda x, wrong: nc.adjoint(wrong), "adjoint"),
         (lambda x, wrong: nc.diag_embed(x, dim1=wrong), "diag_embed"),
         (lambda x, wrong: nc.linspace(0, 1, steps=x.shape if wrong == 3 else wrong), "linspace"),
+        (lambda x, wrong: nc.as_strided_copy(wrong, (1,), (1,)), "as_strided_copy"),
+        (lambda x, wrong: nc.lstm_cell(x, wrong, x, x), "lstm_cell"),
     ],
 )
 def test_a_wrong_argument_is_named(call, name, wrong, handle):
@@ -192,6 +194,14 @@ def test_a_wrong_argument_is_named(call, name, wrong, handle):
         wrong = object()
     with pytest.raises(TypeError, match=f"^{name}: .*(expected .* as|got)"):
         call(nc.ones(2, 2, device=handle), wrong)
+
+
+def test_a_value_that_python_cannot_read_is_said_to_be_an_argument():
+    for call, text in ((lambda: nc.ones(2).tile("text"), "tile: .*invalid literal.*tuple of 1"),
+                       (lambda: nc.unsqueeze(nc.ones(2), "text"), "unsqueeze: .*axis: str 'text'")):  # fmt: skip
+        with pytest.raises(ArgumentError, match=text) as caught:
+            call()
+        assert isinstance(caught.value, ValueError)
 
 
 def test_an_error_of_the_users_own_function_is_not_renamed():

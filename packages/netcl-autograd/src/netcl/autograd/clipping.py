@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate, evaluate_each, reduce_each
-from netcl.core.errors import BackendMismatchError, NonFiniteError
+from netcl.core.errors import BackendMismatchError, NonFiniteError, from_here
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 
 
@@ -130,3 +130,6 @@ def scale(grads: Sequence[Tensor], factor: Tensor) -> None:
     for dtype, sets in _by_dtype(_distinct(grads)).items():
         scaled = cast(Load(0, dtype), factor.dtype) * Load(1, factor.dtype)
         evaluate_each((cast(scaled, dtype),), sets, (factor,), out=sets)
+
+
+from_here(globals())

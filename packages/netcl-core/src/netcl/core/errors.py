@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from types import FunctionType
 from typing import Any, TypeVar
 
 __all__ = [
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+_F = TypeVar("_F", bound=Callable[..., Any] | dict[str, Any])
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
@@ -69,7 +70,12 @@ def shorten_traceback(error: BaseException) -> None:
 def from_here(function: _F) -> _F:
     """Decorates a public function with errors from many calls below: they show its own frame alone. A wrong argument is
     named if Python or NumPy raised the error.
+
+    ``from_here(globals())`` at the end of a module decorates all public functions that it defines.
     """
+    if isinstance(function, dict):
+        _decorate_all(function)
+        return function
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -82,6 +88,15 @@ def from_here(function: _F) -> _F:
             raise
 
     return call  # type: ignore[return-value]
+
+
+def _decorate_all(module: dict[str, Any]) -> None:
+    decorated: dict[Any, Any] = {}  # by function, as some have several names
+    for name, value in list(module.items()):
+        if isinstance(value, FunctionType) and value.__module__ == module["__name__"] and not name.startswith("_"):
+            if value not in decorated:
+                decorated[value] = value if value.__code__.co_name == "call" else from_here(value)
+            module[name] = decorated[value]
 
 
 _OF_ARGUMENTS = (AttributeError, TypeError, ValueError, IndexError, KeyError)
@@ -104,7 +119,8 @@ def name_argument(
     error: Exception, name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     """Raises UnsupportedError, which is a TypeError, in place of an error of Python or NumPy below a call of the
-    function ``name``: it names the first argument that does not fit its annotation, or all of them.
+    function ``name``: it names the first argument that does not fit its annotation, or all of them. In place of a
+    ValueError of arguments that fit their annotations it is ArgumentError, which is a ValueError too.
 
     Does nothing if netcl raised the error, or if a function of the user is among the frames. Runs when a call has
     failed, so that arguments cost nothing in others.
@@ -121,9 +137,10 @@ def name_argument(
         if expected:
             text = f"{name}: expected {expected} as {parameter}, got {_shown(value)}"
             raise UnsupportedError(text, op=name, parameter=parameter) from None
-    if isinstance(error, (AttributeError, TypeError)):
+    if isinstance(error, (AttributeError, TypeError)) or type(error) is ValueError:
         values = ", ".join(f"{parameter}: {_shown(value)}" for parameter, value in arguments.items())
-        raise UnsupportedError(f"{name}: these arguments do not fit ({error}), got {values}", op=name) from error
+        kind = ArgumentError if isinstance(error, ValueError) else UnsupportedError
+        raise kind(f"{name}: these arguments do not fit ({error}), got {values}", op=name) from error
 
 
 def _is_bare(error: Exception) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import signature
@@ -250,18 +251,34 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 def _combined(x: Any, r: int = 2, with_replacement: bool = False) -> Any:
     of = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    return np.array(list(of(x, r))).reshape(-1, r)
+    return np.fromiter(itertools.chain.from_iterable(of(x, r)), x.dtype).reshape(-1, r)
+
+
+def _number_of_combinations(n: int, r: int, with_replacement: bool) -> int:
+    """Returns the number of combinations, 2^62 if there are more."""
+    total = n + r - 1 if with_replacement and n else n
+    if r > total:
+        return 0
+    logarithm = math.lgamma(total + 1) - math.lgamma(r + 1) - math.lgamma(total - r + 1)
+    return math.comb(total, r) if logarithm < 62 * math.log(2) else 1 << 62
 
 
 @composite(domain=sampled(_combined, ((4,), {}), ((4,), {"r": 3}), ((3,), {"r": 2, "with_replacement": True})))
 def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Returns all combinations of ``r`` elements of the vector x, in the order of `itertools`: (n, r)."""
+    """Returns all combinations of ``r`` elements of the vector x, in the order of `itertools`: (n, r).
+
+    Raises OutOfMemoryError if the device has no memory for them.
+    """
     engine_of("combinations", x)
-    if x.ndim != 1 or as_index(r) < 0:
-        raise ShapeError(f"combinations: expected a vector and r from 0, got {x.shape} and r {r}", op="combinations")
-    places = _combined(np.arange(x.size), as_index(r), with_replacement).astype(np.int64)
+    if x.ndim != 1 or not 0 <= as_index(r) < 1 << 31:
+        raise ShapeError(
+            f"combinations: expected a vector and r from 0 to 2^31 - 1, got {x.shape} and r {r}", op="combinations"
+        )
     if r == 0:
         return x.engine.empty((0,), x.dtype)  # type: ignore[no-any-return]
+    count = _number_of_combinations(x.size, as_index(r), with_replacement)
+    check_elements("combinations", count * as_index(r), x.engine.queue)
+    places = _combined(np.arange(x.size), as_index(r), with_replacement)
     return index_select(x, 0, places)  # type: ignore[no-any-return]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from netcl.core import Tensor
-from netcl.core.errors import UnsupportedError
+from netcl.core.errors import UnsupportedError, from_here
 from netcl.core.tensor import sparse as _forms
 from netcl.core.tensor.sparse import SparseTensor, spmm
 
@@ -47,3 +47,6 @@ def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor
 def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     """Returns the logarithm of ``softmax`` for the stored elements; the others stay zero."""
     return _forms.log_softmax(_sparse("log_softmax", input), dim, dtype)
+
+
+from_here(globals())

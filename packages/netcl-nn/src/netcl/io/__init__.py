@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from netcl.io.budget import Budget
-from netcl.io.checkpoint import (
-    latest_checkpoint,
-    load_checkpoint,
-    load_params,
-    save_checkpoint,
-    save_params,
-    verify,
-)
-from netcl.io.errors import CheckpointError
-from netcl.io.model import load_model, save_model
-from netcl.io.onnx import export_onnx, import_onnx
-from netcl.io.safetensors import load_safetensors, save_safetensors
-from netcl.io.save_load import load, save
-from netcl.io.torch import load_torch
-from netcl.io.torch_writer import save_torch
+from netcl.siblings import Checked as _Checked
+
+with _Checked("nn"):
+    from netcl.io.budget import Budget
+    from netcl.io.checkpoint import (
+        latest_checkpoint,
+        load_checkpoint,
+        load_params,
+        save_checkpoint,
+        save_params,
+        verify,
+    )
+    from netcl.io.errors import CheckpointError
+    from netcl.io.model import load_model, save_model
+    from netcl.io.onnx import export_onnx, import_onnx
+    from netcl.io.safetensors import load_safetensors, save_safetensors
+    from netcl.io.save_load import load, save
+    from netcl.io.torch import load_torch
+    from netcl.io.torch_writer import save_torch
 
 __all__ = [
     "Budget",

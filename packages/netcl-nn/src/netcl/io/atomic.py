@@ -143,10 +143,9 @@ def _check_place(target: Path, path: str | os.PathLike[str], nbytes: int) -> int
         cause = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         raise CheckpointError("this is a folder; give the path of a file", path, nbytes, cause=cause)
     if old is not None and not stat.S_ISREG(old.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(old.st_mode), "no regular file")
-        raise CheckpointError(
-            f"this is {kind}, which a saved file would replace; give the path of a file", path, nbytes
-        )
+        kind, cause = _KINDS.get(stat.S_IFMT(old.st_mode), "no regular file"), OSError(errno.EINVAL, "no regular file")
+        message = f"this is {kind}, which a saved file would replace; give the path of a file"
+        raise CheckpointError(message, path, nbytes, cause=cause)
     free = shutil.disk_usage(target.parent).free
     if free < nbytes:
         raise CheckpointError(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ShapeError, from_here
 from netcl.core.tensor import in_place
 from netcl.core.user_frame import level_outside
 from netcl.nn import embedding as _tables
@@ -634,6 +634,9 @@ def multi_head_attention_forward(
     y, seen = _heads.attend(q, k, v, mask, False, need_weights, dropout_p if training else 0.0)
     y = ag.linear(ag.reshape(ag.permute(y, (2, 0, 1, 3)), (length, n, embed)), out_proj_weight, out_proj_bias)
     return y, ag.mean(seen, axis=1) if seen is not None and average_attn_weights else seen
+
+
+from_here(globals())
 
 
 def __getattr__(name: str) -> Any:

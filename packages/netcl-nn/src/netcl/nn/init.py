@@ -18,7 +18,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ShapeError, from_here
 from netcl.core.tensor.generator import Generator
 from netcl.core.user_frame import level_outside
 
@@ -297,6 +297,9 @@ sparse_ = sparse
 xavier_uniform_ = xavier_uniform
 xavier_normal_ = xavier_normal
 kaiming_normal_ = kaiming_normal
+
+
+from_here(globals())
 
 
 def __dir__() -> list[str]:

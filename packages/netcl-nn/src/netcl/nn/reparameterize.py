@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.errors import from_here
 from netcl.nn.module import Module
 from netcl.nn.placement import new_buffer
 from netcl.nn.pruning import identity, pruned_names
@@ -213,3 +214,6 @@ def reapply(module: Module, config: Any) -> None:
         function(module, **options)
     except (AttributeError, TypeError) as error:
         raise ValueError(f"a config of {config['by']} has other arguments: {error}") from None
+
+
+from_here(globals())

@@ -11,7 +11,7 @@ import netcl.autograd as ag
 from netcl import ops
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ShapeError, from_here
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
 
 __all__ = ["DeviceMeans", "Metric", "accuracy"]
@@ -191,3 +191,6 @@ def _detached(output: Any) -> Any:
     if isinstance(output, (tuple, list)):
         return type(output)(_detached(item) for item in output)
     return output
+
+
+from_here(globals())

@@ -6,6 +6,7 @@ from typing import Any
 
 from netcl.core import Tensor
 from netcl.core.dispatch import call
+from netcl.core.errors import from_here
 
 __all__ = [
     "binary_cross_entropy_with_logits",
@@ -85,3 +86,6 @@ def triplet_margin_loss(
     """Returns ``nn.functional.triplet_margin_loss``."""
     options: dict[str, Any] = {"margin": margin, "p": p, "eps": eps, "swap": swap}
     return _loss("triplet_margin_loss", anchor, positive, negative, reduction=reduction, **options)
+
+
+from_here(globals())

@@ -755,3 +755,6 @@ def multinomial(
     that are not zero.
     """
     return input.multinomial(num_samples, replacement, generator=generator)
+
+
+from_here(globals())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from netcl.core import dtypes, layout
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ShapeError, from_here
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor.size import Size
 from netcl.core.tensor.tensor import Tensor
@@ -437,3 +437,6 @@ def view_copy(input: Tensor, size: Any) -> Tensor:
     if isinstance(size, str):
         raise ShapeError(f"view_copy: the bits of a tensor cannot be read as {size}; write x.to(dtype)")
     return _copied(input.view(*tuple(size)))  # type: ignore[no-any-return]
+
+
+from_here(globals())

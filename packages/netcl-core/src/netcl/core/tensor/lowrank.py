@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ShapeError, from_here
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor.tensor import Tensor
 
@@ -115,3 +115,6 @@ def lobpcg(
     if lower is not None:
         vectors = _call("linalg_solve_triangular", lower.mT, vectors, upper=True)
     return values, vectors
+
+
+from_here(globals())

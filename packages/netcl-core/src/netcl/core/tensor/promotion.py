@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from netcl.core.dtypes import OBJECTS, DType, canonical, is_floating, kind, promote
+from netcl.core.errors import from_here
 from netcl.core.tensor import factories
 from netcl.core.tensor.tensor import Tensor
 
@@ -60,3 +61,6 @@ def _combined(higher: str, lower: str) -> str:
     if is_floating(higher):
         return higher
     return promote(higher, lower) if kind(lower) > kind(higher) else higher
+
+
+from_here(globals())
