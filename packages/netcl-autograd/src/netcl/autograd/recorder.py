@@ -83,13 +83,14 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
         several = isinstance(result, tuple)
         results = result if several else (result,)
         made = _UNKNOWN if record is None else record.nodes.get(wanted, _UNKNOWN)
-        if made is _UNKNOWN or not (made is None or made.fits(results)):
+        viewed = row.name in views.ROWS
+        if made is _UNKNOWN or not (made is None or viewed or made.fits(results)):
             made = rule_step(row, args, kwargs, results)
             if record is not None and record.computed:
                 record.nodes[wanted] = made
         step = None if made is None else made.node(args, kwargs, results)
-        outputs = _outputs(step, results, several, held=True)
-        if row.name in views.ROWS:
+        outputs = _outputs(step, results, several, held=not (viewed and args and result is not args[0]))
+        if viewed:
             views.track(row, args, kwargs, outputs)
             if step is not None and "programs" in LEVELS:
                 step.recipe = views.recipe_of(args[0] if args else kwargs["x"], outputs)

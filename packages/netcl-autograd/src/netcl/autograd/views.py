@@ -61,7 +61,7 @@ class View:
     ``several``: it is one of several results of one function; ``recorded``: grad was enabled.
     """
 
-    __slots__ = ("_arguments", "_call", "group", "meta", "parent", "recorded", "row", "several", "shape")
+    __slots__ = ("_arguments", "_call", "_of", "group", "parent", "recorded", "row", "several", "shape")
 
     def __init__(self, x: Tensor, row: OpRow, call: tuple[tuple[Any, ...], Mapping[str, Any]], result: Tensor) -> None:
         parent = view_of(x)
@@ -74,12 +74,18 @@ class View:
                 set_view(x, parent)
             self.group, self.parent = parent, None
         self.row: OpRow = row
-        self.meta: TensorMeta = TensorMeta(x.shape, x.dtype, x.engine.queue)
+        self._of = x.shape, x.dtype, x.engine
         self.shape: tuple[int, ...] = result.shape
         self.several: bool = False
         self.recorded: bool = state.enabled
         self._call = call
         self._arguments: dict[str, Any] | None = None
+
+    @property
+    def meta(self) -> TensorMeta:
+        """Shape, dtype and queue of the tensor that the call was of."""
+        shape, dtype, engine = self._of
+        return TensorMeta(shape, dtype, engine.queue)
 
     @property
     def arguments(self) -> dict[str, Any]:

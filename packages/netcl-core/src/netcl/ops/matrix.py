@@ -291,6 +291,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 
 
 @computed(
+    view=True,
     name="diagonal",
     domain=sampled(
         lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),

@@ -54,13 +54,14 @@ _resolved_of = lru_cache(maxsize=4096, typed=True)(_resolved)
 
 
 @computed(
+    view=True,
     domain=sampled(
         lambda x, shape: x.reshape(shape),
         ((2, 6), {"shape": (3, -1)}),
         ((), {"shape": (1, 1)}),
         ((1,), {"shape": ()}),
         ((0, 3), {"shape": (3, 0)}),
-    )
+    ),
 )
 def reshape(x: Tensor, shape: Any) -> Tensor:
     """Returns the same storage with another shape of the same size; one length may be -1. Raises ShapeError, which
@@ -171,13 +172,14 @@ def view(x: Tensor, how: str, *args: Any) -> Tensor:
 
 
 @computed(
+    view=True,
     domain=sampled(
         np.transpose,
         ((2, 3, 4), {"axes": (2, 0, 1)}),
         ((5, 3), {"axes": (-1, 0)}),
         ((0, 2), {"axes": (1, 0)}),
         ((), {"axes": ()}),
-    )
+    ),
 )
 def permute(x: Tensor, axes: Sequence[int]) -> Tensor:
     """Returns a copy with the axes in the order ``axes``, each given once."""
@@ -207,22 +209,29 @@ def transpose(x: Tensor, axes: Any = (), *more: int) -> Tensor:
     ``transpose(x)``, ``transpose(x, 0, 1)``, ``transpose(x, (2, 0, 1))``; two axes always mean a swap.
     """
     wanted: tuple[int, ...] = (int(axes), *more) if isinstance(axes, (int, np.integer)) else tuple(axes)
-    order = list(range(x.ndim))
+    return permute(x, _order(x.ndim, wanted))  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _order(ndim: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the order of the axes of a transpose by ``wanted``."""
+    order = list(range(ndim))
     if not wanted:
         order.reverse()
     elif len(wanted) == 2:
-        first, second = (normalize_axes(axis, builtins.max(x.ndim, 1), "transpose")[0] for axis in wanted)
-        if x.ndim:
+        first, second = (normalize_axes(axis, builtins.max(ndim, 1), "transpose")[0] for axis in wanted)
+        if ndim:
             order[first], order[second] = order[second], order[first]
     else:
         order = list(wanted)
-    return permute(x, tuple(order))  # type: ignore[no-any-return]
+    return tuple(order)
 
 
 @computed(
+    view=True,
     domain=sampled(
         np.broadcast_to, ((3, 1), {"shape": (2, 3, 4)}), ((), {"shape": (2, 2)}), ((1, 3), {"shape": (0, 3)})
-    )
+    ),
 )
 def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
     """Returns a copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""
@@ -241,6 +250,7 @@ broadcast_to = expand
 
 
 @computed(
+    view=True,
     domain=sampled(
         lambda x, size, stride, storage_offset=0: np.lib.stride_tricks.as_strided(
             x.reshape(-1)[storage_offset:].copy(), size, [x.itemsize * step for step in stride]
@@ -249,7 +259,7 @@ broadcast_to = expand
         ((9,), {"size": (4, 3), "stride": (2, 1)}),
         ((2, 3), {"size": (), "stride": (), "storage_offset": 5}),
         ((2, 3), {"size": (2, 2), "stride": (0, 3)}),
-    )
+    ),
 )
 def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0) -> Tensor:
     """The elements of ``x`` in C order at storage_offset + i * stride: a view of shape ``size``.
@@ -279,12 +289,13 @@ def _windows_reference(x: Any, axis: int, size: int, step: int) -> Any:
 
 
 @computed(
+    view=True,
     domain=sampled(
         _windows_reference,
         ((2, 7), {"axis": 1, "size": 3, "step": 1}),
         ((7, 2), {"axis": 0, "size": 3, "step": 2}),
         ((2, 5, 2), {"axis": -2, "size": 1, "step": 3}),
-    )
+    ),
 )
 def windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     """Returns windows of ``size`` elements along ``axis``, one at every ``step`` positions, in a new last axis: a view.
@@ -307,12 +318,13 @@ def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any) -> Any:
 
 
 @computed(
+    view=True,
     domain=sampled(
         _slice_reference,
         ((5, 6), {"starts": (4, 1), "steps": (-2, 2), "sizes": (3, 2)}),
         ((5, 6), {"starts": (0, 0), "steps": (1, 1), "sizes": (0, 6)}),
         ((), {"starts": (), "steps": (), "sizes": ()}),
-    )
+    ),
 )
 def strided_slice(x: Tensor, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """Returns the block of ``x`` at starts + i * steps, i < sizes, one each per axis. Its gradient is

@@ -89,15 +89,22 @@ def expression(
 
 
 def computed(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
+    *,
+    domain: Domain | None = None,
+    amp: str = "widest",
+    name: str = "",
+    doc: str = "",
+    dtypes: str = "any",
+    view: bool = False,
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
-    rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
+    rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``. ``view``: see OpRow.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        return _define(make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes))
+        row = make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes, view=view)
+        return _define(row)
 
     return decorate
 

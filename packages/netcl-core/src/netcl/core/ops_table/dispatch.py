@@ -37,6 +37,7 @@ from netcl.core.ops_table.program import (
 )
 from netcl.core.ops_table.records import Record, call_key, known, once, records
 from netcl.core.ops_table.table import SPELLINGS, TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
+from netcl.core.tensor import views
 from netcl.core.tensor.data import TensorData, requires_grad
 
 __all__ = [
@@ -349,7 +350,7 @@ def set_recorder(hook: Hook | None) -> Hook | None:
 
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Returns the innermost of the stack: computes the op, on plain tensors, and records nothing."""
-    repeats = not _pooled and (row.expression or row.product) is not None
+    repeats = not _pooled and (row.view or (row.expression or row.product) is not None)
     return compute(row, args, kwargs, known(row, args, kwargs) if repeats else None)
 
 
@@ -370,7 +371,8 @@ def compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: R
         raise
     if record is not None and record.again is once and not _pooled:
         if record.computed:
-            record.again = _planned(row, args, kwargs, ready) or _never
+            repeated = views.repeated(args, result) if row.view else _planned(row, args, kwargs, ready)
+            record.again = repeated or _never
         record.computed = True
     return result
 

@@ -50,7 +50,8 @@ class OpRow:
     of the operands and results (``out``, ``out1``) that its gradient reads; None saves all.
 
     ``product(*args, **kwargs)`` of a computed row describes the Product that a call is, for an engine to repeat the
-    call; None for a call that is more than one matrix product.
+    call; None for a call that is more than one matrix product. ``view``: a computed row gives a view of its operand
+    where its strides allow one.
     """
 
     name: str
@@ -71,6 +72,7 @@ class OpRow:
     vjp: Callable[[Any, Any], Mapping[str, Any]] | None = None
     saves: Mapping[str, tuple[str, ...]] | None = None
     product: Callable[..., Any] | None = None
+    view: bool = False
 
 
 TABLE: dict[str, OpRow] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -332,6 +332,30 @@ def stale(source: Any, geometry: Geometry) -> Any:
     result = source._on(storage, geometry.shape, source.dtype)
     storage.kind = type(result)
     return result
+
+
+def repeated(args: tuple[Any, ...], result: Any) -> Callable[[tuple[Any, ...]], Any] | None:
+    """Returns the function that repeats ``result``, a view of the tensor ``args[0]``, on arguments of the same shapes;
+    it returns None for a tensor that is a view itself, as strides may differ. Returns None if ``result`` is a copy or
+    the tensor is a view.
+    """
+    if not args or type(args[0]._storage) is ViewStorage:
+        return None
+    shape, storage = result.shape, result._storage
+    if storage is args[0]._storage:
+        return lambda args: None if type(args[0]._storage) is ViewStorage else args[0]._alias(shape)
+    if type(storage) is not ViewStorage:
+        return None
+    geometry = storage.geometry
+
+    def view(args: tuple[Any, ...]) -> Any:
+        x = args[0]
+        given = x._storage
+        if type(given) is ViewStorage or given.deferred is not None or x.engine.recording is not None or released(x):
+            return None
+        return stale(x, geometry)
+
+    return view
 
 
 class _Snapshot(Storage):
