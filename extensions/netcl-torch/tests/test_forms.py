@@ -305,3 +305,43 @@ def test_values_of_an_assignment_may_have_more_first_axes_of_length_one():
     assert v.grad.tolist() == [[3]]
     with pytest.raises(RuntimeError, match="do not fit"):
         x[0] = torch.ones(2, 2)
+
+
+def test_a_list_of_sequences_is_a_tuple_as_an_index():
+    x, t = torch.arange(12).reshape(3, 4), torch.tensor
+    for key, expected in (
+        ([t([0]), t([1])], [1]),
+        ([[0], [1]], [1]),
+        ([[0, 1], [1, 2]], [1, 6]),
+        ([[0, 1], 1], [1, 5]),
+        ([(0, 1), range(1, 3)], [1, 6]),
+        ([[0, 1]], [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ([0, 1], [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        ([True, False, True], [[0, 1, 2, 3], [8, 9, 10, 11]]),
+        ([[[0, 1]]], [[[0, 1, 2, 3], [4, 5, 6, 7]]]),
+    ):
+        assert x[key].tolist() == expected, key
+    x[[[0], [1]]] = -1
+    assert x[0].tolist() == [0, -1, 2, 3]
+    assert x[1:].min() == 4
+
+
+def test_what_makes_tensors_writes_into_an_out_without_elements():
+    for call, shape in (
+        (lambda out: torch.arange(4, out=out), (4,)),
+        (lambda out: torch.rand(3, out=out), (3,)),
+        (lambda out: torch.where(torch.ones(2, 1) > 0, torch.ones(2), torch.zeros(2), out=out), (2, 2)),
+    ):
+        out = torch.empty(0)
+        assert call(out) is out
+        assert out.shape == shape
+    with pytest.raises(RuntimeError, match="expected out to take float32, got a tensor of int64"):
+        torch.where(torch.ones(2) > 0, torch.ones(2), torch.zeros(2), out=torch.empty(2, dtype=torch.int64))
+
+
+def test_gradients_of_exponential_units_keep_their_digits_far_below_zero():
+    f = torch.nn.functional
+    for function, slope in ((f.elu, 1.0), (f.celu, 1.0), (f.selu, 1.7580993408473766), (torch.expm1, 1.0)):
+        x = torch.tensor([-20.0, -15.0, -10.0], requires_grad=True)
+        function(x).sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), slope * np.exp([-20.0, -15.0, -10.0]), rtol=1e-5)

@@ -52,6 +52,20 @@ def test_scattered_elements_take_their_gradients(numpy_device: Any) -> None:
     assert source.grad.tolist() == [0, 3]
 
 
+def test_a_leaf_that_shows_a_part_of_its_storage_takes_the_gradient_of_that_part(numpy_device: Any) -> None:
+    leaf = nc.arange(6.0)[2:5].detach().requires_grad_()
+    shown = leaf.as_strided((4,), (1,), 1)
+    assert shown.tolist() == [1, 2, 3, 4]
+    (shown * nc.arange(4.0)).sum().backward()
+    assert leaf.grad.tolist() == [1, 2, 3]
+    scalar = nc.ones(4)[1:2].reshape(()).detach().requires_grad_()
+    nc.as_strided(scalar, (), ()).backward()
+    assert scalar.grad.item() == 1
+    with nc.no_grad():
+        leaf.as_strided((2,), (1,), 3).fill_(9)
+    assert leaf.tolist() == [2, 9, 9]
+
+
 def test_a_storage_that_no_tensor_of_the_graph_shows_is_refused(numpy_device: Any) -> None:
     part = nc.arange(6.0, requires_grad=True).exp()[2:]
     with pytest.raises(UnsupportedError, match="as_strided: the tensor that this is a view of is gone"):

@@ -9,7 +9,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError, UnsupportedError
+from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
 from netcl.core.expr import Load, Scalar
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.dispatch import Domain, call, pop_hook, push_hook, register_op, row_of, set_recorder, snapshot
@@ -133,6 +133,28 @@ def test_keywords_of_pytorch(x):
     assert (
         ops.flip(x, dims=0).tolist() == [[3, 4, 5], [0, 1, 2]] if "dims" in ops.flip.row.signature.parameters else True
     )
+
+
+def test_out_without_elements_takes_the_shape_and_results_are_converted(x):
+    def empty(*shape, dtype="float32"):
+        return Tensor.zeros(shape, dtype, queue=x.queue)
+
+    for call, expected in (
+        (lambda out: ops.add(x, x, out=out), [[0, 2, 4], [6, 8, 10]]),
+        (lambda out: ops.sum(x, 1, out=out), [3, 12]),
+        (lambda out: ops.matmul(x, x, transpose_b=True, out=out), [[5, 14], [14, 50]]),
+        (lambda out: ops.cat([x, x], 1, out=out), [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]),
+    ):
+        out = empty(0)
+        assert call(out) is out
+        assert out.tolist() == expected
+    whole, target = x.astype("int64"), empty(2, 3)
+    ops.add(whole, whole, out=target)
+    assert (target.dtype, target.tolist()) == ("float32", [[0, 2, 4], [6, 8, 10]])
+    with pytest.raises(DTypeError, match="add: expected out to take float32, got a tensor of int64"):
+        ops.add(x, x, out=empty(2, 3, dtype="int64"))
+    with pytest.raises(DTypeError, match="cat: expected out to take int64, got a tensor of bool"):
+        ops.cat([whole, whole], out=empty(4, 3, dtype="bool"))
 
 
 def test_out(x):

@@ -65,7 +65,9 @@ _DEFINING = ("torch.nn.modules.", "torch.optim.", "torch.utils.data.", "torch.di
 
 
 def move_homes() -> None:
-    """Gives the classes of layers, optimizers, data and distributions, now and at their first use, the ``__module__`` of PyTorch's."""
+    """Gives the classes of layers, optimizers, data and distributions the ``__module__`` of PyTorch's, now and at their
+    first use.
+    """
     for place, names in public_names().items():
         if place.startswith(_DEFINING):
             _homes.update((name, place) for name in names if name not in _homes)

@@ -22,8 +22,9 @@ from netcl.ops.shape import expand
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
-# Lists from this length on are not looked through for slices.
+# Lists from this length on are not looked through for what makes them tuples.
 _LONG_LIST = 32
+_ENTRIES = (slice, Tensor, list, tuple, range, np.ndarray)
 OUT_OF_AXIS = "{}: index {} is out of range for axis {} of shape {}"
 
 
@@ -110,13 +111,13 @@ def spread(op: str, key: Any, shape: Shape) -> list[Any]:
 
 
 def is_list_of_entries(key: Any) -> bool:
-    """True for a list with a slice, None or an Ellipsis (a tuple in another form), as in PyTorch. A long list
-    has positions, as in PyTorch too, and is not looked through.
+    """True for a list with a slice, None, an Ellipsis, a tensor or a sequence (a tuple in another form), as in PyTorch.
+    A long list has positions, as in PyTorch too, and is not looked through.
     """
     return (
         type(key) is list
         and len(key) < _LONG_LIST
-        and any(item is None or item is Ellipsis or type(item) is slice for item in key)
+        and any(item is None or item is Ellipsis or isinstance(item, _ENTRIES) for item in key)
     )
 
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import netcl as nc
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import takes_out
+from netcl.core.ops_table.dispatch import takes_out, written
 from netcl.torch.parts.functional import rms_norm as rms_norm
 
 __all__ = [
@@ -44,10 +43,7 @@ def _with_out(function: Any) -> Callable[..., Tensor]:
         if out is None:
             return function(*args, **options)  # type: ignore[no-any-return]
         made = function(*args, **{"dtype": out.dtype, "device": out.device, **options})
-        if made.shape != out.shape or made.dtype != out.dtype:
-            name, got = function.__name__, f"shape {tuple(out.shape)} and dtype {out.dtype}"
-            raise ShapeError(f"{name}: expected out of shape {tuple(made.shape)} and dtype {made.dtype}, got {got}")
-        return out.copy_(made)
+        return written(function.__name__, out, made)  # type: ignore[no-any-return]
 
     return call
 
@@ -142,23 +138,13 @@ def slogdet(input: Tensor) -> SignAndLog:
     return SignAndLog(*nc.linalg.slogdet(input))
 
 
-def _written(name: str, result: Tensor, out: Tensor | None) -> Tensor:
-    """``result``, written into ``out`` if given; raises RuntimeError if that would lose its gradient."""
-    if out is None:
-        return result
-    if result.requires_grad:
-        raise RuntimeError(f"{name}: out= does not support automatic differentiation; leave it away")
-    if out.shape != result.shape:
-        raise ShapeError(f"{name}: expected out= of shape {result.shape}, got {out.shape}")
-    return out.copy_(result)
-
-
-def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
+@takes_out
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """``input`` where ``condition`` is true, else ``other``; of the condition alone the positions of true elements."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     given: Any = input
-    return _written("where", nc.where(condition, given, other), out)
+    return nc.where(condition, given, other)
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:

@@ -215,7 +215,7 @@ _exact("sqrt", 1, "sqrt({0})", np.sqrt, lambda g, out, a: (g * 0.5 / out,), "flo
 _row("rsqrt", 1, "rsqrt({0})", lambda a: 1 / np.sqrt(a), lambda g, out, a: (g * -0.5 * out / a,), "float", cost=3)
 _row("exp", 1, "exp({0})", np.exp, lambda g, out, a: (g * out,), "float")
 _row("exp2", 1, "exp2({0})", np.exp2, lambda g, out, a: (g * out * math.log(2.0),), "float")
-_row("expm1", 1, "expm1({0})", np.expm1, lambda g, out, a: (g * (out + 1.0),), "float")
+_row("expm1", 1, "expm1({0})", np.expm1, lambda g, out, a: (g * apply("exp", a),), "float")  # out + 1 loses digits
 _row("log", 1, "log({0})", np.log, lambda g, out, a: (g / a,), "float")
 _row("log1p", 1, "log1p({0})", np.log1p, lambda g, out, a: (g / (a + 1.0),), "float")
 _row("log2", 1, "log2({0})", np.log2, lambda g, out, a: (g / (a * math.log(2.0)),), "float")

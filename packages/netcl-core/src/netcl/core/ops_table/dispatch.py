@@ -250,7 +250,7 @@ def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record
     """Runs an op with ``out=`` that is no expression: computes it, then copies the result, or each of a tuple of
     results, into ``out``.
     """
-    return _written(
+    return written(
         row.name, kwargs["out"], call_row(row, args, {k: value for k, value in kwargs.items() if k != "out"}, record)
     )
 
@@ -261,7 +261,7 @@ def into(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs:
     if kwargs["out"] is None:
         return function(*args, **rest)
     _refuse_gradient(name, args, kwargs, True)
-    return _written(name, kwargs["out"], function(*args, **rest))
+    return written(name, kwargs["out"], function(*args, **rest))
 
 
 def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -274,8 +274,10 @@ def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _written(name: str, out: Any, result: Any) -> Any:
-    """Copies a result, or each of a tuple of results, into ``out``, which it returns in the type of the result."""
+def written(name: str, out: Any, result: Any) -> Any:
+    """Copies a result, or each of a tuple of results, into ``out`` by the rules of ``check_out``; returns ``out`` in
+    the type of the result.
+    """
     results, targets = _tensors_of(result), _tensors_of(out)
     if isinstance(out, TensorData) is not isinstance(result, TensorData) or len(targets) != len(results):
         expected = "one tensor" if isinstance(result, TensorData) else f"a tuple of {len(results)} tensors"
@@ -381,10 +383,14 @@ def _evaluate(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record:
     """Runs the program of an expression row: the program with its tensors, and the result of the op."""
     out = kwargs.pop("out", None) if "out" in kwargs else None
     ready = bound(row, args, kwargs, record)
-    if out is not None:
-        check_out(row.name, out, ready.program.finals[0], ready.program.outputs[0].dtype, ready.inputs[0].engine)
+    program = ready.program
+    if out is not None and not check_out(
+        row.name, out, program.finals[0], program.outputs[0].dtype, ready.inputs[0].engine
+    ):
+        assign(out, ready.run(None)[0])
+        return ready, out
     results = ready.run(None if out is None else (out,))
-    return ready, results[0] if ready.program.single else results
+    return ready, results[0] if program.single else results
 
 
 def _planned(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], ready: Bound | None) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import SUPPORTED, integer_range, is_integer, kind, promote
-from netcl.core.errors import BackendMismatchError, ExpressionError, ShapeError, UnsupportedError
+from netcl.core.errors import BackendMismatchError, DTypeError, ExpressionError, ShapeError, UnsupportedError
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes, reduced_axes
@@ -274,14 +274,23 @@ def bound(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any], record: 
     return bind(row, args, kwargs, known(row, args, kwargs) if record is None else record)
 
 
-def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> None:
-    """Raises ShapeError or BackendMismatchError unless ``out`` can take this shape and dtype on ``engine``."""
-    if out.shape != shape or out.dtype != dtype:
-        raise ShapeError(
-            f"{name}: out has shape {out.shape} and dtype {out.dtype}, the result {shape} and {dtype}", op=name
-        )
+def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> bool:
+    """Returns True if a result of this shape and dtype can be computed in ``out``, False if it must be converted. An
+    ``out`` without elements takes the shape, as in PyTorch.
+
+    Raises ShapeError for another shape, DTypeError if the result is not converted to the dtype of ``out``, such as
+    floats to integers, and BackendMismatchError for a tensor of another engine.
+    """
     if out.engine is not engine:
         raise BackendMismatchError(f"{name}: out lives on {out.engine.device_label}", op=name)
+    if kind(dtype) > kind(out.dtype):
+        raise DTypeError(f"{name}: expected out to take {dtype}, got a tensor of {out.dtype}", op=name)
+    if out.shape != shape and not out.size:
+        out.resize_(*shape)
+    if out.shape != shape:
+        fault = f"{name}: out has shape {out.shape} and dtype {out.dtype}, the result {shape} and {dtype}"
+        raise ShapeError(f"{fault}; write out=netcl.empty(0)", op=name)
+    return bool(out.dtype == dtype)
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from netcl.core import dtypes, naming
+from netcl.core import dtypes, grad_mode, naming
 from netcl.core.errors import (
     ArgumentError,
     DTypeError,
@@ -348,22 +348,29 @@ def as_strided(x: Any, size: Any, stride: Any, storage_offset: int | None = None
     Raises ShapeError for negative numbers and outside of the storage.
     """
     offset = x.storage_offset() if storage_offset is None else storage_offset
+    if (tuple(size), tuple(stride), offset) == (x.shape, x.stride(), x.storage_offset()):
+        return _call("reshape", x, x.shape)
     return _call("as_strided", _stored(x, "as_strided"), tuple(size), tuple(stride), offset)
 
 
 def _stored(x: Any, op: str) -> Any:
-    """A tensor of all elements of the storage of ``x``: in the gradient graph the one that ``x`` is a view of."""
+    """A tensor of all elements of the storage of ``x``: in the gradient graph the one that ``x`` is a view of. Of a
+    leaf that shows a part of its storage it is a copy in which that part is the leaf.
+    """
     if views.whole(x):
         return x
     group = getattr(x._base, "group", None)
     base = None if group is None else group.base()
     if base is not None and views.whole(base):
         return base
-    if x._requires_grad:
+    whole = views.root_tensor(x)
+    if x._requires_grad and x._grad_fn is None and grad_mode.state.enabled:
+        size, stride, offset = x.shape, x.stride(), x.storage_offset()
+        return _replaced(whole, x, lambda copied: _call("as_strided", copied, size, stride, offset))
+    if x._requires_grad and grad_mode.state.enabled:
         raise UnsupportedError(f"{op}: the tensor that this is a view of is gone; write x.clone().{op}(...)")
-    found = views.root_tensor(x)
-    found._base = x._base if x._base is in_place.DATA else None
-    return found
+    whole._base = x._base if x._base is in_place.DATA else None
+    return whole
 
 
 def _resized(x: Any, sizes: tuple[int, ...], op: str) -> Any:
