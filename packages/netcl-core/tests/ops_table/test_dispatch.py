@@ -139,14 +139,14 @@ def test_out_without_elements_takes_the_shape_and_results_are_converted(x):
     def empty(*shape, dtype="float32"):
         return Tensor.zeros(shape, dtype, queue=x.queue)
 
-    for call, expected in (
+    for compute, expected in (
         (lambda out: ops.add(x, x, out=out), [[0, 2, 4], [6, 8, 10]]),
         (lambda out: ops.sum(x, 1, out=out), [3, 12]),
         (lambda out: ops.matmul(x, x, transpose_b=True, out=out), [[5, 14], [14, 50]]),
         (lambda out: ops.cat([x, x], 1, out=out), [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]),
     ):
         out = empty(0)
-        assert call(out) is out
+        assert compute(out) is out
         assert out.tolist() == expected
     whole, target = x.astype("int64"), empty(2, 3)
     ops.add(whole, whole, out=target)

@@ -71,7 +71,7 @@ def from_here(function: _F) -> _F:
     """Decorates a public function with errors from many calls below: they show its own frame alone. A wrong argument is
     named if Python or NumPy raised the error.
 
-    ``from_here(globals())`` at the end of a module decorates all public functions that it defines.
+    ``from_here(globals())`` at the end of a module decorates all public functions and constructors that it defines.
     """
     if isinstance(function, dict):
         _decorate_all(function)
@@ -87,16 +87,25 @@ def from_here(function: _F) -> _F:
             shorten_traceback(error)
             raise
 
+    call._decorated = True  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
 
 
 def _decorate_all(module: dict[str, Any]) -> None:
     decorated: dict[Any, Any] = {}  # by function, as some have several names
+
+    def of(function: FunctionType) -> Any:
+        if function not in decorated:
+            decorated[function] = function if hasattr(function, "_decorated") else from_here(function)
+        return decorated[function]
+
     for name, value in list(module.items()):
-        if isinstance(value, FunctionType) and value.__module__ == module["__name__"] and not name.startswith("_"):
-            if value not in decorated:
-                decorated[value] = value if value.__code__.co_name == "call" else from_here(value)
-            module[name] = decorated[value]
+        if name.startswith("_") or getattr(value, "__module__", None) != module["__name__"]:
+            continue
+        if isinstance(value, FunctionType):
+            module[name] = of(value)
+        elif isinstance(value, type) and isinstance(vars(value).get("__init__"), FunctionType):
+            value.__init__ = of(vars(value)["__init__"])  # type: ignore[misc]
 
 
 _OF_ARGUMENTS = (AttributeError, TypeError, ValueError, IndexError, KeyError)
@@ -144,13 +153,14 @@ def name_argument(
 
 
 def _is_bare(error: Exception) -> bool:
-    """True if Python or NumPy raised an error below netcl's own frames."""
+    """True if Python, its library or NumPy raised an error below netcl's own frames."""
     if getattr(error, "_shortened", False) or error.__traceback__ is None:
         return False
     last = error.__traceback__
     while last.tb_next is not None:
         last = last.tb_next
-        if not str(last.tb_frame.f_globals.get("__name__", "")).startswith(("netcl.", "contextlib", "numpy")):
+        package = str(last.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in ("netcl", "numpy") and package not in sys.stdlib_module_names:
             return False
     inner = str(last.tb_frame.f_globals.get("__name__", "")).startswith("netcl")
     return not inner or last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISE

@@ -337,3 +337,6 @@ def _place(path: Path, budget: Budget | None) -> tuple[int, int, int] | None:
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise archive.refuse(f"its {name} is no number of {name}s but {value!r:.50}")
         return epoch, step, path.stat().st_mtime_ns
+
+
+from_here(globals())

@@ -116,3 +116,6 @@ def _check(archive: Archive, names: Mapping[str, str], state: Mapping[str, Tenso
             "the arrays do not fit the model that its config builds (was it changed after it was made?):\n    "
             + "\n    ".join(problems)
         )
+
+
+from_here(globals())

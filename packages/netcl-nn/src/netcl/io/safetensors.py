@@ -246,3 +246,6 @@ def _described(file: Any, state: Reading) -> tuple[dict[str, _Stored], dict[str,
             f"and kept the metadata, remove {sums!r} there)"
         )
     return stored, dict(zip(sorted(stored), others)), sums
+
+
+from_here(globals())

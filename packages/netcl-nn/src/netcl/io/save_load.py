@@ -82,3 +82,6 @@ def load(
 
 def _name_of(file: Any) -> str:
     return str(getattr(file, "name", f"<{type(file).__name__}>"))
+
+
+from_here(globals())

@@ -179,3 +179,6 @@ def _plain(value: Any) -> bytes:
         return b"G" + struct.pack(">d", value)
     data = str(value).encode("utf-8", "surrogatepass")
     return b"X" + struct.pack("<I", len(data)) + data
+
+
+from_here(globals())

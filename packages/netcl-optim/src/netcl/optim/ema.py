@@ -12,7 +12,7 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
-from netcl.core.errors import ShapeError
+from netcl.core.errors import ShapeError, from_here
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
 from netcl.optim.fused import compute_dtype
 
@@ -182,3 +182,6 @@ def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
             module.training = mode
         for layer, momentum in zip(layers, momenta):
             layer.momentum = momentum
+
+
+from_here(globals())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from netcl.core.errors import from_here
 from netcl.optim.optimizer import Optimizer, require
 from netcl.optim.schedules import Scheduler
 
@@ -82,3 +83,6 @@ class ReduceLROnPlateau(Scheduler):
     def _set_after_load(self) -> None:
         for group, lr in zip(self.optimizer.param_groups, self.lrs):
             group["lr"] = lr
+
+
+from_here(globals())

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from netcl.core.errors import from_here
 from netcl.optim.optimizer import Optimizer, require
 
 # Attributes that PyTorch's schedules save in addition, as they are between two steps.
@@ -746,3 +747,6 @@ __all__ = [
     "StepLR",
     "WarmupCosine",
 ]
+
+
+from_here(globals())

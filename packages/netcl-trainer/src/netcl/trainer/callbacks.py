@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from netcl.core.errors import from_here
 from netcl.trainer.epoch_table import larger_is_better
 from netcl.trainer.run_view import RunView
 
@@ -175,3 +176,6 @@ class LearningRateMonitor(Callback):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._lrs = list(state["lrs"])
+
+
+from_here(globals())

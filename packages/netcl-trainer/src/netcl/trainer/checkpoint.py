@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from netcl.core.errors import from_here
 from netcl.core.user_frame import level_outside
 from netcl.io import CheckpointError, save_model
 from netcl.io.atomic import remove_leftovers
@@ -126,3 +127,6 @@ class ModelCheckpoint(Callback):
             warnings.warn(f"ModelCheckpoint: {error}; training goes on", UserWarning, stacklevel=level_outside())
             return isinstance(error, CheckpointError) and error.replaced
         return True
+
+
+from_here(globals())

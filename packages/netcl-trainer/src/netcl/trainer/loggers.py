@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from netcl.core.errors import from_here
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.run_view import RunView
 
@@ -72,3 +73,6 @@ class TensorBoardLogger(Callback):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+from_here(globals())

@@ -17,6 +17,7 @@ import netcl.autograd as ag
 from netcl import nn, ops
 from netcl.amp import GradScaler
 from netcl.core import Tensor
+from netcl.core.errors import from_here
 from netcl.optim import OneCycleLR, Optimizer, ReduceLROnPlateau
 from netcl.trainer.arguments import evaluating, half_dtype, queue_of, updates_per_epoch
 from netcl.trainer.batches import StepInputs, batches, check_loader, on_device
@@ -461,3 +462,6 @@ class Trainer:
         if not outputs:
             raise ValueError("predict: the loader gave no batch")
         return np.concatenate(outputs)
+
+
+from_here(globals())

@@ -159,6 +159,7 @@ def explain(error: Exception, row: OpRow, args: tuple[Any, ...], kwargs: dict[st
     """Shortens the traceback of an error of a call of ``row``; raises TypeError, which names the argument, in place of
     an error of Python or NumPy about a wrong one.
     """
+    kwargs = kwargs if SPELLINGS.isdisjoint(kwargs) else by_own_names(row, kwargs)
     if isinstance(error, (AttributeError, TypeError)):
         _refuse_host_data(row, args, kwargs)
     name_argument(error, row.name, row.signature, args, kwargs)
