@@ -91,6 +91,14 @@ _OF_ROW: dict[str, dict[str, str]] = {
     "expand": {"size": "shape"}, "heaviside": {"values": "b"}, "prelu": {"weight": "alpha"},
     "searchsorted": {"input": "values"}, "take": {"index": "indices"},
 }  # fmt: skip
+# Ops for which an empty tuple or list is every axis if PyTorch's callers give it, by position or as ``dim`` or ``dims``:
+# the position of their axes. By NumPy's name ``axis`` it is no axis; of ``any`` and ``all`` it is none by all names.
+_EMPTY_IS_EVERY_AXIS = {
+    **dict.fromkeys(
+        "amax amin argmax argmin count_nonzero logsumexp max mean min prod std std_mean sum var var_mean".split(), 1
+    ),
+    **dict.fromkeys("linalg_norm linalg_vector_norm norm roll".split(), 2),
+}
 SPELLINGS = frozenset(SYNONYMS).union(*_OF_ROW.values())
 
 
@@ -117,12 +125,24 @@ def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     own: dict[str, Any] = {}
     for name, value in kwargs.items():
         key = names.get(name, name)
-        if name == "dim" and row.shapes is not None:
+        if key == "axis" and row.name in _EMPTY_IS_EVERY_AXIS and name != key:
             value = every_axis_if_empty(value)
         if key in own or (key != name and key in kwargs):
             raise TypeError(f"{row.name}: {name} is another name of {key}; give one of them")
         own[key] = value
     return own
+
+
+def axes_by_position(row: OpRow) -> int:
+    """Returns the position of the axes in calls of ``row`` if empty ones by position are every axis, else 0."""
+    return _EMPTY_IS_EVERY_AXIS.get(row.name, 0)
+
+
+def with_every_axis(at: int, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns positional arguments with None in place of empty axes at ``at``."""
+    if 0 < at < len(args) and every_axis_if_empty(args[at]) is None:
+        return (*args[:at], None, *args[at + 1 :])
+    return args
 
 
 def make_row(

@@ -1054,14 +1054,14 @@ def aminmax(x: Any, *, dim: int | None = None, keepdim: bool = False) -> tuple[A
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum without the elements that are NaN."""
     values = _call("where", _call("isnan", x), 0, x)
-    return _call("sum", values if dtype is None else values.astype(dtype), axis=dim, keepdims=keepdim)
+    return _call("sum", values if dtype is None else values.astype(dtype), dim=dim, keepdims=keepdim)
 
 
 @_method
 def nanmean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The mean of the elements that are not NaN."""
     there = _call("logical_not", _call("isnan", x)).astype(dtype or x.dtype)
-    return _call("div", nansum(x, dim, keepdim, dtype=dtype), _call("sum", there, axis=dim, keepdims=keepdim))
+    return _call("div", nansum(x, dim, keepdim, dtype=dtype), _call("sum", there, dim=dim, keepdims=keepdim))
 
 
 @_method
