@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import netcl as nc
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
+from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import takes_out
 from netcl.torch.parts.functional import rms_norm as rms_norm
 
@@ -41,6 +41,9 @@ def _with_out(function: Any) -> Callable[..., Tensor]:
 
     @wraps(function)
     def call(*args: Any, out: Tensor | None = None, **options: Any) -> Tensor:
+        if type(options.get("dtype")) is str:
+            dtype = options["dtype"]
+            raise TypeError(f"{function.__name__}: expected a torch.dtype, got {dtype!r}; write torch.{dtype}")
         if out is None:
             return function(*args, **options)  # type: ignore[no-any-return]
         made = function(*args, **{"dtype": out.dtype, "device": out.device, **options})
@@ -150,6 +153,8 @@ def _written(name: str, result: Tensor, out: Tensor | None) -> Tensor:
         raise RuntimeError(f"{name}: out= does not support automatic differentiation; leave it away")
     if out.shape != result.shape:
         raise ShapeError(f"{name}: expected out= of shape {result.shape}, got {out.shape}")
+    if out.dtype != result.dtype:
+        raise DTypeError(f"{name}: expected out= of {result.dtype}, got {out.dtype}")
     return out.copy_(result)
 
 

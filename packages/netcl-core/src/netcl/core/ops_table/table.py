@@ -91,14 +91,13 @@ _OF_ROW: dict[str, dict[str, str]] = {
     "expand": {"size": "shape"}, "heaviside": {"values": "b"}, "prelu": {"weight": "alpha"},
     "searchsorted": {"input": "values"}, "take": {"index": "indices"},
 }  # fmt: skip
-# Ops for which an empty tuple or list is every axis if PyTorch's callers give it, by position or as ``dim`` or ``dims``:
-# the position of their axes. By NumPy's name ``axis`` it is no axis; of ``any`` and ``all`` it is none by all names.
+# Ops of which empty axes are every axis, given by position or as ``dim`` or ``dims`` in PyTorch's call forms: the
+# position of the axes. By NumPy's name ``axis`` they are no axis; of ``any`` and ``all`` they are none by all names.
 _EMPTY_IS_EVERY_AXIS = {
-    **dict.fromkeys(
-        "amax amin argmax argmin count_nonzero logsumexp max mean min prod std std_mean sum var var_mean".split(), 1
-    ),
-    **dict.fromkeys("linalg_norm linalg_vector_norm norm roll".split(), 2),
-}
+    "amax": 1, "amin": 1, "argmax": 1, "argmin": 1, "count_nonzero": 1, "logsumexp": 1, "max": 1, "mean": 1, "min": 1,
+    "prod": 1, "std": 1, "std_mean": 1, "sum": 1, "var": 1, "var_mean": 1,
+    "linalg_norm": 2, "linalg_vector_norm": 2, "norm": 2, "roll": 2,
+}  # fmt: skip
 SPELLINGS = frozenset(SYNONYMS).union(*_OF_ROW.values())
 
 
