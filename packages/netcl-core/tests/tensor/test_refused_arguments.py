@@ -1,4 +1,4 @@
-"""Arguments that PyTorch refuses are refused here too, with an error that is the class of PyTorch's."""
+"""Arguments that PyTorch refuses are refused here too, with an error that is the class of PyTorch's; old forms work."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ REFUSED = [
     (IndexError, "no elements", lambda: nc.zeros(2, 0).median(1)),
     (TypeError, "whole", lambda: nc.zeros(1.5)),
     (TypeError, "whole", lambda: nc.full((2, 1.5), 1)),
-    (TypeError, "whole numbers as lengths", lambda: nc.zeros(2).new_zeros(1.5)),
-    (TypeError, "whole numbers as lengths", lambda: nc.zeros(2).reshape(2.0)),
+    (TypeError, "new_zeros", lambda: nc.zeros(2).new_zeros(1.5)),
+    (TypeError, "reshape", lambda: nc.zeros(2).reshape(2.0)),
 ]
 
 
@@ -65,3 +65,28 @@ def test_what_is_near_to_it_works():
     assert nc.tensor([1.0, 2.0]).dot(nc.tensor([3.0, 4.0])).item() == 11
     assert nc.ops.dot(nc.ones(2, 2), nc.ones(2)).tolist() == [2, 2]
     assert nc.one_hot(nc.zeros(0, dtype="int64"), 3).shape == (0, 3)
+
+
+def test_numbers_in_front_of_operands_are_taken_with_a_warning():
+    x, a, b = nc.ones(2, 2), nc.ones(2, 3), nc.ones(3, 2)
+    row, v = nc.ones(3), nc.ones(2)
+    for call, wanted in (
+        (lambda: nc.add(x, 2, x), 3),
+        (lambda: x.sub(2, x), -1),
+        (lambda: x.clone().add_(2.5, x), 3.5),
+        (lambda: nc.addcmul(x, 2, x, x), 3),
+        (lambda: x.clone().addcdiv_(2, x, x), 3),
+        (lambda: nc.addmm(1, x, 2, a, b), 7),
+        (lambda: x.addmm(2, a, b), 5),
+        (lambda: x.clone().addmm_(1, 2, a, b), 7),
+        (lambda: nc.addmv(1, v, 2, a, row), 7),
+        (lambda: nc.addr(1, x, 2, v, v), 3),
+        (lambda: nc.addbmm(1, x, 2, a[None], b[None]), 7),
+        (lambda: nc.baddbmm(2, x[None], a[None], b[None]), 5),
+    ):
+        with pytest.warns(UserWarning, match="in front of operands"):
+            result = call()
+        assert result.reshape(-1).tolist() == [wanted] * result.numel()
+    for wrong in (lambda: nc.add(x, x, 2), lambda: x.addcmul(x, x, 2), lambda: x.add(2, 3), lambda: nc.add(2, x, x)):
+        with pytest.raises(TypeError):
+            wrong()

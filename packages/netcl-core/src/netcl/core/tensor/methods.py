@@ -13,6 +13,7 @@ import importlib
 import inspect
 import math
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, cast
 
@@ -24,10 +25,10 @@ from netcl.core.errors import (
     DTypeError,
     OutOfRangeError,
     ShapeError,
-    SizeKindError,
     UnsupportedError,
     from_here,
     name_argument,
+    shorten_traceback,
 )
 from netcl.core.layout import broadcast_shapes, contiguous_strides, every_axis_if_empty, normalize_axes
 from netcl.core.ops_table import dispatch
@@ -37,6 +38,7 @@ from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT, check_power
 from netcl.core.tensor.size import Size
+from netcl.core.user_frame import level_outside
 
 # Methods with the name and the parameters of their row.
 SAME = """
@@ -98,10 +100,7 @@ def _is_tensor(value: Any) -> bool:
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     """Lengths that were passed one by one, or as one sequence."""
     one: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
-    try:
-        return tuple([operator.index(size) for size in (one if isinstance(one, tuple) or np.ndim(one) else (one,))])
-    except TypeError:
-        raise SizeKindError(f"expected whole numbers as lengths or axes, got {one}") from None
+    return tuple([operator.index(size) for size in (one if isinstance(one, tuple) or np.ndim(one) else (one,))])
 
 
 def _named(given: tuple[Any, ...], by_name: Any) -> tuple[Any, ...]:
@@ -1787,6 +1786,46 @@ for _name in RESTRUCTURING:
     _restructuring(_name)
 
 
+# -- old forms ---------------------------------------------------------------------------------------------------------
+
+# Methods with PyTorch's deprecated forms, which have numbers in front of the operands: the names of these numbers.
+_NUMBERS_FIRST = {
+    **dict.fromkeys(("add", "sub"), ("alpha",)),
+    **dict.fromkeys(("addcdiv", "addcmul"), ("value",)),
+    **dict.fromkeys(("addbmm", "addmm", "addmv", "addr", "baddbmm"), ("beta", "alpha")),
+}
+
+
+def _with_old_forms(name: str, function: _Method) -> _Method:
+    """Returns ``function``, which also takes the deprecated forms of ``name`` if it has some: x.add(2, y)."""
+    names = _NUMBERS_FIRST.get(name)
+    if names is None:
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            numbers = [value for value in args if isinstance(value, (int, float)) and not isinstance(value, bool)]
+            tensors = [value for value in args if _is_tensor(value)]
+            operands = 1 if name in ("add", "sub") else 2
+            fits = 0 < len(numbers) <= len(names) and len(tensors) == 1 + operands == len(args) - len(numbers)
+            starts = _is_tensor(args[0]) or names[0] == "beta"
+            if not (fits and starts and all(map(_is_tensor, args[-operands:]))):
+                shorten_traceback(error)
+                raise
+        by_name = dict(zip(names, numbers))
+        written = ", ".join(f"{key}={value}" for key, value in by_name.items())
+        warnings.warn(
+            f"{name}: numbers in front of operands are deprecated; write {written} after them",
+            stacklevel=level_outside(),
+        )
+        return function(*tensors, **kwargs, **by_name)
+
+    return call
+
+
 # -- the class ---------------------------------------------------------------------------------------------------------
 
 
@@ -1823,7 +1862,7 @@ ravel repeat_interleave resolve_conj resolve_neg select select_scatter slice_sca
 swapaxes swapdims t take_along_dim tensor_split triangular_solve true_divide unflatten unsafe_chunk unsafe_split
 unique unsafe_split_with_sizes vdot vsplit
 """
-FUNCTIONS: dict[str, _Method] = {name: _as_function(_FUNCTIONS[name]) for name in _FRONT.split()}
+FUNCTIONS: dict[str, _Method] = {name: _with_old_forms(name, _as_function(_FUNCTIONS[name])) for name in _FRONT.split()}
 
 # Functions that write into their first operand: of methods ``name_``, and of rows that have no such method.
 _FRONT_IN_PLACE = """
@@ -1852,7 +1891,7 @@ def extended(name: str, function: _Method) -> _Method:
     """The function of a row, which calls the method of the same name if arguments are given that only that takes."""
     more = _EXTENDED.get(name)
     if more is None and name not in (*_OF_NUMBERS, *_NARROWER, "pow"):
-        return function
+        return _with_old_forms(name, function)
     method = _as_function(_FUNCTIONS[name])
 
     def call_of_method(*args: Any, **kwargs: Any) -> Any:
@@ -1878,7 +1917,7 @@ def extended(name: str, function: _Method) -> _Method:
     call.__doc__ = f"{function.__doc__}\n\n``{more}``: as that of the method." if more else method.__doc__
     call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
     call.row = function.row  # type: ignore[attr-defined]
-    return call
+    return _with_old_forms(name, call)
 
 
 def _of_row(method: str, row: str) -> _Method:
@@ -1942,9 +1981,9 @@ def _writing(name: str, method: _Method) -> _Method:
 
 
 def _table() -> Iterator[tuple[str, _Method]]:
-    found = {name: _of_row(name, name) for name in SAME.split()}
+    found = {name: _with_old_forms(name, _of_row(name, name)) for name in SAME.split()}
     found.update((name, _of_row(name, row)) for name, row in ALIASES.items())
-    found.update((name, from_here(function)) for name, function in _FUNCTIONS.items())
+    found.update((name, from_here(_with_old_forms(name, function))) for name, function in _FUNCTIONS.items())
     yield from found.items()
     for name in IN_PLACE.split():
         yield f"{name}_", _writing(name, found[name])
