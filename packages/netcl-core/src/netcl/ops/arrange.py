@@ -47,9 +47,10 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     outside of the axis.
     """
     (at,) = normalize_axes(axis, x.ndim, "narrow")
-    if isinstance(start, Tensor) and (start.ndim or is_floating(start.dtype) or start.dtype == "bool"):
+    first: Any = start
+    if isinstance(first, Tensor) and (first.ndim or is_floating(first.dtype) or first.dtype == "bool"):
         raise UnsupportedError(
-            f"narrow: expected an int or a whole number without axes as start, got {start.dtype} of shape {start.shape}"
+            f"narrow: expected an int or a whole number without axes as start, got {first.dtype} of shape {first.shape}"
         )
     start, length = as_index(start), as_index(length)
     begin = start + x.shape[at] if start < 0 else start
