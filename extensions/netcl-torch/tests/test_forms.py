@@ -345,3 +345,39 @@ def test_gradients_of_exponential_units_keep_their_digits_far_below_zero():
         x = torch.tensor([-20.0, -15.0, -10.0], requires_grad=True)
         function(x).sum().backward()
         np.testing.assert_allclose(x.grad.numpy(), slope * np.exp([-20.0, -15.0, -10.0]), rtol=1e-5)
+
+
+@pytest.mark.level("front")
+def test_arguments_that_pytorch_refuses(pytorch_names):
+    scores, ids = torch.zeros(2, 3), torch.tensor([0, 1])
+    for kind, text, call in (
+        (RuntimeError, "write target.long", lambda: F.nll_loss(scores, ids.float())),
+        (RuntimeError, "write target.long", lambda: nn.CrossEntropyLoss()(scores, ids.int())),
+        (RuntimeError, "out= of", lambda: torch.where(scores > 0, scores, scores, out=torch.zeros(2, 3).long())),
+        (RuntimeError, "nope", lambda: torch.device("nope")),
+        (RuntimeError, "cpu:x", lambda: torch.device("cpu:x")),
+        (RuntimeError, "no device|none", lambda: torch.device("")),
+        (TypeError, "write torch.float32", lambda: torch.zeros(2, dtype="float32")),
+        (TypeError, "write torch.int64", lambda: torch.full((2,), 1, dtype="int64")),
+    ):
+        with pytest.raises(kind, match=text):
+            call()
+    assert str(torch.device("xla:1")) == "xla:1"
+    assert F.nll_loss(scores, ids.byte()).item() == 0
+
+
+@pytest.mark.level("front")
+def test_a_file_takes_the_options_of_other_formats(tmp_path):
+    x = torch.tensor([1.0, 2.0])
+    for options in ({"pickle_protocol": 4}, {"_use_new_zipfile_serialization": False}):
+        torch.save({"x": x}, tmp_path / "x.pt", **options)
+        assert torch.load(tmp_path / "x.pt")["x"].tolist() == [1, 2]
+
+
+@pytest.mark.level("front")
+def test_groups_of_one_value_are_refused_by_the_functional_form_alone():
+    x = torch.full((1, 3), 2.0)
+    assert torch.group_norm(x, 3, bias=torch.ones(3)).tolist() == [[1, 1, 1]]
+    with pytest.raises(ValueError, match="one value per group"):
+        F.group_norm(x, 3)
+    assert F.instance_norm(torch.zeros(2, 0, 4)).shape == (2, 0, 4)

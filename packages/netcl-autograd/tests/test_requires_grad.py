@@ -30,3 +30,13 @@ def test_the_flag_can_be_cleared_on_any_dtype():
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_floating_dtypes_can(dtype):
     assert nc.ones(2, dtype=dtype).requires_grad_().requires_grad
+
+
+def test_the_flag_belongs_to_leaves():
+    y = nc.ones(2, requires_grad=True) * 2
+    for change in (lambda: y.requires_grad_(False), lambda: setattr(y, "requires_grad", False), y.requires_grad_):
+        with pytest.raises(RuntimeError, match="leaves of a graph"):
+            change()
+    assert y.requires_grad
+    assert not y.detach_().requires_grad
+    assert y.requires_grad_().requires_grad

@@ -214,3 +214,28 @@ print(numpy.arange(2).tolist())
     refusal, numbers = done.stdout.splitlines()
     assert refusal.startswith("netcl runs in the main interpreter of a process alone"), done.stderr
     assert numbers == "[0, 1]"
+
+
+def test_errors_are_of_the_classes_of_pytorchs():
+    x, attention = Tensor.ones((2, 3, 5)), nn.MultiheadAttention(4, 2)
+    for kind, call in (
+        (ValueError, lambda: nn.functional.dropout(x, -1.0)),
+        (ValueError, lambda: nn.functional.dropout(x, -1.0, training=False)),
+        (ValueError, lambda: nn.functional.dropout1d(x, 2.0, training=False)),
+        (ValueError, lambda: nn.functional.alpha_dropout(x, -1.0)),
+        (ValueError, lambda: nn.functional.group_norm(Tensor.ones((1, 3)), 3)),
+        (ValueError, lambda: nn.GroupNorm(3, 3)(Tensor.ones((1, 3)))),
+        (KeyError, lambda: nn.Module().register_parameter("a.b", None)),
+        (KeyError, lambda: nn.Module().register_buffer("", None)),
+        (KeyError, lambda: nn.Module().add_module("forward", None)),
+        (ValueError, lambda: nn.Module().add_module("forward", None)),
+        (NotImplementedError, lambda: nn.Module()(x)),
+        (TypeError, lambda: nn.Module()(x)),
+        (AssertionError, lambda: attention(x, x, x)),
+        (ShapeError, lambda: attention(x, x, x)),
+    ):
+        with pytest.raises(kind):
+            call()
+    with pytest.raises(KeyError) as caught:
+        nn.Module().register_parameter("a.b", None)
+    assert str(caught.value) == "a name in a module has no dot and is not empty: 'a.b'"

@@ -380,3 +380,15 @@ def test_walks_are_those_by_name_and_replays_see_each_change() -> None:
             step.replay(Tensor.ones((2, 3)))
         step = capture(lambda x: block(x), Tensor.ones((2, 3)))
         step.replay(Tensor.ones((2, 3)))
+
+
+def test_a_state_knows_the_versions_of_its_layers():
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    state = model.state_dict()
+    assert state._metadata == {"": {"version": 1}, "0": {"version": 1}, "1": {"version": 2}}
+    del state["1.num_batches_tracked"]
+    with pytest.raises(RuntimeError, match="num_batches_tracked"):
+        model.load_state_dict(state)
+    state._metadata["1"]["version"] = 1  # as of before the count
+    model.load_state_dict(state)
+    model.load_state_dict(dict(state))  # of no version

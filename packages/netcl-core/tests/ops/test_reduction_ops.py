@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import netcl as nc
 from netcl import ops
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, ShapeError
@@ -206,3 +207,30 @@ def test_old_spellings_of_axes_and_corrections() -> None:
     assert ops.sum(x, axis=()).shape == (2, 3)
     assert np.isnan(ops.median(Tensor.zeros((0,))).item())
     assert ops.cov(x[:1]).shape == ()
+
+
+def test_empty_axes_are_every_axis_by_position_and_as_dim() -> None:
+    x = nc.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]])
+    for name in ("sum", "mean", "amax", "amin", "count_nonzero", "nansum", "nanmean", "std", "var"):
+        function, method = getattr(nc, name), getattr(x, name)
+        for empty in ((), []):
+            for result in (function(x, empty), function(x, dim=empty), method(empty), method(dim=empty)):
+                assert result.shape == (), name
+                assert float(result) == float(function(x)), name
+            assert method(empty, keepdim=True).shape == (1, 1) or name == "count_nonzero"
+    for name in ("std_mean", "var_mean"):
+        for results in (getattr(nc, name)(x, []), getattr(nc, name)(x, dim=())):
+            assert [float(part) for part in results] == [float(part) for part in getattr(nc, name)(x)]
+    for p in (2, 1, 0, 3.5, float("inf")):
+        expected = float(nc.linalg.vector_norm(x, p))
+        assert float(nc.linalg.vector_norm(x, p, ())) == float(nc.linalg.vector_norm(x, p, dim=[])) == expected
+    assert nc.roll(x, 1, ()).tolist() == x.roll(1, dims=[]).tolist() == [[7, 1, 2], [3, 4, 5]]
+
+
+def test_empty_axes_are_no_axis_of_any_and_all_and_by_numpys_name() -> None:
+    x = nc.tensor([[1.0, 0.0], [2.0, 3.0]])
+    for name in ("any", "all"):
+        for result in (getattr(nc, name)(x, dim=[]), getattr(nc, name)(x, ()), getattr(x, name)(dim=())):
+            assert result.tolist() == [[True, False], [True, True]], name
+    for result in (nc.sum(x, axis=()), x.amax(axis=[]), ops.sum(x, ()), ops.amax(x, [])):
+        assert result.tolist() == x.tolist()

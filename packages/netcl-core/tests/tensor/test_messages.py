@@ -197,11 +197,11 @@ def test_a_wrong_argument_is_named(call, name, wrong, handle):
 
 
 def test_a_value_that_python_cannot_read_is_said_to_be_an_argument():
-    for call, text in ((lambda: nc.ones(2).tile("text"), "tile: .*invalid literal.*tuple of 1"),
-                       (lambda: nc.unsqueeze(nc.ones(2), "text"), "unsqueeze: .*axis: str 'text'")):  # fmt: skip
-        with pytest.raises(ArgumentError, match=text) as caught:
-            call()
-        assert isinstance(caught.value, ValueError)
+    with pytest.raises(ArgumentError, match="unsqueeze: .*axis: str 'text'") as caught:
+        nc.unsqueeze(nc.ones(2), "text")
+    assert isinstance(caught.value, ValueError)
+    with pytest.raises(TypeError, match="tile: .*as an integer.*tuple of 1"):
+        nc.ones(2).tile("text")
 
 
 def test_an_error_of_the_users_own_function_is_not_renamed():

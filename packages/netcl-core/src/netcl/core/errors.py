@@ -246,8 +246,16 @@ class KeyKindError(UnsupportedError, IndexError):
     """A key of a tensor holds an object that is no index."""
 
 
+class SizeKindError(ShapeError, TypeError):
+    """A length of a shape is no whole number."""
+
+
 class DTypeError(UnsupportedError, ValueError, NotImplementedError):
     """A dtype is unknown, or not one the operation or the device takes."""
+
+
+class IndexDTypeError(DTypeError, IndexError):
+    """Indices are no whole numbers."""
 
 
 class BackendMismatchError(NetclError, ValueError):

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.errors import OutOfRangeError, ShapeError
+from netcl.core.dtypes import is_floating
+from netcl.core.errors import OutOfRangeError, ShapeError, UnsupportedError
 from netcl.core.expr import Expr, Index, apply
 from netcl.core.layout import normalize_axes, reduced_axes
 from netcl.core.ops_table.dispatch import Space
@@ -46,6 +47,11 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     outside of the axis.
     """
     (at,) = normalize_axes(axis, x.ndim, "narrow")
+    first: Any = start
+    if isinstance(first, Tensor) and (first.ndim or is_floating(first.dtype) or first.dtype == "bool"):
+        raise UnsupportedError(
+            f"narrow: expected an int or a whole number without axes as start, got {first.dtype} of shape {first.shape}"
+        )
     start, length = as_index(start), as_index(length)
     begin = start + x.shape[at] if start < 0 else start
     if length < 0 or begin < 0 or begin + length > x.shape[at]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating, promote
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, apply, reduce
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.tensor import Tensor
@@ -69,6 +69,8 @@ def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_
     Leading axes broadcast. Computed directly, without the expansion of the square, for each ``compute_mode``. Raises
     ShapeError if the rows differ in length.
     """
+    if not p >= 0:
+        raise ArgumentError(f"cdist: expected a p of 0 or more, got {p}")
     engine_of("cdist", a, b)
     _checked("cdist", a, b)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
@@ -86,6 +88,8 @@ def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_
 )
 def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     """Returns the p-norms of the differences of all pairs of rows i < j of x (N, M), row by row: (N (N - 1) / 2,)."""
+    if not p >= 0:
+        raise ArgumentError(f"pdist: expected a p of 0 or more, got {p}")
     engine_of("pdist", x)
     _checked("pdist", x, x)
     if x.ndim != 2:

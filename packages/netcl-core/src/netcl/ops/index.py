@@ -13,7 +13,7 @@ import numpy as np
 
 from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import DTypeError, OutOfRangeError, ShapeError
+from netcl.core.errors import DTypeError, IndexDTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
@@ -37,7 +37,7 @@ def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor
     if isinstance(indices, Tensor):
         engine_of(op, indices)
         if is_floating(indices.dtype) or indices.dtype == "bool":
-            raise DTypeError(f"{op}: expected whole numbers as indices, got {indices.dtype}", op=op)
+            raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {indices.dtype}", op=op)
         if indices.size and extent == 0:
             raise OutOfRangeError(f"{op}: there is no position to name on an axis of length 0")
         return as_index(indices)
@@ -55,7 +55,7 @@ def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
     if values.size == 0:
         values = values.astype(np.int64)
     if values.dtype.kind not in "iu":
-        raise DTypeError(f"{op}: expected whole numbers as indices, got {values.dtype}", op=op)
+        raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {values.dtype}", op=op)
     if extent is None:
         return np.asarray(values.astype(np.int64), order="C")
     if values.size and not (-extent <= int(values.min()) and int(values.max()) < extent):
@@ -318,6 +318,14 @@ def _one_hot_cases(rng: np.random.Generator) -> Cases:
     yield (np.array([[2, 0], [1, 1]], np.int32),), {"num_classes": 3}
 
 
+def _classes_of(indices: np.ndarray[Any, Any]) -> int:
+    """Returns the number of classes up to the largest index; raises OutOfRangeError if there is none or one below 0."""
+    if indices.size == 0 or indices.min() < 0:
+        lowest = indices.min() if indices.size else "no index"
+        raise OutOfRangeError(f"one_hot: expected indices of 0 or more, got {lowest}; for no index give num_classes")
+    return int(indices.max()) + 1
+
+
 @computed(domain=Domain(cases=_one_hot_cases, reference=lambda i, num_classes: np.eye(num_classes)[i], gradient=False))
 def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") -> Tensor:
     """Returns 1 at the index and 0 elsewhere: (...) gives (..., num_classes). None reads the largest index on the host.
@@ -326,7 +334,7 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
     """
     if not isinstance(indices, Tensor):
         values = wrapped("one_hot", indices, None)
-        bound = int(values.max(initial=-1)) + 1 if num_classes is None else num_classes
+        bound = _classes_of(values) if num_classes is None else num_classes
         if values.size and (values.min() < 0 or values.max() >= bound):
             at = int(np.argmax((values < 0) | (values >= bound)))
             raise OutOfRangeError(
@@ -337,7 +345,9 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
     if is_floating(indices.dtype) or indices.dtype == "bool":
         raise DTypeError(f"one_hot: expected whole numbers as indices, got {indices.dtype}", op="one_hot")
     indices = as_index(indices)
-    count = int(indices.to_host().max(initial=-1)) + 1 if num_classes is None else num_classes
+    count = _classes_of(indices.to_host()) if num_classes is None else num_classes
+    if count < 1 and indices.size:
+        raise OutOfRangeError(f"one_hot: each index is out of range for {count} classes")
     final = (*indices.shape, count)
     if 0 in final:
         return engine.empty(final, dtype)  # type: ignore[no-any-return]

@@ -271,7 +271,7 @@ def group_norm(
 ) -> Tensor:
     """Normalizes x (N, C, ...) over ``num_groups`` groups of channels; weight and bias (C,) (Wu and He 2018).
 
-    Raises ShapeError if x is one sample with one value per group, as PyTorch does.
+    Groups of one value are zeros, scaled and shifted.
     """
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
         raise ShapeError(
@@ -279,8 +279,6 @@ def group_norm(
             op="group_norm",
         )
     n, c, *spatial = x.shape
-    if n * (c // num_groups) * math.prod(spatial) == 1:
-        raise ShapeError(f"group_norm: x {x.shape} has one value per group; expected more than one", op="group_norm")
     per_group = (num_groups, c // num_groups)
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and value.shape != (c,):
@@ -307,7 +305,7 @@ def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None =
         raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)", op="instance_norm")
     if math.prod(x.shape[2:]) == 1:
         raise ShapeError(f"instance_norm: x {x.shape} has one spatial element; expected more", op="instance_norm")
-    return group_norm(x, x.shape[1], weight, bias, eps)  # type: ignore[no-any-return]
+    return group_norm(x, max(x.shape[1], 1), weight, bias, eps)  # type: ignore[no-any-return]
 
 
 def _l2_reference(x: Any, axis: Any = -1, eps: float = 1e-12) -> Any:

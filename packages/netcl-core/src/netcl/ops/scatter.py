@@ -194,9 +194,15 @@ def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: floa
         reference=_index_add_reference,
     ),
 )
-@of_scalars("x index source")
 def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1) -> Tensor:
     """Returns x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
+    if bool(x.ndim) != bool(source.ndim):
+        raise ShapeError(f"index_add: source {source.shape} for x {x.shape}; expected one with as many axes")
+    return _index_added(x, axis, index, source, alpha)  # type: ignore[no-any-return]
+
+
+@of_scalars("x index source")
+def _index_added(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float) -> Tensor:
     if x.dtype == "bool":
         return of_bools(index_add, x, axis, index, source, alpha)
     if is_unsigned(x.dtype):

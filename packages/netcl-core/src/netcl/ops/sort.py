@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import ArgumentError, ShapeError
+from netcl.core.errors import ArgumentError, AxisError, ShapeError
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
@@ -238,6 +238,8 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ranke
     """
     engine = engine_of("kthvalue", x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
+    if x.ndim and not x.shape[at]:
+        raise AxisError(f"kthvalue: no elements along axis {axis} of shape {x.shape}", op="kthvalue")
     if not 1 <= as_index(k) <= (x.shape[at] if x.ndim else 1):
         raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", op="kthvalue", parameter="k")
     position = engine.empty(x.shape and (*x.shape[:at], 1, *x.shape[at + 1 :]), "int64")
@@ -288,7 +290,7 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
     (at,) = normalize_axes(axis, max(x.ndim, 1), "median")
     extent = x.shape[at] if x.ndim else 1
     if extent == 0:
-        raise ShapeError(f"median: no elements along axis {axis} of shape {x.shape}", op="median")
+        raise AxisError(f"median: no elements along axis {axis} of shape {x.shape}", op="median")
     if not x.ndim or not is_floating(x.dtype):
         return kthvalue(x, (extent - 1) // 2 + 1, at, keepdims)  # type: ignore[no-any-return]
     # NaN is the largest, so a row that contains one has it at the end.
@@ -321,7 +323,7 @@ def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
     (at,) = normalize_axes(axis, max(x.ndim, 1), "mode")
     extent = x.shape[at] if x.ndim else 1
     if extent == 0:
-        raise ShapeError(f"mode: no elements along axis {axis} of shape {x.shape}", op="mode")
+        raise AxisError(f"mode: no elements along axis {axis} of shape {x.shape}", op="mode")
     ordered = sort(x, at)
     if not x.ndim:
         return ordered  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from netcl.nn.unbind import unbind
 
 
 class HeadsError(ShapeError, AssertionError):
-    """The number of heads does not divide the length of the embedding."""
+    """The number of heads does not divide the length of the embedding, or inputs do not fit the layer."""
 
 
 class MultiheadAttention(Module):
@@ -172,7 +172,7 @@ class MultiheadAttention(Module):
             query_axes, key_axes, value_axes = (
                 axes.format(*each) for each in (("L", self.embed_dim), ("S", self.kdim), ("S", self.vdim))
             )
-            raise ShapeError(
+            raise HeadsError(
                 f"MultiheadAttention of {self.num_heads} heads takes query {query_axes}, key {key_axes}, value "
                 f"{value_axes}, or each without N; not {query.shape}, {key.shape}, {value.shape}",
                 op="MultiheadAttention",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError, from_here
+from netcl.core.errors import ArgumentError, ShapeError, from_here
 from netcl.core.tensor import in_place
 from netcl.core.user_frame import level_outside
 from netcl.nn import embedding as _tables
@@ -145,12 +145,19 @@ def gumbel_softmax(
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes elements with probability p and divides the others by 1 - p; returns input itself unless ``training``."""
+    _check_probability("dropout", p)
     result = ag.dropout(input, p) if training and p > 0 else input
     return in_place.write(input, result) if inplace and result is not input else result
 
 
+def _check_probability(op: str, p: float) -> None:
+    if not 0 <= p <= 1:
+        raise ArgumentError(f"{op}: expected a probability p from 0 to 1, got {p}")
+
+
 def _channels(x: Tensor, p: float, training: bool, rank: int, inplace: bool) -> Tensor:
     """Drops whole slices x[n, c]; without a batch axis whole x[c]."""
+    _check_probability(f"dropout{rank}d", p)
     if x.ndim < 2:
         raise ShapeError(f"dropout{rank}d: expected x (N, C, ...) with {rank} axes more, got {x.shape}", op="dropout")
     if x.ndim not in (rank + 2, rank + 1):
@@ -194,6 +201,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 
 def _noisy(function: Callable[..., Tensor], input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    _check_probability("alpha_dropout", p)
     result = function(input, p, training)
     return in_place.write(input, result) if inplace and result is not input else result
 
@@ -317,6 +325,17 @@ def batch_norm(
 ) -> Tensor:
     """Normalizes a batch: input (N, C, ...), with the statistics of the batch in training, else the running ones."""
     return ag.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalizes input (N, C, ...) over groups of channels; weight and bias (C,). Raises ShapeError if input is one
+    sample with one value per group.
+    """
+    if input.size == num_groups:
+        raise ShapeError(f"group_norm: input {input.shape} has one value per group; expected more than one")
+    return ag.group_norm(input, num_groups, weight, bias, eps)
 
 
 def instance_norm(

@@ -14,7 +14,7 @@ from netcl.autograd.compiler.compiled_function import CompiledFunction
 from netcl.autograd.compiler.torch_compile import compile as compiled_form
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import DTypeError, from_here, shorten_traceback
+from netcl.core.errors import ArgumentError, DTypeError, UnsupportedError, from_here, shorten_traceback
 from netcl.nn.error_path import LOCATED, add_module_path, refuse_host_data
 from netcl.nn.hooks import EVERY, BackwardHooks, ForwardHook, RemovableHandle, of_all_modules, registered
 from netcl.nn.placement import Buffer, count_module, count_tensor, moved, queue_of
@@ -44,6 +44,16 @@ _ABSENT = {
 }
 
 
+class NoForwardError(UnsupportedError, NotImplementedError):
+    """A module that defines no ``forward`` is called."""
+
+
+class MemberNameError(ArgumentError, KeyError):
+    """A name cannot be that of a parameter, a buffer or a module."""
+
+    __str__ = Exception.__str__  # a KeyError shows its text in quotes
+
+
 class Module:
     """The base class of all layers: a subclass creates its parts in ``__init__`` and computes in ``forward``.
 
@@ -51,6 +61,7 @@ class Module:
     ``model(x)``.
     """
 
+    _version: int = 1  # of the layout of its state
     training: bool
     _parameters: dict[str, ag.Parameter | None]
     _buffers: dict[str, Tensor | None]
@@ -83,7 +94,7 @@ class Module:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Returns the computation of the module; defined by subclasses."""
-        raise TypeError(f"{type(self).__name__} has no forward(); a Module computes there")
+        raise NoForwardError(f"{type(self).__name__} has no forward(); a Module computes there")
 
     if TYPE_CHECKING:
 
@@ -210,10 +221,10 @@ class Module:
 
     def _check_name(self, name: str) -> None:
         if not name or "." in name:
-            raise ValueError(f"a name in a module has no dot and is not empty: {name!r}")
+            raise MemberNameError(f"a name in a module has no dot and is not empty: {name!r}")
         taken = name in self._parameters or name in self._buffers or name in self._modules
         if not taken and (name in self.__dict__ or hasattr(type(self), name)):
-            raise ValueError(f"{type(self).__name__} has an attribute {name!r} already")
+            raise MemberNameError(f"{type(self).__name__} has an attribute {name!r} already")
 
     def register_parameter(self, name: str, param: ag.Parameter | None) -> None:
         """Adds a parameter; None reserves the name for an optional parameter that is absent."""
@@ -404,6 +415,10 @@ class Module:
         on the storage of the module's; with ``keep_vars`` they are the parameters and buffers themselves.
         """
         state: dict[str, Any] = OrderedDict() if destination is None else destination
+        if destination is None:
+            state._metadata = OrderedDict()  # type: ignore[attr-defined]
+        if hasattr(state, "_metadata"):
+            state._metadata[prefix[:-1]] = {"version": self._version}
         for hook in tuple(self._state_hooks.get("state_dict_pre", {}).values()):
             hook(self, prefix, keep_vars)
         for name, parameter in self._parameters.items():

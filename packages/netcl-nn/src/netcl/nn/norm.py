@@ -75,6 +75,8 @@ class _Running(_Affine):
             init.ones_(self.running_var)
             init.zeros_(self.num_batches_tracked)
 
+    _version = 2
+
     def _complete_state(self, state: dict[str, Any], prefix: str, version: int | None) -> None:
         """Adds the count, which PyTorch's layers have had since version 2."""
         name = f"{prefix}num_batches_tracked"
@@ -270,7 +272,7 @@ class GroupNorm(_Affine):
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"{self!r}: expected x (N, {self.num_channels}, ...), got {x.shape}", op="GroupNorm")
         check_precision(self, x, self.weight)
-        return ag.group_norm(x, self.num_groups, self.weight, self.bias, eps=self.eps)
+        return functional.group_norm(x, self.num_groups, self.weight, self.bias, eps=self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, " + (

@@ -40,6 +40,9 @@ def _with_out(function: Any) -> Callable[..., Tensor]:
 
     @wraps(function)
     def call(*args: Any, out: Tensor | None = None, **options: Any) -> Tensor:
+        if type(options.get("dtype")) is str:
+            dtype = options["dtype"]
+            raise TypeError(f"{function.__name__}: expected a torch.dtype, got {dtype!r}; write torch.{dtype}")
         if out is None:
             return function(*args, **options)  # type: ignore[no-any-return]
         made = function(*args, **{"dtype": out.dtype, "device": out.device, **options})

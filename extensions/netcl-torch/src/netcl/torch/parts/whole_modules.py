@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import errno
 import os
+import pickle
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,15 +44,25 @@ _safe: list[Any] = []
 _structures: dict[str, Any] = {}
 
 
-def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """``netcl.save``, which also takes a whole module: the file has its ``state_dict()``, the name of its class and a
     token; this process keeps a copy of the module without these tensors, for ``load``.
 
     An object of another class in it, or in dicts, lists and tuples, is kept in the same way: the file has the name of
-    its class and a token. Raises UnsupportedError for an optimizer, and TypeError for what cannot be copied.
+    its class and a token. The file is always a zip archive of pickle's protocol 2, which PyTorch reads since 1.6:
+    ``pickle_protocol`` and ``_use_new_zipfile_serialization`` change nothing. Raises UnsupportedError for
+    an optimizer, and TypeError for what cannot be copied.
     """
+    if pickle_module not in (None, pickle):
+        raise UnsupportedError("save writes the instructions of pickle itself: leave pickle_module out")
     if not isinstance(obj, Module):
-        io.save(_with_tokens(obj), f, pickle_module, pickle_protocol)
+        io.save(_with_tokens(obj), f)
         return
     state, token = obj.state_dict(keep_vars=True), uuid.uuid4().hex
     memo = {
@@ -61,7 +72,7 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = No
     }
     structure = copy.deepcopy(obj, memo)
     name = f"{type(obj).__module__}.{type(obj).__qualname__}"
-    io.save({_TOKEN: token, _CLASS: name, _STATE: state}, f, pickle_module, pickle_protocol)
+    io.save({_TOKEN: token, _CLASS: name, _STATE: state}, f)
     _structures[token] = structure
 
 

@@ -573,6 +573,13 @@ class _Active(threading.local):
 _active = _Active()
 
 
+# The texts that PyTorch's devices have; others are selectors of netcl, of devices that are there.
+_PYTORCH_DEVICE = re.compile(
+    r"(cpu|cuda|ipu|xpu|mkldnn|opengl|opencl|ideep|hip|ve|fpga|maia|xla|lazy|vulkan|mps|meta|hpu|mtia|privateuseone)"
+    r"(:\d+)?|auto"
+)
+
+
 class device:
     """Context manager: within the block this thread works on the selector's device, which ``as`` names.
 
@@ -590,6 +597,8 @@ class device:
         if isinstance(selector, device):
             selector = selector._selector
         self._selector: Selector = selector if index is None else f"{selector}:{index}"
+        if _pytorch_names and isinstance(self._selector, str) and not _PYTORCH_DEVICE.fullmatch(self._selector):
+            manager.default(self._selector or "none")
 
     # As PyTorch's object: nc.device("opencl:0:1"), with its type and index, equal to another of the same selector.
 

@@ -36,7 +36,18 @@ from netcl.core.ops_table.program import (
     set_shape,
 )
 from netcl.core.ops_table.records import Record, call_key, known, once, records
-from netcl.core.ops_table.table import SPELLINGS, TABLE, Domain, OpRow, by_own_names, make_row, register_op, row_of
+from netcl.core.ops_table.table import (
+    SPELLINGS,
+    TABLE,
+    Domain,
+    OpRow,
+    axes_by_position,
+    by_own_names,
+    make_row,
+    register_op,
+    row_of,
+    with_every_axis,
+)
 from netcl.core.tensor import views
 from netcl.core.tensor.data import TensorData, requires_grad
 
@@ -84,6 +95,8 @@ _recorder: Hook | None = None
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
     """Runs the op ``name``. ``record=None`` inherits from the composite op that is running (False outside of one)."""
     row = TABLE.get(name) or row_of(name)
+    if record and len(args) > 1:
+        args = with_every_axis(axes_by_position(row), args)
     try:
         return call_row(row, args, kwargs, record)
     except Exception as error:
@@ -97,7 +110,11 @@ def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> An
 def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
     """Returns the function that calls ``row``: recorded, not recorded, or (None) as the running composite op."""
 
+    axes_at = axes_by_position(row) if record else 0
+
     def op(*args: Any, **kwargs: Any) -> Any:
+        if axes_at:
+            args = with_every_axis(axes_at, args)
         try:
             return call_row(row, args, kwargs, record)
         except Exception as error:

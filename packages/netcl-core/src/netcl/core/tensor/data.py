@@ -175,6 +175,9 @@ class TensorData:
     # -- the gradient --------------------------------------------------------------------------------------------
 
     def _set_requires_grad(self, flag: bool) -> None:
+        if self._grad_fn is not None and grad_fn_of(self) is not None:
+            advice = "" if flag else "; write x.detach()"
+            raise RuntimeError(f"requires_grad can be set on leaves of a graph only, not on results of ops{advice}")
         if flag:
             if not dtypes.is_floating(self.dtype):
                 raise RuntimeError(f"only tensors of floating dtypes can require grad, not {self.dtype}")

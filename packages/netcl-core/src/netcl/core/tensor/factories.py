@@ -665,6 +665,8 @@ def normal(
     if size is not None:
         options = {"dtype": dtype or get_default_dtype(), "device": device, "requires_grad": requires_grad}
         return _drawn(generator, "normal", mean, std, shape=check_shape(size), **options)
+    if not isinstance(std, Tensor) and not std >= 0:
+        raise ArgumentError(f"normal: expected std of 0 or more, got {std}")
     given = [x for x in (mean, std) if isinstance(x, Tensor)]
     if not given:
         raise TypeError("normal of two numbers needs a size: nc.normal(0.0, 1.0, (2, 3))")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core import dtypes
-from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.errors import DTypeError, ShapeError, SizeKindError
 
 Array = np.ndarray[Any, Any]
 
@@ -25,7 +25,9 @@ def check_shape(shape: Any) -> tuple[int, ...]:
     except TypeError:  # an int, or nothing that a shape could be
         sizes = (shape,)
     for size in sizes:
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0:
+        if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+            raise SizeKindError(f"a shape needs whole, non-negative lengths, not {sizes}")
+        if size < 0:
             raise ShapeError(f"a shape needs whole, non-negative lengths, not {sizes}")
     sizes = tuple([int(size) for size in sizes])
     if math.prod(sizes) > _MOST_ELEMENTS or max(sizes, default=0) > _MOST_ELEMENTS:

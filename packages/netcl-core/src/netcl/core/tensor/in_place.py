@@ -116,8 +116,8 @@ def detach(target: Any) -> Any:
     recorded = gradients.registered() if target._base is not None and target._base is not DATA else None
     if recorded is not None:
         recorded.detached(target)
-    target.requires_grad = False
     target.grad_fn = None
+    target.requires_grad = False
     return target
 
 

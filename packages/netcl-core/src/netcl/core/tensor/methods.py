@@ -12,6 +12,8 @@ import functools
 import importlib
 import inspect
 import math
+import operator
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, cast
 
@@ -26,6 +28,7 @@ from netcl.core.errors import (
     UnsupportedError,
     from_here,
     name_argument,
+    shorten_traceback,
 )
 from netcl.core.layout import broadcast_shapes, contiguous_strides, every_axis_if_empty, normalize_axes
 from netcl.core.ops_table import dispatch
@@ -35,12 +38,13 @@ from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT, check_power
 from netcl.core.tensor.size import Size
+from netcl.core.user_frame import level_outside
 
 # Methods with the name and the parameters of their row.
 SAME = """
 abs acos acosh add addcdiv addcmul addmm all amax amin any argmax argmin argsort asin asinh atan atan2 atanh baddbmm
 bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm ceil chunk clone copysign corrcoef cos cosh count_nonzero
-cov cummax cummin cumprod cumsum diag diagonal diff digamma div dot eq erf erfc erfinv exp exp2 expm1 flatten floor
+cov cummax cummin cumprod cumsum diag diagonal diff digamma div eq erf erfc erfinv exp exp2 expm1 flatten floor
 floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 index_add index_copy index_put
 index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
 logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
@@ -96,7 +100,7 @@ def _is_tensor(value: Any) -> bool:
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     """Lengths that were passed one by one, or as one sequence."""
     one: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
-    return tuple([int(size) for size in (one if isinstance(one, tuple) or np.ndim(one) else (one,))])
+    return tuple([operator.index(size) for size in (one if isinstance(one, tuple) or np.ndim(one) else (one,))])
 
 
 def _named(given: tuple[Any, ...], by_name: Any) -> tuple[Any, ...]:
@@ -428,6 +432,8 @@ def tensor_split(x: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, .
     at = _axis(x, dim, "tensor_split")
     length = x.shape[at]
     if _is_tensor(indices_or_sections):
+        if indices_or_sections.dtype != "int64":
+            raise DTypeError(f"tensor_split: expected positions of int64, got {indices_or_sections.dtype}")
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         if indices_or_sections <= 0:
@@ -443,22 +449,34 @@ def tensor_split(x: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, .
     return tuple(_call("getitem", x, (slice(None),) * at + (bound,)) for bound in bounds)
 
 
+def _equal_parts(op: str, x: Any, indices_or_sections: Any, dim: int, least_axes: int) -> tuple[Any, ...]:
+    """Returns the parts along ``dim``; raises ShapeError for too few axes, or parts that cannot be of equal length."""
+    if x.ndim < least_axes:
+        raise ShapeError(f"{op}: expected a tensor of at least {least_axes} axes, got shape {x.shape}")
+    parts = indices_or_sections
+    if isinstance(parts, int) and parts > 0 and x.shape[dim] % parts:
+        raise ShapeError(
+            f"{op}: {parts} equal parts of an axis of length {x.shape[dim]}; write x.tensor_split({parts}, {dim})"
+        )
+    return tensor_split(x, parts, dim)
+
+
 @_method
 def hsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Parts along the second axis, along the first of a vector."""
-    return tensor_split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
+    """Equal parts along the second axis, along the first of a vector, or parts that begin at the given positions."""
+    return _equal_parts("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1, 1)
 
 
 @_method
 def vsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Parts along the first axis."""
-    return tensor_split(x, indices_or_sections, 0)
+    """Equal parts along the first axis, or parts that begin at the given positions."""
+    return _equal_parts("vsplit", x, indices_or_sections, 0, 2)
 
 
 @_method
 def dsplit(x: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Parts along the third axis."""
-    return tensor_split(x, indices_or_sections, 2)
+    """Equal parts along the third axis, or parts that begin at the given positions."""
+    return _equal_parts("dsplit", x, indices_or_sections, 2, 3)
 
 
 @_method
@@ -1061,14 +1079,14 @@ def aminmax(x: Any, *, dim: int | None = None, keepdim: bool = False) -> tuple[A
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum without the elements that are NaN."""
     values = _call("where", _call("isnan", x), 0, x)
-    return _call("sum", values if dtype is None else values.astype(dtype), axis=dim, keepdims=keepdim)
+    return _call("sum", values if dtype is None else values.astype(dtype), dim=dim, keepdims=keepdim)
 
 
 @_method
 def nanmean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The mean of the elements that are not NaN."""
     there = _call("logical_not", _call("isnan", x)).astype(dtype or x.dtype)
-    return _call("div", nansum(x, dim, keepdim, dtype=dtype), _call("sum", there, axis=dim, keepdims=keepdim))
+    return _call("div", nansum(x, dim, keepdim, dtype=dtype), _call("sum", there, dim=dim, keepdims=keepdim))
 
 
 @_method
@@ -1078,9 +1096,17 @@ def inner(x: Any, other: Any) -> Any:
 
 
 @_method
-def vdot(x: Any, other: Any) -> Any:
-    """The dot product of two vectors."""
+def dot(x: Any, other: Any) -> Any:
+    """The inner product of two vectors; of matrices write ``x @ other``, or NumPy's ``netcl.ops.dot``."""
+    if _is_tensor(other) and (x.ndim != 1 or other.ndim != 1):
+        raise ShapeError(f"dot: expected two vectors, got shapes {x.shape} and {other.shape}; write x @ other")
     return _call("dot", x, other)
+
+
+@_method
+def vdot(x: Any, other: Any) -> Any:
+    """The inner product of two vectors."""
+    return dot(x, other)
 
 
 @_method
@@ -1656,7 +1682,7 @@ def random_(
 def exponential_(x: Any, lambd: float = 1.0, *, generator: Generator | None = None) -> Any:
     """Sets the elements to numbers of the exponential distribution with rate ``lambd``, above 0."""
     if not lambd > 0:
-        raise ValueError(f"exponential_: expected a rate above 0, got {lambd}")
+        raise ArgumentError(f"exponential_: expected a rate above 0, got {lambd}")
     smallest = 2.0 ** -{"float64": 53, "float16": 11, "bfloat16": 8}.get(x.dtype, 24)
 
     def transformed(draw: Callable[..., Any]) -> Any:
@@ -1697,7 +1723,9 @@ def map_(x: Any, tensor: Any, callable: Callable[[Any, Any], Any]) -> Any:
 
 @_method
 def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Any:
-    """Sets the elements to numbers of the Cauchy distribution."""
+    """Sets the elements to numbers of the Cauchy distribution; ``sigma`` must be above 0."""
+    if not sigma > 0:
+        raise ArgumentError(f"cauchy_: expected sigma above 0, got {sigma}")
 
     def transformed(draw: Callable[..., Any]) -> Any:
         tangent = _call("tan", _call("mul", draw("uniform", -0.5, 0.5), math.pi))
@@ -1708,7 +1736,9 @@ def cauchy_(x: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Gener
 
 @_method
 def log_normal_(x: Any, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Any:
-    """Sets the elements to the exponentials of normal numbers."""
+    """Sets the elements to the exponentials of normal numbers; ``std`` must be above 0."""
+    if not std > 0:
+        raise ArgumentError(f"log_normal_: expected std above 0, got {std}")
     return _draw_by(
         x,
         "log_normal",
@@ -1763,6 +1793,46 @@ for _name in RESTRUCTURING:
     _restructuring(_name)
 
 
+# -- old forms ---------------------------------------------------------------------------------------------------------
+
+# Methods with PyTorch's deprecated forms, which have numbers in front of the operands: the names of these numbers.
+_NUMBERS_FIRST = {
+    **dict.fromkeys(("add", "sub"), ("alpha",)),
+    **dict.fromkeys(("addcdiv", "addcmul"), ("value",)),
+    **dict.fromkeys(("addbmm", "addmm", "addmv", "addr", "baddbmm"), ("beta", "alpha")),
+}
+
+
+def _with_old_forms(name: str, function: _Method) -> _Method:
+    """Returns ``function``, which also takes the deprecated forms of ``name`` if it has some: x.add(2, y)."""
+    names = _NUMBERS_FIRST.get(name)
+    if names is None:
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            numbers = [value for value in args if isinstance(value, (int, float)) and not isinstance(value, bool)]
+            tensors = [value for value in args if _is_tensor(value)]
+            operands = 1 if name in ("add", "sub") else 2
+            fits = 0 < len(numbers) <= len(names) and len(tensors) == 1 + operands == len(args) - len(numbers)
+            starts = _is_tensor(args[0]) or names[0] == "beta"
+            if not (fits and starts and all(map(_is_tensor, args[-operands:]))):
+                shorten_traceback(error)
+                raise
+        by_name = dict(zip(names, numbers))
+        written = ", ".join(f"{key}={value}" for key, value in by_name.items())
+        warnings.warn(
+            f"{name}: numbers in front of operands are deprecated; write {written} after them",
+            stacklevel=level_outside(),
+        )
+        return function(*tensors, **kwargs, **by_name)
+
+    return call
+
+
 # -- the class ---------------------------------------------------------------------------------------------------------
 
 
@@ -1799,7 +1869,7 @@ ravel repeat_interleave resolve_conj resolve_neg select select_scatter slice_sca
 swapaxes swapdims t take_along_dim tensor_split triangular_solve true_divide unflatten unsafe_chunk unsafe_split
 unique unsafe_split_with_sizes vdot vsplit
 """
-FUNCTIONS: dict[str, _Method] = {name: _as_function(_FUNCTIONS[name]) for name in _FRONT.split()}
+FUNCTIONS: dict[str, _Method] = {name: _with_old_forms(name, _as_function(_FUNCTIONS[name])) for name in _FRONT.split()}
 
 # Functions that write into their first operand: of methods ``name_``, and of rows that have no such method.
 _FRONT_IN_PLACE = """
@@ -1817,6 +1887,9 @@ _EXTENDED = {
     "prod": "dtype", "softmax": "dtype", "log_softmax": "dtype",
 }  # fmt: skip
 
+# Rows that take more shapes than the method, which is PyTorch's.
+_NARROWER = ("dot",)
+
 # Rows that take numbers, of which the method takes tensors too, and refuses a call without either.
 _OF_NUMBERS = ("clamp", "clip")
 
@@ -1824,9 +1897,12 @@ _OF_NUMBERS = ("clamp", "clip")
 def extended(name: str, function: _Method) -> _Method:
     """The function of a row, which calls the method of the same name if arguments are given that only that takes."""
     more = _EXTENDED.get(name)
-    if more is None and name not in (*_OF_NUMBERS, "pow"):
-        return function
+    if more is None and name not in (*_OF_NUMBERS, *_NARROWER, "pow"):
+        return _with_old_forms(name, function)
     method = _as_function(_FUNCTIONS[name])
+
+    def call_of_method(*args: Any, **kwargs: Any) -> Any:
+        return method(*args, **kwargs)
 
     def call_of_power(*args: Any, **kwargs: Any) -> Any:
         if len(args) > 1 or "exponent" in kwargs:
@@ -1842,12 +1918,13 @@ def extended(name: str, function: _Method) -> _Method:
             return function(*args, **kwargs)
         return method(*args, **kwargs)
 
-    call = call_of_power if name == "pow" else call_with_limits if more is None else call_with_more
+    of_name = {"pow": call_of_power, **dict.fromkeys(_NARROWER, call_of_method)}
+    call = of_name.get(name) or (call_with_limits if more is None else call_with_more)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"{function.__doc__}\n\n``{more}``: as that of the method." if more else method.__doc__
     call.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
     call.row = function.row  # type: ignore[attr-defined]
-    return call
+    return _with_old_forms(name, call)
 
 
 def _of_row(method: str, row: str) -> _Method:
@@ -1911,9 +1988,9 @@ def _writing(name: str, method: _Method) -> _Method:
 
 
 def _table() -> Iterator[tuple[str, _Method]]:
-    found = {name: _of_row(name, name) for name in SAME.split()}
+    found = {name: _with_old_forms(name, _of_row(name, name)) for name in SAME.split()}
     found.update((name, _of_row(name, row)) for name, row in ALIASES.items())
-    found.update((name, from_here(function)) for name, function in _FUNCTIONS.items())
+    found.update((name, from_here(_with_old_forms(name, function))) for name, function in _FUNCTIONS.items())
     yield from found.items()
     for name in IN_PLACE.split():
         yield f"{name}_", _writing(name, found[name])

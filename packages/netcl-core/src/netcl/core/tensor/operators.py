@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from netcl.core.dtypes import is_floating
+from netcl.core.errors import ArgumentError
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import in_place
 from netcl.core.tensor.data import TensorData
@@ -23,7 +24,7 @@ _COMPARABLE = (TensorData, bool, int, float, np.generic, np.ndarray, list, tuple
 def check_power(base: Any, exponent: Any) -> None:
     """Raises ValueError for a tensor of integers to a negative whole number, which has no integer as its value."""
     if isinstance(exponent, int) and exponent < 0 and isinstance(base, Operators) and not is_floating(base.dtype):
-        raise ValueError(
+        raise ArgumentError(
             f"pow: expected an exponent of 0 or more for {base.dtype}, got {exponent}; convert with float()"
         )
 
