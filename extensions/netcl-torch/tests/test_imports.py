@@ -292,8 +292,28 @@ def test_a_storage_of_a_file(tmp_path):
     assert isinstance(storage, torch.UntypedStorage)
     assert isinstance(x.untyped_storage(), torch.UntypedStorage)
     assert not isinstance(x, torch.UntypedStorage)
+    assert torch.asarray(storage[8:23], dtype=torch.float32).tolist() == [2.0, 3.0, 4.0]
     assert torch.UntypedStorage(4).nbytes() == 4
     assert torch.UntypedStorage([7, 8])[1] == 8
+
+
+def test_a_storage_of_a_tensor():
+    x = torch.arange(6.0).reshape(2, 3)
+    storage = x[1].storage()
+    assert isinstance(storage, torch.storage.TypedStorage)
+    assert not isinstance(storage, torch.UntypedStorage)
+    assert torch.is_storage(storage)
+    for same in (storage, storage.untyped()):
+        assert torch.asarray(same, dtype=torch.float32).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    storage[4] = 9
+    assert (x[1, 1].item(), storage[4]) == (9.0, 9.0)
+    with pytest.raises(TypeError, match="cannot be read as"):
+        torch.asarray(storage, dtype=torch.int32)
+
+
+def test_no_module_is_a_compiled_one():
+    assert not isinstance(torch.nn.Linear(1, 1), torch.jit.ScriptModule)
+    assert isinstance(torch.jit.ScriptModule(), torch.nn.Module)
 
 
 def test_dtypes_to_compare_with_have_their_attributes():

@@ -187,6 +187,7 @@ PARTS: dict[str, Part] = {
     "torch.serialization": Part((*_own("whole_modules", "top"), "netcl.io")),
     "torch.testing": Part(_own("programs.testing")),
     "torch.torch_version": Part(_own("programs.types")),
+    "torch.storage": Part(_own("storages")),
     "torch.types": Part(_own("programs.types")),
     "functorch": Part(
         (),
