@@ -39,6 +39,86 @@ def test_a_name_that_is_there_is_no_placeholder():
         assert not real, place
 
 
+PRIVATE = """
+torch.ops.transformers torch.ops.aten torch.nn.init._calculate_correct_fan torch.distributions.wishart.Wishart
+torch.distributed.ReduceOp.RedOpType torch.nn.modules.module._IncompatibleKeys torch.profiler.kineto_available
+torch.distributed.constants.default_pg_timeout torch._tensor_str._str torch._tensor_str.set_printoptions
+torch.utils.data.dataloader._BaseDataLoaderIter torch.utils.data.dataloader._MultiProcessingDataLoaderIter
+torch.serialization.MAP_LOCATION torch.types._Number torch._C._nn.gelu torch.storage.UntypedStorage
+torch.distributed.distributed_c10d.ProcessGroup torch.distributed.distributed_c10d.all_reduce
+torch.distributed.distributed_c10d._get_default_group torch.autograd.function.FunctionCtx
+torch.fx.experimental.proxy_tensor.get_proxy_mode torch.nn.MultiheadAttention._reset_parameters
+torch.distributions.utils.lazy_property torch.distributions.constraints.positive torch.distributions.constraints.real
+torch.distributions.constraints.simplex torch.distributions.constraints.unit_interval
+torch.distributions.constraints.cat
+"""
+
+
+@pytest.mark.parametrize("name", PRIVATE.split())
+def test_a_name_that_libraries_import_is_there(name):
+    value = torch
+    for part in name.split(".")[1:]:
+        value = getattr(value, part)
+    assert value is not None
+
+
+def test_probabilities_logits_and_triangles():
+    utils, p = torch.distributions.utils, torch.tensor([0.0, 0.25, 1.0])
+    assert [part.tolist() for part in utils.broadcast_all(1, torch.zeros(2))] == [[1.0, 1.0], [0.0, 0.0]]
+    assert utils.broadcast_all(1, 2)[0].dtype == torch.float32
+    eps = np.finfo(np.float32).eps
+    clamped = np.clip([0.0, 0.25, 1.0], eps, 1 - eps)
+    np.testing.assert_allclose(utils.probs_to_logits(p).numpy(), np.log(clamped), rtol=1e-4, atol=1e-6)
+    logits = np.log(clamped) - np.log1p(-clamped)
+    np.testing.assert_allclose(utils.probs_to_logits(p, True).numpy(), logits, rtol=1e-4)
+    np.testing.assert_allclose(utils.logits_to_probs(p, True).numpy(), 1 / (1 + np.exp(-p.numpy())), rtol=1e-5)
+    assert utils.logits_to_probs(p).sum().item() == pytest.approx(1)
+    matrices = np.arange(18.0).reshape(2, 3, 3)
+    for diag in (-1, 0, 1):
+        rows, columns = np.tril_indices(3, diag)
+        vectors = utils.tril_matrix_to_vec(torch.tensor(matrices), diag)
+        np.testing.assert_array_equal(vectors.numpy(), matrices[:, rows, columns])
+        np.testing.assert_array_equal(utils.vec_to_tril_matrix(vectors, diag).numpy(), np.tril(matrices, diag))
+    for call in (
+        lambda: utils.broadcast_all("a", 1),
+        lambda: utils.tril_matrix_to_vec(torch.ones(3, 3), 3),
+        lambda: utils.vec_to_tril_matrix(torch.ones(4)),
+    ):
+        with pytest.raises((ValueError, RuntimeError)):
+            call()
+
+    class Lazy:
+        @utils.lazy_property
+        def values(self):
+            return [1]
+
+    lazy = Lazy()
+    assert lazy.values is lazy.values
+
+
+def test_private_names_do_what_they_do_in_pytorch():
+    weight, operations = torch.ones(3, 4), torch.distributed.ReduceOp
+    assert torch.nn.init._calculate_correct_fan(weight, "FAN_OUT") == 3
+    with pytest.raises(ValueError, match="not supported"):
+        torch.nn.init._calculate_correct_fan(weight, "fan")
+    assert isinstance(operations.SUM, operations.RedOpType)
+    assert not isinstance("other", operations.RedOpType)
+    assert torch.distributed.constants.default_pg_timeout.total_seconds() == 1800
+    assert torch._tensor_str._str(weight) == repr(weight)
+    assert isinstance(
+        torch.nn.Linear(1, 1).load_state_dict({}, strict=False), torch.nn.modules.module._IncompatibleKeys
+    )
+    with pytest.raises(ValueError, match="group"):
+        torch.distributed.distributed_c10d._get_default_group()
+
+    class Attention(torch.nn.MultiheadAttention):
+        def _reset_parameters(self):
+            super()._reset_parameters()
+            torch.nn.init.ones_(self.in_proj_weight)
+
+    assert Attention(4, 2).in_proj_weight.sum().item() == 48
+
+
 INSTALLED = """
 import importlib.metadata, importlib.util, pickle
 import torch, torchvision
@@ -250,7 +330,8 @@ def test_an_operator_in_python_has_its_gradients():
     assert (result.item(), x.grad.item(), a.grad.item()) == (19.0, 4.0, 5.0)
     assert torch.ops.tests.scaled.default is scaled
     assert not hasattr(torch.ops.tests, "absent")
-    assert not hasattr(torch.ops, "absent")
+    assert not hasattr(torch.ops.aten, "absent")
+    assert not hasattr(torch.ops, "__wrapped__")
 
 
 def test_an_operator_of_a_library_has_functions_by_device():
@@ -403,3 +484,26 @@ def test_names_that_loaders_of_weights_read():
 def test_a_sparse_tensor_of_the_old_constructor():
     matrix = torch.sparse.FloatTensor(torch.tensor([[0], [1]]), torch.tensor([2.0]), torch.Size([2, 2]))
     assert torch.spmm(matrix, torch.ones(2, 1)).tolist() == [[2.0], [0.0]]
+
+
+def test_structures_of_trees_as_texts():
+    class Pair:
+        pass
+
+    nested = [1, {"a": (2, None)}, OrderedDict(b=deque([1, 2], 3)), defaultdict(list, c=[1])]
+    spec = trees.tree_flatten(nested)[1]
+    text = trees.treespec_dumps(spec)
+    assert trees.treespec_loads(text) == spec
+    leaf = '{"type": null, "context": null, "children_spec": []}'
+    made = trees.treespec_dumps(trees.tree_flatten([3])[1])
+    assert made == f'[1, {{"type": "builtins.list", "context": "null", "children_spec": [{leaf}]}}]'
+    trees.register_pytree_node(Pair, lambda x: ([], [1]), lambda x, c: Pair(), serialized_type_name="tests.Pair")
+    own = trees.tree_flatten(Pair())[1]
+    assert trees.treespec_loads(trees.treespec_dumps(own)) == own
+    trees._deregister_pytree_node(Pair)
+    with pytest.raises(NotImplementedError):
+        trees.treespec_dumps(own)
+    with pytest.raises(NotImplementedError):
+        trees.treespec_dumps(trees.tree_flatten(namedtuple("Two", "a b")(1, 2))[1])
+    with pytest.raises(ValueError, match="protocol"):
+        trees.treespec_loads("[2, {}]")

@@ -1,4 +1,4 @@
-"""torch.UntypedStorage and TypedStorage: the types of ``x.untyped_storage()`` and ``x.storage()``, and the bytes of a file."""
+"""torch.UntypedStorage and torch.TypedStorage: the types of storages of tensors, and the bytes of a file."""
 
 from __future__ import annotations
 

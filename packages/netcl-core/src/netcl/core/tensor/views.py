@@ -579,8 +579,8 @@ class UntypedStorage:
         """Returns the vector of all elements, on this memory; raises DTypeError for another dtype than the tensor's."""
         if dtype != self._tensor.dtype:
             raise DTypeError(
-                f"a storage of {self._tensor.dtype} cannot be read as {dtype}; write dtype=x.dtype, and convert values by "
-                "x.to(dtype)"
+                f"a storage of {self._tensor.dtype} cannot be read as {dtype}; write dtype=x.dtype, and convert values "
+                "by x.to(dtype)"
             )
         return root_tensor(self._tensor.detach()).reshape(-1)
 
