@@ -157,12 +157,18 @@ def test_an_installed_torch_has_pytorchs_names_and_metadata(tmp_path):
 
 
 HOMES = """
-import torch, torch.utils.data
+import pickle, torch, torch.utils.data
 from torch import nn
 kinds = (nn.Linear, nn.LSTM, nn.MSELoss, nn.Sequential, torch.optim.Adam, torch.utils.data.TensorDataset)
 print(*(f"{kind.__module__}.{kind.__name__}" for kind in (*kinds, torch.distributions.Normal, torch.Size)))
 class Own(nn.Linear):
     pass
+kinds = (type(torch.float32), torch.no_grad, torch.inference_mode, torch.amp.GradScaler, torch.Generator)
+print(*(f"{kind.__module__}.{kind.__qualname__}" for kind in (*kinds, torch.autograd.Function, torch.autocast)))
+functions = (nn.utils.clip_grad_norm_, nn.init.trunc_normal_, nn.functional.mse_loss, torch.load)
+print(*(f"{function.__module__}.{function.__name__}" for function in functions))
+for kind in (torch.dtype, torch.float32, torch.no_grad, torch.Generator, *functions):
+    assert pickle.loads(pickle.dumps(kind)) is kind
 print(Own.__module__, type(nn.ReLU()))
 try:
     nn.Linear(2, 2)([[1.0, 2.0]])
@@ -180,6 +186,11 @@ def test_classes_say_the_modules_of_pytorch_that_define_them(tmp_path):
     others = "torch.nn.modules.container.Sequential torch.optim.adam.Adam torch.utils.data.dataset.TensorDataset"
     assert done.stdout.splitlines() == [
         f"{layers} {others} torch.distributions.normal.Normal torch.Size",
+        "torch.dtype torch.autograd.grad_mode.no_grad torch.autograd.grad_mode.inference_mode "
+        "torch.amp.grad_scaler.GradScaler torch._C.Generator torch.autograd.function.Function "
+        "torch.amp.autocast_mode.autocast",
+        "torch.nn.utils.clip_grad.clip_grad_norm_ torch.nn.init.trunc_normal_ torch.nn.functional.mse_loss "
+        "torch.serialization.load",
         "__main__ <class 'torch.nn.modules.activation.ReLU'>",
         "Linear: expected tensors, got list; write netcl.tensor(...)",
     ]

@@ -60,7 +60,7 @@ PARTS: dict[str, Part] = {
             "__version__": f"{_OWN}.programs.version:__version__",
         },
     ),
-    "torch._C": Part(_own("internals")),
+    "torch._C": Part(_own("internals"), {"Generator": f"{_OWN}.numbers:Generator"}),
     "torch._C._nn": Part(
         (),
         {
