@@ -47,7 +47,7 @@ def skipped() -> Iterator[None]:
 def _initialiser(function: F) -> F:
     """Makes ``function(tensor, ...)`` respect ``skipped``, record no gradient and return the tensor.
 
-    On the device "meta" there are no elements to fill: the work ends where it would read some.
+    On the device "meta" there are no elements to fill: the work ends at the first read of one.
     """
 
     @functools.wraps(function)
