@@ -10,13 +10,15 @@ from monorepo import ROOT
 import netcl.torch
 from netcl.core.tensor.absent import ABSENT as ABSENT_MEMBERS
 from netcl.torch import tree
+from netcl.torch.placeholders import names_of as names_of_placeholders
 
 PAGE = ROOT / "docs/reference/torch.md"
 DIFFERENCES = ROOT / "docs/reference/differences.md"
 PLACES = (
     *("torch", "torch.Tensor", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.utils", "torch.optim"),
     *("torch.optim.lr_scheduler", "torch.utils.data", "torch.autograd.functional", "torch.func", "torch.amp"),
-    *("torch.linalg", "torch.special", "torch.distributions", "torch.cuda", "torch.accelerator", "torch.distributed"),
+    *("torch.linalg", "torch.signal.windows", "torch.special", "torch.distributions", "torch.cuda"),
+    *("torch.accelerator", "torch.distributed"),
 )
 # Parts of torch's top level that are not for programs: its compiler, serializer and quantizer.
 INTERNAL = re.compile(
@@ -27,7 +29,8 @@ HEAD = """# PyTorch's names in netcl.torch
 
 Written by `python tools/document_torch.py`. `python -m netcl.torch script.py` runs a program that says `import torch`;
 see [how to run a PyTorch script](../how-to/run-a-pytorch-script.md). A name that is absent raises AttributeError at the
-line that uses it, with the reason given here. **Differs**: the name is there, and its differences are on the [page of
+line that uses it, with the reason given here; a name that **can be imported** raises UnsupportedError at its first
+use, with the reason. **Differs**: the name is there, and its differences are on the [page of
 differences](differences.md), which also lists [absent modules](differences.md#modules-that-are-absent).
 
 """
@@ -67,16 +70,18 @@ def sections() -> Iterator[str]:
     differing = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+", " ".join(_first_columns())))
     for place in PLACES:
         known, present = public(place), there(place) & public(place)
-        absent: dict[str, list[str]] = {}
-        for name in sorted(known - present):
-            absent.setdefault(reason(place, name), []).append(name)
+        named = known & names_of_placeholders(place)
         yield f"## {place}\n\n{len(present)} of {len(known)}: {len(present) / len(known):.0%}\n"
         yield "There: " + _wrapped(name for name in sorted(present) if name not in differing) + "\n"
         if differs := sorted(present & differing):
             yield "Differs: " + _wrapped(iter(differs)) + "\n"
-        if absent:
-            rows = [f"| {_wrapped(iter(names))} | {why} |" for why, names in sorted(absent.items())]
-            yield "\n".join(["| absent | reason, or the form to write |", "|-|-|", *rows]) + "\n"
+        for title, names in (("can be imported", named), ("absent", known - present - named)):
+            reasons: dict[str, list[str]] = {}
+            for name in sorted(names):
+                reasons.setdefault(reason(place, name), []).append(name)
+            if reasons:
+                rows = [f"| {_wrapped(iter(each))} | {why} |" for why, each in sorted(reasons.items())]
+                yield "\n".join([f"| {title} | reason, or the form to write |", "|-|-|", *rows]) + "\n"
 
 
 def _first_columns() -> Iterator[str]:

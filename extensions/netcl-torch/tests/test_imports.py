@@ -39,6 +39,86 @@ def test_a_name_that_is_there_is_no_placeholder():
         assert not real, place
 
 
+PRIVATE = """
+torch.ops.transformers torch.ops.aten torch.nn.init._calculate_correct_fan torch.distributions.wishart.Wishart
+torch.distributed.ReduceOp.RedOpType torch.nn.modules.module._IncompatibleKeys torch.profiler.kineto_available
+torch.distributed.constants.default_pg_timeout torch._tensor_str._str torch._tensor_str.set_printoptions
+torch.utils.data.dataloader._BaseDataLoaderIter torch.utils.data.dataloader._MultiProcessingDataLoaderIter
+torch.serialization.MAP_LOCATION torch.types._Number torch._C._nn.gelu torch.storage.UntypedStorage
+torch.distributed.distributed_c10d.ProcessGroup torch.distributed.distributed_c10d.all_reduce
+torch.distributed.distributed_c10d._get_default_group torch.autograd.function.FunctionCtx
+torch.fx.experimental.proxy_tensor.get_proxy_mode torch.nn.MultiheadAttention._reset_parameters
+torch.distributions.utils.lazy_property torch.distributions.constraints.positive torch.distributions.constraints.real
+torch.distributions.constraints.simplex torch.distributions.constraints.unit_interval
+torch.distributions.constraints.cat
+"""
+
+
+@pytest.mark.parametrize("name", PRIVATE.split())
+def test_a_name_that_libraries_import_is_there(name):
+    value = torch
+    for part in name.split(".")[1:]:
+        value = getattr(value, part)
+    assert value is not None
+
+
+def test_probabilities_logits_and_triangles():
+    utils, p = torch.distributions.utils, torch.tensor([0.0, 0.25, 1.0])
+    assert [part.tolist() for part in utils.broadcast_all(1, torch.zeros(2))] == [[1.0, 1.0], [0.0, 0.0]]
+    assert utils.broadcast_all(1, 2)[0].dtype == torch.float32
+    eps = np.finfo(np.float32).eps
+    clamped = np.clip([0.0, 0.25, 1.0], eps, 1 - eps)
+    np.testing.assert_allclose(utils.probs_to_logits(p).numpy(), np.log(clamped), rtol=1e-4, atol=1e-6)
+    logits = np.log(clamped) - np.log1p(-clamped)
+    np.testing.assert_allclose(utils.probs_to_logits(p, True).numpy(), logits, rtol=1e-4)
+    np.testing.assert_allclose(utils.logits_to_probs(p, True).numpy(), 1 / (1 + np.exp(-p.numpy())), rtol=1e-5)
+    assert utils.logits_to_probs(p).sum().item() == pytest.approx(1)
+    matrices = np.arange(18.0).reshape(2, 3, 3)
+    for diag in (-1, 0, 1):
+        rows, columns = np.tril_indices(3, diag)
+        vectors = utils.tril_matrix_to_vec(torch.tensor(matrices), diag)
+        np.testing.assert_array_equal(vectors.numpy(), matrices[:, rows, columns])
+        np.testing.assert_array_equal(utils.vec_to_tril_matrix(vectors, diag).numpy(), np.tril(matrices, diag))
+    for call in (
+        lambda: utils.broadcast_all("a", 1),
+        lambda: utils.tril_matrix_to_vec(torch.ones(3, 3), 3),
+        lambda: utils.vec_to_tril_matrix(torch.ones(4)),
+    ):
+        with pytest.raises((ValueError, RuntimeError)):
+            call()
+
+    class Lazy:
+        @utils.lazy_property
+        def values(self):
+            return [1]
+
+    lazy = Lazy()
+    assert lazy.values is lazy.values
+
+
+def test_private_names_do_what_they_do_in_pytorch():
+    weight, operations = torch.ones(3, 4), torch.distributed.ReduceOp
+    assert torch.nn.init._calculate_correct_fan(weight, "FAN_OUT") == 3
+    with pytest.raises(ValueError, match="not supported"):
+        torch.nn.init._calculate_correct_fan(weight, "fan")
+    assert isinstance(operations.SUM, operations.RedOpType)
+    assert not isinstance("other", operations.RedOpType)
+    assert torch.distributed.constants.default_pg_timeout.total_seconds() == 1800
+    assert torch._tensor_str._str(weight) == repr(weight)
+    assert isinstance(
+        torch.nn.Linear(1, 1).load_state_dict({}, strict=False), torch.nn.modules.module._IncompatibleKeys
+    )
+    with pytest.raises(ValueError, match="group"):
+        torch.distributed.distributed_c10d._get_default_group()
+
+    class Attention(torch.nn.MultiheadAttention):
+        def _reset_parameters(self):
+            super()._reset_parameters()
+            torch.nn.init.ones_(self.in_proj_weight)
+
+    assert Attention(4, 2).in_proj_weight.sum().item() == 48
+
+
 INSTALLED = """
 import importlib.metadata, importlib.util, pickle
 import torch, torchvision
@@ -77,12 +157,18 @@ def test_an_installed_torch_has_pytorchs_names_and_metadata(tmp_path):
 
 
 HOMES = """
-import torch, torch.utils.data
+import pickle, torch, torch.utils.data
 from torch import nn
 kinds = (nn.Linear, nn.LSTM, nn.MSELoss, nn.Sequential, torch.optim.Adam, torch.utils.data.TensorDataset)
 print(*(f"{kind.__module__}.{kind.__name__}" for kind in (*kinds, torch.distributions.Normal, torch.Size)))
 class Own(nn.Linear):
     pass
+kinds = (type(torch.float32), torch.no_grad, torch.inference_mode, torch.amp.GradScaler, torch.Generator)
+print(*(f"{kind.__module__}.{kind.__qualname__}" for kind in (*kinds, torch.autograd.Function, torch.autocast)))
+functions = (nn.utils.clip_grad_norm_, nn.init.trunc_normal_, nn.functional.mse_loss, torch.load)
+print(*(f"{function.__module__}.{function.__name__}" for function in functions))
+for kind in (torch.dtype, torch.float32, torch.no_grad, torch.Generator, *functions):
+    assert pickle.loads(pickle.dumps(kind)) is kind
 print(Own.__module__, type(nn.ReLU()))
 try:
     nn.Linear(2, 2)([[1.0, 2.0]])
@@ -100,6 +186,11 @@ def test_classes_say_the_modules_of_pytorch_that_define_them(tmp_path):
     others = "torch.nn.modules.container.Sequential torch.optim.adam.Adam torch.utils.data.dataset.TensorDataset"
     assert done.stdout.splitlines() == [
         f"{layers} {others} torch.distributions.normal.Normal torch.Size",
+        "torch.dtype torch.autograd.grad_mode.no_grad torch.autograd.grad_mode.inference_mode "
+        "torch.amp.grad_scaler.GradScaler torch._C.Generator torch.autograd.function.Function "
+        "torch.amp.autocast_mode.autocast",
+        "torch.nn.utils.clip_grad.clip_grad_norm_ torch.nn.init.trunc_normal_ torch.nn.functional.mse_loss "
+        "torch.serialization.load",
         "__main__ <class 'torch.nn.modules.activation.ReLU'>",
         "Linear: expected tensors, got list; write netcl.tensor(...)",
     ]
@@ -250,7 +341,8 @@ def test_an_operator_in_python_has_its_gradients():
     assert (result.item(), x.grad.item(), a.grad.item()) == (19.0, 4.0, 5.0)
     assert torch.ops.tests.scaled.default is scaled
     assert not hasattr(torch.ops.tests, "absent")
-    assert not hasattr(torch.ops, "absent")
+    assert not hasattr(torch.ops.aten, "absent")
+    assert not hasattr(torch.ops, "__wrapped__")
 
 
 def test_an_operator_of_a_library_has_functions_by_device():
@@ -292,8 +384,28 @@ def test_a_storage_of_a_file(tmp_path):
     assert isinstance(storage, torch.UntypedStorage)
     assert isinstance(x.untyped_storage(), torch.UntypedStorage)
     assert not isinstance(x, torch.UntypedStorage)
+    assert torch.asarray(storage[8:23], dtype=torch.float32).tolist() == [2.0, 3.0, 4.0]
     assert torch.UntypedStorage(4).nbytes() == 4
     assert torch.UntypedStorage([7, 8])[1] == 8
+
+
+def test_a_storage_of_a_tensor():
+    x = torch.arange(6.0).reshape(2, 3)
+    storage = x[1].storage()
+    assert isinstance(storage, torch.storage.TypedStorage)
+    assert not isinstance(storage, torch.UntypedStorage)
+    assert torch.is_storage(storage)
+    for same in (storage, storage.untyped()):
+        assert torch.asarray(same, dtype=torch.float32).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    storage[4] = 9
+    assert (x[1, 1].item(), storage[4]) == (9.0, 9.0)
+    with pytest.raises(TypeError, match="cannot be read as"):
+        torch.asarray(storage, dtype=torch.int32)
+
+
+def test_no_module_is_a_compiled_one():
+    assert not isinstance(torch.nn.Linear(1, 1), torch.jit.ScriptModule)
+    assert isinstance(torch.jit.ScriptModule(), torch.nn.Module)
 
 
 def test_dtypes_to_compare_with_have_their_attributes():
@@ -383,3 +495,26 @@ def test_names_that_loaders_of_weights_read():
 def test_a_sparse_tensor_of_the_old_constructor():
     matrix = torch.sparse.FloatTensor(torch.tensor([[0], [1]]), torch.tensor([2.0]), torch.Size([2, 2]))
     assert torch.spmm(matrix, torch.ones(2, 1)).tolist() == [[2.0], [0.0]]
+
+
+def test_structures_of_trees_as_texts():
+    class Pair:
+        pass
+
+    nested = [1, {"a": (2, None)}, OrderedDict(b=deque([1, 2], 3)), defaultdict(list, c=[1])]
+    spec = trees.tree_flatten(nested)[1]
+    text = trees.treespec_dumps(spec)
+    assert trees.treespec_loads(text) == spec
+    leaf = '{"type": null, "context": null, "children_spec": []}'
+    made = trees.treespec_dumps(trees.tree_flatten([3])[1])
+    assert made == f'[1, {{"type": "builtins.list", "context": "null", "children_spec": [{leaf}]}}]'
+    trees.register_pytree_node(Pair, lambda x: ([], [1]), lambda x, c: Pair(), serialized_type_name="tests.Pair")
+    own = trees.tree_flatten(Pair())[1]
+    assert trees.treespec_loads(trees.treespec_dumps(own)) == own
+    trees._deregister_pytree_node(Pair)
+    with pytest.raises(NotImplementedError):
+        trees.treespec_dumps(own)
+    with pytest.raises(NotImplementedError):
+        trees.treespec_dumps(trees.tree_flatten(namedtuple("Two", "a b")(1, 2))[1])
+    with pytest.raises(ValueError, match="protocol"):
+        trees.treespec_loads("[2, {}]")

@@ -179,7 +179,7 @@ def test_refused_names_raise_one_clear_sentence_when_they_are_used():
 
 
 def test_operators_of_extensions_are_absent_attributes():
-    with pytest.raises(AttributeError, match=r"torch\.ops\.torchvision is not in netcl: operators of extensions"):
+    with pytest.raises(AttributeError, match=r"torch\.ops\.torchvision\.nms is not in netcl: operators of PyTorch"):
         torch.ops.torchvision.nms  # noqa: B018
     assert not hasattr(torch.classes, "a")
     with pytest.raises(

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+import netcl as nc
 import netcl.autograd as ag
 from netcl import nn, ops, torch_vision
 from netcl.core import Tensor
@@ -65,6 +66,18 @@ def test_programs_find_what_they_import(installed, place, names):
         assert name in dir(module)
 
 
+@pytest.mark.parametrize("name", models.list_models())
+def test_a_model_is_a_function_though_a_module_has_its_name(installed, name):
+    assert callable(getattr(sys.modules["torchvision.models"], name))
+
+
+@pytest.mark.parametrize("name", ["vit_b_16", "convnext_tiny", "alexnet", "googlenet"])
+def test_models_are_built_without_memory(installed, name):
+    with nc.device("meta"):
+        model = getattr(sys.modules["torchvision.models"], name)()
+    assert all(parameter.is_meta for parameter in model.parameters())
+
+
 def test_the_modules_hang_together(installed):
     import torchvision
 
@@ -73,7 +86,8 @@ def test_the_modules_hang_together(installed):
         found = torchvision
         for name in place.split(".")[1:]:
             found = getattr(found, name)
-        assert found.__name__ == module.__name__
+        # The attribute with the name of a model is its function.
+        assert found.__name__ == (place.rpartition(".")[2] if callable(found) else module.__name__)
     with pytest.raises(AttributeError, match="has no attribute 'something'"):
         _ = torchvision.ops.something
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import netcl as nc
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.tensor.generator import Generator
@@ -144,3 +145,11 @@ def test_weights_that_dirac_and_sparse_refuse():
         init.dirac_(Tensor.zeros((3, 3, 3)), 2)
     with pytest.raises(ShapeError, match="expected a matrix"):
         init.sparse_(Tensor.zeros((3,)), 0.5)
+
+
+@pytest.mark.parametrize("name", ["trunc_normal_", "orthogonal_", "eye_", "xavier_normal_", "sparse_"])
+def test_on_the_device_meta_there_is_nothing_to_fill(name):
+    weight = nc.empty((3, 3), device="meta")
+    assert getattr(init, name)(weight, *([0.1] if name == "sparse_" else [])) is weight
+    with pytest.raises(ShapeError):
+        init.orthogonal_(nc.empty(3, device="meta"))

@@ -288,3 +288,34 @@ def test_linear_takes_a_weight_of_one_axis():
     np.testing.assert_allclose(found.to_host(), x @ weight + 2, rtol=1e-4)
     with pytest.raises(ShapeError, match=r"expected a bias \(\)"):
         nn.functional.linear(Tensor.from_host(x), Tensor.from_host(weight), Tensor.from_host(np.ones(1)))
+
+
+@pytest.mark.parametrize(
+    ("options", "target"),
+    [
+        ({}, (4,)),
+        ({"out_features": (2,), "bias": True}, (4, 2)),
+        ({"reduction": "sum", "label_smoothing": 0.2, "weight": [1.0, 2.0, 0.5]}, (4,)),
+        ({"ignore_index": 1, "reduction": "none"}, (4,)),
+    ],
+)
+def test_a_linear_layer_with_cross_entropy_is_both(options, target):
+    rng = np.random.default_rng(0)
+    weight = options.get("weight")
+    options = options if weight is None else {**options, "weight": Tensor.from_host(np.array(weight, np.float32))}
+    loss = nn.LinearCrossEntropyLoss(5, 3, **options)
+    x = Tensor.from_host(rng.normal(size=(4, 5)).astype(np.float32))
+    classes = Tensor.from_host(rng.integers(0, 3, target))
+    kept = {
+        name: options[name] for name in ("reduction", "label_smoothing", "weight", "ignore_index") if name in options
+    }
+    logits = loss.linear(x).reshape(4, 3, *target[1:])
+    expected = nn.CrossEntropyLoss(**kept)(logits, classes)
+    np.testing.assert_allclose(loss(x, classes).numpy(force=True), expected.numpy(force=True), rtol=1e-5)
+    assert "num_classes=3" in repr(loss)
+
+
+def test_a_linear_layer_with_cross_entropy_checks_its_options():
+    for options in ({"weight": Tensor.from_host(np.ones(2, np.float32))}, {"label_smoothing": 2.0}):
+        with pytest.raises(ValueError, match="expected"):
+            nn.LinearCrossEntropyLoss(5, 3, **options)

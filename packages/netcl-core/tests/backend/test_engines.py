@@ -54,7 +54,7 @@ def test_conformance(handle, engine):
 def test_a_wrong_backend_is_reported(monkeypatch):
     def wrong(self, a, b, **kwargs):
         result = right(self, a, b, **kwargs)
-        result.storage[...] += 1
+        result.array[...] += 1
         return result
 
     right = CPUBackend.matmul

@@ -53,3 +53,32 @@ def test_tensors_go_to_meta_and_are_written_there() -> None:
         assert nc.tensor(np.arange(3)).is_meta
     assert nc.device("meta") == x.device
     assert nc.device("meta") != nc.ones(2).device
+
+
+def test_factorizations_and_draws_have_shapes_too() -> None:
+    square, tall, weights = (nc.empty(shape, device="meta") for shape in ((2, 3, 3), (4, 3), (2, 5)))
+    shapes = [
+        ((nc.linalg.inv(square), nc.linalg.cholesky(square), nc.linalg.solve(square, square)), (2, 3, 3)),
+        ((nc.linalg.det(square), nc.linalg.slogdet(square)[1], nc.linalg.matrix_rank(square)), (2,)),
+        ((nc.linalg.eigh(square)[0], nc.linalg.svdvals(square)), (2, 3)),
+        ((nc.linalg.qr(tall)[0], nc.linalg.svd(tall, False)[0], nc.linalg.lu_factor(tall)[0]), (4, 3)),
+        ((nc.linalg.lu_solve(*nc.linalg.lu_factor(square), square),), (2, 3, 3)),
+        ((nc.multinomial(weights, 3), weights.multinomial(3, True)), (2, 3)),
+    ]
+    for results, shape in shapes:
+        assert [(result.shape, result.is_meta) for result in results] == [(shape, True)] * len(results)
+
+
+def test_a_number_of_the_cpu_computes_with_tensors_of_another_device() -> None:
+    x, number = nc.empty((2, 3), device="meta"), nc.tensor(2.0, device="cpu")
+    made = (x * number, number - x, nc.where(x > 0, number, x), x.mul_(number), nc.add(x, number, alpha=2), x == number)
+    assert {(result.shape, result.is_meta) for result in made} == {((2, 3), True)}
+    for call in (lambda: x + number.reshape(1), lambda: nc.cat([x, number.reshape(1, 1)]), lambda: x[0] @ number):
+        with pytest.raises(RuntimeError, match="live on"):
+            call()
+
+
+def test_a_number_of_the_cpu_and_its_values(handle) -> None:
+    x, number = nc.tensor([1.0, 2.0], device=handle), nc.tensor(2.0, device="cpu")
+    assert (x * number).tolist() == [2.0, 4.0]
+    assert (number / x).device == x.device

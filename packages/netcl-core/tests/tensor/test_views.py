@@ -154,7 +154,11 @@ def test_facts_about_memory(handle: DeviceHandle) -> None:
     assert turned.contiguous().stride() == (3, 1)
     assert row.untyped_storage() == x.untyped_storage() != Tensor.zeros((1,)).untyped_storage()
     assert row.untyped_storage().nbytes() == 48
+    elements = row.storage()
+    assert (len(elements), elements.nbytes(), elements.dtype, elements.element_size()) == (12, 48, "float32", 4)
+    assert (elements.untyped(), elements.data_ptr()) == (x.untyped_storage(), x.data_ptr())
     row[...] = 1
+    assert elements.tolist() == list(elements) == x.reshape(-1).tolist()
     assert x._version == turned._version == row._version == 1
     x.data[0] = 5
     assert x._version == 1

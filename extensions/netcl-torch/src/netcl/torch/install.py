@@ -23,9 +23,15 @@ _COMPILED = {
 
 # Classes that libraries recognize by the text of their type, such as tensorboardX.
 _HOMES = (
-    *(("torch", name) for name in ("Tensor", "Generator", "Size", "device")),
+    *(("torch", name) for name in ("Tensor", "Size", "device", "dtype")),
+    ("torch._C", "Generator"),
     ("torch.nn.parameter", "Parameter"),
-    ("torch.autograd", "Function"),
+    ("torch.autograd.function", "Function"),
+    ("torch.autograd.function", "FunctionCtx"),
+    ("torch.amp.grad_scaler", "GradScaler"),
+    ("torch.amp.autocast_mode", "autocast"),
+    ("torch.storage", "TypedStorage"),
+    ("torch.storage", "UntypedStorage"),
 )
 
 
@@ -120,7 +126,8 @@ def install() -> None:
         sys.modules[place] = module
         module.__name__ = place
     for place, name in _HOMES:
-        tree.find(place, name).__module__ = place
+        kind = tree.find(place, name)
+        kind.__module__, kind.__name__, kind.__qualname__ = place, name, name
     tree.move_homes()
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)

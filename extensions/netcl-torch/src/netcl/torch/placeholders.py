@@ -32,6 +32,7 @@ _COMPILER = "torch.compile fuses ops without PyTorch's compiler"
 _TEXTS = "a module is not compiled to TorchScript"
 _GRADS = "collectives have no gradients; write torch.nn.parallel.DistributedDataParallel"
 _FILES = "write torch.save and torch.load of a state_dict"
+_DISTRIBUTIONS = "write a Distribution of your own, with a sample and a log_prob"
 _RPC = "there are no remote calls; write collectives of torch.distributed"
 
 # Of a module of PyTorch the names, and the reason.
@@ -106,6 +107,10 @@ PLACEHOLDERS: Mapping[str, tuple[str, str]] = {
         _SHARDED,
     ),
     "torch.distributed.tensor.placement_types": ("_StridedShard", _SHARDED),
+    "torch.distributions": ("LKJCholesky Wishart", _DISTRIBUTIONS),
+    "torch.distributions.constraints": ("MixtureSameFamilyConstraint cat corr_cholesky stack", _DISTRIBUTIONS),
+    "torch.distributions.lkj_cholesky": ("LKJCholesky", _DISTRIBUTIONS),
+    "torch.distributions.wishart": ("Wishart", _DISTRIBUTIONS),
     "torch.fft": (
         "fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 "
         "irfftn rfft rfft2 rfftfreq rfftn",
@@ -126,6 +131,10 @@ PLACEHOLDERS: Mapping[str, tuple[str, str]] = {
     "torch.nn.parallel.scatter_gather": (
         "Gather Scatter gather scatter scatter_kwargs",
         "a module computes on one device; write torch.nn.parallel.DistributedDataParallel",
+    ),
+    "torch.utils.data.dataloader": (
+        "_BaseDataLoaderIter _MultiProcessingDataLoaderIter _SingleProcessDataLoaderIter",
+        "iter(loader) is an iterator of another class; write iter(loader)",
     ),
     "torch.utils.flop_counter": ("FlopCounterMode register_flop_formula", "write netcl.profiling"),
 }

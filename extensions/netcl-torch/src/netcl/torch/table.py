@@ -33,6 +33,7 @@ _GRADIENTS = (f"{_OWN}.gradients", "netcl.autograd")
 _PRECISION = (f"{_OWN}.precision", "netcl.amp")
 _LINEAR = {"NonDynamicallyQuantizableLinear": "netcl.nn:Linear"}
 _FILES = {name: f"{_OWN}.whole_modules:{name}" for name in ("load", "save")}
+_C10D_NAMES = {"_get_default_group": f"{_OWN}.programs.distributed:default_group"}
 _PARAMETER = {"Parameter": "netcl.autograd:Parameter"}
 
 
@@ -59,16 +60,42 @@ PARTS: dict[str, Part] = {
             "__version__": f"{_OWN}.programs.version:__version__",
         },
     ),
-    "torch._C": Part(_own("internals")),
+    "torch._C": Part(_own("internals"), {"Generator": f"{_OWN}.numbers:Generator"}),
+    "torch._C._nn": Part(
+        (),
+        {
+            name: f"netcl.nn.functional:{name}"
+            for name in (
+                "elu_",
+                "gelu",
+                "hardtanh",
+                "leaky_relu",
+                "linear",
+                "mse_loss",
+                "scaled_dot_product_attention",
+                "silu",
+                "softplus",
+                "softshrink",
+            )
+        },
+    ),
+    "torch._tensor_str": Part(("netcl",), {"_str": "builtins:repr", "set_printoptions": "netcl:set_printoptions"}),
     "torch._utils": Part(_own("internals")),
     "torch.__config__": Part(_own("programs.version"), {"show": f"{_OWN}.programs.version:show"}),
     "torch.nn": Part(_LAYERS, _PARAMETER),
     "torch.nn.attention": Part(_own("attention")),
     "torch.nn.functional": Part((*_own("functional"), "netcl.nn.functional", "netcl")),
-    "torch.nn.init": Part(("netcl.nn.init",), {"_calculate_fan_in_and_fan_out": "netcl.nn.init:fans"}),
+    "torch.nn.init": Part(
+        ("netcl.nn.init",),
+        {
+            "_calculate_correct_fan": f"{_OWN}.layers:calculate_correct_fan",
+            "_calculate_fan_in_and_fan_out": "netcl.nn.init:fans",
+        },
+    ),
     "torch.nn.modules": Part(_LAYERS),
     "torch.nn.modules.module": Part(
-        ("netcl.nn.hooks", *_LAYERS), {"_EXTRA_STATE_KEY_SUFFIX": f"{_OWN}.layers:EXTRA_STATE"}
+        ("netcl.nn.hooks", *_LAYERS),
+        {"_EXTRA_STATE_KEY_SUFFIX": f"{_OWN}.layers:EXTRA_STATE", "_IncompatibleKeys": "netcl.nn:IncompatibleKeys"},
     ),
     "torch.nn.parallel": Part(_own("parallel")),
     "torch.nn.parallel.data_parallel": Part(_own("parallel")),
@@ -109,7 +136,7 @@ PARTS: dict[str, Part] = {
     "torch.utils.tensorboard._pytorch_graph": Part((), {"graph": f"{_OWN}.programs.tensorboard_graph:graph"}),
     "torch.autograd": Part(_GRADIENTS),
     "torch.autograd.anomaly_mode": Part(("netcl.autograd",)),
-    "torch.autograd.function": Part(_GRADIENTS),
+    "torch.autograd.function": Part(_GRADIENTS, {"FunctionCtx": "netcl.autograd.function:Context"}),
     "torch.autograd.forward_ad": Part(_own("forward_ad")),
     "torch.autograd.graph": Part(("netcl.autograd.graph",)),
     "torch.autograd.functional": Part(("netcl.autograd.functional",)),
@@ -156,6 +183,10 @@ PARTS: dict[str, Part] = {
     "torch.distributed.algorithms.model_averaging.averagers": Part(
         (), {"PeriodicModelAverager": "netcl.distributed.optim:PeriodicModelAverager"}
     ),
+    "torch.distributed.constants": Part(_own("programs.distributed")),
+    "torch.distributed.distributed_c10d": Part(
+        (*_own("programs.distributed"), _C10D, "netcl.distributed"), _C10D_NAMES
+    ),
     "torch.distributed.elastic": Part(),
     "torch.distributed.elastic.multiprocessing": Part(),
     "torch.distributed.elastic.multiprocessing.errors": Part((), {"record": f"{_OWN}.programs.distributed:record"}),
@@ -163,7 +194,10 @@ PARTS: dict[str, Part] = {
     "torch.distributed.tensor": Part(_own("programs.placements")),
     "torch.distributed.tensor.placement_types": Part(_own("programs.placements")),
     "torch.distributions": Part(("netcl.distributions",)),
+    "torch.distributions.constraints": Part(("netcl.distributions.constraints",)),
+    "torch.distributions.utils": Part(_own("distribution_utils")),
     "torch.fft": Part(),
+    "torch.fx.experimental.proxy_tensor": Part((), {"get_proxy_mode": f"{_OWN}.internals:_get_tracing_state"}),
     "torch.fx": Part((), {"wrap": f"{_OWN}.programs.jit:wrap"}),
     "torch.overrides": Part(_own("overrides")),
     "torch.functional": Part((*_own("functions"), "netcl")),
@@ -184,9 +218,10 @@ PARTS: dict[str, Part] = {
     "torch._dynamo": Part(_own("programs.compiler"), {"optimize": "netcl:compile"}),
     "torch._dynamo.config": Part(kind=f"{_OWN}.programs.compiler:Config"),
     "torch.random": Part((*_own("numbers"), "netcl")),
-    "torch.serialization": Part((*_own("whole_modules", "top"), "netcl.io")),
+    "torch.serialization": Part((*_own("whole_modules", "top"), "netcl.io"), {"MAP_LOCATION": "typing:Any"}),
     "torch.testing": Part(_own("programs.testing")),
     "torch.torch_version": Part(_own("programs.types")),
+    "torch.storage": Part(_own("storages")),
     "torch.types": Part(_own("programs.types")),
     "functorch": Part(
         (),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module, resources
 from importlib.machinery import ModuleSpec
-from types import FrameType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from netcl.torch import placeholders
@@ -61,13 +61,18 @@ class TorchModule(ModuleType):
 
 # Class names -> the modules of PyTorch that define them, for a process in which ``import torch`` means netcl.torch.
 _homes: dict[str, str] = {}
+# Modules of netcl that PyTorch has under other names.
+_RENAMED = {
+    "netcl.core.grad_mode": "torch.autograd.grad_mode",
+    "netcl.nn.packed": "torch.nn.utils.rnn",
+    "netcl.torch.parts.functional": "torch.nn.functional",
+    "netcl.torch.parts.whole_modules": "torch.serialization",
+}
 _DEFINING = ("torch.nn.modules.", "torch.optim.", "torch.utils.data.", "torch.distributions.")
 
 
 def move_homes() -> None:
-    """Gives the classes of layers, optimizers, data and distributions the ``__module__`` of PyTorch's, now and at their
-    first use.
-    """
+    """Gives classes and functions, now and at their first use, the ``__module__`` of PyTorch's."""
     for place, names in public_names().items():
         if place.startswith(_DEFINING):
             _homes.update((name, place) for name in names if name not in _homes)
@@ -77,8 +82,16 @@ def move_homes() -> None:
 
 
 def _move_home(value: Any) -> None:
-    if isinstance(value, type) and value.__name__ in _homes and value.__module__.startswith("netcl."):
+    if not isinstance(value, (type, FunctionType)) or not value.__module__.startswith("netcl."):
+        return
+    if isinstance(value, type) and value.__name__ in _homes:
         value.__module__ = _homes[value.__name__]
+    elif _homes:
+        place = _RENAMED.get(value.__module__, value.__module__.replace("netcl.", "torch.", 1))
+        for name in (f"{value.__name__}_", value.__name__):  # netcl.nn.init.eye is eye_, too
+            if name in public_names().get(place, ()) and _is_there(place, name) and find(place, name) is value:
+                value.__module__, value.__name__, value.__qualname__ = place, name, name
+                break
 
 
 def _is_from_import(frame: FrameType) -> bool:

@@ -117,6 +117,7 @@ def modules(torch: Any = None) -> dict[str, ModuleType]:
         found[f"torchvision.{place}"] = _absent(place, names)
     for place, module in found.items():
         parent, _, name = place.rpartition(".")
-        if parent and name not in vars(found[parent]):
+        # Functions with the name of their module, as alexnet: the attribute of the parent is the function.
+        if parent and not hasattr(found[parent], name):
             setattr(found[parent], name, module)
     return found

@@ -101,7 +101,7 @@ def _referenced(value: Any) -> Iterator[Any]:
                 continue
         yield from value.__defaults__ or ()
         yield from (value.__kwdefaults__ or {}).values()
-        if not value.__module__.startswith("netcl."):
+        if not value.__globals__.get("__name__", "").startswith("netcl."):
             yield from (value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__)
     elif isinstance(value, types.MethodType):
         yield value.__self__

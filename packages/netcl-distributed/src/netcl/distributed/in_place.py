@@ -46,6 +46,14 @@ __all__ = [
 
 
 class _Ops(type):
+    @property
+    def RedOpType(cls) -> type:
+        """The class of the reductions: ReduceOp itself."""
+        return cls
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, str) and instance in (cls.SUM, cls.AVG, cls.PRODUCT, cls.MIN, cls.MAX)
+
     def __getattr__(cls, name: str) -> Any:
         if name in ("BAND", "BOR", "BXOR", "PREMUL_SUM"):
             raise UnsupportedError(f"ReduceOp.{name} is not in netcl; there are SUM, AVG, PRODUCT, MIN and MAX")

@@ -69,10 +69,13 @@ class MultiheadAttention(Module):
         for name, shape in shapes.items():
             self.register_parameter(name, None if shape is None else new_parameter(shape, device, dtype))
         self.out_proj: Linear = Linear(embed_dim, embed_dim, bias, device=device, dtype=dtype)
-        self.reset_parameters()
+        self._reset_parameters()
 
     def reset_parameters(self) -> None:
         """Initializes the projection weights again and sets all biases to zero."""
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
         for parameter in self.parameters(recurse=False):
             (init.zeros_, init.xavier_uniform_, init.xavier_normal_)[parameter.ndim - 1](parameter)
         if self.out_proj.bias is not None:

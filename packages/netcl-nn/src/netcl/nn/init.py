@@ -18,7 +18,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError, from_here
+from netcl.core.errors import NoDataError, ShapeError, from_here
 from netcl.core.tensor.generator import Generator
 from netcl.core.user_frame import level_outside
 
@@ -45,13 +45,20 @@ def skipped() -> Iterator[None]:
 
 
 def _initialiser(function: F) -> F:
-    """Makes ``function(tensor, ...)`` respect ``skipped``, record no gradient and return the tensor."""
+    """Makes ``function(tensor, ...)`` respect ``skipped``, record no gradient and return the tensor.
+
+    On the device "meta" there are no elements to fill: the work ends at the first read of one.
+    """
 
     @functools.wraps(function)
     def fill(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if not _thread.skipping:
-            with ag.no_grad():
-                function(tensor, *args, **kwargs)
+            try:
+                with ag.no_grad():
+                    function(tensor, *args, **kwargs)
+            except NoDataError:
+                if not tensor.is_meta:
+                    raise
         return tensor
 
     return cast(F, fill)

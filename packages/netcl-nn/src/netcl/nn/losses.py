@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.core.errors import ArgumentError, ShapeError
 from netcl.nn import functional
 from netcl.nn.layer import Layer
+from netcl.nn.linear import Linear
 from netcl.nn.module import Module
 
 
@@ -139,6 +142,65 @@ class CrossEntropyLoss(NLLLoss, function="cross_entropy"):
     ) -> None:
         super().__init__(weight, ignore_index, reduction)
         self.label_smoothing = label_smoothing
+
+
+class LinearCrossEntropyLoss(_Weighted):
+    """Cross entropy of ``linear(x)`` with class ids (N, ...) or probabilities (N, C, ...): x (N, in_features), logits
+    (N, num_classes, ...) with the further axes ``out_features``.
+
+    ``options``, how PyTorch divides the work into parts, change nothing.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        out_features: tuple[int, ...] = (),
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        options: Any = None,
+    ) -> None:
+        if weight is not None and weight.shape != (num_classes,):
+            raise ShapeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise ArgumentError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight, reduction)
+        self.num_classes: int = num_classes
+        self.out_features: tuple[int, ...] = out_features
+        self.ignore_index: int | None = ignore_index
+        self.label_smoothing: float = label_smoothing
+        self.options: Any = options
+        self.linear: Linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
+
+    def forward(self, x: Tensor, target: Tensor) -> Tensor:
+        """Returns the loss of ``x``."""
+        lead = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return functional.linear_cross_entropy(  # type: ignore[no-any-return]
+            x,
+            ag.reshape(self.linear.weight, (*lead, self.linear.in_features)),
+            target,
+            linear_bias=None if bias is None else ag.reshape(bias, lead),
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+        )
+
+    def extra_repr(self) -> str:
+        """Returns all options."""
+        values = {"in_features": self.linear.in_features, "num_classes": self.num_classes}
+        values |= {"out_features": self.out_features, "bias": self.linear.bias is not None}
+        names = ("reduction", "ignore_index", "label_smoothing", "options")
+        return ", ".join(
+            f"{name}={value}" for name, value in {**values, **{n: getattr(self, n) for n in names}}.items()
+        )
 
 
 class KLDivLoss(_Loss, function="kl_div"):

@@ -33,6 +33,14 @@ _single, _pair = _ntuple(1, "_single"), _ntuple(2, "_pair")
 _triple, _quadruple = _ntuple(3, "_triple"), _ntuple(4, "_quadruple")
 
 
+def calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """Returns fan_in or fan_out of a weight, as ``mode`` says."""
+    modes = ("fan_in", "fan_out")
+    if mode.lower() not in modes:
+        raise ValueError(f"Mode {mode.lower()} not supported, please use one of {list(modes)}")
+    return netcl.nn.init.fans(tensor)[modes.index(mode.lower())]
+
+
 class CrossMapLRN2d(Module):
     """Refused: raises UnsupportedError; LocalResponseNorm computes it."""
 

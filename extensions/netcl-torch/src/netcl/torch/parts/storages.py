@@ -1,4 +1,4 @@
-"""torch.UntypedStorage: the type of ``x.untyped_storage()``, and the bytes of a file."""
+"""torch.UntypedStorage and torch.TypedStorage: the types of storages of tensors, and the bytes of a file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import numpy as np
 
 import netcl as nc
 from netcl.core import Tensor
-from netcl.core.dtypes import DType
+from netcl.core.dtypes import DType, itemsize
+from netcl.core.tensor.typed_storage import TypedStorage as TypedStorage
+from netcl.core.tensor.views import UntypedStorage as _Memory
 
-TORCH_NAMES = ("UntypedStorage",)
+TORCH_NAMES = ("TypedStorage", "UntypedStorage")
 
 
 class _Storages(type):
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, _Bytes) or bool(nc.is_storage(instance))
+        return isinstance(instance, (_Bytes, _Memory))
 
     def __call__(cls, values: Any = 0) -> _Bytes:
         """Returns so many bytes, zeros, or the bytes of a sequence."""
@@ -55,8 +57,11 @@ class _Bytes:
         return _Bytes(part) if isinstance(at, slice) else int(part)
 
     def read(self, dtype: Any) -> Tensor:
-        """Returns the vector of a dtype, on the same memory if the device works on the host's memory."""
-        made: Tensor = nc.frombuffer(self._values, dtype=dtype) if self._values.size else nc.empty(0, dtype=dtype)
+        """Returns the vector of a dtype, on the same memory if the device works on the host's memory; bytes beyond a
+        whole number of elements are left out.
+        """
+        values = self._values[: self._values.size // itemsize(dtype) * itemsize(dtype)]
+        made: Tensor = nc.frombuffer(values, dtype=dtype) if values.size else nc.empty(0, dtype=dtype)
         return made
 
 
@@ -76,9 +81,14 @@ class _Unread:
         return getattr(self._storage.read("uint8"), name)
 
 
-def asarray(obj: Any, **options: Any) -> Any:
-    """``netcl.asarray``, which also takes bytes of a file (``UntypedStorage.from_file``): ``view(dtype)`` of its result
-    is a tensor of these bits.
+def asarray(obj: Any, *, dtype: Any = None, **options: Any) -> Any:
+    """``netcl.asarray``, which also takes storages: the result has their bits in ``dtype``. Without one, and in uint8,
+    bytes of a file (``UntypedStorage.from_file``) get their dtype by ``view(dtype)`` of the result.
     """
-    bytes_of_file = isinstance(obj, _Bytes) and options.get("dtype") in (None, "uint8")
-    return _Unread(obj) if bytes_of_file else nc.asarray(obj, **options)
+    if isinstance(obj, TypedStorage):
+        obj, dtype = obj.untyped(), obj.dtype if dtype is None else dtype
+    if isinstance(obj, _Bytes) and dtype in (None, "uint8"):
+        return _Unread(obj)
+    if isinstance(obj, UntypedStorage):
+        obj, dtype = obj.read(dtype), None
+    return nc.asarray(obj, dtype=dtype, **options)

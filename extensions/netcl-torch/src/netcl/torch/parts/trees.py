@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 TORCH_NAMES = (
@@ -17,7 +19,7 @@ TORCH_NAMES = (
     "register_dataclass", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
     "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path",
     "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure",
-    "tree_unflatten",
+    "tree_unflatten", "treespec_dumps", "treespec_loads",
 )  # fmt: skip
 
 PyTree = Any
@@ -141,6 +143,30 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
 BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
 
 
+def _dumped_defaultdict(context: Context) -> Any:
+    factory, keys = context
+    return {
+        "default_factory_module": factory.__module__,
+        "default_factory_name": factory.__qualname__,
+        "dict_context": keys,
+    }
+
+
+def _loaded_defaultdict(dumped: Any) -> Context:
+    factory = getattr(import_module(dumped["default_factory_module"]), dumped["default_factory_name"])
+    return [factory, dumped["dict_context"]]
+
+
+# Names in texts of structures -> container, context to text, text to context.
+_SERIALIZED: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    **{
+        f"{kind.__module__}.{kind.__name__}": (kind, json.dumps, json.loads)
+        for kind in (tuple, list, dict, OrderedDict, deque)
+    },
+    "collections.defaultdict": (defaultdict, _dumped_defaultdict, _loaded_defaultdict),
+}
+
+
 def register_pytree_node(
     cls: Any,
     flatten_fn: Any,
@@ -157,6 +183,8 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    if serialized_type_name is not None:
+        _SERIALIZED[serialized_type_name] = cls, to_dumpable_context or json.dumps, from_dumpable_context or json.loads
 
 
 _register_pytree_node = register_pytree_node
@@ -164,6 +192,8 @@ _register_pytree_node = register_pytree_node
 
 def _deregister_pytree_node(cls: Any) -> None:
     del SUPPORTED_NODES[cls]
+    for name in [name for name, (kind, _, _) in _SERIALIZED.items() if kind is cls]:
+        del _SERIALIZED[name]
 
 
 def register_dataclass(
@@ -290,6 +320,45 @@ class LeafSpec(TreeSpec):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TreeSpec) and other.is_leaf()
+
+
+def _schema(spec: TreeSpec) -> dict[str, Any]:
+    if spec.is_leaf():
+        return {"type": None, "context": None, "children_spec": []}
+    for name, (kind, dump, _) in _SERIALIZED.items():
+        if kind is spec.type:
+            children = [_schema(child) for child in spec.children_specs]
+            return {"type": name, "context": dump(spec.context), "children_spec": children}
+    raise NotImplementedError(
+        f"Serializing {spec.type} in pytree is not registered: write register_pytree_node(..., "
+        "serialized_type_name=...)"
+    )
+
+
+def _of_schema(schema: dict[str, Any]) -> TreeSpec:
+    if schema["type"] is None:
+        return LeafSpec()
+    if schema["type"] not in _SERIALIZED:
+        raise NotImplementedError(f"Deserializing {schema['type']} in pytree is not registered.")
+    kind, _, load = _SERIALIZED[schema["type"]]
+    return TreeSpec(kind, load(schema["context"]), [_of_schema(child) for child in schema["children_spec"]])
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """Returns the text of a structure, as PyTorch writes it. Raises NotImplementedError for a container without a
+    serialized name.
+    """
+    if protocol not in (None, 1):
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
+    return json.dumps([1, _schema(treespec)])
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """Returns the structure of a text of ``treespec_dumps``."""
+    protocol, schema = json.loads(serialized)
+    if protocol != 1:
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
+    return _of_schema(schema)
 
 
 _LEAF = LeafSpec()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import is_floating
-from netcl.core.errors import DTypeError, OutOfMemoryError, name_argument, shorten_traceback
+from netcl.core.errors import BackendMismatchError, DTypeError, OutOfMemoryError, name_argument, shorten_traceback
 from netcl.core.grad_mode import state
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
@@ -100,7 +100,7 @@ def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> An
     try:
         return call_row(row, args, kwargs, record)
     except Exception as error:
-        own = own_form(error, args, kwargs)
+        own = own_form(error, args, kwargs, record)
         if own is not None:
             return own(row, args, kwargs)
         explain(error, row, args, kwargs)
@@ -118,7 +118,7 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
         try:
             return call_row(row, args, kwargs, record)
         except Exception as error:
-            own = own_form(error, args, kwargs)
+            own = own_form(error, args, kwargs, record)
             if own is not None:
                 return own(row, args, kwargs)
             explain(error, row, args, kwargs)
@@ -160,16 +160,42 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
     return straight if record is None and (row.expression or row.product) is not None else op
 
 
-def own_form(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+def own_form(
+    error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None
+) -> Callable[..., Any] | None:
     """Returns the ``__netcl_op__`` of the first operand with one, as sparse tensors have, if the call failed as it is
-    no Tensor. Calls of tensors alone pay nothing for it.
+    no Tensor; or the call with its 0-d tensors on the other operands' device, if they are the CPU's. Calls of tensors
+    alone on one device pay nothing for it.
     """
+    if isinstance(error, BackendMismatchError):
+        return _with_numbers_moved(error, args, record)
     if not isinstance(error, (AttributeError, TypeError)):
         return None
     operands = [
         operand for value in (*args, *kwargs.values()) for operand in (value if isinstance(value, list) else [value])
     ]
     return next((form for operand in operands if (form := getattr(operand, "__netcl_op__", None))), None)
+
+
+def _with_numbers_moved(
+    error: BackendMismatchError, args: tuple[Any, ...], record: bool | None
+) -> Callable[..., Any] | None:
+    """Returns the call, if it is elementwise, with 0-d tensors of the CPU moved to the device of the others, which must
+    be one; else None.
+    """
+    tensors = [value for value in args if isinstance(value, TensorData)]
+    numbers = {id(value) for value in tensors if not value.shape and value.device.type == "cpu"}  # type: ignore[attr-defined]
+    others: list[Any] = [value for value in tensors if id(value) not in numbers]
+    if not numbers or len({other.engine for other in others}) != 1:
+        return None
+
+    def moved(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if row.expression is None:
+            raise error
+        places = [value.to(others[0].device) if id(value) in numbers else value for value in args]
+        return call_row(row, tuple(places), kwargs, record)
+
+    return moved
 
 
 def explain(error: Exception, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -178,7 +178,7 @@ ABSENT_FUNCTIONS: dict[str, str] = {
     **_written("thread_safe_generator", "a worker of a data loader has its own order; write netcl.Generator()"),
     **_written(
         """
-        Storage TypedStorage StorageBase BFloat16Storage BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage
+        Storage StorageBase BFloat16Storage BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage
         HalfStorage IntStorage LongStorage ShortStorage
         """,
         "write netcl.FloatTensor or another type, or x.untyped_storage()",

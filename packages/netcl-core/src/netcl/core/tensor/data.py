@@ -116,12 +116,6 @@ class TensorData:
         self._storage.array = array
 
     @property
-    def storage(self) -> Any:
-        """``buffer`` on OpenCL, ``array`` on NumPy: for backends."""
-        array = self.array
-        return self.buffer if array is None else array
-
-    @property
     def pool_handle(self) -> Any:
         """The allocation that returns the buffer to its pool when the last tensor on it is gone."""
         return self._storage.allocation

@@ -10,6 +10,7 @@ from netcl.core.errors import ShapeError, from_here
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor.size import Size
 from netcl.core.tensor.tensor import Tensor
+from netcl.core.tensor.typed_storage import TypedStorage
 from netcl.core.tensor.views import UntypedStorage
 
 __all__ = [
@@ -92,8 +93,8 @@ def typename(obj: Any) -> str:
 
 
 def is_storage(obj: Any) -> bool:
-    """Returns True for the storage of a tensor, as ``x.untyped_storage()`` gives it."""
-    return isinstance(obj, UntypedStorage)
+    """Returns True for the storage of a tensor, as ``x.untyped_storage()`` and ``x.storage()`` give it."""
+    return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 # -- other names -------------------------------------------------------------------------------------------------------

@@ -1565,6 +1565,8 @@ def multinomial(x: Any, num_samples: int, replacement: bool = False, *, generato
 
     Without ``replacement`` positions differ. Raises ValueError for negative or too few probabilities that are not zero.
     """
+    if x.is_meta:
+        return _made(x, (*x.shape[:-1], num_samples), 0, "int64", False)
     weights = x.to_host().astype(np.float64)
     if (weights < 0).any() or not np.isfinite(weights).all() or (weights.sum(-1) <= 0).any():
         raise ArgumentError("multinomial: probabilities are finite, not negative and not all zero")

@@ -35,7 +35,8 @@ from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.memory_format import channels_last, channels_last_3d, check_format
 from netcl.core.tensor.size import Count
 from netcl.core.tensor.storage import Storage, Upload, lock
-from netcl.core.tensor.views import Geometry, UntypedStorage, ViewStorage, flush, geometry_of, root_of
+from netcl.core.tensor.typed_storage import TypedStorage
+from netcl.core.tensor.views import Geometry, UntypedStorage, ViewStorage, flush, geometry_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -550,10 +551,13 @@ class Tensor(Creation["Tensor"]):
 
     def untyped_storage(self) -> UntypedStorage:
         """The storage that this tensor shares with what it is a view of and with all its views."""
-        root = root_of(self)
         view = self._storage
         elements = view.extent if isinstance(view, ViewStorage) else self.size
-        return UntypedStorage(root, elements * dtypes.itemsize(self.dtype), self.device)
+        return UntypedStorage(self, elements * dtypes.itemsize(self.dtype))
+
+    def storage(self) -> TypedStorage:
+        """The elements of ``untyped_storage()``, in this tensor's dtype."""
+        return TypedStorage(self)
 
     def data_ptr(self) -> int:
         """A number for the place of the first element: equal for tensors that begin at the same element of a storage,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from netcl.core.errors import UnsupportedError
+from netcl.core.errors import DTypeError, UnsupportedError
 from netcl.core.layout import contiguous_strides
 from netcl.core.ops_table.hook_stack import before_write
 from netcl.core.tensor.storage import UNCOUNTED, Storage, lock
@@ -569,10 +569,20 @@ def flush(targets: Iterable[Any]) -> None:
 class UntypedStorage:
     """The memory that a tensor shares with its views, for comparison: ``data_ptr()``, ``nbytes()``, ``==``."""
 
-    def __init__(self, root: Storage, nbytes: int, device: Any) -> None:
-        self._root = root
+    def __init__(self, tensor: Any, nbytes: int) -> None:
+        self._root = root_of(tensor)
+        self._tensor = tensor
         self._nbytes = nbytes
-        self.device = device
+        self.device = tensor.device
+
+    def read(self, dtype: Any) -> Any:
+        """Returns the vector of all elements, on this memory; raises DTypeError for another dtype than the tensor's."""
+        if dtype != self._tensor.dtype:
+            raise DTypeError(
+                f"a storage of {self._tensor.dtype} cannot be read as {dtype}; write dtype=x.dtype, and convert values "
+                "by x.to(dtype)"
+            )
+        return root_tensor(self._tensor.detach()).reshape(-1)
 
     def data_ptr(self) -> int:
         """A number that only tensors on this storage have: the address on NumPy, else the identity of the buffer."""

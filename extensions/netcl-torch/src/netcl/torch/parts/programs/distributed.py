@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from netcl import distributed
+from netcl.distributed.in_place import group_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 TORCH_NAMES = ("P2POp", "ReduceOp")
 Backend = str
+default_pg_timeout: timedelta = timedelta(minutes=30)
+default_pg_nccl_timeout: timedelta | None = None
 reduce_op = distributed.ReduceOp
+
+
+def default_group() -> Any:
+    """Returns the group of this process; raises ValueError if there is none."""
+    return group_of(None)
 
 
 def init_process_group(

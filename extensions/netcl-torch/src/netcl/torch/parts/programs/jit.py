@@ -14,11 +14,13 @@ from netcl.nn import Module
 TORCH_NAMES = ("Final", "_overload", "_overload_method")
 _Any = TypeVar("_Any")
 
-ScriptModule = Module
-
 
 class ScriptFunction:
     """The class of compiled functions, of which there are none: for ``isinstance``."""
+
+
+class ScriptModule(Module):
+    """The class of compiled modules, for ``isinstance`` and as a base class: a module that Python runs."""
 
 
 RecursiveScriptModule = ScriptFunction

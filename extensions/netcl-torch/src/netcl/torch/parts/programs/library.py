@@ -223,7 +223,7 @@ class Library:
 
 
 class Namespace:
-    """The operators of one namespace, as attributes."""
+    """The operators of one namespace, as attributes; any name is a namespace, as in PyTorch."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -231,10 +231,10 @@ class Namespace:
     def __getattr__(self, name: str) -> CustomOpDef:
         op = _ops.get(f"{self._name}::{name}")
         if op is None:
-            raise AttributeError(f"'_OpNamespace' {self._name!r} object has no attribute {name!r}", name=name, obj=self)
+            raise AttributeError(
+                f"torch.ops.{self._name}.{name} is not in netcl: operators of PyTorch and of extensions are those of "
+                "its own library; write torch's functions, or a kernel with netcl.KernelSpec",
+                name=name,
+                obj=self,
+            )
         return op
-
-
-def namespace(name: str) -> Namespace | None:
-    """Returns the namespace of a name, None if it has no operators."""
-    return Namespace(name) if any(each.startswith(f"{name}::") for each in _ops) else None

@@ -71,6 +71,11 @@ def supported_activities() -> set[ProfilerActivity]:
     return {ProfilerActivity.CPU, ProfilerActivity.CUDA}
 
 
+def kineto_available() -> bool:
+    """Returns True: ``profile`` records."""
+    return True
+
+
 class _Averages:
     """The kernel table of a profile."""
 

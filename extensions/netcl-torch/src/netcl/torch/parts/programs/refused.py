@@ -7,7 +7,7 @@ import re
 from typing import Any, NoReturn
 
 from netcl.core.errors import UnsupportedError
-from netcl.torch.parts.programs.library import namespace
+from netcl.torch.parts.programs.library import Namespace
 
 TORCH_NAMES = ("BuildExtension", "HASH_REGEX", "_get_torch_home", "include_paths", "library_paths", "load_url")
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
@@ -55,9 +55,8 @@ class Operators:
         _extension()
 
     def __getattr__(self, name: str) -> Any:
-        defined = namespace(name) if self._place == "torch.ops" else None
-        if defined is not None:
-            return defined
+        if self._place == "torch.ops" and not name.startswith("__"):
+            return Namespace(name)
         raise AttributeError(
             f"{self._place}.{name} is not in netcl: operators of extensions are compiled for PyTorch's own library; "
             "write torch's functions, or a kernel with netcl.KernelSpec",

@@ -115,7 +115,7 @@ def planned(
         if engine.intercepting or (recordings and get_ident() in recordings):
             return None
         numbers = {**fixed, **{name: args[position] for name, position in open_scalars}} if open_scalars else fixed
-        (value,) = evaluate([args[position].storage for position in positions], numbers, space, failed)
+        (value,) = evaluate([args[position].array for position in positions], numbers, space, failed)
         array = np.empty(shape, stored)
         array[...] = value
         return Tensor._wrap(engine, final, dtype, None, array if shape == final else array.reshape(final), None)
