@@ -652,7 +652,7 @@ def dist(input: Tensor, other: Any, p: builtins.float = 2) -> Tensor:
 def divide(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """x / other; ``rounding_mode``: ``floor``, ``trunc`` (their gradients are zero) or None for the exact quotient."""
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Parts along the third axis."""
+    """Equal parts along the third axis, or parts that begin at the given positions."""
 def fliplr(input: Tensor) -> Tensor:
     """The elements in reverse order along the second axis."""
 def flipud(input: Tensor) -> Tensor:
@@ -674,7 +674,7 @@ def gcd(input: Tensor, other: Any) -> Tensor:
 def get_device(input: Tensor) -> builtins.int:
     """The index of the tensor's device among those of its type, -1 for a CPU."""
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Parts along the second axis, along the first of a vector."""
+    """Equal parts along the second axis, along the first of a vector, or parts that begin at the given positions."""
 def index_fill(input: Tensor, dim: builtins.int, index: Any, value: Any) -> Tensor:
     """A copy with ``value`` at the positions ``index`` of an axis."""
 def inner(input: Tensor, other: Any) -> Tensor:
@@ -788,9 +788,9 @@ def unique(input: Tensor, sorted: builtins.bool = True, return_inverse: builtins
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> Tensor:
     """``split_with_sizes``."""
 def vdot(input: Tensor, other: Any) -> Tensor:
-    """The dot product of two vectors."""
+    """The inner product of two vectors."""
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Parts along the first axis."""
+    """Equal parts along the first axis, or parts that begin at the given positions."""
 def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: builtins.int | None = None) -> Tensor:
     """``as_strided`` in place: the tensor has the shape of the result, on the same storage; returns it."""
 def resize_as_(input: Tensor, other: Any, *, memory_format: Any = None) -> Tensor:

@@ -37,11 +37,11 @@ from netcl.core.ops_table.program import (
 )
 from netcl.core.ops_table.records import Record, call_key, known, once, records
 from netcl.core.ops_table.table import (
+    EMPTY_IS_EVERY_AXIS,
     SPELLINGS,
     TABLE,
     Domain,
     OpRow,
-    axes_by_position,
     by_own_names,
     make_row,
     register_op,
@@ -95,8 +95,8 @@ _recorder: Hook | None = None
 def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> Any:
     """Runs the op ``name``. ``record=None`` inherits from the composite op that is running (False outside of one)."""
     row = TABLE.get(name) or row_of(name)
-    if record and len(args) > 1:
-        args = with_every_axis(axes_by_position(row), args)
+    if record and name in EMPTY_IS_EVERY_AXIS:
+        args = with_every_axis(EMPTY_IS_EVERY_AXIS[name], args)
     try:
         return call_row(row, args, kwargs, record)
     except Exception as error:
@@ -109,8 +109,7 @@ def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> An
 
 def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
     """Returns the function that calls ``row``: recorded, not recorded, or (None) as the running composite op."""
-
-    axes_at = axes_by_position(row) if record else 0
+    axes_at = EMPTY_IS_EVERY_AXIS.get(row.name) if record else None
 
     def op(*args: Any, **kwargs: Any) -> Any:
         if axes_at:

@@ -93,7 +93,7 @@ _OF_ROW: dict[str, dict[str, str]] = {
 }  # fmt: skip
 # Ops of which empty axes are every axis, given by position or as ``dim`` or ``dims`` in PyTorch's call forms: the
 # position of the axes. By NumPy's name ``axis`` they are no axis; of ``any`` and ``all`` they are none by all names.
-_EMPTY_IS_EVERY_AXIS = {
+EMPTY_IS_EVERY_AXIS = {
     "amax": 1, "amin": 1, "argmax": 1, "argmin": 1, "count_nonzero": 1, "logsumexp": 1, "max": 1, "mean": 1, "min": 1,
     "prod": 1, "std": 1, "std_mean": 1, "sum": 1, "var": 1, "var_mean": 1,
     "linalg_norm": 2, "linalg_vector_norm": 2, "norm": 2, "roll": 2,
@@ -124,7 +124,7 @@ def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     own: dict[str, Any] = {}
     for name, value in kwargs.items():
         key = names.get(name, name)
-        if key == "axis" and row.name in _EMPTY_IS_EVERY_AXIS and name != key:
+        if key == "axis" and row.name in EMPTY_IS_EVERY_AXIS and name != key:
             value = every_axis_if_empty(value)
         if key in own or (key != name and key in kwargs):
             raise TypeError(f"{row.name}: {name} is another name of {key}; give one of them")
@@ -132,14 +132,9 @@ def by_own_names(row: OpRow, kwargs: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
-def axes_by_position(row: OpRow) -> int:
-    """Returns the position of the axes in calls of ``row`` if empty ones by position are every axis, else 0."""
-    return _EMPTY_IS_EVERY_AXIS.get(row.name, 0)
-
-
 def with_every_axis(at: int, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Returns positional arguments with None in place of empty axes at ``at``."""
-    if 0 < at < len(args) and every_axis_if_empty(args[at]) is None:
+    if at < len(args) and every_axis_if_empty(args[at]) is None:
         return (*args[:at], None, *args[at + 1 :])
     return args
 

@@ -186,7 +186,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def byte(self, memory_format: Any = None) -> ResultT:
         """The values as uint8."""
     def cauchy_(self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Any = None) -> Self:
-        """Sets the elements to numbers of the Cauchy distribution."""
+        """Sets the elements to numbers of the Cauchy distribution; ``sigma`` must be above 0."""
     def ceil(self) -> ResultT:
         """Returns the smallest integer not below x; integers unchanged."""
     def char(self, memory_format: Any = None) -> ResultT:
@@ -291,12 +291,12 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         """x / other; ``rounding_mode``: ``floor``, ``trunc`` (their gradients are zero) or None for the exact quotient."""
     def divide(self, other: Any, *, rounding_mode: str | None = None) -> ResultT:
         """x / other; ``rounding_mode``: ``floor``, ``trunc`` (their gradients are zero) or None for the exact quotient."""
-    def dot(self, b: Tensor) -> ResultT:
-        """Returns the inner product of two vectors (0-d), or the product of matrices."""
+    def dot(self, other: Any) -> ResultT:
+        """The inner product of two vectors; of matrices write ``x @ other``, or NumPy's ``netcl.ops.dot``."""
     def double(self, memory_format: Any = None) -> ResultT:
         """The values as float64."""
     def dsplit(self, indices_or_sections: Any) -> tuple[ResultT, ...]:
-        """Parts along the third axis."""
+        """Equal parts along the third axis, or parts that begin at the given positions."""
     def element_size(self) -> builtins.int:
         """Bytes of one element."""
     def eq(self, b: Operand) -> ResultT:
@@ -388,7 +388,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def histogram(self, bins: Any = 10, range: Sequence[builtins.float] | None = None, density: builtins.bool = False, weight: Tensor | None = None) -> tuple[ResultT, ResultT]:
         """Returns the number of elements of x in each bin, int64 (bins,), or the sum of their ``weight``, in the dtype of x; and the edges of the bins, (bins + 1,), floating."""
     def hsplit(self, indices_or_sections: Any) -> tuple[ResultT, ...]:
-        """Parts along the second axis, along the first of a vector."""
+        """Equal parts along the second axis, along the first of a vector, or parts that begin at the given positions."""
     def hypot(self, b: Operand) -> ResultT:
         """Returns sqrt(a^2 + b^2), without intermediate overflow."""
     def i0(self) -> ResultT:
@@ -496,7 +496,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def log2(self) -> ResultT:
         """Returns the logarithm to base 2."""
     def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Any = None) -> Self:
-        """Sets the elements to the exponentials of normal numbers."""
+        """Sets the elements to the exponentials of normal numbers; ``std`` must be above 0."""
     def log_softmax(self, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> ResultT:
         """log(softmax(x)) along ``dim`` (default: the last), of the elements as ``dtype``."""
     def logaddexp(self, b: Operand) -> ResultT:
@@ -912,13 +912,13 @@ class Methods(Operators[ResultT], Generic[ResultT]):
     def var(self, axis: Axis = None, correction: Any = 1, keepdims: builtins.bool = False, *, dim: Axis = None, keepdim: builtins.bool | None = None, unbiased: Any = None, ddof: Any = None) -> ResultT:
         """Returns the variance over ``axis`` with divisor n - correction, from deviations from the mean."""
     def vdot(self, other: Any) -> ResultT:
-        """The dot product of two vectors."""
+        """The inner product of two vectors."""
     def view(self, *shape: Any, size: Any = None) -> ResultT:
         """The same storage in another shape, one length may be -1. ShapeError if no strides give it: write ``reshape``."""
     def view_as(self, other: Any) -> ResultT:
         """``x.view(other.shape)``."""
     def vsplit(self, indices_or_sections: Any) -> tuple[ResultT, ...]:
-        """Parts along the first axis."""
+        """Equal parts along the first axis, or parts that begin at the given positions."""
     def where(self, condition: Any, other: Any) -> ResultT:
         """This tensor's elements under ``condition``, elsewhere those of ``other``."""
     def xlogy(self, b: Operand) -> ResultT:
