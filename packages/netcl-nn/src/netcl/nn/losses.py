@@ -175,14 +175,14 @@ class LinearCrossEntropyLoss(_Weighted):
         self.out_features: tuple[int, ...] = out_features
         self.ignore_index: int | None = ignore_index
         self.label_smoothing: float = label_smoothing
-        self.options: Any = options
+        self.options = options  # type: ignore[misc]
         self.linear: Linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         """Returns the loss of ``x``."""
         lead = (self.num_classes, *self.out_features)
         bias = self.linear.bias
-        return functional.linear_cross_entropy(  # type: ignore[no-any-return]
+        return functional.linear_cross_entropy(
             x,
             ag.reshape(self.linear.weight, (*lead, self.linear.in_features)),
             target,
@@ -195,12 +195,10 @@ class LinearCrossEntropyLoss(_Weighted):
 
     def extra_repr(self) -> str:
         """Returns all options."""
-        values = {"in_features": self.linear.in_features, "num_classes": self.num_classes}
-        values |= {"out_features": self.out_features, "bias": self.linear.bias is not None}
-        names = ("reduction", "ignore_index", "label_smoothing", "options")
-        return ", ".join(
-            f"{name}={value}" for name, value in {**values, **{n: getattr(self, n) for n in names}}.items()
-        )
+        names = ("num_classes", "out_features", "bias", "reduction", "ignore_index", "label_smoothing", "options")
+        values = {**vars(self), "bias": self.linear.bias is not None}
+        shown = (f"{name}={values[name]}" for name in names)
+        return ", ".join((f"in_features={self.linear.in_features}", *shown))
 
 
 class KLDivLoss(_Loss, function="kl_div"):

@@ -89,6 +89,6 @@ def asarray(obj: Any, *, dtype: Any = None, **options: Any) -> Any:
         obj, dtype = obj.untyped(), obj.dtype if dtype is None else dtype
     if isinstance(obj, _Bytes) and dtype in (None, "uint8"):
         return _Unread(obj)
-    if isinstance(obj, UntypedStorage):
+    if isinstance(obj, (_Bytes, _Memory)):
         obj, dtype = obj.read(dtype), None
     return nc.asarray(obj, dtype=dtype, **options)

@@ -60,7 +60,7 @@ class TypedStorage:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
-    def __getitem__(self, at: int) -> Any:
+    def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             raise TypeError("TypedStorage: expected an index, got a slice; write tensor.view(-1)[begin:end]")
         return self._elements[at].item()
