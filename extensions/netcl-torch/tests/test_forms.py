@@ -353,7 +353,11 @@ def test_arguments_that_pytorch_refuses(pytorch_names):
     for kind, text, call in (
         (RuntimeError, "write target.long", lambda: F.nll_loss(scores, ids.float())),
         (RuntimeError, "write target.long", lambda: nn.CrossEntropyLoss()(scores, ids.int())),
-        (RuntimeError, "out= of", lambda: torch.where(scores > 0, scores, scores, out=torch.zeros(2, 3).long())),
+        (
+            RuntimeError,
+            "expected out to take",
+            lambda: torch.where(scores > 0, scores, scores, out=torch.zeros(2, 3).long()),
+        ),
         (RuntimeError, "nope", lambda: torch.device("nope")),
         (RuntimeError, "cpu:x", lambda: torch.device("cpu:x")),
         (RuntimeError, "no device|none", lambda: torch.device("")),

@@ -52,7 +52,7 @@ def test_a_function_of_a_method_with_out_refuses_to_lose_a_gradient() -> None:
 
 
 def test_out_of_the_wrong_shape_is_refused() -> None:
-    with pytest.raises(ShapeError, match="fmin: out has shape"):
+    with pytest.raises(ShapeError, match="fmin: expected out of shape"):
         nc.fmin(nc.ones(2), nc.zeros(2), out=nc.empty(3))
 
 

@@ -288,8 +288,7 @@ def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> boo
     if out.shape != shape and not out.size:
         out.resize_(*shape)
     if out.shape != shape:
-        fault = f"{name}: out has shape {out.shape} and dtype {out.dtype}, the result {shape} and {dtype}"
-        raise ShapeError(f"{fault}; write out=netcl.empty(0)", op=name)
+        raise ShapeError(f"{name}: expected out of shape {shape}, got {out.shape}; write out=netcl.empty(0)", op=name)
     return bool(out.dtype == dtype)
 
 
