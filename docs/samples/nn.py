@@ -391,6 +391,9 @@ nn.LeakyReLU()(nc.tensor([-2.0, -0.5, 0.0, 1.0]))
 layer = nn.Linear(4, 2)
 layer(nc.randn(3, 4)).shape
 
+# %% netcl.nn.LinearCrossEntropyLoss
+nn.LinearCrossEntropyLoss(4, 10)(nc.randn(2, 4), nc.tensor([3, 7])).shape
+
 # %% netcl.nn.LocalResponseNorm
 layer = nn.LocalResponseNorm(2)
 layer(nc.randn(2, 3, 8, 8)).shape

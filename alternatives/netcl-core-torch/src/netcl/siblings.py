@@ -46,6 +46,7 @@ class Checked:
 
     def __enter__(self) -> None:
         self.check()
+        import_module("netcl.core")  # first, as it refuses subinterpreters before NumPy is imported
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if not isinstance(error, ImportError) or not (error.name or "").startswith("netcl."):

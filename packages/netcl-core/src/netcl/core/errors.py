@@ -75,7 +75,7 @@ def from_here(function: _F) -> _F:
     """
     if isinstance(function, dict):
         _decorate_all(function)
-        return function
+        return function  # type: ignore[return-value]
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -23,7 +23,7 @@ from netcl.ops.reduce import amax, amin, norm
 from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scan import cumprod
 from netcl.ops.shape import concatenate, expand, permute, reshape, sampled, view
-from netcl.ops.table import composite, computed, engine_of
+from netcl.ops.table import composite, engine_of, viewed
 
 # -- norms -------------------------------------------------------------------------------------------------------------
 
@@ -290,9 +290,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 # -- views of matrices -------------------------------------------------------------------------------------------------
 
 
-@computed(
-    view=True,
-    name="diagonal",
+@viewed(
     domain=sampled(
         lambda x, offset=0, dim1=0, dim2=1: np.diagonal(x, offset, dim1, dim2),
         ((3, 4), {}),

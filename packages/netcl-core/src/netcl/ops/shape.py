@@ -18,7 +18,7 @@ from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, no
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor, views
 from netcl.core.tensor.views import Geometry, ViewStorage
-from netcl.ops.table import as_dtype, composite, computed, engine_of
+from netcl.ops.table import as_dtype, composite, computed, engine_of, viewed
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Axes = Any
@@ -53,8 +53,7 @@ def _resolved(shape: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
 _resolved_of = lru_cache(maxsize=4096, typed=True)(_resolved)
 
 
-@computed(
-    view=True,
+@viewed(
     domain=sampled(
         lambda x, shape: x.reshape(shape),
         ((2, 6), {"shape": (3, -1)}),
@@ -171,8 +170,7 @@ def view(x: Tensor, how: str, *args: Any) -> Tensor:
     return views.link(result, x, known)  # type: ignore[no-any-return]
 
 
-@computed(
-    view=True,
+@viewed(
     domain=sampled(
         np.transpose,
         ((2, 3, 4), {"axes": (2, 0, 1)}),
@@ -227,8 +225,7 @@ def _order(ndim: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(order)
 
 
-@computed(
-    view=True,
+@viewed(
     domain=sampled(
         np.broadcast_to, ((3, 1), {"shape": (2, 3, 4)}), ((), {"shape": (2, 2)}), ((1, 3), {"shape": (0, 3)})
     ),
@@ -249,8 +246,7 @@ def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
 broadcast_to = expand
 
 
-@computed(
-    view=True,
+@viewed(
     domain=sampled(
         lambda x, size, stride, storage_offset=0: np.lib.stride_tricks.as_strided(
             x.reshape(-1)[storage_offset:].copy(), size, [x.itemsize * step for step in stride]
@@ -288,8 +284,7 @@ def _windows_reference(x: Any, axis: int, size: int, step: int) -> Any:
     return every[(slice(None),) * (axis % x.ndim) + (slice(None, None, step),)]
 
 
-@computed(
-    view=True,
+@viewed(
     domain=sampled(
         _windows_reference,
         ((2, 7), {"axis": 1, "size": 3, "step": 1}),
@@ -317,8 +312,7 @@ def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any) -> Any:
     return x[np.ix_(*grids)] if grids else x
 
 
-@computed(
-    view=True,
+@viewed(
     domain=sampled(
         _slice_reference,
         ((5, 6), {"starts": (4, 1), "steps": (-2, 2), "sizes": (3, 2)}),

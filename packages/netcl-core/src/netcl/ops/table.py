@@ -89,24 +89,22 @@ def expression(
 
 
 def computed(
-    *,
-    domain: Domain | None = None,
-    amp: str = "widest",
-    name: str = "",
-    doc: str = "",
-    dtypes: str = "any",
-    view: bool = False,
+    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
-    rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``. ``view``: see OpRow.
+    rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        row = make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes, view=view)
-        return _define(row)
+        return _define(make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes))
 
     return decorate
+
+
+def viewed(*, domain: Domain) -> Callable[[Callable[..., Any]], OpFunction]:
+    """Decorates as ``computed`` an op whose result is a view of its operand where strides allow one."""
+    return lambda function: _define(make_row(function, "call", domain=domain, view=True))
 
 
 def multiplied(

@@ -140,7 +140,7 @@ def _check_place(target: Path, path: str | os.PathLike[str], nbytes: int) -> int
     except FileNotFoundError:
         old = None
     if old is not None and stat.S_ISDIR(old.st_mode):
-        cause = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        cause: OSError = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         raise CheckpointError("this is a folder; give the path of a file", path, nbytes, cause=cause)
     if old is not None and not stat.S_ISREG(old.st_mode):
         kind, cause = _KINDS.get(stat.S_IFMT(old.st_mode), "no regular file"), OSError(errno.EINVAL, "no regular file")

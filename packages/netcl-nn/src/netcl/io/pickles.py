@@ -329,7 +329,7 @@ def _effect(name: str) -> _Effect | None:
 _OPCODES = {opcode.code.encode("latin1"): opcode for opcode in pickletools.opcodes}
 # The reader of the argument and the effect of each instruction, by its byte.
 _INSTRUCTIONS: Mapping[bytes, tuple[Callable[[BinaryIO], Any] | None, _Effect]] = {
-    code: (opcode.arg and opcode.arg.reader, effect)
+    code: (None if opcode.arg is None else opcode.arg.reader, effect)
     for code, opcode in _OPCODES.items()
     if (effect := _effect(opcode.name)) is not None
 }

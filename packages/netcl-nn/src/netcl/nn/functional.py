@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ArgumentError, ShapeError, from_here
+from netcl.core.errors import ShapeError, from_here
 from netcl.core.tensor import in_place
 from netcl.core.user_frame import level_outside
 from netcl.nn import embedding as _tables
@@ -152,7 +152,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 def _check_probability(op: str, p: float) -> None:
     if not 0 <= p <= 1:
-        raise ArgumentError(f"{op}: expected a probability p from 0 to 1, got {p}")
+        raise ValueError(f"{op}: expected a probability p from 0 to 1, got {p}")
 
 
 def _channels(x: Tensor, p: float, training: bool, rank: int, inplace: bool) -> Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import NoDataError, ShapeError, from_here
+from netcl.core.errors import ShapeError, from_here
 from netcl.core.tensor.generator import Generator
 from netcl.core.user_frame import level_outside
 
@@ -56,7 +56,7 @@ def _initialiser(function: F) -> F:
             try:
                 with ag.no_grad():
                     function(tensor, *args, **kwargs)
-            except NoDataError:
+            except NotImplementedError:  # of a tensor without elements
                 if not tensor.is_meta:
                     raise
         return tensor

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.errors import ArgumentError, ShapeError
+from netcl.core.errors import ShapeError
 from netcl.nn import functional
 from netcl.nn.layer import Layer
 from netcl.nn.linear import Linear
@@ -169,7 +169,7 @@ class LinearCrossEntropyLoss(_Weighted):
         if weight is not None and weight.shape != (num_classes,):
             raise ShapeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
         if not 0 <= label_smoothing <= 1:
-            raise ArgumentError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+            raise ValueError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
         super().__init__(weight, reduction)
         self.num_classes: int = num_classes
         self.out_features: tuple[int, ...] = out_features
@@ -178,8 +178,9 @@ class LinearCrossEntropyLoss(_Weighted):
         self.options = options  # type: ignore[misc]
         self.linear: Linear = Linear(in_features, math.prod(out_features, start=num_classes), bias, device, dtype)
 
-    def forward(self, x: Tensor, target: Tensor) -> Tensor:
-        """Returns the loss of ``x``."""
+    def forward(self, *operands: Tensor) -> Tensor:
+        """Returns the loss of x and its target."""
+        x, target = operands
         lead = (self.num_classes, *self.out_features)
         bias = self.linear.bias
         return functional.linear_cross_entropy(

@@ -14,7 +14,7 @@ from netcl.autograd.compiler.compiled_function import CompiledFunction
 from netcl.autograd.compiler.torch_compile import compile as compiled_form
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
-from netcl.core.errors import ArgumentError, DTypeError, UnsupportedError, from_here, shorten_traceback
+from netcl.core.errors import DTypeError, NetclError, UnsupportedError, from_here, shorten_traceback
 from netcl.nn.error_path import LOCATED, add_module_path, refuse_host_data
 from netcl.nn.hooks import EVERY, BackwardHooks, ForwardHook, RemovableHandle, of_all_modules, registered
 from netcl.nn.placement import Buffer, count_module, count_tensor, moved, queue_of
@@ -48,7 +48,7 @@ class NoForwardError(UnsupportedError, NotImplementedError):
     """A module that defines no ``forward`` is called."""
 
 
-class MemberNameError(ArgumentError, KeyError):
+class MemberNameError(NetclError, ValueError, KeyError):
     """A name cannot be that of a parameter, a buffer or a module."""
 
     __str__ = Exception.__str__  # a KeyError shows its text in quotes
@@ -416,9 +416,9 @@ class Module:
         """
         state: dict[str, Any] = OrderedDict() if destination is None else destination
         if destination is None:
-            state._metadata = OrderedDict()  # type: ignore[attr-defined]
+            vars(state)["_metadata"] = OrderedDict()
         if hasattr(state, "_metadata"):
-            state._metadata[prefix[:-1]] = {"version": self._version}
+            vars(state)["_metadata"][prefix[:-1]] = {"version": self._version}
         for hook in tuple(self._state_hooks.get("state_dict_pre", {}).values()):
             hook(self, prefix, keep_vars)
         for name, parameter in self._parameters.items():

@@ -17,7 +17,9 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
         )
     first = next((value for value in values if isinstance(value, Tensor)), None)
-    options = {"dtype": nc.get_default_dtype()} if first is None else {"dtype": first.dtype, "device": first.device}
+    options: dict[str, Any] = (
+        {"dtype": nc.get_default_dtype()} if first is None else {"dtype": first.dtype, "device": first.device}
+    )
     tensors = [value if isinstance(value, Tensor) else nc.tensor(value, **options) for value in values]
     made: tuple[Tensor, ...] = tuple(nc.broadcast_tensors(*tensors))
     return made

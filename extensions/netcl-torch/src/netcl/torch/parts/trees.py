@@ -322,6 +322,10 @@ class LeafSpec(TreeSpec):
         return isinstance(other, TreeSpec) and other.is_leaf()
 
 
+class UnregisteredTypeError(NotImplementedError):
+    """A container has no name by which it is written as text."""
+
+
 def _schema(spec: TreeSpec) -> dict[str, Any]:
     if spec.is_leaf():
         return {"type": None, "context": None, "children_spec": []}
@@ -329,7 +333,7 @@ def _schema(spec: TreeSpec) -> dict[str, Any]:
         if kind is spec.type:
             children = [_schema(child) for child in spec.children_specs]
             return {"type": name, "context": dump(spec.context), "children_spec": children}
-    raise NotImplementedError(
+    raise UnregisteredTypeError(
         f"Serializing {spec.type} in pytree is not registered: write register_pytree_node(..., "
         "serialized_type_name=...)"
     )
@@ -339,7 +343,7 @@ def _of_schema(schema: dict[str, Any]) -> TreeSpec:
     if schema["type"] is None:
         return LeafSpec()
     if schema["type"] not in _SERIALIZED:
-        raise NotImplementedError(f"Deserializing {schema['type']} in pytree is not registered.")
+        raise UnregisteredTypeError(f"Deserializing {schema['type']} in pytree is not registered.")
     kind, _, load = _SERIALIZED[schema["type"]]
     return TreeSpec(kind, load(schema["context"]), [_of_schema(child) for child in schema["children_spec"]])
 

@@ -15,7 +15,6 @@ from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating, is_integer
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, apply, cast, mean, reduce, size_of
-from netcl.core.naming import refuse
 from netcl.ops import reshape
 from netcl.ops.table import composite, expression
 
@@ -242,8 +241,6 @@ def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tupl
         )
     if target.dtype == "bool":
         raise DTypeError(f"{op}: expected whole numbers as class ids, got bool", op=op, parameter="target")
-    if target.dtype not in ("int64", "uint8"):
-        refuse(f"{op}: expected class ids of int64 or uint8, got {target.dtype}; write target.long()")
     return x, reshape(target, (x.shape[0], 1, *x.shape[2:])), _per_class(op, x, weight)
 
 

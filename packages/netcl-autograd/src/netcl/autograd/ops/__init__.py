@@ -23,7 +23,7 @@ def _differentiable(row: OpRow) -> Any:
             try:
                 return call_row(row, args, kwargs, True)
             except Exception as error:
-                own = own_form(error, args, kwargs, True)
+                own = own_form(error, args, kwargs)
                 if own is not None:
                     return own(row, args, kwargs)
                 explain(error, row, args, kwargs)

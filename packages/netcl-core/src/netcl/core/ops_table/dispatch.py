@@ -100,7 +100,7 @@ def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> An
     try:
         return call_row(row, args, kwargs, record)
     except Exception as error:
-        own = own_form(error, args, kwargs, record)
+        own = own_form(error, args, kwargs)
         if own is not None:
             return own(row, args, kwargs)
         explain(error, row, args, kwargs)
@@ -117,7 +117,7 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
         try:
             return call_row(row, args, kwargs, record)
         except Exception as error:
-            own = own_form(error, args, kwargs, record)
+            own = own_form(error, args, kwargs)
             if own is not None:
                 return own(row, args, kwargs)
             explain(error, row, args, kwargs)
@@ -159,15 +159,13 @@ def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
     return straight if record is None and (row.expression or row.product) is not None else op
 
 
-def own_form(
-    error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None
-) -> Callable[..., Any] | None:
+def own_form(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
     """Returns the ``__netcl_op__`` of the first operand with one, as sparse tensors have, if the call failed as it is
     no Tensor; or the call with its 0-d tensors on the other operands' device, if they are the CPU's. Calls of tensors
     alone on one device pay nothing for it.
     """
     if isinstance(error, BackendMismatchError):
-        return _with_numbers_moved(error, args, record)
+        return _with_numbers_moved(error, args)
     if not isinstance(error, (AttributeError, TypeError)):
         return None
     operands = [
@@ -176,11 +174,9 @@ def own_form(
     return next((form for operand in operands if (form := getattr(operand, "__netcl_op__", None))), None)
 
 
-def _with_numbers_moved(
-    error: BackendMismatchError, args: tuple[Any, ...], record: bool | None
-) -> Callable[..., Any] | None:
-    """Returns the call, if it is elementwise, with 0-d tensors of the CPU moved to the device of the others, which must
-    be one; else None.
+def _with_numbers_moved(error: BackendMismatchError, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """Returns the recorded call, if it is elementwise, with 0-d tensors of the CPU moved to the device of the others,
+    which must be one; else None.
     """
     tensors = [value for value in args if isinstance(value, TensorData)]
     numbers = {id(value) for value in tensors if not value.shape and value.device.type == "cpu"}  # type: ignore[attr-defined]
@@ -192,7 +188,7 @@ def _with_numbers_moved(
         if row.expression is None:
             raise error
         places = [value.to(others[0].device) if id(value) in numbers else value for value in args]
-        return call_row(row, tuple(places), kwargs, record)
+        return call_row(row, tuple(places), kwargs, True)
 
     return moved
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.core.tensor.views import UntypedStorage, root_tensor
-
-if TYPE_CHECKING:
-    from netcl.core.tensor.tensor import Tensor
 
 
 class TypedStorage:
@@ -16,7 +13,7 @@ class TypedStorage:
     set.
     """
 
-    def __init__(self, tensor: Tensor) -> None:
+    def __init__(self, tensor: Any) -> None:
         self._elements: Any = root_tensor(tensor.detach()).reshape(-1)
 
     @property
