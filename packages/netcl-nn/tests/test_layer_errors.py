@@ -122,9 +122,11 @@ def test_the_states_of_an_lstm_are_not_mixed_with_it(layer: nn.Module) -> None:
 
 
 def test_every_layer_with_parameters_refuses_another_precision() -> None:
-    covered = {type(layer).__name__ for layer, _ in DOUBLE} | OF_IDS | {"AdaptiveLogSoftmaxWithLoss", "RNNBase"}
-    with pytest.raises(DTypeError, match="has parameters in float32 and takes no float64"):  # of its layers
-        nn.AdaptiveLogSoftmaxWithLoss(4, 10, [3])(Tensor.ones((2, 4), "float64"), Tensor.from_host(np.array([1, 5])))
+    losses = nn.AdaptiveLogSoftmaxWithLoss(4, 10, [3]), nn.LinearCrossEntropyLoss(4, 10)
+    for loss in losses:
+        with pytest.raises(DTypeError, match="has parameters in float32 and takes no float64"):
+            loss(Tensor.ones((2, 4), "float64"), Tensor.from_host(np.array([1, 5])))
+    covered = {type(layer).__name__ for layer in (*losses, *(layer for layer, _ in DOUBLE))} | OF_IDS | {"RNNBase"}
     for name, known in vars(nn).items():
         if not isinstance(known, type) or not issubclass(known, nn.Module) or name in covered:
             continue

@@ -208,6 +208,7 @@ def test_every_loss_is_tested_here() -> None:
         "ContrastiveLoss",
         "CTCLoss",
         "AdaptiveLogSoftmaxWithLoss",
+        "LinearCrossEntropyLoss",
         "TripletMarginWithDistanceLoss",
     }
 

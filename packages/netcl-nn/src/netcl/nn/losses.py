@@ -15,7 +15,7 @@ from netcl.core.errors import ShapeError
 from netcl.nn import functional
 from netcl.nn.layer import Layer
 from netcl.nn.linear import Linear
-from netcl.nn.module import Module
+from netcl.nn.module import Module, check_precision
 
 
 def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str = "mean") -> str:
@@ -181,6 +181,7 @@ class LinearCrossEntropyLoss(_Weighted):
     def forward(self, *operands: Tensor) -> Tensor:
         """Returns the loss of x and its target."""
         x, target = operands
+        check_precision(self, x, self.linear.weight)
         lead = (self.num_classes, *self.out_features)
         bias = self.linear.bias
         return functional.linear_cross_entropy(
