@@ -75,7 +75,7 @@ def from_here(function: _F) -> _F:
     """
     if isinstance(function, dict):
         _decorate_all(function)
-        return function  # type: ignore[return-value]
+        return function  # pyright: ignore[reportReturnType]
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
