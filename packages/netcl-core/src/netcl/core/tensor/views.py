@@ -573,7 +573,7 @@ class UntypedStorage:
         self._root = root_of(tensor)
         self._tensor = tensor
         self._nbytes = nbytes
-        self.device = tensor.device
+        self.device: Any = tensor.device
 
     def read(self, dtype: Any) -> Any:
         """Returns the vector of all elements, on this memory; raises DTypeError for another dtype than the tensor's."""
