@@ -141,12 +141,17 @@ except AttributeError as error:
 """
 
 
-def test_an_installed_torch_has_pytorchs_names_and_metadata(tmp_path):
-    (tmp_path / "program.py").write_text(INSTALLED, encoding="utf-8")
+def _printed(program, folder):
+    """Returns the lines that a program prints under the runner."""
+    (folder / "program.py").write_text(program, encoding="utf-8")
     command = [sys.executable, "-m", "netcl.torch", "program.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    return done.stdout.splitlines()
+
+
+def test_an_installed_torch_has_pytorchs_names_and_metadata(tmp_path):
+    lines = _printed(INSTALLED, tmp_path)
     assert lines[:2] == [
         "torch torch.nn.functional True",
         "<class 'torch.Tensor'> <class 'torch.nn.parameter.Parameter'> [1.0]",
@@ -178,13 +183,9 @@ except TypeError as error:
 
 
 def test_classes_say_the_modules_of_pytorch_that_define_them(tmp_path):
-    (tmp_path / "program.py").write_text(HOMES, encoding="utf-8")
-    command = [sys.executable, "-m", "netcl.torch", "program.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stderr
     layers = "torch.nn.modules.linear.Linear torch.nn.modules.rnn.LSTM torch.nn.modules.loss.MSELoss"
     others = "torch.nn.modules.container.Sequential torch.optim.adam.Adam torch.utils.data.dataset.TensorDataset"
-    assert done.stdout.splitlines() == [
+    assert _printed(HOMES, tmp_path) == [
         f"{layers} {others} torch.distributions.normal.Normal torch.Size",
         "torch.dtype torch.autograd.grad_mode.no_grad torch.autograd.grad_mode.inference_mode "
         "torch.amp.grad_scaler.GradScaler torch._C.Generator torch.autograd.function.Function "

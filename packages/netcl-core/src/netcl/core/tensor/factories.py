@@ -113,7 +113,6 @@ def _check_elements(op: str, count: Any, device: Any) -> None:
         check_elements(op, int(min(abs(count), _MOST)), engine_for(_queue(device)).queue)
 
 
-@from_here
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
 ) -> Tensor:
@@ -147,7 +146,6 @@ def _of_elements(data: Any) -> str:
     return dtypes.canonical(getattr(data, "dtype", get_default_dtype()))
 
 
-@from_here
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns ``data`` itself if it is a tensor of that dtype and device, else a tensor with its values."""
     if isinstance(data, Tensor):
@@ -156,7 +154,6 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor(data, dtype=dtype, device=device)
 
 
-@from_here
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """Returns a tensor of an array, which shares its memory if the active device works on the host's memory, and has a
     copy else. Raises TypeError for anything but an array.
@@ -193,7 +190,6 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     return made
 
 
-@from_here
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
@@ -283,7 +279,6 @@ def _of_memory(data: Any, name: str, requires_grad: bool, device: Any = None) ->
     return _flagged(made, requires_grad)
 
 
-@from_here
 def full(
     size: int | Sequence[int],
     fill_value: Any,
@@ -371,7 +366,6 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **option
     return empty_strided(size, strides, **options)
 
 
-@from_here
 def eye(
     n: int,
     m: int | None = None,
@@ -389,7 +383,6 @@ def eye(
     return _flagged(Tensor.eye(n, m, dtype or get_default_dtype(), queue=_queue(device)), requires_grad)
 
 
-@from_here
 def arange(
     start: Any,
     end: Any = None,
@@ -426,7 +419,6 @@ def _counted(dtype: str) -> Expr:
     return cast(Scalar("first", "int64") + Scalar("step", "int64") * cast(Index(0), "int64"), dtype)
 
 
-@from_here
 def range(
     start: Any,
     end: Any = None,
@@ -449,7 +441,6 @@ def range(
     return _on_device(data, dtype or get_default_dtype(), device, requires_grad)
 
 
-@from_here
 def linspace(
     start: float,
     end: float,
@@ -468,7 +459,6 @@ def linspace(
     return _on_device(np.linspace(start, end, steps), dtype or get_default_dtype(), device, requires_grad)
 
 
-@from_here
 def logspace(
     start: float,
     end: float,
@@ -486,7 +476,6 @@ def logspace(
     return _on_device(np.logspace(start, end, steps, base=base), dtype or get_default_dtype(), device, requires_grad)
 
 
-@from_here
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Returns the coordinates of a grid: tensor i varies along axis i; with ``indexing="xy"`` the first two axes are
     exchanged. Raises ShapeError for tensors of more than one axis.
@@ -520,7 +509,6 @@ def _like(x: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool) -
     return _flagged(made, requires_grad)
 
 
-@from_here
 def zeros_like(
     input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
 ) -> Tensor:
@@ -529,7 +517,6 @@ def zeros_like(
     return _like(input, 0, dtype, device, requires_grad)
 
 
-@from_here
 def ones_like(
     input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
 ) -> Tensor:
@@ -538,7 +525,6 @@ def ones_like(
     return _like(input, 1, dtype, device, requires_grad)
 
 
-@from_here
 def empty_like(
     input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **same: Unpack[Accepted]
 ) -> Tensor:
@@ -547,7 +533,6 @@ def empty_like(
     return _like(input, None, dtype, device, requires_grad)
 
 
-@from_here
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -573,7 +558,6 @@ def _drawn(
     return _flagged(made, requires_grad)
 
 
-@from_here
 def rand(
     *sizes: Any,
     size: Any = None,
@@ -589,7 +573,6 @@ def rand(
     return _drawn(generator, "uniform", 0.0, 1.0, shape=_sizes(sizes, size), **options)
 
 
-@from_here
 def randn(
     *sizes: Any,
     size: Any = None,
@@ -605,7 +588,6 @@ def randn(
     return _drawn(generator, "normal", 0.0, 1.0, shape=_sizes(sizes, size), **options)
 
 
-@from_here
 def randint(
     low: int = 0,
     high: Any = None,
@@ -629,7 +611,6 @@ def randint(
     return _drawn(generator, "randint", low, high, shape=check_shape(size), **options)
 
 
-@from_here
 def randperm(
     n: int,
     *,
@@ -646,7 +627,6 @@ def randperm(
     return _flagged(made, requires_grad)
 
 
-@from_here
 def normal(
     mean: Any = 0.0,
     std: Any = 1.0,
@@ -677,7 +657,6 @@ def normal(
     return with_zero_gradient(noise * std + mean, *given)  # type: ignore[no-any-return]
 
 
-@from_here
 def rand_like(
     input: Tensor,
     *,
@@ -692,7 +671,6 @@ def rand_like(
     return _flagged(empty_like(input, dtype=dtype, device=device).uniform_(generator=generator), requires_grad)
 
 
-@from_here
 def randn_like(
     input: Tensor,
     *,
@@ -724,7 +702,6 @@ def randint_like(
     return _flagged(made.random_(*limits, generator=generator), requires_grad)
 
 
-@from_here
 @dispatch.takes_out
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Returns 1 with the probability that ``input`` has at each place, else 0, in its dtype; takes ``out``."""
