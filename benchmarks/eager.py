@@ -25,6 +25,7 @@ from measure import Timing, handles, save, timing, torch
 import netcl.torch
 from netcl.core import DeviceHandle
 from netcl.core.device import device
+from netcl.runtime.prediction import report
 
 Array = np.ndarray[Any, Any]
 CALLS = 20  # of an op in one measurement
@@ -220,6 +221,8 @@ def step_rows(libraries: list[Library], name: str, half: bool, size: int | None,
     for values in losses:
         np.testing.assert_allclose(values, losses[-1], rtol=5e-2 if half else 2e-3, atol=1e-3, err_msg=name)
     times: list[list[float]] = [[] for _ in works]
+    counts = report()
+    predicted, computed, causes = counts.predicted, counts.computed, counts.causes.copy()
     steps = max(1, int(50 / works[0].turn(1)))
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[0]) < 3:
@@ -228,7 +231,11 @@ def step_rows(libraries: list[Library], name: str, half: bool, size: int | None,
     row = f"{name}, {'bfloat16' if half else 'float32'}"
     cells = "".join(f"{statistics.median(taken):>12.2f}" for taken in times)
     ratio = statistics.median([theirs / ours for ours, theirs in zip(times[0], times[-1])])
-    print(f"{row:<26}{cells}" + (f"{ratio:>12.2f}" if len(times) > 1 else ""), flush=True)
+    predicted, computed = counts.predicted - predicted, counts.computed - computed
+    share = f"{predicted / max(predicted + computed, 1):>11.1%}"
+    print(f"{row:<26}{cells}" + (f"{ratio:>12.2f}" if len(times) > 1 else "") + share, flush=True)
+    if counts.causes != causes:
+        print(f"    predictions ended by {dict(counts.causes - causes)}")
     return [timing(row, library.label, taken) for library, taken in zip(libraries, times)]
 
 
@@ -252,7 +259,11 @@ def main() -> None:
         networks = [name for name in models.JOBS if name in chosen]
         if networks:
             columns = "".join(f"{one.label:>12}" for one in libraries)
-            print(f"{'a step, milliseconds':<26}{columns}" + ("       ratio" if len(libraries) > 1 else ""))
+            print(
+                f"{'a step, milliseconds':<26}{columns}"
+                + ("       ratio" if len(libraries) > 1 else "")
+                + "  predicted"
+            )
         for name in networks:
             for half in (False, True):
                 collected += step_rows(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from netcl.autograd.prediction import changes_gradients
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate, evaluate_each, reduce_each
 from netcl.core.errors import BackendMismatchError, NonFiniteError, from_here
@@ -39,7 +40,11 @@ def clip_grad_norm_device(params: Tensor | Iterable[Tensor], max_norm: float, no
     """Clips as ``clip_grad_norm`` without a host read; returns the norm before clipping as a 0-d tensor. All gradients
     must be on one device.
     """
-    parameters = [params] if isinstance(params, Tensor) else list(params)
+    return _clipped([params] if isinstance(params, Tensor) else list(params), max_norm, norm_type)
+
+
+@changes_gradients
+def _clipped(parameters: list[Tensor], max_norm: float, norm_type: float) -> Tensor:
     norm, factor = clipping(parameters, max_norm, norm_type)
     if factor is not None:
         scale(_grads(parameters), factor)
@@ -58,7 +63,12 @@ def clipping(params: Sequence[Tensor], max_norm: float, norm_type: float = 2.0) 
 
 def clip_grad_value(params: Tensor | Iterable[Tensor], clip_value: float) -> None:
     """Limits every element of the gradients to [-clip_value, clip_value]; NaN stays."""
-    for dtype, sets in _by_dtype(_distinct(_grads(params))).items():
+    _limited([params] if isinstance(params, Tensor) else list(params), clip_value)
+
+
+@changes_gradients
+def _limited(parameters: list[Tensor], clip_value: float) -> None:
+    for dtype, sets in _by_dtype(_distinct(_grads(parameters))).items():
         limit = Scalar("limit", compute_dtype(dtype))
         clipped = apply("minimum", apply("maximum", cast(Load(0, dtype), limit.dtype), -limit), limit)
         evaluate_each((cast(clipped, dtype),), sets, (), {"limit": float(clip_value)}, out=sets)

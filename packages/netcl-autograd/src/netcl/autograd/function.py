@@ -19,6 +19,7 @@ from netcl.autograd.grad_node import (
     user_step,
 )
 from netcl.autograd.mode import enable_grad, no_grad, state
+from netcl.autograd.prediction import refused
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.core.tensor.gradients import mark_recorded
@@ -164,6 +165,10 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Runs ``forward`` and records the call."""
+        return _applied(cls, *args)
+
+    @classmethod
+    def _apply(cls, *args: Any) -> Any:
         places = tuple(position for position, arg in enumerate(args) if isinstance(arg, Tensor))
         parents = tuple(args[position] for position in places)
         records = _records(parents)
@@ -191,6 +196,17 @@ class Function:
             node = GradNode(cls.__name__, _run_function, edges_of(parents), saved, len(results), static)
         outputs = recorded(results, node, context._constant)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
+
+
+def _refuses(pending: bool, cls: type[Function], *args: Any) -> str | None:
+    return None if cls.__module__.startswith("netcl.") else "a Function of the program"
+
+
+def _apply(cls: type[Function], *args: Any) -> Any:
+    return cls._apply(*args)
+
+
+_applied: Any = refused(_apply, _refuses)
 
 
 def zeros_of(meta: TensorMeta) -> Tensor:

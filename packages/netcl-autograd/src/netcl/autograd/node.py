@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from netcl.autograd import in_place
+from netcl.autograd import in_place, prediction, views
 from netcl.autograd.backward import backward_from
 from netcl.autograd.grad_node import GradNode, edge_of, retain_grad, retains_grad, user_step
 from netcl.autograd.hooks import Hook, accumulated_hooks, leaf_hooks
@@ -103,6 +103,10 @@ class Methods:
 
     def assigned(self, target: Tensor, key: Any, value: Any) -> bool:
         return in_place.assigned(target, key, value)
+
+    refuses_prediction = staticmethod(prediction.refuses_prediction)
+    is_freed = staticmethod(prediction.is_freed)
+    moved = staticmethod(views.moved)
 
 
 class _Recorded(type):

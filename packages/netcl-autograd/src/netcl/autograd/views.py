@@ -124,6 +124,15 @@ class View:
         return base
 
 
+def moved(tensor: Tensor, result: Tensor) -> None:
+    """Notes that ``tensor`` has taken the place of ``result``, a base or a view, in its group."""
+    place = view_of(tensor)
+    if type(place) is Group:
+        place.base = weakref.ref(tensor)
+    elif type(place) is View:
+        place.group.add(tensor)
+
+
 def _reshaped(geometry: Geometry, arguments: Mapping[str, Any]) -> Geometry:
     shaped = geometry.reshaped(arguments["shape"])
     assert shaped is not None  # else it would be no view

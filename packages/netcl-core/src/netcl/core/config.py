@@ -103,6 +103,12 @@ _ROWS = (
     Variable("DETERMINISTIC", "bool", False, "the same seed and driver give the same bits, or an error"),
     Variable("COMMAND_BUFFER", "bool", True, "replays captured steps by cl_khr_command_buffer if the driver has it"),
     Variable(
+        "REPLAY",
+        "on off early",
+        "on",
+        "predicts the calls of training loops, and computes them as captured steps; early: from the second step on",
+    ),
+    Variable(
         "CHECK_CAPTURE",
         "int",
         0,

@@ -23,6 +23,7 @@ LEVELS: frozenset[str] = frozenset(
         "several-devices",
         "tracing",
         "capture",
+        "prediction",
         "staging",
         "profiling",
         "pools",

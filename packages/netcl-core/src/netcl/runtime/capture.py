@@ -25,6 +25,7 @@ from netcl.core.capture.fuse import fused_steps
 from netcl.core.capture.rerecord import rerecord
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table.dispatch import assign
+from netcl.core.ops_table.hook_stack import settle
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
 from netcl.core.tensor.views import ViewStorage
@@ -143,6 +144,7 @@ class CapturedStep:
     def __init__(
         self, fn: Callable[..., Any], samples: tuple[Any, ...], watch: Callable[[], Hashable] | None = None
     ) -> None:
+        settle("a capture")
         nested = any(has_inner_tensors(sample) for sample in samples)
         self._template = samples if nested else None
         flat = tuple(leaves(samples, samples)) if nested else samples
@@ -295,6 +297,7 @@ class CapturedStep:
         Raises CaptureError if the arguments or the state that the step depends on differ from the capture: capture
         again.
         """
+        settle("a captured step")
         with self._lock:
             # The launches have their arguments now if a signal handler or a finalizer replays the step in a replay.
             if self._replaying or self._engine.recording is not None:

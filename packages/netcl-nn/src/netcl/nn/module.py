@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 import netcl.autograd as ag
 from netcl.autograd.compiler.compiled_function import CompiledFunction
 from netcl.autograd.compiler.torch_compile import compile as compiled_form
+from netcl.autograd.prediction import changes_gradients
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, NetclError, UnsupportedError, from_here, shorten_traceback
@@ -653,6 +654,7 @@ class Module:
         """Sets evaluation mode: dropout has no effect, batch normalization uses its running statistics."""
         return self.train(False)
 
+    @changes_gradients
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients of all parameters, or fills them with zeros."""
         for p in self.parameters():

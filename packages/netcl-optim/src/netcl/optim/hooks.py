@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from netcl.autograd.prediction import boundary, changes_gradients, refused
+
 _ids = itertools.count()
 
 
@@ -66,11 +68,8 @@ def watched(step: Callable[..., Any]) -> Callable[..., Any]:
     one calls none.
     """
 
-    @functools.wraps(step)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        hooks: Hooks | None = getattr(self, "_hooks", None)
-        if hooks is None or hooks.inside:
-            return step(self, *args, **kwargs)
+        hooks: Hooks = self._hooks
         hooks.inside = True
         try:
             for hook in (*_all.of("step_pre"), *hooks.of("step_pre")):
@@ -84,4 +83,35 @@ def watched(step: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             hooks.inside = False
 
-    return call
+    changes_gradients(call)
+    whole = refused(call, _refuses)
+
+    @functools.wraps(step)
+    def taken(self: Any, *args: Any, **kwargs: Any) -> Any:
+        hooks: Hooks | None = getattr(self, "_hooks", None)
+        if hooks is None or hooks.inside:
+            return step(self, *args, **kwargs)
+        # The ops of an optimizer of the program are calls of their own, as it may compute anything.
+        result = (whole if _is_own(self) else call)(self, *args, **kwargs)
+        parameter = next((p for group in self.param_groups for p in group["params"]), None)
+        if parameter is not None:
+            boundary(self, parameter.engine)
+        return result
+
+    return taken
+
+
+def _is_own(optimizer: Any) -> bool:
+    return type(optimizer).__module__.startswith("netcl.")
+
+
+def _refuses(pending: bool, optimizer: Any, closure: Any = None) -> str | None:
+    """Returns why the step of an optimizer of netcl cannot be predicted; None if it can."""
+    if closure is not None:
+        return "a closure of an optimizer"
+    if optimizer.found_inf is not None or optimizer.grad_scale is not None:
+        return "scaled gradients"
+    hooks = optimizer._hooks
+    if any(each.of(kind) for each in (_all, hooks) for kind in ("step_pre", "step_post")):
+        return "a hook of an optimizer"
+    return None

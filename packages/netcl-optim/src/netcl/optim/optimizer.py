@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import netcl.autograd as ag
+from netcl.autograd.prediction import changes_gradients
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import ShapeError, UnsupportedError, from_here, shorten_traceback
@@ -249,6 +250,7 @@ class Optimizer:
 
     # -- stepping ------------------------------------------------------------------------------------------------------
 
+    @changes_gradients
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients, or fills them with zeros."""
         for group in self.param_groups:
@@ -279,6 +281,7 @@ class Optimizer:
         bucket.advance(rule, step_scalars)
         bucket.update(rule, partial(self._states_of, rule=rule, group=group), step_scalars)
 
+    @changes_gradients
     def clip_grad_norm(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """Makes the next ``step`` clip the gradients, as one vector, to the norm ``max_norm`` in the pass that updates;
         returns their norm as a 0-d tensor.

@@ -19,7 +19,7 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import BackendMismatchError, DTypeError, OutOfMemoryError, name_argument, shorten_traceback
 from netcl.core.grad_mode import state
 from netcl.core.ops_table.forward_only import warn
-from netcl.core.ops_table.hook_stack import Hook, Snapshot, pop_hook, push_hook, snapshot
+from netcl.core.ops_table.hook_stack import PREDICTOR, Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
 from netcl.core.ops_table.program import (
     Bound,
@@ -229,6 +229,8 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
             if row.expression is None and "out" not in row.signature.parameters:
                 return _call_into(row, args, kwargs, record)
     inherited, hooks = _thread.state
+    if hooks and hooks[0][0] == PREDICTOR:
+        return hooks[0][1].call(row, args, kwargs, record)  # type: ignore[attr-defined]
     if record is None:
         record = inherited
         if record is False and _recorder is not None and state.enabled and requires_grad((*args, *kwargs.values())):

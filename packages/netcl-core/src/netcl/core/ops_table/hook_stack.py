@@ -5,12 +5,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from netcl.core.ops_table.table import OpRow
 
-__all__ = ["LAYERS", "Hook", "Snapshot", "before_write", "hooks_of_thread", "pop_hook", "push_hook", "snapshot"]
+__all__ = [
+    "LAYERS",
+    "PREDICTOR",
+    "Hook",
+    "Predictor",
+    "Snapshot",
+    "before_write",
+    "event",
+    "hooks_of_thread",
+    "pop_hook",
+    "push_hook",
+    "settle",
+    "snapshot",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Hook(Protocol):
@@ -25,7 +41,27 @@ class Hook(Protocol):
     def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
 
+class Predictor(Protocol):
+    """Predicts the calls of a loop: the first entry of a thread's hooks, with the rank ``PREDICTOR``, if it is active.
+
+    It is called in place of a whole op or of an ``event``, before recorder and hooks, and not for what these call.
+    """
+
+    def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+        """Returns the result of ``call_row``."""
+        ...
+
+    def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the result of an event."""
+        ...
+
+    def settle(self, cause: str) -> None:
+        """Computes what was predicted and not computed; the calls that follow are computed at once."""
+        ...
+
+
 LAYERS = ("profiler", "autocast", "recorder", "tracer")
+PREDICTOR = -1
 
 
 class HooksOfThread(threading.local):
@@ -34,6 +70,7 @@ class HooksOfThread(threading.local):
     """
 
     state: tuple[bool | None, tuple[tuple[int, Hook], ...]] = (False, ())
+    draws: Any = None  # what was predicted with random numbers that are not drawn yet; ``draws.settle(cause)`` does
 
     @property
     def hooks(self) -> tuple[tuple[int, Hook], ...]:
@@ -61,6 +98,28 @@ def pop_hook(hook: Hook) -> None:
     hooks_of_thread.state = record, rest
 
 
+def event(function: F) -> F:
+    """Decorates a function beside the op table that changes tensors or gradients: predictors see a call of it as they
+    see ops.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        hooks = hooks_of_thread.state[1]
+        if hooks and hooks[0][0] == PREDICTOR:
+            return hooks[0][1].run(function, args, kwargs)  # type: ignore[attr-defined]
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def settle(cause: str) -> None:
+    """Computes what this thread has predicted and not computed, before work that predictors do not see."""
+    hooks = hooks_of_thread.state[1]
+    if hooks and hooks[0][0] == PREDICTOR:
+        hooks[0][1].settle(cause)  # type: ignore[attr-defined]
+
+
 def before_write(target: Any = None, value: Any = None) -> None:
     """Tells the hooks that this thread is about to write ``value`` into ``target``: deferred work may read what is
     overwritten.
@@ -75,7 +134,8 @@ class Snapshot:
     """The hooks of a thread, to be used in another: ``with snapshot.active(): ...``."""
 
     def __init__(self) -> None:
-        self._state = hooks_of_thread.state
+        record, hooks = hooks_of_thread.state
+        self._state = record, tuple([entry for entry in hooks if entry[0] != PREDICTOR])
 
     @contextmanager
     def active(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ from netcl.core.errors import BackendMismatchError, DTypeError, ExpressionError,
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes, reduced_axes
-from netcl.core.ops_table.hook_stack import before_write
+from netcl.core.ops_table.hook_stack import before_write, event
 from netcl.core.ops_table.records import Record, known
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.tensor import size
@@ -297,6 +297,7 @@ def _converted(source: str, target: str) -> tuple[Expr]:
     return (cast(Load(0, source), target),)
 
 
+@event
 def assign(target: Any, source: Any) -> None:
     """Writes ``source`` (same shape and engine) into ``target``, converted to its dtype."""
     before_write(target, source)
@@ -304,6 +305,7 @@ def assign(target: Any, source: Any) -> None:
     flush((target,))
 
 
+@event
 def evaluate(
     outputs: Sequence[Expr], inputs: Sequence[Any], scalars: Mapping[str, float | int] | None = None, **kwargs: Any
 ) -> tuple[Any, ...]:
@@ -316,6 +318,7 @@ def evaluate(
     return results
 
 
+@event
 def evaluate_each(
     outputs: Sequence[Expr],
     inputs: Sequence[Sequence[Any]],
@@ -337,6 +340,7 @@ def evaluate_each(
     return results
 
 
+@event
 def reduce_each(kind: str, expression: Expr, inputs: Sequence[Sequence[Any]], shared: Sequence[Any] = ()) -> Any:
     """Returns the reduction of ``expression`` over all elements of all of ``inputs`` in parts: a tensor of one
     dimension, which reduced by the same ``kind`` (sum, prod, max or min) is the whole.

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from netcl.core import config
+from netcl.core.ops_table.hook_stack import hooks_of_thread
 
 __all__ = [
     "HOST_NUMBERS",
@@ -81,6 +82,12 @@ def _host_numbers(name: str) -> Callable[[int], HostNumbers]:
     return HOST_NUMBERS[name]
 
 
+def _settle() -> None:
+    """Has predicted calls of this thread draw their numbers first."""
+    if hooks_of_thread.draws is not None:
+        hooks_of_thread.draws.settle("a generator was used")
+
+
 class Generator:
     """A seed and a position of its own, for ``generator=`` of functions that draw: ``nc.Generator().manual_seed(7)``.
 
@@ -123,6 +130,7 @@ class Generator:
         given: Any = seed
         if isinstance(given, float) and not given.is_integer():
             raise TypeError(f"a seed is a whole number, not {seed!r}")
+        _settle()
         with lock:
             self._seed, self.offset = int(seed) % 2**64, 0
             if self.host is not None:
@@ -145,6 +153,7 @@ class Generator:
         """Returns {"seed", "offset"}, for ``set_state`` or for storage; PyTorch's is a tensor of bytes. With other
         numbers than Philox's the state has their name too, with their state as text in base64.
         """
+        _settle()
         with lock:
             state: dict[str, Any] = {"seed": self.initial_seed(), "offset": self.offset}
             if self.host is not None:
@@ -162,6 +171,7 @@ class Generator:
                 f'the state of a generator is {{"seed": ..., "offset": ...}}, not {new_state!r:.100}; PyTorch\'s '
                 "states are of another generator: save get_state() of netcl, or write manual_seed(seed)"
             )
+        _settle()
         with lock:
             for name in others:
                 self.numbers = name  # ValueError before anything has changed
@@ -177,6 +187,7 @@ class Generator:
 
     def take(self, count: int) -> int:
         """Counts ``count`` counters as used, and returns the number of those used before."""
+        _settle()
         with lock:
             before = self.offset
             self.offset += count

@@ -5,6 +5,7 @@ A tensor keeps its place in the graph in one slot: None, the function that carri
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -112,6 +113,20 @@ class Gradients(Protocol):
         """RuntimeError if ``target`` is a view or has views in the graph, so that it cannot be taken out in place."""
         ...
 
+    def refuses_prediction(self, tensor: Any, pending: bool) -> str | None:
+        """Returns why a backward pass from ``tensor`` cannot be predicted, as one with hooks or functions of the user;
+        None if it can. ``pending``: its graph has not been made, and only leaves are looked at.
+        """
+        ...
+
+    def moved(self, tensor: Any, result: Any) -> None:
+        """Notes that ``tensor`` has taken the place of ``result`` in the graph, among views too."""
+        ...
+
+    def is_freed(self, tensor: Any) -> bool:
+        """True if backward passes have freed the graph of ``tensor``, or it has none."""
+        ...
+
     def assigned(self, target: Any, key: Any, value: Any) -> bool:
         """Records and runs ``target[key] = value``; False if there is nothing to record."""
         ...
@@ -182,14 +197,16 @@ def grad_fn_of(tensor: Any) -> Any:
 class Shared:
     """The gradient of several leaves on one storage, a tensor and the Parameter made of it.
 
-    ``first_use`` is "read", "cleared" (set to None) or "set" after the first use since ``watch``, else None.
+    ``first_use`` is "read", "cleared" (set to None) or "set" after the first use since ``watch``, else None. A
+    function in ``before_use`` is called before each use: the gradient may still have to be computed.
     """
 
-    __slots__ = ("_grad", "_watched", "first_use")
+    __slots__ = ("_grad", "_watched", "before_use", "first_use")
 
     def __init__(self, grad: Any) -> None:
         self._grad: Any = grad
         self._watched = False
+        self.before_use: Callable[[], None] | None = None
         self.first_use: str | None = None
 
     def watch(self) -> None:
@@ -199,12 +216,16 @@ class Shared:
     @property
     def grad(self) -> Any:
         """The gradient."""
+        if self.before_use is not None:
+            self.before_use()
         if self._watched:
             self._watched, self.first_use = False, "read"
         return self._grad
 
     @grad.setter
     def grad(self, grad: Any) -> None:
+        if self.before_use is not None:
+            self.before_use()
         if self._watched:
             self._watched, self.first_use = False, "cleared" if grad is None else "set"
         self._grad = grad

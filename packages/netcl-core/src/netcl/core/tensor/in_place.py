@@ -12,7 +12,7 @@ from netcl.core import dtypes
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, shorten_traceback
 from netcl.core.layout import aligned
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_write
+from netcl.core.ops_table.hook_stack import before_write, event
 from netcl.core.tensor import gradients, views
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.host import to_storage
@@ -22,6 +22,7 @@ _COUNTED = nullcontext()
 _NUMBERS = (bool, int, float, np.generic)
 
 
+@event
 def write(target: Any, value: Any) -> Any:
     """Gives ``target`` the values of ``value``, the result of an op on it, in place; returns ``target``.
 
@@ -37,16 +38,19 @@ def write(target: Any, value: Any) -> Any:
         raise
 
 
+@event
 def copy(target: Any, source: Any, what: str = "copy_") -> Any:
     """Copies ``source`` into ``target`` in place, as ``write`` does, converted from any dtype; returns ``target``."""
     return _write(target, _operand(target, source), same_kind=False, what=what)
 
 
+@event
 def fill(target: Any, value: Any) -> Any:
     """Sets every element of ``target`` to the number ``value`` in place, by the rules of ``write``."""
     return _write(target, _operand(target, value), same_kind=False, what="fill_")
 
 
+@event
 def assign(target: Any, key: Any, value: Any) -> None:
     """``target[key] = value``: writes ``value``, which broadcasts, in place, by the rules of ``copy``.
 
@@ -92,6 +96,7 @@ def _write(target: Any, value: Any, same_kind: bool, what: str = "") -> Any:
     return target
 
 
+@event
 def restructure(target: Any, name: str, view: Callable[[Any], Any]) -> Any:
     """Gives ``target`` the shape and the strides of ``view(target)``, on the same storage; returns ``target``.
 
@@ -111,6 +116,7 @@ def restructure(target: Any, name: str, view: Callable[[Any], Any]) -> Any:
     return target
 
 
+@event
 def detach(target: Any) -> Any:
     """Makes ``target`` a leaf that requires no grad; RuntimeError if it is a view, or has views in the graph."""
     recorded = gradients.registered() if target._base is not None and target._base is not DATA else None
@@ -135,6 +141,7 @@ def _counting(target: Any) -> AbstractContextManager[None]:
     return views.uncounted(target) if target._base is DATA else _COUNTED
 
 
+@event
 def data_of(tensor: Any) -> Any:
     """A tensor on the storage of ``tensor`` outside of the graph; writes into it are not counted as writes in place."""
     alias = tensor.detach()
@@ -142,6 +149,7 @@ def data_of(tensor: Any) -> Any:
     return alias
 
 
+@event
 def set_data(tensor: Any, data: Any) -> None:
     """Puts ``tensor`` on the storage of ``data``, whose shape and dtype it takes.
 

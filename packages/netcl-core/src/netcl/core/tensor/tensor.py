@@ -27,7 +27,7 @@ from netcl.core.errors import (
 )
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_write
+from netcl.core.ops_table.hook_stack import before_write, event
 from netcl.core.tensor import dlpack, gradients, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
 from netcl.core.tensor.creation import Creation
@@ -151,7 +151,7 @@ class Tensor(Creation["Tensor"]):
 
     def _is_view(self) -> bool:
         """True if this tensor is a view of another one."""
-        return hasattr(self._base, "group") or isinstance(self._storage, ViewStorage)
+        return hasattr(self._base, "group") or isinstance(self._ready_storage(), ViewStorage)
 
     @staticmethod
     def _make_subclass(cls: type[_T], data: Tensor, require_grad: bool = False) -> _T:
@@ -494,6 +494,7 @@ class Tensor(Creation["Tensor"]):
         args = (type(self), self.engine.read(self), self.dtype, self.device.selector, self.requires_grad)
         return (_unpickled, args, dict(self.__dict__)) if self.__dict__ else (_unpickled, args)
 
+    @event
     def detach(self) -> Tensor:
         """The same storage outside of the gradient graph."""
         return self._alias(self.shape)
@@ -612,6 +613,7 @@ class Tensor(Creation["Tensor"]):
         """The destinations of the gradient: leaves as tensors, other values as the nodes that computed them."""
         return () if self.grad_fn is None else gradients.load().parents(self)
 
+    @event
     def backward(
         self,
         gradient: Any = None,
@@ -660,6 +662,24 @@ class Tensor(Creation["Tensor"]):
         return self.grad_fn is not None and gradients.load().retains_grad(self)
 
 
+def _refuses_prediction(
+    pending: bool,
+    tensor: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+    *,
+    grad: Any = None,
+) -> str | None:
+    """Returns why a call of ``backward`` cannot be predicted; None if it can."""
+    if retain_graph or create_graph or inputs is not None or gradient is not None or grad is not None:
+        return "a backward pass with options"
+    return gradients.load().refuses_prediction(tensor, pending)
+
+
+_backward: Any = Tensor.backward.__wrapped__  # type: ignore[attr-defined]
+_backward.refuses, _backward.changes_gradients = _refuses_prediction, True
 for _name in ABSENT:
     setattr(Tensor, _name, AbsentMember(_name))
 

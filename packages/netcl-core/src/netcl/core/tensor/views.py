@@ -293,6 +293,11 @@ def geometry_of(tensor: Any) -> Geometry | None:
     storage = tensor._storage
     if type(storage) is ViewStorage:
         return storage.geometry.reshaped(tensor.shape)
+    if storage.deferred is not None:
+        predicted = getattr(storage.deferred[0], "geometry", None)
+        geometry: Geometry | None = predicted and predicted(storage.deferred[1])
+        if geometry is not None:
+            return geometry
     return Geometry(tensor.shape, contiguous_strides(tensor.shape))
 
 

@@ -1,0 +1,82 @@
+"""The gradient graph for predicted training loops: which backward passes can be predicted, and which graphs are freed.
+
+A predicted period runs no function of the program in its backward pass. So passes with hooks, functions of the user or
+saved tensors that are packed are not predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from netcl.autograd.grad_node import GradNode, edge_of, packing
+from netcl.autograd.hooks import accumulated_hooks, leaf_hooks
+from netcl.autograd.levels import LEVELS
+from netcl.core import Tensor
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+if TYPE_CHECKING or "prediction" in LEVELS:
+    from netcl.runtime.prediction import boundary, event
+else:
+
+    def event(function: F) -> F:
+        """Returns the function: nothing predicts its calls."""
+        return function
+
+    def boundary(owner: Any, engine: Any) -> None:
+        """Does nothing: no period of a loop is predicted."""
+
+
+__all__ = ["boundary", "changes_gradients", "event", "is_freed", "refused", "refuses_prediction"]
+
+
+def changes_gradients(function: F) -> F:
+    """Makes ``function`` an event that reads or sets ``grad`` of parameters."""
+    function.changes_gradients = True  # type: ignore[attr-defined]
+    return event(function)
+
+
+def refused(function: F, refuses: Callable[..., str | None]) -> F:
+    """Makes ``function`` an event; ``refuses(pending, *args, **kwargs)`` returns why a call cannot be predicted, or None
+    if it can. ``pending``: its tensors may be not computed yet.
+    """
+    function.refuses = refuses  # type: ignore[attr-defined]
+    return event(function)
+
+
+def refuses_prediction(tensor: Tensor, pending: bool) -> str | None:
+    """Returns why a backward pass from ``tensor`` cannot be predicted; None if it can. ``pending``: its graph has not
+    been made, and only hooks of leaves are looked at.
+    """
+    if any(leaf_hooks.values()) or any(accumulated_hooks.values()):
+        return "a hook on the gradient of a leaf"
+    if packing:
+        return "hooks on saved tensors"
+    if not pending and not all(map(_is_plain, _nodes(tensor))):
+        return "a hook, or a function of the program, in the backward pass"
+    return None
+
+
+def _is_plain(node: GradNode) -> bool:
+    """Returns True if a node runs functions of netcl alone."""
+    if node.hooks or node.retained or node.trace is not None or node.opaque:
+        return False
+    function = getattr(node.static, "function", node.backward)
+    return str(getattr(function, "__module__", "")).startswith("netcl.") and not hasattr(node.static, "grad_fn")
+
+
+def is_freed(tensor: Tensor) -> bool:
+    """Returns True if backward passes have freed all nodes below ``tensor``."""
+    return all(node.saved is None or not node.saved for node in _nodes(tensor))
+
+
+def _nodes(tensor: Tensor) -> Iterator[GradNode]:
+    seen: set[int] = set()
+    stack: list[Any] = [edge_of(tensor)[0]]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, GradNode) and id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack.extend(edge[0] for edge in node.edges if edge is not None)

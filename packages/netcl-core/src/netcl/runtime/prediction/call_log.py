@@ -1,0 +1,169 @@
+"""The log of a period: its calls in order, with the tensors that they make and use by number."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from netcl.core.grad_mode import state
+from netcl.core.ops_table import modes
+from netcl.core.ops_table.hook_stack import hooks_of_thread
+from netcl.core.tensor import Tensor, gradients
+from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.generator import default_generator
+from netcl.core.tensor.views import ViewStorage, geometry_of, root_of
+from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
+
+__all__ = ["PeriodLog", "Result", "block_of", "check_modes"]
+
+_CALLS_MAX = 20_000
+_AUTOCAST = 1  # the rank of the only hooks below the predictor that do not see the calls themselves
+
+
+def check_modes(hooks: tuple[tuple[int, Any], ...]) -> str | None:
+    """Returns why calls of this thread cannot be predicted now; None if they can."""
+    if any(rank != _AUTOCAST for rank, _ in hooks):
+        return "a hook on ops"
+    if state.tape is not None or state.trace is not None or state.anomaly or state.inference:
+        return "a tape, a trace, or anomaly detection"
+    return None
+
+
+def block_of(hooks: tuple[tuple[int, Any], ...]) -> Any:
+    """Returns the autocast hook among the hooks below the predictor, None for none."""
+    return hooks[0][1] if hooks else None
+
+
+class Result:
+    """A tensor of a period that outlives it: its slot and its node in the graph, which has been freed."""
+
+    def __init__(self, slot: int, node: Any) -> None:
+        self.slot, self.node = slot, node
+
+
+class PeriodLog:
+    """Runs the calls of one period and writes them down. It keeps no tensor alive that a call makes.
+
+    ``outside`` are the tensors from outside in the order of their first use, ``blocks`` the modes of each autocast
+    block. ``close()`` gives the tensors that are still there.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.outside: list[Any] = []
+        self.blocks: list[Any] = []
+        self.engine: Any = None
+        self._block: Any = self
+        self._outside: dict[int, int] = {}
+        self._slots: dict[int, tuple[weakref.ref[Any], Made]] = {}
+        self._made: list[tuple[weakref.ref[Any], Any, Any]] = []  # by slot: the tensor, its storage, its mark or node
+        self._storages: dict[int, weakref.ref[Any]] = {}
+
+    def run(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+        """Runs a call, which the caller has hidden from the predictor, and logs it.
+
+        Raises Unpredictable, before the call, for a call that cannot be predicted.
+        """
+        if len(self.calls) >= _CALLS_MAX:
+            raise Unpredictable(f"more than {_CALLS_MAX} calls")
+        hooks = hooks_of_thread.state[1]
+        cause = check_modes(hooks)
+        if cause is not None:
+            raise Unpredictable(cause)
+        if block_of(hooks) is not self._block:
+            self._block = block_of(hooks)
+            self.blocks.append(modes.current())
+        call = Call(
+            target, record, described(args, self._reference), described(kwargs, self._reference), state.enabled,
+            len(self.blocks) - 1,
+        )  # fmt: skip
+        versions, drawn = [tensor.version for tensor in self.outside], default_generator.offset
+        result = run_call(target, args, kwargs, record)
+        call.draws = default_generator.offset != drawn
+        made: list[Made] = []
+        call.result = described(result, lambda tensor: self._result(tensor, made))
+        if not isinstance(result, (TensorData, tuple, list, type(None))):
+            raise Broken(f"a call returns a {type(result).__name__}", result)
+        call.made = tuple(made)
+        call.written = tuple(at for at, version in enumerate(versions) if self.outside[at].version != version)
+        if any(type(self.outside[at]._storage) is ViewStorage for at in call.written):
+            raise Broken("a view from outside is written", result)
+        self.calls.append(call)
+        return result
+
+    def knows(self, value: Any) -> bool:
+        """True if ``value`` is a tensor of the period."""
+        return self._slot(value) is not None or id(value) in self._outside
+
+    def _slot(self, tensor: Any) -> Made | None:
+        entry = self._slots.get(id(tensor))
+        return entry[1] if entry is not None and entry[0]() is tensor else None
+
+    def _reference(self, tensor: Any) -> Slot | Outside:
+        made = self._slot(tensor)
+        if made is not None:
+            if tensor._requires_grad is not made.requires_grad or tensor.shape != made.shape:
+                raise Unpredictable("a result has changed outside of calls")
+            return Slot(made.slot)
+        number = self._outside.get(id(tensor))
+        if number is None:
+            root = self._storages.get(id(root_of(tensor)))
+            if root is not None and root() is root_of(tensor):
+                raise Unpredictable("a tensor on the storage of a result was made outside of calls")
+            if tensor._requires_grad and tensor.grad_fn is not None:
+                raise Unpredictable("a tensor from outside has a graph")
+            if self.engine is None:
+                self.engine = tensor.engine
+            elif tensor.engine is not self.engine:
+                raise Unpredictable("tensors of several devices")
+            number = self._outside[id(tensor)] = len(self.outside)
+            self.outside.append(tensor)
+        return Outside(number)
+
+    def _result(self, tensor: Any, made: list[Made]) -> Slot | Outside:
+        earlier = self._slot(tensor)
+        if earlier is not None:
+            if tensor._requires_grad is not earlier.requires_grad:
+                raise Broken("a call makes a tensor require grad", None)
+            return Slot(earlier.slot)
+        if id(tensor) in self._outside:
+            return Outside(self._outside[id(tensor)])
+        if type(tensor) is not Tensor or (self.engine is not None and tensor.engine is not self.engine):
+            raise Broken("a result of another class or device", None)
+        geometry = geometry_of(tensor) if type(tensor._storage) is ViewStorage else None
+        mark = tensor._grad_fn if type(tensor._grad_fn) is gradients.Mark else None
+        fresh = Made(len(self._made), tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad, mark, geometry)
+        ref, root = weakref.ref(tensor), root_of(tensor)
+        self._slots[id(tensor)] = ref, fresh
+        self._made.append((ref, fresh, None))
+        self._storages[id(root)] = weakref.ref(root)
+        made.append(fresh)
+        return Slot(fresh.slot)
+
+    def close(self) -> list[Result]:
+        """Returns the tensors of the period that the program still refers to.
+
+        Raises Unpredictable if two of them share memory, or if one has a graph that a backward pass can use.
+        """
+        results, roots = [], {id(root_of(tensor)) for tensor in self.outside}
+        for slot, (ref, made, _) in enumerate(self._made):
+            tensor = ref()
+            if tensor is None:
+                continue
+            root = id(root_of(tensor))
+            if root in roots:
+                raise Unpredictable("tensors that share memory outlive the step")
+            roots.add(root)
+            registered = gradients.registered()
+            if tensor._requires_grad and not (registered is not None and registered.is_freed(tensor)):
+                raise Unpredictable("a tensor with a graph outlives the step")
+            results.append(Result(slot, tensor._grad_fn if made.requires_grad else None))
+        return results
+
+
+class Broken(Unpredictable):
+    """A call was run and cannot be logged; ``result`` is what it returned."""
+
+    def __init__(self, text: str, result: Any) -> None:
+        super().__init__(text)
+        self.result = result

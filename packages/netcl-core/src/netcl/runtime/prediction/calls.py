@@ -1,0 +1,147 @@
+"""Descriptions of calls: arguments and results with references in the place of tensors, and how calls are run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from netcl.core.errors import CaptureError
+from netcl.core.ops_table.dispatch import call_row
+from netcl.core.ops_table.table import OpRow
+from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.views import Geometry
+
+__all__ = ["Call", "Made", "Outside", "Slot", "Unpredictable", "described", "equal", "filled", "results_of", "run_call"]
+
+
+class Unpredictable(CaptureError):
+    """The calls of a period cannot be predicted; the text says why."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The ``number``-th tensor that the calls of a period make."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The ``number``-th tensor that the calls of a period use and do not make."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Made:
+    """A tensor that a call makes: its properties before it is computed.
+
+    ``mark``: the mark of the place in the graph of a tensor without gradient. ``geometry`` is of a view.
+    """
+
+    slot: int
+    engine: Any
+    shape: Any
+    dtype: Any
+    requires_grad: bool
+    mark: Any
+    geometry: Geometry | None
+
+
+@dataclass
+class Call:
+    """One call of a period: of a row of the op table, with its flag ``record``, or of an event.
+
+    ``enabled`` and ``block`` are the modes: is grad enabled, and the number of the autocast block in the period.
+    ``draws``: it takes random numbers. ``made`` are the tensors that the call makes, ``written`` the numbers of tensors from outside that it writes.
+    """
+
+    target: Any
+    record: bool | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    enabled: bool
+    block: int
+    result: Any = None
+    draws: bool = False
+    made: tuple[Made, ...] = ()
+    written: tuple[int, ...] = ()
+    last_uses: tuple[int, ...] = field(default=(), compare=False)  # slots that no later call reads
+
+
+_VALUES = (int, float, str, bool, type(None), slice, type(...), np.generic)
+
+
+def described(value: Any, reference: Callable[[Any], Any]) -> Any:
+    """Returns ``value`` with ``reference(tensor)`` in the place of each tensor in it; raises Unpredictable for data of
+    the host, which may change.
+    """
+    if isinstance(value, TensorData):
+        return reference(value)
+    if isinstance(value, (list, tuple)):
+        items = [described(item, reference) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, dict):
+        return {key: described(item, reference) for key, item in value.items()}
+    if isinstance(value, (np.ndarray, Iterator)):
+        raise Unpredictable(f"an argument is a {type(value).__name__}")
+    return value
+
+
+def equal(template: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:
+    """Returns True if ``value`` is as the described ``template``; ``same(reference, value)`` compares what is in the
+    place of a tensor.
+    """
+    kind = type(template)
+    if kind is Slot or kind is Outside:
+        return same(template, value)
+    if template is value:
+        return True
+    if type(value) is not kind:
+        return False
+    if kind is float:
+        return bool(template == value and (value != 0.0 or str(template) == str(value)))
+    if isinstance(template, _VALUES):
+        return bool(template == value)
+    if isinstance(template, (list, tuple)):
+        return len(template) == len(value) and all(equal(a, b, same) for a, b in zip(template, value))
+    if kind is dict:
+        return list(template) == list(value) and all(
+            equal(a, b, same) for a, b in zip(template.values(), value.values())
+        )
+    return False
+
+
+def filled(template: Any, tensor_of: Callable[[Any], Any]) -> Any:
+    """Returns the described ``template`` with ``tensor_of(reference)`` in the place of each reference."""
+    kind = type(template)
+    if kind is Slot or kind is Outside:
+        return tensor_of(template)
+    if isinstance(template, (list, tuple)):
+        items = [filled(item, tensor_of) for item in template]
+        return kind(*items) if hasattr(template, "_fields") else kind(items)
+    if kind is dict:
+        return {key: filled(item, tensor_of) for key, item in template.items()}
+    return template
+
+
+def results_of(template: Any, result: Any) -> Iterator[tuple[int, Any]]:
+    """Yields number and tensor of each slot in a described result."""
+    if type(template) is Slot:
+        yield template.number, result
+    elif isinstance(template, (list, tuple)):
+        for inner, item in zip(template, result):
+            yield from results_of(inner, item)
+    elif isinstance(template, dict):
+        for key, inner in template.items():
+            yield from results_of(inner, result[key])
+
+
+def run_call(target: Any, args: Sequence[Any], kwargs: dict[str, Any], record: bool | None) -> Any:
+    """Runs a call of a row or of an event."""
+    if isinstance(target, OpRow):
+        return call_row(target, tuple(args), kwargs, record)
+    return target(*args, **kwargs)

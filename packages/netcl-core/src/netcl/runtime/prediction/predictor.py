@@ -1,0 +1,524 @@
+"""The predictor of a thread: it logs the periods of a loop, predicts their calls, and computes what was predicted.
+
+A period goes from one step of an optimizer to the next. What follows the steps of one optimizer is a ``Place``: a
+program with two optimizers has two. A place waits for ``_WARM`` periods, logs two, and predicts the next ones.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Sequence
+from sys import getrefcount
+from typing import Any
+
+from netcl.core import config
+from netcl.core.backend.recording import open_here
+from netcl.core.dtypes import DType
+from netcl.core.errors import CaptureError, KernelBuildError
+from netcl.core.grad_mode import state as grad_state
+from netcl.core.ops_table import modes
+from netcl.core.ops_table.dispatch import call_row
+from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
+from netcl.core.ops_table.table import OpRow
+from netcl.core.tensor import Tensor, gradients
+from netcl.core.tensor.data import TensorData
+from netcl.core.tensor.deferred import set_error
+from netcl.core.tensor.storage import Storage, lock
+from netcl.runtime.prediction.call_log import Broken, PeriodLog, block_of, check_modes
+from netcl.runtime.prediction.calls import Call, Outside, Slot, Unpredictable, filled, run_call
+from netcl.runtime.prediction.stretch import Stretch, alike, run_again
+
+__all__ = ["Report", "boundary", "report"]
+
+_WARM = 8  # periods of a place that run op by op before they are logged
+_LOGS = 6  # periods in a row that are logged until two are alike
+_FAILURES = 3  # periods in a row that were other ones than predicted, before a place waits
+_WAIT = 16  # periods that a place waits after that, doubled each time
+_MISS: Any = object()
+
+
+class Report:
+    """Counts of one thread: calls that were predicted and then computed by a replay, calls of the same periods that
+    were not, and what ended predictions, by cause.
+    """
+
+    def __init__(self) -> None:
+        self.predicted = 0
+        self.computed = 0
+        self.replays = 0
+        self.causes: Counter[str] = Counter()
+
+    @property
+    def share(self) -> float:
+        """The part of the calls that was predicted."""
+        return self.predicted / max(self.predicted + self.computed, 1)
+
+    def __str__(self) -> str:
+        causes = ", ".join(f"{cause} {count}" for cause, count in self.causes.most_common(5))
+        return f"{self.share:.1%} of calls predicted, {self.replays} replays; ended by: {causes or 'nothing'}"
+
+    __repr__ = __str__
+
+
+class Place:
+    """What is known of the periods that follow the steps of one optimizer."""
+
+    def __init__(self) -> None:
+        self.periods = 0
+        self.logs = 0
+        self.before: PeriodLog | None = None
+        self.stretch: Stretch | None = None
+        self.failures = 0
+        self.waits = 0
+        self.resumes = 0  # the period in which a waiting place begins again
+        self.refused = False
+
+    def fail(self, cause: str) -> None:
+        """Notes a period that was not as predicted."""
+        self.failures += 1
+        if self.failures >= _FAILURES:
+            self.stretch = self.before = None
+            self.failures = self.logs = 0
+            self.resumes = self.periods + (_WAIT << min(self.waits, 10))
+            self.waits += 1
+
+
+class Pending:
+    """The calls of a period that were predicted and are not computed yet: deferred tensors have it as computation."""
+
+    def __init__(self, stretch: Stretch, report: Report) -> None:
+        self.stretch = stretch
+        self.position = 0
+        self.slots: list[Any] = [None] * stretch.slots
+        self.outside = list(stretch.outside)
+        self.hooks: list[tuple[tuple[int, Any], ...]] = []  # of each autocast block
+        self.over = False
+        self.guarded = False
+        self._marked: list[Storage] = []
+        self._report = report
+        self._block: Any = self
+
+    def materialize(self) -> None:
+        """Computes the calls so far one by one, as a value is needed."""
+        self.settle("a value was read")
+
+    def keep(self, tensor: Any) -> None:
+        """Does the same, as another tensor on the storage of ``tensor`` is made."""
+        self.settle("another tensor on a storage")
+
+    def geometry(self, number: int) -> Any:
+        """Returns the geometry of the view that slot ``number`` will be; None if it will be none."""
+        return self.stretch.geometries.get(number)
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def predicted(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+        """Returns the result of a call that is the next one of the stretch; _MISS for another call."""
+        position = self.position
+        calls = self.stretch.calls
+        if position >= len(calls):
+            return _MISS
+        call = calls[position]
+        if call.target is not target or call.record is not record or call.enabled is not grad_state.enabled:
+            return _MISS
+        hooks = hooks_of_thread.state[1]
+        if (not self._in_block(hooks, call)) or len(args) != len(call.args):
+            return _MISS
+        for template, value in zip(call.args, args):
+            if not self._equal(template, value):
+                return _MISS
+        if kwargs or call.kwargs:
+            if len(kwargs) != len(call.kwargs):
+                return _MISS
+            for name, template in call.kwargs.items():
+                if name not in kwargs or not self._equal(template, kwargs[name]):
+                    return _MISS
+        refuses = getattr(target, "refuses", None)
+        if refuses is not None and refuses(True, *args, **kwargs) is not None:
+            return _MISS
+        slots = self.slots
+        for made in call.made:
+            slots[made.slot] = self._deferred(made)
+        if call.written:
+            self._mark(call.written)
+        if call.draws:
+            hooks_of_thread.draws = self
+        if not self.guarded and getattr(target, "changes_gradients", False):
+            self._guard()
+        self.position = position + 1
+        result = call.result
+        if type(result) is Slot:
+            return slots[result.number]
+        return filled(result, self._tensor_of)
+
+    def _in_block(self, hooks: tuple[tuple[int, Any], ...], call: Call) -> bool:
+        below = hooks[1:] if hooks and hooks[0][0] == PREDICTOR else hooks
+        current = block_of(below)
+        if current is self._block:
+            return call.block == len(self.hooks) - 1
+        if call.block != len(self.hooks) or check_modes(below) is not None:
+            return False
+        if modes.current() != self.stretch.blocks[call.block]:
+            return False
+        self._block = current
+        self.hooks.append(below)
+        return True
+
+    def _tensor_of(self, reference: Any) -> Any:
+        return self.slots[reference.number] if type(reference) is Slot else self.outside[reference.number]
+
+    def _equal(self, template: Any, value: Any) -> bool:
+        kind = type(template)
+        if kind is Slot:
+            return self.slots[template.number] is value
+        if kind is Outside:
+            number = template.number
+            known = self.outside[number]
+            if known is value:
+                return True
+            if known is not None or not isinstance(value, TensorData):
+                return False
+            engine, shape, dtype = self.stretch.specs[number]
+            if value.engine is not engine or value.shape != shape or value.dtype != dtype:
+                return False
+            deferred = value._storage.deferred
+            if value._requires_grad or (deferred is not None and deferred[0] is self):
+                return False
+            self.outside[number] = value
+            return True
+        if template is value:
+            return True
+        if type(value) is not kind:
+            return False
+        if kind is int or kind is str or kind is DType or kind is slice:
+            return bool(template == value)
+        if kind is float:
+            return bool(template == value and (value != 0.0 or str(template) == str(value)))
+        if isinstance(template, (tuple, list)):
+            if len(template) != len(value):
+                return False
+            for inner, item in zip(template, value):
+                if inner is not item and not self._equal(inner, item):
+                    return False
+            return True
+        if kind is dict:
+            return list(template) == list(value) and all(map(self._equal, template.values(), value.values()))
+        return False
+
+    def _deferred(self, made: Any) -> Any:
+        tensor = Tensor.__new__(Tensor)
+        storage = tensor._storage = Storage()
+        storage.buffer = storage.array = storage.allocation = None
+        storage.version = 0
+        storage.persistent = False
+        storage.deferred = self, made.slot
+        storage.upload = storage.views = None
+        tensor.engine = made.engine
+        tensor.shape = made.shape
+        tensor.dtype = made.dtype
+        tensor._grad = tensor._base = None
+        if made.requires_grad:
+            tensor._requires_grad = True
+            tensor._grad_fn = gradients.LATER
+        else:
+            tensor._requires_grad = False
+            tensor._grad_fn = made.mark
+        return tensor
+
+    def _mark(self, numbers: Sequence[int]) -> None:
+        """Has a read of tensors from outside that the stretch writes compute it first."""
+        for number in numbers:
+            storage = self.outside[number]._storage
+            if storage.deferred is None:
+                storage.deferred = self, -1
+                self._marked.append(storage)
+
+    def _guard(self) -> None:
+        """Has a use of the gradient of a parameter compute the stretch first."""
+        self.guarded = True
+        for parameter in self.stretch.guarded:
+            held = parameter._grad
+            if type(held) is not gradients.Shared:
+                held = parameter._grad = gradients.Shared(held)
+            held.before_use = self._before_gradient
+
+    def _before_gradient(self) -> None:
+        self.settle("a gradient was used")
+
+    def _unmark(self) -> None:
+        if hooks_of_thread.draws is self:
+            hooks_of_thread.draws = None
+        for storage in self._marked:
+            storage.deferred = None
+        self._marked.clear()
+        if self.guarded:
+            for parameter in self.stretch.guarded:
+                if type(parameter._grad) is gradients.Shared:
+                    parameter._grad.before_use = None
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def settle(self, cause: str) -> None:
+        """Computes the calls so far one by one; nothing of this period is predicted any more."""
+        with lock:
+            if self.over:
+                return
+            self.over = True
+            self._unmark()
+            self._report.causes[cause] += 1
+            self._report.computed += self.position
+            outer, enabled = hooks_of_thread.state, grad_state.enabled
+            slots: list[Any] = [None] * len(self.slots)
+            calls = self.stretch.calls[: self.position]
+            try:
+                for call in calls:
+                    hooks_of_thread.state = False, self.hooks[call.block]
+                    grad_state.enabled = call.enabled
+                    for number, result in run_again(call, slots, self.outside):
+                        tensor = slots[number] = self.slots[number]
+                        _become(tensor, result)
+            except BaseException as error:
+                for tensor in self.slots:
+                    if tensor is not None and tensor._storage.deferred is not None:
+                        set_error(tensor, error)
+                raise
+            finally:
+                hooks_of_thread.state, grad_state.enabled = outer, enabled
+                self.slots.clear()
+
+    def commit(self) -> bool:
+        """Computes the whole stretch by a replay; False, with nothing computed, if this period needs its calls."""
+        with lock:
+            if self.over or self.position < len(self.stretch.calls):
+                return False
+            kept = {result.slot for result in self.stretch.results}
+            for slot in range(len(self.slots)):
+                # Two references are the list's and the argument's.
+                if getrefcount(self.slots[slot]) > 2 and slot not in kept:
+                    return False
+            inputs = [self.outside[number] for number in self.stretch.inputs]
+            self._unmark()
+            try:
+                results = self.stretch.replay(inputs)
+            except CaptureError:
+                return False
+            self.over = True
+            self._report.predicted += self.position
+            self._report.replays += 1
+            for kept_result, computed in zip(self.stretch.results, results):
+                tensor = self.slots[kept_result.slot]
+                tensor._storage.fill(computed._storage)
+                if tensor._requires_grad:
+                    tensor._grad_fn = kept_result.node
+            self.slots.clear()
+            return True
+
+
+def _become(tensor: Any, result: Any) -> None:
+    """Makes the deferred ``tensor``, which the program has, the ``result`` of its call."""
+    placeholder = tensor._storage
+    gradients.become(tensor, result)
+    registered = gradients.registered()
+    if registered is not None:
+        registered.moved(tensor, result)
+    placeholder.fill(result._storage)
+
+
+class _Thread(threading.local):
+    """The predictor of this thread, and its report."""
+
+    def __init__(self) -> None:
+        self.report = Report()
+        self.predictor = ThreadPredictor(self.report)
+
+
+class ThreadPredictor:
+    """What one thread does with its calls: nothing, log them, or predict them."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._places: weakref.WeakKeyDictionary[Any, Place] = weakref.WeakKeyDictionary()
+        self._place: Place | None = None
+        self._log: PeriodLog | None = None
+        self._pending: Pending | None = None
+
+    # -- the calls of the thread ---------------------------------------------------------------------------------------
+
+    def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+        """Returns the result of ``call_row``."""
+        pending = self._pending
+        if pending is not None:
+            with lock:
+                if not pending.over:
+                    result = pending.predicted(row, args, kwargs, record)
+                    if result is not _MISS:
+                        return result
+            if _is_source(row, args, kwargs):
+                return self._hidden(row, args, kwargs, record)
+        elif self._log is not None and _is_source(row, args, kwargs):
+            return self._hidden(row, args, kwargs, record)
+        return self._other(row, args, kwargs, record)
+
+    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the result of an event."""
+        pending = self._pending
+        if pending is not None:
+            with lock:
+                if not pending.over:
+                    result = pending.predicted(function, args, kwargs, None)
+                    if result is not _MISS:
+                        return result
+        return self._other(function, args, kwargs, None)
+
+    def before_write(self, target: Any = None, value: Any = None) -> None:
+        """Ends a prediction before a write that is no call of the period."""
+        self.settle("a write in place")
+
+    def settle(self, cause: str) -> None:
+        """Computes what was predicted; the rest of the period is not predicted, and not logged."""
+        pending, log = self._pending, self._log
+        if pending is not None and pending.position:
+            self._stop()
+            pending.settle(cause)
+            self._fail(cause)
+        elif log is not None and log.calls:
+            self._log = None
+            self._report.causes[f"log: {cause}"] += 1
+            self._stop()
+
+    def _other(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+        """Runs a call that is not as predicted, or that is logged."""
+        pending, log = self._pending, self._log
+        if pending is not None:
+            name = target.name if isinstance(target, OpRow) else target.__qualname__
+            self._stop()
+            pending.settle(f"another call: {name}")
+            self._fail(name)
+            return run_call(target, args, kwargs, record)
+        if log is None:
+            self._stop()
+            return run_call(target, args, kwargs, record)
+        refuses = getattr(target, "refuses", None)
+        cause = None if refuses is None else refuses(False, *args, **kwargs)
+        outer = hooks_of_thread.state
+        hooks_of_thread.state = outer[0], outer[1][1:]
+        try:
+            if cause is not None:
+                raise Unpredictable(cause)
+            return log.run(target, args, kwargs, record)
+        except Broken as broken:
+            self._refuse(str(broken))
+            return broken.result
+        except Unpredictable as unpredictable:
+            self._refuse(str(unpredictable))
+            return run_call(target, args, kwargs, record)
+        except BaseException:
+            self._log = None
+            raise
+        finally:
+            if self._log is not None:
+                hooks_of_thread.state = outer
+
+    def _hidden(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+        """Runs a call that makes a tensor of none, as factories do; its result is an input of the period."""
+        outer = hooks_of_thread.state
+        hooks_of_thread.state = outer[0], outer[1][1:]
+        try:
+            return call_row(row, args, kwargs, record)
+        finally:
+            hooks_of_thread.state = outer
+
+    # -- periods -------------------------------------------------------------------------------------------------------
+
+    def boundary(self, owner: Any) -> None:
+        """Ends a period with a step of the optimizer ``owner``, and begins the next one."""
+        self._end()
+        if config.get("REPLAY") == "off":
+            self._place = None
+            return
+        place = self._place = self._places.setdefault(owner, Place())
+        place.periods += 1
+        warm = 1 if config.get("REPLAY") == "early" else _WARM
+        if place.refused or place.periods < max(place.resumes, warm):
+            return
+        if place.stretch is not None:
+            self._pending = Pending(place.stretch, self._report)
+            self._start()
+        elif place.logs < _LOGS:
+            place.logs += 1
+            self._log = PeriodLog()
+            self._start()
+        else:
+            place.refused = True
+            self._report.causes["no two periods alike"] += 1
+
+    def _end(self) -> None:
+        pending, log, place = self._pending, self._log, self._place
+        self._stop()
+        if place is None:
+            return
+        if pending is not None:
+            if pending.commit():
+                place.failures = place.waits = 0
+            elif pending.position:
+                pending.settle("another period")
+                place.fail("another period")
+        elif log is not None and log.calls:
+            before, place.before = place.before, log
+            try:
+                results = log.close()
+                if before is not None and alike(before, log):
+                    place.stretch = Stretch(before, log, results)
+                    place.before = None
+            except (CaptureError, KernelBuildError) as error:
+                self._place = place
+                self._refuse(str(error))
+
+    def _start(self) -> None:
+        record, hooks = hooks_of_thread.state
+        hooks_of_thread.state = record, ((PREDICTOR, self), *hooks)  # type: ignore[assignment]
+
+    def _stop(self) -> None:
+        self._pending = self._log = None
+        record, hooks = hooks_of_thread.state
+        hooks_of_thread.state = record, tuple([entry for entry in hooks if entry[1] is not self])
+
+    def _refuse(self, cause: str) -> None:
+        self._report.causes[f"not predictable: {cause}"] += 1
+        if self._place is not None:
+            self._place.before = None
+            self._place.fail(cause)
+            self._place.failures = _FAILURES - 1
+            self._place.fail(cause)
+        self._stop()
+
+    def _fail(self, cause: str) -> None:
+        if self._place is not None:
+            self._place.fail(cause)
+
+
+def _is_source(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """True for a call that uses no tensor, or copies one from another device."""
+    if row.name == "transfer":
+        return args[0]._storage.deferred is None
+    return not any(_has_tensor(value) for value in args) and not any(_has_tensor(value) for value in kwargs.values())
+
+
+def _has_tensor(value: Any) -> bool:
+    return isinstance(value, TensorData) or (isinstance(value, (list, tuple)) and any(map(_has_tensor, value)))
+
+
+_thread = _Thread()
+
+
+def boundary(owner: Any, engine: Any) -> None:
+    """Ends a period of the calling thread's loop: ``owner``, an optimizer on ``engine``, has taken a step."""
+    if open_here(engine) is None:
+        _thread.predictor.boundary(owner)
+
+
+def report() -> Report:
+    """Returns the counts of the calling thread."""
+    return _thread.report

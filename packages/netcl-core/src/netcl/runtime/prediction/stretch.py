@@ -1,0 +1,172 @@
+"""A stretch: the calls of a period that has repeated, and the captured step that computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from sys import getrefcount
+from typing import Any
+
+from netcl.core.grad_mode import state
+from netcl.core.ops_table import modes
+from netcl.core.ops_table.dispatch import assign
+from netcl.core.tensor import Tensor
+from netcl.core.tensor.gradients import Shared
+from netcl.runtime.capture import CapturedStep
+from netcl.runtime.prediction.call_log import PeriodLog, Result
+from netcl.runtime.prediction.calls import (
+    Call,
+    Slot,
+    Unpredictable,
+    equal,
+    filled,
+    results_of,
+    run_call,
+)
+
+__all__ = ["Stretch", "alike"]
+
+
+def alike(before: PeriodLog, log: PeriodLog) -> bool:
+    """Returns True if two periods have equal calls, of tensors from outside with equal properties."""
+    if len(before.calls) != len(log.calls) or before.blocks != log.blocks or before.engine is not log.engine:
+        return False
+    if len(before.outside) != len(log.outside):
+        return False
+    same = lambda reference, other: reference == other  # noqa: E731
+    for a, b in zip(before.calls, log.calls):
+        if a.target is not b.target or (a.record, a.enabled, a.block) != (b.record, b.enabled, b.block):
+            return False
+        if (a.made, a.written) != (b.made, b.written):
+            return False
+        if not all(equal(x, y, same) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs), (a.result, b.result))):
+            return False
+    for x, y in zip(before.outside, log.outside):
+        if (x.shape, x.dtype, x._requires_grad) != (y.shape, y.dtype, y._requires_grad):
+            return False
+    return True
+
+
+class Stretch:
+    """The calls of two periods that are alike, and what they use: ``outside`` has the tensors that are the same objects
+    in both, None for an input. ``results`` are what outlives a period. ``written`` are the storages from outside that
+    calls before the last one write.
+
+    Raises Unpredictable, or CaptureError, if the period cannot be captured.
+    """
+
+    def __init__(self, before: PeriodLog, log: PeriodLog, results: Sequence[Result]) -> None:
+        if log.engine is None:
+            raise Unpredictable("its calls use no tensor from outside")
+        self.calls = log.calls
+        self.blocks = log.blocks
+        self.engine = log.engine
+        self.results = results
+        self.slots = sum(len(call.made) for call in self.calls)
+        self.geometries = {made.slot: made.geometry for call in self.calls for made in call.made if made.geometry}
+        self.outside = [y if x is y else None for x, y in zip(before.outside, log.outside)]
+        self.specs = [(tensor.engine, tensor.shape, tensor.dtype) for tensor in log.outside]
+        self.inputs = [number for number, tensor in enumerate(self.outside) if tensor is None]
+        if any(log.outside[number]._requires_grad for number in self.inputs):
+            raise Unpredictable("an input requires grad")
+        self._find_last_uses()
+        samples = [log.outside[number] for number in self.inputs]
+        if not samples:  # a captured step has at least one argument
+            samples = [self.engine.empty((1,), "float32")]
+            self._unused: Any = samples[0]
+        # The captured step finds what the calls depend on in these.
+        self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
+        self._constants = [tensor for tensor in self.outside if tensor is not None]
+        self.storages = [(tensor, tensor._storage) for tensor in self._constants]
+        self._captured = CapturedStep(self._step, tuple(samples))
+        self.guarded = [gradient.parameter for gradient in self._captured._gradients if gradient.used]
+        self._kept_gradients = [gradient for gradient in self._captured._gradients if gradient.replaced]
+
+    def _find_last_uses(self) -> None:
+        uses: dict[int, int] = {}
+
+        def note(reference: Any) -> Any:
+            if type(reference) is Slot:
+                uses[reference.number] = at
+            return reference
+
+        for at, call in enumerate(self.calls):
+            for template in (call.args, call.kwargs, call.result):
+                filled(template, note)
+        kept = {result.slot for result in self.results}
+        for at, call in enumerate(self.calls):
+            call.last_uses = tuple(slot for slot, last in uses.items() if last == at and slot not in kept)
+
+    def _step(self, *inputs: Any) -> list[Any]:
+        """Runs the calls one by one, as the program did; the captured step is a recording of this."""
+        outside = list(self.outside)
+        for number, tensor in zip(self.inputs, inputs):
+            outside[number] = tensor
+        slots: list[Any] = [None] * self.slots
+        enabled = state.enabled
+        block = -1
+        with ExitStack() as stack:
+            try:
+                for call in self.calls:
+                    if call.block != block:
+                        stack.close()
+                        block = call.block
+                        stack.enter_context(modes.restored(self.blocks[block]))
+                    state.enabled = call.enabled
+                    run_again(call, slots, outside)
+                    for slot in call.last_uses:
+                        slots[slot] = None
+            finally:
+                state.enabled = enabled
+        return [slots[result.slot] for result in self.results]
+
+    def replay(self, inputs: Sequence[Any]) -> list[Any]:
+        """Computes a period and returns its results; raises CaptureError if it would be another one, before anything is
+        computed.
+        """
+        for tensor, storage in self.storages:
+            if tensor._storage is not storage:
+                raise Unpredictable("a tensor from outside has another storage")
+        for gradient in self._kept_gradients:
+            _leave(gradient)
+        results: list[Any] = self._captured.replay(*(inputs or (self._unused,)))
+        return results
+
+
+def _leave(gradient: Any) -> None:
+    """Leaves the tensor of the last replay's gradient, which this replay writes, to a program that refers to it."""
+    tensor = gradient.after
+    if tensor is None:
+        return
+    # References of the tensor: ``after``, this name, the argument, and ``grad`` of the parameter.
+    own = 3 + (_held_gradient(gradient.parameter) is tensor)
+    storage = tensor._storage
+    if getrefcount(tensor) <= own and getrefcount(storage) <= 3:
+        return
+    fresh = tensor.engine.empty(tensor.shape, tensor.dtype)
+    assign(fresh, tensor)
+    gradient.after = Tensor._wrap(
+        tensor.engine, tensor.shape, tensor.dtype, storage.buffer, storage.array, storage.allocation
+    )
+    storage.fill(fresh._storage)
+
+
+def _held_gradient(parameter: Any) -> Any:
+    held = parameter._grad
+    return held._grad if type(held) is Shared else held
+
+
+def run_again(call: Call, slots: list[Any], outside: Sequence[Any]) -> list[tuple[int, Any]]:
+    """Runs a call on tensors; puts what it makes into ``slots`` and returns it."""
+
+    def tensor_of(reference: Any) -> Any:
+        return slots[reference.number] if type(reference) is Slot else outside[reference.number]
+
+    result = run_call(call.target, filled(call.args, tensor_of), filled(call.kwargs, tensor_of), call.record)
+    made = []
+    fresh = {each.slot for each in call.made}
+    for number, tensor in results_of(call.result, result):
+        if number in fresh:
+            slots[number] = tensor
+            made.append((number, tensor))
+    return made
