@@ -14,7 +14,7 @@ from netcl.core.tensor.generator import default_generator
 from netcl.core.tensor.views import ViewStorage, geometry_of, root_of
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
 
-__all__ = ["PeriodLog", "Result", "block_of", "check_modes"]
+__all__ = ["PeriodLog", "Result", "block_of", "check_modes", "ends_here"]
 
 _CALLS_MAX = 20_000
 _AUTOCAST = 1  # the rank of the only hooks below the predictor that do not see the calls themselves
@@ -34,25 +34,43 @@ def block_of(hooks: tuple[tuple[int, Any], ...]) -> Any:
     return hooks[0][1] if hooks else None
 
 
-class Result:
-    """A tensor of a period that outlives it: its slot and its node in the graph, which has been freed."""
+_freed: weakref.WeakSet[Any] = weakref.WeakSet()  # nodes of which all nodes below are freed
 
-    def __init__(self, slot: int, node: Any) -> None:
-        self.slot, self.node = slot, node
+
+def ends_here(tensor: Any) -> bool:
+    """Returns True if no backward pass can go beyond ``tensor``: it is a leaf, or its graph is freed."""
+    node = tensor.grad_fn if tensor._requires_grad else None
+    if node is None or node in _freed:
+        return True
+    registered = gradients.registered()
+    if registered is None or not registered.is_freed(tensor):
+        return False
+    _freed.add(node)
+    return True
+
+
+class Result:
+    """A tensor of a period that is computed for the program: its slot.
+
+    If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed; else it is read there.
+    """
+
+    def __init__(self, slot: int, node: Any, outlives: bool = True) -> None:
+        self.slot, self.node, self.outlives = slot, node, outlives
 
 
 class PeriodLog:
-    """Runs the calls of one period and writes them down. It keeps no tensor alive that a call makes.
+    """Runs the calls of one period on ``engine`` and writes them down. It keeps no tensor alive that a call makes.
 
     ``outside`` are the tensors from outside in the order of their first use, ``blocks`` the modes of each autocast
     block. ``close()`` gives the tensors that are still there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Any) -> None:
         self.calls: list[Call] = []
         self.outside: list[Any] = []
         self.blocks: list[Any] = []
-        self.engine: Any = None
+        self.engine = engine
         self._block: Any = self
         self._outside: dict[int, int] = {}
         self._slots: dict[int, tuple[weakref.ref[Any], Made]] = {}
@@ -91,9 +109,11 @@ class PeriodLog:
         self.calls.append(call)
         return result
 
-    def knows(self, value: Any) -> bool:
-        """True if ``value`` is a tensor of the period."""
-        return self._slot(value) is not None or id(value) in self._outside
+    def concerns(self, tensor: Any) -> bool:
+        """Returns True if ``tensor`` shares memory with a tensor of the period so far."""
+        root = root_of(tensor)
+        made = self._storages.get(id(root))
+        return (made is not None and made() is root) or any(root_of(other) is root for other in self.outside)
 
     def _slot(self, tensor: Any) -> Made | None:
         entry = self._slots.get(id(tensor))
@@ -110,11 +130,9 @@ class PeriodLog:
             root = self._storages.get(id(root_of(tensor)))
             if root is not None and root() is root_of(tensor):
                 raise Unpredictable("a tensor on the storage of a result was made outside of calls")
-            if tensor._requires_grad and tensor.grad_fn is not None:
+            if not ends_here(tensor):
                 raise Unpredictable("a tensor from outside has a graph")
-            if self.engine is None:
-                self.engine = tensor.engine
-            elif tensor.engine is not self.engine:
+            if tensor.engine is not self.engine:
                 raise Unpredictable("tensors of several devices")
             number = self._outside[id(tensor)] = len(self.outside)
             self.outside.append(tensor)
@@ -128,7 +146,7 @@ class PeriodLog:
             return Slot(earlier.slot)
         if id(tensor) in self._outside:
             return Outside(self._outside[id(tensor)])
-        if type(tensor) is not Tensor or (self.engine is not None and tensor.engine is not self.engine):
+        if type(tensor) is not Tensor or tensor.engine is not self.engine:
             raise Broken("a result of another class or device", None)
         geometry = geometry_of(tensor) if type(tensor._storage) is ViewStorage else None
         mark = tensor._grad_fn if type(tensor._grad_fn) is gradients.Mark else None
@@ -145,6 +163,9 @@ class PeriodLog:
 
         Raises Unpredictable if two of them share memory, or if one has a graph that a backward pass can use.
         """
+        grads = {id(tensor.grad) for tensor in self.outside if tensor._requires_grad and tensor.grad is not None}
+        if any(id(tensor) in grads for tensor in self.outside):
+            raise Unpredictable("a gradient is used by itself")
         results, roots = [], {id(root_of(tensor)) for tensor in self.outside}
         for slot, (ref, made, _) in enumerate(self._made):
             tensor = ref()
@@ -154,8 +175,7 @@ class PeriodLog:
             if root in roots:
                 raise Unpredictable("tensors that share memory outlive the step")
             roots.add(root)
-            registered = gradients.registered()
-            if tensor._requires_grad and not (registered is not None and registered.is_freed(tensor)):
+            if not ends_here(tensor):
                 raise Unpredictable("a tensor with a graph outlives the step")
             results.append(Result(slot, tensor._grad_fn if made.requires_grad else None))
         return results
