@@ -7,6 +7,7 @@ saved tensors that are packed are not predicted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.autograd.grad_node import GradNode, edge_of, packing
@@ -17,7 +18,7 @@ from netcl.core import Tensor
 F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING or "prediction" in LEVELS:
-    from netcl.runtime.prediction import boundary, event, hint
+    from netcl.runtime.prediction import boundary, event, hint, postponing
 else:
 
     def event(function: F) -> F:
@@ -28,11 +29,15 @@ else:
         """Returns False: no call is predicted."""
         return False
 
+    def postponing() -> AbstractContextManager[None]:
+        """Returns an empty block: there are no periods."""
+        return nullcontext()
+
     def boundary(owner: Any, engine: Any) -> None:
         """Does nothing: no period of a loop is predicted."""
 
 
-__all__ = ["boundary", "changes_gradients", "event", "hint", "is_freed", "refused", "refuses_prediction"]
+__all__ = ["boundary", "changes_gradients", "event", "hint", "is_freed", "postponing", "refused", "refuses_prediction"]
 
 
 def changes_gradients(function: F) -> F:
