@@ -85,6 +85,8 @@ class Stretch:
         self.roots = {id(root): root for root in map(root_of, self._constants)}
         self.storages = [(tensor, tensor._storage) for tensor in self._constants]
         self.captured = CapturedStep(self._step, tuple(samples))
+        if self.captured.is_whole:
+            raise Unpredictable("an input is written in place")
         if self.captured.parts != len(self.barriers) + 1:
             raise Unpredictable("a value is read in a step that adds to gradients")
         last = self.barriers[-1] if self.barriers else 0
