@@ -180,7 +180,7 @@ class Loop:
         return [part[1:] for part in self.parts if part[0] == kind]
 
 
-def drawn_loop(rng: random.Random, of: random.Random | None = None, draws: bool = True) -> Loop:
+def drawn_loop(rng: random.Random, of: random.Random | None = None) -> Loop:
     """Returns a random loop; network, loss and optimizer are drawn from ``of`` if that is given."""
     base = rng if of is None else of
     names = [*LAYERS, *OWN_LAYERS]
@@ -663,6 +663,11 @@ def _identity(s: State, n: int) -> None:
     s.see("none", [p.grad is None for p in s.net.parameters()])
 
 
+def _read_kept(s: State, n: int) -> None:
+    if s.kept:
+        s.read("kept", s.kept[n % len(s.kept)])
+
+
 def _host_array(s: State, n: int) -> None:
     s.see("array", s.parameter(n).detach().numpy())
 
@@ -791,6 +796,7 @@ DEEDS: dict[str, Callable[[State, int], None]] = {
     "keep mean": _keep(lambda s, n: s.x.mean() if s.x is not None else None),
     "drop kept": lambda s, n: s.kept.clear(),
     "write kept": _write_kept,
+    "read kept": _read_kept,
     "write kept view": _write_kept_view,
     "use kept": lambda s, n: _use_kept(s, n) if s.x is not None else None,
     "use kept graph": lambda s, n: _use_kept_graph(s, n) if s.loss is not None else None,
@@ -857,7 +863,7 @@ def _flags(tensor: Any) -> str:
     return (
         f"{tuple(tensor.shape)} {tuple(tensor.stride())} {tensor.dtype} {tensor.is_contiguous()} {tensor.is_leaf} "
         f"{tensor.requires_grad} {type(function).__name__} {getattr(function, 'name', lambda: '')()} "
-        f"{tensor._is_view()} {tensor.retains_grad}"
+        f"{tensor._is_view()} {tensor.retains_grad} {tensor._version}"
     )
 
 
@@ -869,12 +875,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def observed(loop: Loop, stop: Callable[[], bool] = lambda: False) -> dict[str, Any]:
-    """Returns all that a user of the loop sees, by name; in an empty dict if ``stop()``."""
+def observed(loop: Loop, draws: bool = True) -> dict[str, Any]:
+    """Returns all that a user of the loop sees, by name; ``draws``: the next random number too."""
     s = State(loop)
     for s.number in range(loop.steps):
-        if stop():
-            return {}
         try:
             s.step()
         except Exception as error:
@@ -893,5 +897,6 @@ def observed(loop: Loop, stop: Callable[[], bool] = lambda: False) -> dict[str, 
                     s.see(f"state {number} {key}", value)
     s.see("extra", [*s.extra, *(s.ema or ())])
     s.see("static", s.static)
-    s.see("next number", nc.rand((2,)))
+    if draws:
+        s.see("next number", nc.rand((2,)))
     return {name: _plain(value) for name, value in s.found.items()}

@@ -38,7 +38,7 @@ def seen(loops: Sequence[tuple[Loop, str]], mode: str, run: Run | None = None) -
     def one(number: int, loop: Loop, driver: str) -> None:
         try:
             with device(engines()[driver].handle):
-                found[number] = observed(loop)
+                found[number] = observed(loop, draws=len(loops) == 1)
         except BaseException as error:
             found[number] = {"error outside of a step": f"{type(error).__name__}: {error}"}
         if run is not None and mode != "off":

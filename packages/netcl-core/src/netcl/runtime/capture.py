@@ -87,6 +87,7 @@ class _Gradient:
         self.replaced = False  # a replay sets ``grad`` to ``after``
         self.copied = False  # a replay needs the gradient that is there in ``before``
         self.written = False  # in place
+        self.count = 0  # of the writes into ``after``, or into ``before`` if it is written
         self._version = getattr(self.before, "version", None)
         self._held: Any = parameter._grad  # the parameter's own field
         self._shared = self._held if type(self._held) is Shared else Shared(self._held)
@@ -108,6 +109,8 @@ class _Gradient:
         self.restore()
         self.used, self.read = use is not None, use == "read"
         self.replaced = self.used and not (self.read and self.after is before)
+        if isinstance(self.after, Tensor):
+            self.count = self.after.version - (self._version if self.after is before else 0)
         if not self.read or not isinstance(before, Tensor):
             return
         number = calls.number(before)
@@ -136,6 +139,12 @@ class _Gradient:
             return None
         assign(self.before, now)
         return now if self.written else None
+
+    def put(self) -> None:
+        """Sets ``grad`` to ``after``, with as many writes in place as the step has made."""
+        after = self.parameter.grad = self.after
+        if after is not None and after is not self.before:
+            after._storage.version = self.count
 
 
 class CapturedStep:
@@ -219,6 +228,8 @@ class CapturedStep:
         outside = {id(tensor._storage): tensor._storage for tensor in calls.outside.values()}
         self._views = [storage for storage in outside.values() if isinstance(storage, ViewStorage)]
         self._written = [calls.outside[number]._storage for number in calls.written()]
+        # A replay counts the writes in place of the step; a kernel of an engine may write without.
+        self._counts = [max(calls.outside[n].version - calls.begun[n], 1) for n in calls.written()]
         self._exchange = self._exchanged() if calls.complete and not self._views else None
         for number, version in calls.begun.items():
             storage = calls.outside[number]._storage
@@ -336,15 +347,18 @@ class CapturedStep:
         begun = self._draws.begin()
         self._recording.replay()
         self._draws.end(begun)
-        for storage in self._written:
+        for storage, count in zip(self._written, self._counts):
             if isinstance(storage, ViewStorage):
                 storage.invalidate()
             else:
+                storage.version += count - 1
                 storage.written()
         for gradient in self._replaced:
-            gradient.parameter.grad = gradient.after
+            gradient.put()
         for gradient, now in written:
+            version = now._storage.version
             assign(now, gradient.before)
+            now._storage.version = version + gradient.count
         if self._arguments.written:
             self._arguments.write_back(inputs)
         returned = replaced(results, lambda tensor: fresh[id(tensor)] if id(tensor) in fresh else _copy(tensor))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.core import dtypes, late_launches
 from netcl.core.dtypes import OBJECTS, DType
+from netcl.core.ops_table.hook_stack import settle
 from netcl.core.tensor.gradients import find, grad_fn_of, load
 from netcl.core.tensor.size import Shape
 from netcl.core.tensor.storage import Storage, Upload
@@ -178,6 +179,8 @@ class TensorData:
             find()  # what records the ops on this tensor; without it the flag is a mark of leaves
         if self._storage.deferred is not None:
             self._storage.materialize()  # what was called before does not see the flag
+        if flag is not self._requires_grad:
+            settle("requires_grad was set")
         self._requires_grad = flag
 
     if TYPE_CHECKING:

@@ -548,6 +548,8 @@ class Tensor(Creation["Tensor"]):
 
     @property
     def _version(self) -> int:
+        if type(self._storage) is not ViewStorage:
+            self._ready_storage()  # calls that are predicted count when they are computed
         return self.version
 
     def untyped_storage(self) -> UntypedStorage:

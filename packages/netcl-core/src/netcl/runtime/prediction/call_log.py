@@ -35,10 +35,12 @@ def block_of(hooks: tuple[tuple[int, Any], ...]) -> Any:
 
 
 class Result:
-    """A tensor of a period that outlives it: its slot and its node in the graph, which has been freed."""
+    """A tensor of a period that outlives it: its slot, its node in the graph, which has been freed, and the number of
+    writes in place into it.
+    """
 
-    def __init__(self, slot: int, node: Any) -> None:
-        self.slot, self.node = slot, node
+    def __init__(self, slot: int, node: Any, version: int) -> None:
+        self.slot, self.node, self.version = slot, node, version
 
 
 class PeriodLog:
@@ -143,7 +145,8 @@ class PeriodLog:
     def close(self) -> list[Result]:
         """Returns the tensors of the period that the program still refers to.
 
-        Raises Unpredictable if two of them share memory, or if one has a graph that a backward pass can use.
+        Raises Unpredictable if two of them share memory, if one is a view, or if one has a graph that a backward pass
+        can use.
         """
         results, roots = [], {id(root_of(tensor)) for tensor in self.outside}
         for slot, (ref, made, _) in enumerate(self._made):
@@ -154,10 +157,12 @@ class PeriodLog:
             if root in roots:
                 raise Unpredictable("tensors that share memory outlive the step")
             roots.add(root)
+            if made.geometry is not None:
+                raise Unpredictable("a view outlives the step")
             registered = gradients.registered()
             if tensor._requires_grad and not (registered is not None and registered.is_freed(tensor)):
                 raise Unpredictable("a tensor with a graph outlives the step")
-            results.append(Result(slot, tensor._grad_fn if made.requires_grad else None))
+            results.append(Result(slot, tensor._grad_fn if made.requires_grad else None, tensor._storage.version))
         return results
 
 

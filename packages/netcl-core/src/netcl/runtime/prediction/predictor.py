@@ -309,6 +309,7 @@ class Pending:
             self._report.replays += 1
             for kept_result, computed in zip(self.stretch.results, results):
                 tensor = self.slots[kept_result.slot]
+                tensor._storage.version = kept_result.version
                 tensor._storage.fill(computed._storage)
                 if tensor._requires_grad:
                     tensor._grad_fn = kept_result.node
