@@ -25,6 +25,9 @@ def clip_grad_norm(
     does not. Raises NonFiniteError, with the gradients unchanged, if ``error_if_nonfinite`` is set and the norm is NaN
     or infinite.
     """
+    if not error_if_nonfinite:
+        parameters = [params] if isinstance(params, Tensor) else list(params)
+        return float(_clipped(parameters, max_norm, norm_type).item()) if parameters else 0.0
     grads = _grads(params)
     if not grads:
         return 0.0

@@ -101,6 +101,15 @@ class Arguments:
             self._check_graded(values, call)
             self._check_written(values, call)
 
+    def check_one(self, at: int, value: Tensor) -> None:
+        """Raises CaptureError if the argument at ``at`` shares memory with what the step writes, or is to have a
+        gradient.
+        """
+        if root_of(value) in self._state:
+            raise CaptureError(f"replay: argument {at} shares memory with a tensor that the step writes")
+        if value.requires_grad and at in self._refuses_grad:
+            raise CaptureError(f"replay: argument {at} requires grad, and did not in the capture")
+
     def _check_graded(self, values: Sequence[Any], call: str) -> None:
         for at in self._graded:
             value = values[at]

@@ -10,7 +10,7 @@ are frozen; state that changes per step is stored in tensors: learning rates, st
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from netcl.core.backend.profiler_sink import FlopCounter
 from netcl.core.backend.recording import open_here
 from netcl.core.backend.registry import ensure_same_backend
 from netcl.core.capture.call_log import CallLog, replaced, tensors_in
-from netcl.core.capture.fuse import fused_steps
+from netcl.core.capture.fuse import fused_parts
 from netcl.core.capture.rerecord import rerecord
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table.dispatch import assign
@@ -34,7 +34,7 @@ from netcl.runtime.arguments import Arguments, has_inner_tensors, leaves
 from netcl.runtime.dependencies import Dependencies
 from netcl.runtime.exchange import Exchange
 
-__all__ = ["CapturedStep", "capture", "is_capturing"]
+__all__ = ["CapturedStep", "Replay", "barrier", "capture", "is_capturing"]
 
 
 def _signature(args: tuple[Any, ...]) -> tuple[Hashable, ...]:
@@ -147,6 +147,15 @@ class _Gradient:
             after._storage.version = self.count
 
 
+def _take_back(calls: CallLog) -> None:
+    """Takes back the counts of writes in a recorded step: nothing has been written yet."""
+    for number, version in calls.begun.items():
+        storage = calls.outside[number]._storage
+        if not isinstance(storage, ViewStorage):
+            storage.version = version
+            storage.invalidate_views()
+
+
 class CapturedStep:
     """A recorded call of ``fn``: ``replay(*inputs)`` has the results and side effects of ``fn(*inputs)``."""
 
@@ -215,10 +224,13 @@ class CapturedStep:
                     static.grad = None
                 for gradient in self._gradients:
                     gradient.close(calls)
+            # A replay counts the writes in place of the step; a kernel of an engine may write without.
+            self._counts = [max(calls.outside[n].version - calls.begun[n], 1) for n in calls.written()]
+            self._finish(recording, calls)
         finally:
             for gradient in self._gradients:
                 gradient.restore()
-        self._finish(recording, calls)
+            _take_back(calls)
         used = bool(graded) or any(gradient.used for gradient in self._gradients)
         cleared = {at: shared[at].first_use in ("cleared", "set") for at in graded}
         self._arguments = Arguments(inputs, versions, cleared, calls, self._recording.pool, used)
@@ -228,14 +240,7 @@ class CapturedStep:
         outside = {id(tensor._storage): tensor._storage for tensor in calls.outside.values()}
         self._views = [storage for storage in outside.values() if isinstance(storage, ViewStorage)]
         self._written = [calls.outside[number]._storage for number in calls.written()]
-        # A replay counts the writes in place of the step; a kernel of an engine may write without.
-        self._counts = [max(calls.outside[n].version - calls.begun[n], 1) for n in calls.written()]
         self._exchange = self._exchanged() if calls.complete and not self._views else None
-        for number, version in calls.begun.items():
-            storage = calls.outside[number]._storage
-            if not isinstance(storage, ViewStorage):
-                storage.version = version  # nothing has been written yet
-                storage.invalidate_views()
         for view in self._views:
             view.pinned = True
             view.invalidate()
@@ -267,9 +272,7 @@ class CapturedStep:
         second = self._engine.new_recording()
         try:
             with self._recorded_into(second):
-                known = rerecord(
-                    self._engine, fused_steps(self._engine, calls.list, held, calls.outside), calls.outside, held
-                )
+                known = rerecord(self._engine, fused_parts(self._engine, calls, held), calls.outside, held)
                 moved = self._rebind(calls, known)
                 for number, allocation in held.items():
                     if number in known and number not in moved:
@@ -330,22 +333,48 @@ class CapturedStep:
         return replaced(self._fn(*values), Tensor.detach)
 
     def _replay(self, inputs: tuple[Any, ...]) -> Any:
-        exchange = self._exchange
-        written = [(gradient, now) for gradient in self._copied if (now := gradient.begin()) is not None]
+        written = self._gradients_begun()
         for static, value in zip(self._inputs, inputs):
-            if isinstance(static, Tensor):
-                if not isinstance(value, Tensor) or value.engine is not self._engine:
-                    static.write(value)
-                    if exchange is not None:
-                        exchange.read(static, static)
-                elif exchange is None or not exchange.read(static, value):
-                    assign(static, value)
+            self._bind(static, value)
         results = self._result if not self._made else (self._result, self._made)
-        fresh = {} if exchange is None else exchange.fresh(tensors_in(results))
-        for view in self._views:
-            view.materialize()
+        fresh = self._fresh(results)
         begun = self._draws.begin()
         self._recording.replay()
+        self._ended(begun, written, inputs)
+        returned = replaced(results, lambda tensor: _given(tensor, fresh))
+        if self._made:
+            returned, made = returned
+            self._arguments.set_gradients(inputs, made)
+        return returned
+
+    def _gradients_begun(self) -> list[tuple[_Gradient, Tensor]]:
+        """Copies gradients to where the launches read them; returns those that the launches write."""
+        return [(gradient, now) for gradient in self._copied if (now := gradient.begin()) is not None]
+
+    def _bind(self, static: Any, value: Any) -> None:
+        """Has the launches read ``value`` in the place of the captured argument ``static``."""
+        if not isinstance(static, Tensor):
+            return
+        exchange = self._exchange
+        if not isinstance(value, Tensor) or value.engine is not self._engine:
+            static.write(value)
+            if exchange is not None:
+                exchange.read(static, static)
+        elif exchange is None or not exchange.read(static, value):
+            assign(static, value)
+
+    def _fresh(self, results: Any) -> Mapping[int, Tensor]:
+        """Returns the tensors that the launches write in the place of captured results; computes views that they
+        read.
+        """
+        for view in self._views:
+            view.materialize()
+        return {} if self._exchange is None else self._exchange.fresh(tensors_in(results))
+
+    def _ended(
+        self, begun: tuple[int, int] | None, gradients: Sequence[tuple[_Gradient, Tensor]], inputs: Sequence[Any]
+    ) -> None:
+        """Notes that all launches have run: what they have written, drawn and made as gradients."""
         self._draws.end(begun)
         for storage, count in zip(self._written, self._counts):
             if isinstance(storage, ViewStorage):
@@ -355,17 +384,28 @@ class CapturedStep:
                 storage.written()
         for gradient in self._replaced:
             gradient.put()
-        for gradient, now in written:
+        for gradient, now in gradients:
             version = now._storage.version
             assign(now, gradient.before)
             now._storage.version = version + gradient.count
         if self._arguments.written:
             self._arguments.write_back(inputs)
-        returned = replaced(results, lambda tensor: fresh[id(tensor)] if id(tensor) in fresh else _copy(tensor))
-        if self._made:
-            returned, made = returned
-            self._arguments.set_gradients(inputs, made)
-        return returned
+
+    # -- a replay in parts, which a caller begins and ends itself ------------------------------------------------------
+
+    @property
+    def parts(self) -> int:
+        """The number of parts; 1 for a step that must be replayed as a whole."""
+        whole = self._copied or self._arguments.written or self._made or self._template is not None
+        return 1 if whole else len(self._recording.begins)
+
+    def begin(self) -> Replay:
+        """Begins a replay in parts; raises CaptureError as ``replay`` does."""
+        if self._state() != self._key:
+            raise CaptureError("replay: state of the captured step has changed; capture again")
+        for gradient in self._checked:
+            gradient.check()
+        return Replay(self)
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
         if len(inputs) != len(self._inputs):
@@ -394,6 +434,53 @@ class CapturedStep:
     def __len__(self) -> int:
         """Returns the number of launches of a replay."""
         return len(self._recording)
+
+
+class Replay:
+    """A replay in parts: ``bind`` arguments before the part that reads them, ``run`` the parts in order, ``end``."""
+
+    def __init__(self, step: CapturedStep) -> None:
+        self._step = step
+        self._values = list(step._inputs)
+        self._gradients = step._gradients_begun()
+        self._fresh = step._fresh(step._result)
+        self._begun = step._draws.begin()
+
+    def bind(self, at: int, value: Tensor) -> None:
+        """Gives the argument at ``at``; raises CaptureError as ``replay`` does."""
+        step = self._step
+        step._arguments.check_one(at, value)
+        self._values[at] = value
+        step._bind(step._inputs[at], value)
+
+    def run(self, part: int) -> None:
+        """Runs the launches of a part; raises CaptureError as ``replay`` does."""
+        if self._step.parts == 1:
+            self._step._arguments.check(self._values)
+        self._step._recording.replay(part)
+
+    def result(self, tensor: Tensor) -> Tensor:
+        """Returns the result of this replay in the place of a captured one, after the part that computes it."""
+        return _given(tensor, self._fresh)
+
+    def results(self) -> list[Tensor]:
+        """Returns the captured results, in the order of the function's."""
+        return list(tensors_in(self._step._result))
+
+    def end(self) -> None:
+        """Notes that all parts have run."""
+        self._step._ended(self._begun, self._gradients, self._values)
+
+
+def barrier(engine: Any) -> None:
+    """Ends a part of the step that this thread captures on ``engine``: ``CapturedStep.begin`` replays part by part."""
+    for entry in engine.interceptors:
+        if isinstance(entry, CallLog) and entry.thread == threading.get_ident():
+            entry.barrier()
+
+
+def _given(tensor: Tensor, fresh: Mapping[int, Tensor]) -> Tensor:
+    return fresh[id(tensor)] if id(tensor) in fresh else _copy(tensor)
 
 
 def is_capturing(tensors: Iterable[Tensor]) -> bool:

@@ -49,6 +49,7 @@ class Recording:
         self.merges: bool = False  # True if ``merge`` follows: what it may merge is built there
         self.marked: int = 0  # times that ``mark`` was called
         self.rng_state: Any = None  # (seed, base) of the random numbers of the step, the engine's while it is open
+        self.begins: list[int] = [0]  # of the parts: the numbers of their first launches
         self.recorded: dict[int, Any] = {}  # by number: what a backend knows of a launch that may become part of one
 
     def mark(self, before: Callable[[], object]) -> None:
@@ -83,35 +84,47 @@ class Recording:
         return None
 
     def merge(self) -> None:
-        """Makes several launches one, where that is possible and results have the same bits; ends ``merges``."""
+        """Makes several launches of the last part one, where that is possible and results have the same bits; ends
+        ``merges``.
+        """
         self.merges = False
 
-    def replay(self) -> None:
-        """Runs all launches in order."""
-        for before in self._marks.values():
-            before()
+    def part(self) -> None:
+        """Begins another part, which may be replayed by itself, after those before it."""
+        self.begins.append(len(self._launches))
+
+    def replay(self, part: int | None = None) -> None:
+        """Runs all launches in order, or those of a part."""
+        if not part:
+            for before in self._marks.values():
+                before()
+        parts = range(len(self.begins)) if part is None else (part,)
         with self._guard():
             sink = self.owner.sink if self.owner is not None else None
-            if sink is not None:
-                self._replay_profiled(sink)
-                return
-            self._run()
+            for number in parts:
+                if sink is not None:
+                    self._replay_profiled(sink, self._of(number))
+                else:
+                    self._run(number)
 
-    def _run(self) -> None:
-        for launch in self._launches:
+    def _of(self, part: int) -> slice:
+        return slice(self.begins[part], self.begins[part + 1] if part + 1 < len(self.begins) else None)
+
+    def _run(self, part: int) -> None:
+        for launch in self._launches[self._of(part)]:
             launch()
 
-    def _replay_profiled(self, sink: ProfilerSink) -> None:
+    def _replay_profiled(self, sink: ProfilerSink, part: slice) -> None:
         start = perf_counter()
         counts: dict[int, FlopCount] = {}
-        for launch, record in zip(self._launches, self._records):
+        for launch, record in zip(self._launches[part], self._records[part]):
             began = perf_counter()
             event = launch()
             if record is not None:
                 count = record.flop_count
                 again = count and counts.setdefault(id(count), FlopCount(count.flops))
                 sink.kernel(began, event, record.name, record.args, again)
-        sink.replay(start, len(self._launches))
+        sink.replay(start, len(self._launches[part]))
 
     def __len__(self) -> int:
         return len(self._launches)

@@ -120,6 +120,7 @@ class CallLog(Interceptor):
         self.outside: dict[int, Any] = {}
         self.begun: dict[int, int] = {}  # the version that each of these tensors had
         self.list: list[LoggedCall] = []
+        self.parts: list[int] = []  # the numbers of the calls that begin the second and further parts
         self.complete: bool = True
 
     def number(self, tensor: Any, fresh: bool = False) -> int:
@@ -188,6 +189,11 @@ class CallLog(Interceptor):
             LoggedCall(name, positional, named, logged, frozenset(reads), frozenset((*written, *fresh)), kept)
         )
         return results
+
+    def barrier(self) -> None:
+        """Begins another part: passes over the log move no call from one part to another."""
+        self.parts.append(len(self.list))
+        self._recording.part()
 
     def finish(self) -> dict[int, Any]:
         """Ends the log and returns the allocations of tensors that are still referenced, by number."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
+from netcl.core.capture.call_log import CallLog, LoggedCall, Ref, is_expression, run_arguments, tensors_in
 from netcl.core.capture.constants import with_constants
 from netcl.core.capture.copies import with_composed_copies
 from netcl.core.capture.epilogues import is_contraction, with_epilogue
@@ -58,6 +58,25 @@ def fused_steps(
     rewritten = with_float32_operands(engine, known, {*live}, {*outside})
     target = getattr(engine, "target", None)
     return _Fusion(_without_dead_calls(rewritten, {*live, *outside}), set(live), target).steps()
+
+
+def fused_parts(engine: Any, log: CallLog, live: Iterable[int]) -> list[list[list[PlannedCall]]]:
+    """Returns the steps of each part of a log. What later parts read is live after a part, and in a later part it is
+    as a tensor from outside.
+    """
+    bounds = [0, *log.parts, len(log.list)]
+    parts = [log.list[first:last] for first, last in zip(bounds, bounds[1:])]
+    fused = []
+    before: set[int] = set()
+    for at, calls in enumerate(parts):
+        later = {number for rest in parts[at + 1 :] for call in rest for number in _numbers(call)}
+        fused.append(fused_steps(engine, calls, {*live, *later}, {*log.outside, *before}))
+        before |= {number for call in calls for number in _numbers(call)}
+    return fused
+
+
+def _numbers(call: LoggedCall) -> set[int]:
+    return {number for number, _ in call.reads} | call.writes
 
 
 def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[LoggedCall]:
@@ -327,4 +346,4 @@ def _value_of(call: LoggedCall) -> Any:
     return key if plain and any(prod(ref.shape) * itemsize(ref.dtype) >= _LARGE for ref in made) else None
 
 
-__all__ = ["fused_steps"]
+__all__ = ["fused_parts", "fused_steps"]

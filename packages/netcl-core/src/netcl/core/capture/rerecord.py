@@ -7,7 +7,7 @@ recording needs memory for live tensors only, not for all that Python referenced
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.interceptors import intercepted
@@ -42,26 +42,32 @@ class _Storages:
 
 
 def rerecord(
-    engine: Any, steps: Sequence[Sequence[PlannedCall]], outside: Mapping[int, Tensor], live: Iterable[int]
+    engine: Any, parts: Sequence[Sequence[Sequence[PlannedCall]]], outside: Mapping[int, Tensor], live: Iterable[int]
 ) -> dict[int, Tensor]:
-    """Runs ``steps`` on ``engine``, which records; the tensors of ``live`` and ``outside`` numbers.
+    """Runs the steps of all ``parts`` on ``engine``, which records; the tensors of ``live`` and ``outside`` numbers.
 
     Steps of one list are independent.
     """
     storages = _Storages(engine, outside)
     last: dict[int, int] = {}
-    for at, together in enumerate(steps):
+    for at, together in enumerate(chain.from_iterable(parts)):
         for step in together:
             last.update(dict.fromkeys(step.reads | step.writes, at))
     staying = {*live, *outside}
     recording = engine.recording
     recording.merges = True
-    for at, together in enumerate(steps):
-        for step in _each(engine, together, storages):
-            _run(engine, step, storages)
-        for number in {number for step in together for number in step.reads | step.writes}:
-            if last[number] == at and number not in staying:
-                storages.known.pop(number, None)
+    at = -1
+    for part in parts:
+        if part is not parts[0]:
+            recording.merge()
+            recording.part()
+            recording.merges = True
+        for at, together in enumerate(part, at + 1):
+            for step in _each(engine, together, storages):
+                _run(engine, step, storages)
+            for number in {number for step in together for number in step.reads | step.writes}:
+                if last[number] == at and number not in staying:
+                    storages.known.pop(number, None)
     recording.merge()
     return storages.known
 

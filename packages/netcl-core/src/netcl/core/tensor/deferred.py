@@ -64,9 +64,8 @@ def force(values: Sequence[Any]) -> None:
     """Materializes the deferred tensors among arguments, lists of tensors included."""
     for value in values:
         if isinstance(value, TensorData):
-            deferred = value._storage.deferred
-            if deferred is not None:
-                deferred[0].materialize()
+            if value._storage.deferred is not None:
+                value._storage.materialize()
         elif isinstance(value, (list, tuple)):
             force(value)
 

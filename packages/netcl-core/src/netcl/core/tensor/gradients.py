@@ -13,10 +13,11 @@ from netcl.core.tensor.storage import lock
 
 
 class Mark:
-    """A state of the slot other than a function."""
+    """A state of the slot other than a function; ``pending.settle(cause)`` makes the function, if there is one."""
 
-    def __init__(self, meaning: str) -> None:
+    def __init__(self, meaning: str, pending: Any = None) -> None:
         self.meaning = meaning
+        self.pending: Any = pending
 
     def __repr__(self) -> str:
         return f"<{self.meaning}>"
@@ -123,6 +124,10 @@ class Gradients(Protocol):
         """Notes that ``tensor`` has taken the place of ``result`` in the graph, among views too."""
         ...
 
+    def freed_again(self, place: Any) -> Any:
+        """Returns a copy of the place of a tensor in a graph that is freed, for the tensor of a later period."""
+        ...
+
     def is_freed(self, tensor: Any) -> bool:
         """True if backward passes have freed the graph of ``tensor``, or it has none."""
         ...
@@ -191,6 +196,8 @@ def grad_fn_of(tensor: Any) -> Any:
     if tensor._grad_fn is LATER:
         with lock:  # another thread may be in the middle of computing it
             tensor._storage.materialize()
+    elif tensor._grad_fn.pending is not None:
+        tensor._grad_fn.pending.settle("a place in the graph was used")
     return None if type(tensor._grad_fn) is Mark else tensor._grad_fn
 
 

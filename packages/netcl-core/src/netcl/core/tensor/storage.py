@@ -95,6 +95,8 @@ class Storage:
                 work = self.deferred[0]
                 work.materialize()
                 if self.deferred is not None:
+                    work.materialize()  # a predicted part may have been without this tensor
+                if self.deferred is not None:
                     raise RuntimeError(f"a tensor was left pending by {work!r}")
 
     def written(self) -> None:

@@ -27,7 +27,7 @@ from netcl.core.errors import (
 )
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_write, event
+from netcl.core.ops_table.hook_stack import before_write, event, settle
 from netcl.core.tensor import dlpack, gradients, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
 from netcl.core.tensor.creation import Creation
@@ -548,8 +548,7 @@ class Tensor(Creation["Tensor"]):
 
     @property
     def _version(self) -> int:
-        if type(self._storage) is not ViewStorage:
-            self._ready_storage()  # calls that are predicted count when they are computed
+        settle("a version was read")  # calls that are predicted count when they are computed
         return self.version
 
     def untyped_storage(self) -> UntypedStorage:

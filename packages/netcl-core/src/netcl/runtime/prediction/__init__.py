@@ -1,4 +1,4 @@
-"""Prediction of the calls of a training loop: its ops are computed as a captured step, without ``capture`` in the program.
+"""Prediction of the calls of a training loop, which are then computed as a captured step.
 
 A loop is written as usual. From one step of an optimizer to the next its calls are logged (``call_log.py``); if two
 periods in a row are alike, they become a ``Stretch`` (``stretch.py``). In the periods that follow, a call that equals

@@ -14,7 +14,7 @@ from netcl.core.tensor.generator import default_generator
 from netcl.core.tensor.views import ViewStorage, geometry_of, root_of
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
 
-__all__ = ["PeriodLog", "Result", "block_of", "check_modes"]
+__all__ = ["PeriodLog", "Result", "block_of", "check_modes", "ends_here"]
 
 _CALLS_MAX = 20_000
 _AUTOCAST = 1  # the rank of the only hooks below the predictor that do not see the calls themselves
@@ -24,9 +24,14 @@ def check_modes(hooks: tuple[tuple[int, Any], ...]) -> str | None:
     """Returns why calls of this thread cannot be predicted now; None if they can."""
     if any(rank != _AUTOCAST for rank, _ in hooks):
         return "a hook on ops"
-    if state.tape is not None or state.trace is not None or state.anomaly or state.inference:
-        return "a tape, a trace, or anomaly detection"
+    if is_special():
+        return "a tape, a trace, hooks on saved tensors, inference, or anomaly detection"
     return None
+
+
+def is_special() -> bool:
+    """Returns True if ops do more in this thread than to record a graph."""
+    return state.tape is not None or state.trace is not None or state.anomaly or state.inference or state.packs
 
 
 def block_of(hooks: tuple[tuple[int, Any], ...]) -> Any:
@@ -34,27 +39,44 @@ def block_of(hooks: tuple[tuple[int, Any], ...]) -> Any:
     return hooks[0][1] if hooks else None
 
 
+_freed: weakref.WeakSet[Any] = weakref.WeakSet()  # nodes of which all nodes below are freed
+
+
+def ends_here(tensor: Any) -> bool:
+    """Returns True if no backward pass can go beyond ``tensor``: it is a leaf, or its graph is freed."""
+    node = tensor.grad_fn if tensor._requires_grad else None
+    if node is None or node in _freed:
+        return True
+    registered = gradients.registered()
+    if registered is None or not registered.is_freed(tensor):
+        return False
+    _freed.add(node)
+    return True
+
+
 class Result:
-    """A tensor of a period that outlives it: its slot, its node in the graph, which has been freed, and the number of
-    writes in place into it.
+    """A tensor of a period that is computed for the program: its slot.
+
+    If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed, and ``version`` the number
+    of writes in place into it; else it is read there.
     """
 
-    def __init__(self, slot: int, node: Any, version: int) -> None:
-        self.slot, self.node, self.version = slot, node, version
+    def __init__(self, slot: int, node: Any, version: int = 0, outlives: bool = True) -> None:
+        self.slot, self.node, self.version, self.outlives = slot, node, version, outlives
 
 
 class PeriodLog:
-    """Runs the calls of one period and writes them down. It keeps no tensor alive that a call makes.
+    """Runs the calls of one period on ``engine`` and writes them down. It keeps no tensor alive that a call makes.
 
     ``outside`` are the tensors from outside in the order of their first use, ``blocks`` the modes of each autocast
     block. ``close()`` gives the tensors that are still there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Any) -> None:
         self.calls: list[Call] = []
         self.outside: list[Any] = []
         self.blocks: list[Any] = []
-        self.engine: Any = None
+        self.engine = engine
         self._block: Any = self
         self._outside: dict[int, int] = {}
         self._slots: dict[int, tuple[weakref.ref[Any], Made]] = {}
@@ -93,9 +115,11 @@ class PeriodLog:
         self.calls.append(call)
         return result
 
-    def knows(self, value: Any) -> bool:
-        """True if ``value`` is a tensor of the period."""
-        return self._slot(value) is not None or id(value) in self._outside
+    def concerns(self, tensor: Any) -> bool:
+        """Returns True if ``tensor`` shares memory with a tensor of the period so far."""
+        root = root_of(tensor)
+        made = self._storages.get(id(root))
+        return (made is not None and made() is root) or any(root_of(other) is root for other in self.outside)
 
     def _slot(self, tensor: Any) -> Made | None:
         entry = self._slots.get(id(tensor))
@@ -112,11 +136,9 @@ class PeriodLog:
             root = self._storages.get(id(root_of(tensor)))
             if root is not None and root() is root_of(tensor):
                 raise Unpredictable("a tensor on the storage of a result was made outside of calls")
-            if tensor._requires_grad and tensor.grad_fn is not None:
+            if not ends_here(tensor):
                 raise Unpredictable("a tensor from outside has a graph")
-            if self.engine is None:
-                self.engine = tensor.engine
-            elif tensor.engine is not self.engine:
+            if tensor.engine is not self.engine:
                 raise Unpredictable("tensors of several devices")
             number = self._outside[id(tensor)] = len(self.outside)
             self.outside.append(tensor)
@@ -130,7 +152,7 @@ class PeriodLog:
             return Slot(earlier.slot)
         if id(tensor) in self._outside:
             return Outside(self._outside[id(tensor)])
-        if type(tensor) is not Tensor or (self.engine is not None and tensor.engine is not self.engine):
+        if type(tensor) is not Tensor or tensor.engine is not self.engine:
             raise Broken("a result of another class or device", None)
         geometry = geometry_of(tensor) if type(tensor._storage) is ViewStorage else None
         mark = tensor._grad_fn if type(tensor._grad_fn) is gradients.Mark else None
@@ -148,6 +170,9 @@ class PeriodLog:
         Raises Unpredictable if two of them share memory, if one is a view, or if one has a graph that a backward pass
         can use.
         """
+        grads = {id(tensor.grad) for tensor in self.outside if tensor._requires_grad and tensor.grad is not None}
+        if any(id(tensor) in grads for tensor in self.outside):
+            raise Unpredictable("a gradient is used by itself")
         results, roots = [], {id(root_of(tensor)) for tensor in self.outside}
         for slot, (ref, made, _) in enumerate(self._made):
             tensor = ref()
@@ -159,10 +184,10 @@ class PeriodLog:
             roots.add(root)
             if made.geometry is not None:
                 raise Unpredictable("a view outlives the step")
-            registered = gradients.registered()
-            if tensor._requires_grad and not (registered is not None and registered.is_freed(tensor)):
+            if not ends_here(tensor):
                 raise Unpredictable("a tensor with a graph outlives the step")
-            results.append(Result(slot, tensor._grad_fn if made.requires_grad else None, tensor._storage.version))
+            node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
+            results.append(Result(slot, node, tensor._storage.version))
         return results
 
 

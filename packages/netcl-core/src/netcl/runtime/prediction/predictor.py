@@ -14,19 +14,23 @@ from sys import getrefcount
 from typing import Any
 
 from netcl.core import config
+from netcl.core.backend.interceptors import tensors_in
 from netcl.core.backend.recording import open_here
 from netcl.core.dtypes import DType
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.grad_mode import state as grad_state
 from netcl.core.ops_table import modes
-from netcl.core.ops_table.dispatch import call_row
+from netcl.core.ops_table.dispatch import assign
 from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
 from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import set_error
+from netcl.core.tensor.generator import default_generator
 from netcl.core.tensor.storage import Storage, lock
-from netcl.runtime.prediction.call_log import Broken, PeriodLog, block_of, check_modes
+from netcl.core.tensor.views import root_of
+from netcl.runtime.capture import Replay
+from netcl.runtime.prediction.call_log import Broken, PeriodLog, block_of, check_modes, ends_here, is_special
 from netcl.runtime.prediction.calls import Call, Outside, Slot, Unpredictable, filled, run_call
 from netcl.runtime.prediction.stretch import Stretch, alike, run_again
 
@@ -35,6 +39,7 @@ __all__ = ["Report", "boundary", "report"]
 _WARM = 8  # periods of a place that run op by op before they are logged
 _LOGS = 6  # periods in a row that are logged until two are alike
 _FAILURES = 3  # periods in a row that were other ones than predicted, before a place waits
+_READS = 6  # reads of values in a period, each the end of a part
 _WAIT = 16  # periods that a place waits after that, doubled each time
 _MISS: Any = object()
 
@@ -74,6 +79,22 @@ class Place:
         self.waits = 0
         self.resumes = 0  # the period in which a waiting place begins again
         self.refused = False
+        self.missed: tuple[int, list[int]] | None = None  # a read that the stretch has no part for
+
+    def note(self, pending: Pending, cause: str) -> None:
+        """Notes that a period was not as predicted, or that a value was read where the stretch has no end of a part."""
+        known = self.stretch.barriers if self.stretch is not None else ()
+        if pending.missed and pending.missed not in known and len(known) < _READS:
+            self.missed = pending.missed, pending.held
+        else:
+            self.fail(cause)
+
+    def divide(self) -> None:
+        """Makes the stretch again, with a part that ends before the read that was missed."""
+        assert self.stretch is not None
+        assert self.missed is not None
+        (position, held), self.missed = self.missed, None
+        self.stretch = self.stretch.divided(position, held)
 
     def fail(self, cause: str) -> None:
         """Notes a period that was not as predicted."""
@@ -96,17 +117,39 @@ class Pending:
         self.hooks: list[tuple[tuple[int, Any], ...]] = []  # of each autocast block
         self.over = False
         self.guarded = False
+        self.missed: int | None = None  # the position of a read that ended the prediction
+        self.held: list[int] = []  # the slots that the program referred to there
+        self.later = gradients.Mark("known once the predicted calls are computed", self)
         self._marked: list[Storage] = []
+        self._replay: Replay | None = None
+        self._part = 0  # the next part to replay
+        self._made = 0  # slots
+        self._bound: set[int] = set()
+        self._before: list[tuple[Any, Any]] = []
+        self._offset = 0
         self._report = report
         self._block: Any = self
 
     def materialize(self) -> None:
-        """Computes the calls so far one by one, as a value is needed."""
-        self.settle("a value was read")
+        """Computes a part of the stretch if it ends here, else the calls so far one by one: a value is needed."""
+        with lock:
+            if self.over or self._advance(self.position):
+                return
+            self.missed = self.position
+            self.held = [slot for slot in range(self._made) if getrefcount(self.slots[slot]) > 2]
+            self.settle("a value was read")
 
     def keep(self, tensor: Any) -> None:
         """Does the same, as another tensor on the storage of ``tensor`` is made."""
         self.settle("another tensor on a storage")
+
+    def concerns(self, tensor: Any) -> bool:
+        """Returns True if ``tensor`` shares memory with a tensor that the calls so far may use."""
+        root = root_of(tensor)
+        if id(root) in self.stretch.roots or (root.deferred is not None and root.deferred[0] is self):
+            return True
+        inputs = [self.outside[number] for number in self.stretch.inputs]
+        return any(other is not None and root_of(other) is root for other in inputs)
 
     def geometry(self, number: int) -> Any:
         """Returns the geometry of the view that slot ``number`` will be; None if it will be none."""
@@ -122,6 +165,8 @@ class Pending:
             return _MISS
         call = calls[position]
         if call.target is not target or call.record is not record or call.enabled is not grad_state.enabled:
+            return _MISS
+        if is_special():
             return _MISS
         hooks = hooks_of_thread.state[1]
         if (not self._in_block(hooks, call)) or len(args) != len(call.args):
@@ -141,6 +186,7 @@ class Pending:
         slots = self.slots
         for made in call.made:
             slots[made.slot] = self._deferred(made)
+            self._made += 1
         if call.written:
             self._mark(call.written)
         if call.draws:
@@ -180,11 +226,13 @@ class Pending:
                 return True
             if known is not None or not isinstance(value, TensorData):
                 return False
-            engine, shape, dtype = self.stretch.specs[number]
+            engine, shape, dtype, requires_grad = self.stretch.specs[number]
             if value.engine is not engine or value.shape != shape or value.dtype != dtype:
                 return False
             deferred = value._storage.deferred
-            if value._requires_grad or (deferred is not None and deferred[0] is self):
+            if value._requires_grad is not requires_grad or (deferred is not None and deferred[0] is self):
+                return False
+            if requires_grad and (value.grad_fn is None or not ends_here(value)):
                 return False
             self.outside[number] = value
             return True
@@ -199,10 +247,7 @@ class Pending:
         if isinstance(template, (tuple, list)):
             if len(template) != len(value):
                 return False
-            for inner, item in zip(template, value):
-                if inner is not item and not self._equal(inner, item):
-                    return False
-            return True
+            return all(inner is item or self._equal(inner, item) for inner, item in zip(template, value))
         if kind is dict:
             return list(template) == list(value) and all(map(self._equal, template.values(), value.values()))
         return False
@@ -221,7 +266,7 @@ class Pending:
         tensor._grad = tensor._base = None
         if made.requires_grad:
             tensor._requires_grad = True
-            tensor._grad_fn = gradients.LATER
+            tensor._grad_fn = self.later
         else:
             tensor._requires_grad = False
             tensor._grad_fn = made.mark
@@ -230,10 +275,12 @@ class Pending:
     def _mark(self, numbers: Sequence[int]) -> None:
         """Has a read of tensors from outside that the stretch writes compute it first."""
         for number in numbers:
-            storage = self.outside[number]._storage
-            if storage.deferred is None:
-                storage.deferred = self, -1
-                self._marked.append(storage)
+            self._mark_storage(self.outside[number]._storage)
+
+    def _mark_storage(self, storage: Storage) -> None:
+        if storage.deferred is None:
+            storage.deferred = self, -1
+            self._marked.append(storage)
 
     def _guard(self) -> None:
         """Has a use of the gradient of a parameter compute the stretch first."""
@@ -267,6 +314,7 @@ class Pending:
                 return
             self.over = True
             self._unmark()
+            self._restore()
             self._report.causes[cause] += 1
             self._report.computed += self.position
             outer, enabled = hooks_of_thread.state, grad_state.enabled
@@ -280,41 +328,103 @@ class Pending:
                         tensor = slots[number] = self.slots[number]
                         _become(tensor, result)
             except BaseException as error:
-                for tensor in self.slots:
-                    if tensor is not None and tensor._storage.deferred is not None:
-                        set_error(tensor, error)
+                self._fail(error)
                 raise
             finally:
                 hooks_of_thread.state, grad_state.enabled = outer, enabled
                 self.slots.clear()
 
+    def _advance(self, position: int) -> bool:
+        """Replays the parts of the stretch up to ``position``; False if no part ends there, if that part has been
+        replayed before, or if nothing can be replayed.
+        """
+        ends = [*self.stretch.barriers, len(self.stretch.calls)]
+        if position not in ends or ends.index(position) < self._part:
+            return False
+        outer, guarded, marked = hooks_of_thread.state, self.guarded, list(self._marked)
+        hooks_of_thread.state = False, ()
+        self._unmark()
+        try:
+            replay = self._replay or self._begun()
+            for at, number in enumerate(self.stretch.inputs):
+                value = self.outside[number]
+                if value is not None and number not in self._bound:
+                    replay.bind(at, value)
+                    self._bound.add(number)
+            self._run(replay, ends.index(position) + 1)
+        except CaptureError:
+            return False
+        except BaseException as error:
+            self.over = True
+            self._fail(error)
+            raise
+        finally:
+            hooks_of_thread.state = outer
+            if position < len(self.stretch.calls) and not self.over:
+                for storage in marked:
+                    self._mark_storage(storage)
+                if guarded:
+                    self._guard()
+                if self.stretch.draws:
+                    hooks_of_thread.draws = self
+        return True
+
+    def _begun(self) -> Replay:
+        """Begins the replay; notes what has to be restored if it is not ended."""
+        self._offset = default_generator.offset
+        self._replay = self.stretch.begin()
+        for tensor in map(self.outside.__getitem__, self.stretch.written_early):
+            before = tensor.engine.empty(tensor.shape, tensor.dtype)
+            assign(before, tensor)
+            self._before.append((tensor, before))
+        return self._replay
+
+    def _run(self, replay: Replay, until: int) -> None:
+        for part in range(self._part, until):
+            replay.run(part)
+        self._part = until
+        for kept, captured in zip(self.stretch.results, replay.results()):
+            if kept.slot < self._made and self.slots[kept.slot]._storage.deferred is not None:
+                self.slots[kept.slot]._storage.fill(replay.result(captured)._storage)
+
+    def _fail(self, error: BaseException) -> None:
+        """Has each use of a tensor that was not computed raise ``error``."""
+        for tensor in self.slots[: self._made]:
+            if tensor._storage.deferred is not None:
+                set_error(tensor, error)
+
     def commit(self) -> bool:
-        """Computes the whole stretch by a replay; False, with nothing computed, if this period needs its calls."""
+        """Computes the whole stretch by a replay; False if this period needs its calls one by one."""
         with lock:
             if self.over or self.position < len(self.stretch.calls):
                 return False
-            kept = {result.slot for result in self.stretch.results}
+            kept = self.stretch.outlives
             for slot in range(len(self.slots)):
                 # Two references are the list's and the argument's.
                 if getrefcount(self.slots[slot]) > 2 and slot not in kept:
                     return False
-            inputs = [self.outside[number] for number in self.stretch.inputs]
-            self._unmark()
-            try:
-                results = self.stretch.replay(inputs)
-            except CaptureError:
+            if not self._advance(self.position):
                 return False
+            assert self._replay is not None
+            self._replay.end()
             self.over = True
             self._report.predicted += self.position
             self._report.replays += 1
-            for kept_result, computed in zip(self.stretch.results, results):
-                tensor = self.slots[kept_result.slot]
-                tensor._storage.version = kept_result.version
-                tensor._storage.fill(computed._storage)
-                if tensor._requires_grad:
-                    tensor._grad_fn = kept_result.node
+            for result in self.stretch.results:
+                if result.outlives:
+                    tensor = self.slots[result.slot]
+                    tensor._storage.version = result.version
+                    if tensor._requires_grad:
+                        tensor._grad_fn = gradients.load().freed_again(result.node)
             self.slots.clear()
             return True
+
+    def _restore(self) -> None:
+        """Takes back what parts have written and drawn, before their calls run again one by one."""
+        if self._replay is not None:
+            for tensor, before in self._before:
+                assign(tensor, before)
+            default_generator.offset = self._offset
 
 
 def _become(tensor: Any, result: Any) -> None:
@@ -344,6 +454,7 @@ class ThreadPredictor:
         self._place: Place | None = None
         self._log: PeriodLog | None = None
         self._pending: Pending | None = None
+        self._engine: Any = None  # of the place
 
     # -- the calls of the thread ---------------------------------------------------------------------------------------
 
@@ -356,9 +467,7 @@ class ThreadPredictor:
                     result = pending.predicted(row, args, kwargs, record)
                     if result is not _MISS:
                         return result
-            if _is_source(row, args, kwargs):
-                return self._hidden(row, args, kwargs, record)
-        elif self._log is not None and _is_source(row, args, kwargs):
+        if self._is_source(row, args, kwargs):
             return self._hidden(row, args, kwargs, record)
         return self._other(row, args, kwargs, record)
 
@@ -371,11 +480,15 @@ class ThreadPredictor:
                     result = pending.predicted(function, args, kwargs, None)
                     if result is not _MISS:
                         return result
+        if self._is_source(function, args, kwargs):
+            return self._hidden(function, args, kwargs, None)
         return self._other(function, args, kwargs, None)
 
     def before_write(self, target: Any = None, value: Any = None) -> None:
-        """Ends a prediction before a write that is no call of the period."""
-        self.settle("a write in place")
+        """Ends a prediction before a write, by no call of the period, into one of its tensors."""
+        period: Any = self._pending or self._log
+        if target is None or (period is not None and period.concerns(target)):
+            self.settle("a write in place")
 
     def settle(self, cause: str) -> None:
         """Computes what was predicted; the rest of the period is not predicted, and not logged."""
@@ -383,7 +496,7 @@ class ThreadPredictor:
         if pending is not None and pending.position:
             self._stop()
             pending.settle(cause)
-            self._fail(cause)
+            self._note(pending, cause)
         elif log is not None and log.calls:
             self._log = None
             self._report.causes[f"log: {cause}"] += 1
@@ -396,7 +509,7 @@ class ThreadPredictor:
             name = target.name if isinstance(target, OpRow) else target.__qualname__
             self._stop()
             pending.settle(f"another call: {name}")
-            self._fail(name)
+            self._note(pending, name)
             return run_call(target, args, kwargs, record)
         if log is None:
             self._stop()
@@ -422,20 +535,28 @@ class ThreadPredictor:
             if self._log is not None:
                 hooks_of_thread.state = outer
 
-    def _hidden(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
-        """Runs a call that makes a tensor of none, as factories do; its result is an input of the period."""
+    def _is_source(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Returns True for a call that uses no tensor of the period's device, as of a factory, or a copy to it."""
+        tensors = list(tensors_in((args, kwargs)))
+        if tensors:
+            return not any(tensor.engine is self._engine for tensor in tensors)
+        return isinstance(target, OpRow)
+
+    def _hidden(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+        """Runs a call that is no part of the period; its result can be an input."""
         outer = hooks_of_thread.state
         hooks_of_thread.state = outer[0], outer[1][1:]
         try:
-            return call_row(row, args, kwargs, record)
+            return run_call(target, args, kwargs, record)
         finally:
             hooks_of_thread.state = outer
 
     # -- periods -------------------------------------------------------------------------------------------------------
 
-    def boundary(self, owner: Any) -> None:
+    def boundary(self, owner: Any, engine: Any) -> None:
         """Ends a period with a step of the optimizer ``owner``, and begins the next one."""
         self._end()
+        self._engine = engine
         if config.get("REPLAY") == "off":
             self._place = None
             return
@@ -444,12 +565,18 @@ class ThreadPredictor:
         warm = 1 if config.get("REPLAY") == "early" else _WARM
         if place.refused or place.periods < max(place.resumes, warm):
             return
+        if place.stretch is not None and place.missed is not None:
+            try:
+                place.divide()
+            except (CaptureError, KernelBuildError) as error:
+                self._refuse(str(error))
+                return
         if place.stretch is not None:
             self._pending = Pending(place.stretch, self._report)
             self._start()
         elif place.logs < _LOGS:
             place.logs += 1
-            self._log = PeriodLog()
+            self._log = PeriodLog(engine)
             self._start()
         else:
             place.refused = True
@@ -465,7 +592,7 @@ class ThreadPredictor:
                 place.failures = place.waits = 0
             elif pending.position:
                 pending.settle("another period")
-                place.fail("another period")
+                place.note(pending, "another period")
         elif log is not None and log.calls:
             before, place.before = place.before, log
             try:
@@ -495,20 +622,9 @@ class ThreadPredictor:
             self._place.fail(cause)
         self._stop()
 
-    def _fail(self, cause: str) -> None:
+    def _note(self, pending: Pending, cause: str) -> None:
         if self._place is not None:
-            self._place.fail(cause)
-
-
-def _is_source(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """True for a call that uses no tensor, or copies one from another device."""
-    if row.name == "transfer":
-        return args[0]._storage.deferred is None
-    return not any(_has_tensor(value) for value in args) and not any(_has_tensor(value) for value in kwargs.values())
-
-
-def _has_tensor(value: Any) -> bool:
-    return isinstance(value, TensorData) or (isinstance(value, (list, tuple)) and any(map(_has_tensor, value)))
+            self._place.note(pending, cause)
 
 
 _thread = _Thread()
@@ -517,7 +633,7 @@ _thread = _Thread()
 def boundary(owner: Any, engine: Any) -> None:
     """Ends a period of the calling thread's loop: ``owner``, an optimizer on ``engine``, has taken a step."""
     if open_here(engine) is None:
-        _thread.predictor.boundary(owner)
+        _thread.predictor.boundary(owner, engine)
 
 
 def report() -> Report:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from sys import getrefcount
 from typing import Any
@@ -12,7 +12,8 @@ from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
-from netcl.runtime.capture import CapturedStep
+from netcl.core.tensor.views import root_of
+from netcl.runtime.capture import CapturedStep, Replay, barrier
 from netcl.runtime.prediction.call_log import PeriodLog, Result
 from netcl.runtime.prediction.calls import (
     Call,
@@ -49,38 +50,48 @@ def alike(before: PeriodLog, log: PeriodLog) -> bool:
 
 class Stretch:
     """The calls of two periods that are alike, and what they use: ``outside`` has the tensors that are the same objects
-    in both, None for an input. ``results`` are what outlives a period. ``written`` are the storages from outside that
-    calls before the last one write.
+    in both, None for an input. ``results`` are what outlives a period, or is read in it. ``barriers`` are the positions
+    of these reads, each before the call of this number: what comes before one is a part of the captured step.
 
     Raises Unpredictable, or CaptureError, if the period cannot be captured.
     """
 
-    def __init__(self, before: PeriodLog, log: PeriodLog, results: Sequence[Result]) -> None:
-        if log.engine is None:
-            raise Unpredictable("its calls use no tensor from outside")
+    def __init__(
+        self, before: PeriodLog, log: PeriodLog, results: Sequence[Result], barriers: Iterable[int] = ()
+    ) -> None:
+        self.logs = before, log
+        self.barriers = sorted(barriers)
         self.calls = log.calls
         self.blocks = log.blocks
         self.engine = log.engine
         self.results = results
+        self.outlives = {result.slot for result in results if result.outlives}
         self.slots = sum(len(call.made) for call in self.calls)
         self.geometries = {made.slot: made.geometry for call in self.calls for made in call.made if made.geometry}
         self.outside = [y if x is y else None for x, y in zip(before.outside, log.outside)]
-        self.specs = [(tensor.engine, tensor.shape, tensor.dtype) for tensor in log.outside]
+        self.specs = [(tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad) for tensor in log.outside]
         self.inputs = [number for number, tensor in enumerate(self.outside) if tensor is None]
-        if any(log.outside[number]._requires_grad for number in self.inputs):
+        leaves = [tensor for tensor in map(log.outside.__getitem__, self.inputs) if tensor.grad_fn is None]
+        if any(leaf._requires_grad for leaf in leaves):
             raise Unpredictable("an input requires grad")
         self._find_last_uses()
         samples = [log.outside[number] for number in self.inputs]
         if not samples:  # a captured step has at least one argument
             samples = [self.engine.empty((1,), "float32")]
-            self._unused: Any = samples[0]
         # The captured step finds what the calls depend on in these.
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
+        self.roots = {id(root): root for root in map(root_of, self._constants)}
         self.storages = [(tensor, tensor._storage) for tensor in self._constants]
-        self._captured = CapturedStep(self._step, tuple(samples))
-        self.guarded = [gradient.parameter for gradient in self._captured._gradients if gradient.used]
-        self._kept_gradients = [gradient for gradient in self._captured._gradients if gradient.replaced]
+        self.captured = CapturedStep(self._step, tuple(samples))
+        if self.captured.parts != len(self.barriers) + 1:
+            raise Unpredictable("a value is read in a step that adds to gradients")
+        last = self.barriers[-1] if self.barriers else 0
+        # Tensors from outside that parts before the last one write, and inputs by the part that reads them first.
+        self.written_early = sorted({number for call in self.calls[:last] for number in call.written})
+        self.draws = any(call.draws for call in self.calls)
+        self.guarded = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
+        self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
     def _find_last_uses(self) -> None:
         uses: dict[int, int] = {}
@@ -90,7 +101,7 @@ class Stretch:
                 uses[reference.number] = at
             return reference
 
-        for at, call in enumerate(self.calls):
+        for at, call in enumerate(self.calls):  # noqa: B007, which note reads
             for template in (call.args, call.kwargs, call.result):
                 filled(template, note)
         kept = {result.slot for result in self.results}
@@ -107,7 +118,9 @@ class Stretch:
         block = -1
         with ExitStack() as stack:
             try:
-                for call in self.calls:
+                for at, call in enumerate(self.calls):
+                    if at in self.barriers:
+                        barrier(self.engine)
                     if call.block != block:
                         stack.close()
                         block = call.block
@@ -120,17 +133,22 @@ class Stretch:
                 state.enabled = enabled
         return [slots[result.slot] for result in self.results]
 
-    def replay(self, inputs: Sequence[Any]) -> list[Any]:
-        """Computes a period and returns its results; raises CaptureError if it would be another one, before anything is
-        computed.
+    def divided(self, position: int, held: Sequence[int]) -> Stretch:
+        """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be read
+        there, are results too.
         """
+        known = {result.slot for result in self.results}
+        more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
+        return Stretch(*self.logs, [*self.results, *more], {*self.barriers, position})
+
+    def begin(self) -> Replay:
+        """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
         for tensor, storage in self.storages:
             if tensor._storage is not storage:
                 raise Unpredictable("a tensor from outside has another storage")
         for gradient in self._kept_gradients:
             _leave(gradient)
-        results: list[Any] = self._captured.replay(*(inputs or (self._unused,)))
-        return results
+        return self.captured.begin()
 
 
 def _leave(gradient: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import netcl.autograd as ag
 from netcl.autograd import clipping
+from netcl.autograd.prediction import changes_gradients
 from netcl.core import Tensor
 from netcl.core.errors import NonFiniteError
 
@@ -48,7 +49,10 @@ def clip_grad_norm_(
     """Scales the gradients, in place, so that their norm as one vector is at most ``max_norm``; returns the norm before
     as a 0-d tensor, without a host read unless ``error_if_nonfinite``.
     """
-    with_grads = [p for p in _given(parameters) if p.grad is not None]
+    given = _given(parameters)
+    if not error_if_nonfinite:
+        return clipping.clip_grad_norm_device(given, float(max_norm), float(norm_type))
+    with_grads = [p for p in given if p.grad is not None]
     norm, factor = clipping.clipping(with_grads, float(max_norm), float(norm_type))
     _check(norm, error_if_nonfinite)
     if factor is not None:
@@ -63,7 +67,12 @@ def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Multiplies the gradients, in place, by min(1, max_norm / (total_norm + 1e-6))."""
-    grads = [p.grad for p in _given(parameters) if p.grad is not None]
+    _scaled(_given(parameters), max_norm, total_norm)
+
+
+@changes_gradients
+def _scaled(parameters: list[Tensor], max_norm: float, total_norm: Tensor) -> None:
+    grads = [p.grad for p in parameters if p.grad is not None]
     if grads:
         clipping.scale(grads, ag.minimum(ag.div(float(max_norm), ag.add(total_norm.detach(), 1e-6)), 1.0))
 

@@ -28,7 +28,7 @@ class KernelRecording(Recording):
         super().__init__(**options)
         self._launched = launched
         self._names: tuple[str, ...] = ()
-        self._runs: list[Callable[[], object]] | None = None
+        self._runs: dict[int, list[Callable[[], object]]] = {}  # by part
         self._uses: dict[int, list[tuple[Any, int]]] = {}  # by address of a buffer: launches that have it as argument
         self._exchanged = False
 
@@ -57,23 +57,23 @@ class KernelRecording(Recording):
         uses = self._uses.get(buffer.int_ptr, ())
         return [partial(launch.args[1].set_arg, position) for launch, position in uses if id(launch) in there]
 
-    def replay(self) -> None:
+    def replay(self, part: int | None = None) -> None:
         if not self._names:
             launches: list[Any] = [getattr(launch, "args", ()) for launch in self._launches]
             self._names = tuple(dict.fromkeys(args[1].function_name for args in launches if len(args) > 1))
         self._launched.append(self._names)
-        super().replay()
+        super().replay(part)
 
     def merge(self) -> None:
         """Merges small launches that are independent, or can run in order in one work-item."""
         super().merge()
         if self.owner.flushes:  # after each launch
             return
-        kept = list(zip(self._launches, self._records))
-        recorded = [self.recorded.get(number) for number in range(len(kept))]
+        first = self.begins[-1]
+        kept = list(zip(self._launches, self._records))[first:]
+        recorded = [self.recorded.get(first + number) for number in range(len(kept))]
         groups = grouped(recorded, most_arguments(self.owner.device))
-        self._launches.clear()
-        self._records.clear()
+        del self._launches[first:], self._records[first:]
         self.recorded.clear()
         for group in groups:
             launches: list[Any] = [recorded[number] for number in group]
@@ -95,10 +95,12 @@ class KernelRecording(Recording):
             return False
         return True
 
-    def _run(self) -> None:
-        if self._runs is None:
+    def _run(self, part: int) -> None:
+        runs = self._runs.get(part)
+        if runs is None:
             together = config.get("COMMAND_BUFFER") and not self._exchanged
-            runs: list[Any] = buffered(self._launches) if together else self._launches
-            self._runs = [(without_event(*run.args) if is_kernel(run) else None) or run for run in runs]
-        for run in self._runs:
+            launches = self._launches[self._of(part)]
+            chosen: list[Any] = buffered(launches) if together else launches
+            runs = self._runs[part] = [(without_event(*run.args) if is_kernel(run) else None) or run for run in chosen]
+        for run in runs:
             run()
