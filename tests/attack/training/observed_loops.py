@@ -198,8 +198,7 @@ def drawn_loop(rng: random.Random, of: random.Random | None = None) -> Loop:
         first = rng.randrange(4 if rng.random() < 0.8 else 1, steps)
         every = rng.choice((0, 0, 0, 0, 0, 1, 2, 3))  # 0: once, else the steps from one to the next
         deeds += [("deed", at, place, name, number) for at in range(first, steps if every else first + 1, every or 1)]
-    loop = Loop((*parts, *deeds), loss, optimizer, option, dtype, rng.getrandbits(20), steps)
-    return loop
+    return Loop((*parts, *deeds), loss, optimizer, option, dtype, rng.getrandbits(20), steps)
 
 
 @dataclass
@@ -680,7 +679,7 @@ def _host_data(s: State, n: int) -> None:
 
 def _double(s: State, n: int) -> None:
     other = copy.deepcopy(s.net)
-    s.see("copied", [p for p in other.parameters()])
+    s.see("copied", list(other.parameters()))
 
 
 def _mode(s: State, n: int) -> None:
