@@ -52,7 +52,14 @@ class Net:
 def plain(value: Any) -> Any:
     """Returns bits and flags of what was seen."""
     if isinstance(value, Tensor):
-        flags = (value.stride(), value.is_leaf, value.requires_grad, value._is_view(), value._version)
+        flags = (
+            value.stride(),
+            value.is_leaf,
+            value.requires_grad,
+            value.retains_grad,
+            value._is_view(),
+            value._version,
+        )
         grad = value.grad if value.is_leaf or value.retains_grad else None
         return flags, plain(value.detach().numpy()), None if grad is None else plain(grad)
     if isinstance(value, np.ndarray):
@@ -179,8 +186,10 @@ def test_a_kept_view_is_a_view() -> None:
         net.optimizer.zero_grad()
         out = net.out(net.tensor(4, 8))
         if number < 4:
-            net.seen.append(out.detach()[:1])
-        out.square().mean().backward()
+            net.seen.append(out[:1])
+        loss = out.square().mean()
+        del out
+        loss.backward()
         net.optimizer.step()
 
     assert same(loop)
@@ -210,7 +219,7 @@ def test_the_version_of_a_tensor() -> None:
         if number == AT:
             net.seen.append([out._version, net.first._version])
         net.optimizer.step()
-        net.seen.append(out.detach())
+        net.seen.append(out)
 
     assert same(loop)
 
@@ -236,9 +245,9 @@ def test_a_failed_capture_counts_no_writes() -> None:
         out = net.out(net.tensor(4, 8))
         with ag.no_grad():
             net.mean.mul_(0.9)  # type: ignore[attr-defined]
-            low = out.detach().clone()
-            low[low < 0.0] = 0.0
-        (out * low).mean().backward()
+            low = out.detach()
+            low = low[low > -1e9]  # reads the number of elements
+        (out.mean() * low.mean()).backward()
         net.optimizer.step()
         if number == STEPS - 1:
             net.seen.append(net.mean)  # type: ignore[attr-defined]
@@ -296,6 +305,23 @@ def test_a_graph_from_before_the_step_that_saves_nothing_takes_gradients() -> No
         if number == 0:
             net.double = net.first + net.second  # type: ignore[attr-defined]
         (net.out(net.tensor(4, 8)).mean() + net.double.sum() * 0.01).backward()  # type: ignore[attr-defined]
+        net.double = net.first + net.second  # type: ignore[attr-defined]
         net.optimizer.step()
 
     assert same(loop, optimizer=SGD)
+
+
+def test_writes_are_counted_once_in_a_step_that_is_read_in_the_middle_and_then_differs() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.mean = net.tensor(4, 8)  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        net.mean.copy_(net.tensor(4, 8))  # type: ignore[attr-defined]
+        out = net.out(net.mean)  # type: ignore[attr-defined]
+        net.seen.append(out.detach().sum().item())
+        (out * (2.0 if number % 3 == 0 and number > 6 else 1.0)).square().mean().backward()
+        net.optimizer.step()
+        if number == STEPS - 1:
+            net.seen.append(net.mean)  # type: ignore[attr-defined]
+
+    assert same(loop)

@@ -45,6 +45,9 @@ LEVELS: dict[str, Level] = {
     ),
     "tracing": Level("regions of deferred calls, which jit fuses to one program", "jit calls its function eagerly"),
     "capture": Level("steps that are recorded once and replayed", "a training step runs eagerly"),
+    "prediction": Level(
+        "calls of a training loop that are predicted, and computed as a captured step", "each op is computed at its call"
+    ),
     "staging": Level(
         "page-locked memory that devices exchange tensors by, and host calls in captured steps",
         "gradients pass between ranks over arrays of the host",
@@ -203,6 +206,7 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.ops.table.expression": "expressions",
     "netcl.profiling": "profiling",
     "netcl.runtime": "capture",
+    "netcl.runtime.prediction": "prediction",
     "netcl.runtime.staging": "staging",
     **{f"netcl.ops.{name}": "ops-basic" for name in BASIC},
 }

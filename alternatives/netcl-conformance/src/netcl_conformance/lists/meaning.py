@@ -208,6 +208,12 @@ has none of the names below; jit then calls the function.
 `capture(fn, *samples)` records one call of `fn`; `replay(*inputs)` gives what `fn(*inputs)` would, with its writes in
 place. What cannot be replayed (a host read, another shape) raises CaptureError.
 """,
+    "prediction": """
+`boundary(owner, engine)` ends a period of a loop: an optimizer has taken a step. `event(function)` makes calls of a
+function that changes tensors or gradients a part of periods, as ops are; `function.refuses(pending, *args, **kwargs)`
+returns why a call is none, and `function.changes_gradients` is True if it reads or sets `grad`. A core may compute
+the calls of a period later than they are made, if no program can tell.
+""",
     "staging": """
 `Staging` makes memory of the host, which processes may share, page-locked for a device. Copies between it and parts of
 tensors, and the work of a queue so far, are `Pending`. `host_call(action, reads, out)` calls a function in the order of

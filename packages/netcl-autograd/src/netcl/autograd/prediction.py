@@ -17,12 +17,16 @@ from netcl.core import Tensor
 F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING or "prediction" in LEVELS:
-    from netcl.runtime.prediction import boundary, event, settle
+    from netcl.runtime.prediction import boundary, event, hint, settle
 else:
 
     def event(function: F) -> F:
         """Returns the function: nothing predicts its calls."""
         return function
+
+    def hint() -> bool:
+        """Returns False: no call is predicted."""
+        return False
 
     def boundary(owner: Any, engine: Any) -> None:
         """Does nothing: no period of a loop is predicted."""
@@ -36,6 +40,7 @@ __all__ = [
     "changes_gradients",
     "event",
     "freed_again",
+    "hint",
     "is_freed",
     "refused",
     "refuses_prediction",
@@ -50,8 +55,8 @@ def changes_gradients(function: F) -> F:
 
 
 def refused(function: F, refuses: Callable[..., str | None]) -> F:
-    """Makes ``function`` an event; ``refuses(pending, *args, **kwargs)`` returns why a call cannot be predicted, or None
-    if it can. ``pending``: its tensors may be not computed yet.
+    """Makes ``function`` an event; ``refuses(pending, *args, **kwargs)`` returns why a call cannot be predicted, or
+    None. ``pending``: its tensors may be not computed yet.
     """
     function.refuses = refuses  # type: ignore[attr-defined]
     return event(function)

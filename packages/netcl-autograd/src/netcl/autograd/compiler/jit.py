@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from netcl.autograd.levels import LEVELS, without
 from netcl.autograd.mode import state
+from netcl.autograd.prediction import hint
 from netcl.core import config
 from netcl.core.dispatch import pop_hook, push_hook
 
@@ -41,6 +42,8 @@ class Jitted:
         outer = state.trace
         relaxed = self._fast_math or bool(config.get("FAST_MATH"))
         if outer is not None and outer.relaxed == relaxed:
+            return self._fn(*args, **kwargs)
+        if not relaxed and state.enabled and hint():  # a captured step will fuse the ops
             return self._fn(*args, **kwargs)
         return self._run(RecordedTrace(self._cache, relaxed), args, kwargs)
 

@@ -56,18 +56,19 @@ def rerecord(
     staying = {*live, *outside}
     recording = engine.recording
     recording.merges = True
-    at = -1
+    count = 0
     for part in parts:
         if part is not parts[0]:
             recording.merge()
             recording.part()
             recording.merges = True
-        for at, together in enumerate(part, at + 1):
+        for together in part:
             for step in _each(engine, together, storages):
                 _run(engine, step, storages)
             for number in {number for step in together for number in step.reads | step.writes}:
-                if last[number] == at and number not in staying:
+                if last[number] == count and number not in staying:
                     storages.known.pop(number, None)
+            count += 1
     recording.merge()
     return storages.known
 

@@ -10,6 +10,6 @@ one, as they would have been without prediction.
 from __future__ import annotations
 
 from netcl.core.ops_table.hook_stack import event, settle
-from netcl.runtime.prediction.predictor import boundary, report
+from netcl.runtime.prediction.predictor import boundary, hint, report
 
-__all__ = ["boundary", "event", "report", "settle"]
+__all__ = ["boundary", "event", "hint", "report", "settle"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,8 @@ class Call:
     draws: bool = False
     made: tuple[Made, ...] = ()
     written: tuple[int, ...] = ()
-    last_uses: tuple[int, ...] = field(default=(), compare=False)  # slots that no later call reads
+    last_uses: tuple[int, ...] = ()  # slots that no later call reads
+    checks: tuple[tuple[int, Any], ...] = ()  # of the arguments: (0, slot), (1, number from outside) or (2, template)
 
 
 _VALUES = (int, float, str, bool, type(None), slice, type(...), np.generic)

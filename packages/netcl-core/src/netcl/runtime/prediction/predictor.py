@@ -34,7 +34,7 @@ from netcl.runtime.prediction.call_log import Broken, PeriodLog, block_of, check
 from netcl.runtime.prediction.calls import Call, Outside, Slot, Unpredictable, filled, run_call
 from netcl.runtime.prediction.stretch import Stretch, alike, run_again
 
-__all__ = ["Report", "boundary", "report"]
+__all__ = ["Report", "boundary", "hint", "report"]
 
 _WARM = 8  # periods of a place that run op by op before they are logged
 _LOGS = 6  # periods in a row that are logged until two are alike
@@ -125,7 +125,7 @@ class Pending:
         self._part = 0  # the next part to replay
         self._made = 0  # slots
         self._bound: set[int] = set()
-        self._before: list[tuple[Any, Any]] = []
+        self._before: list[tuple[Any, Any, int]] = []
         self._offset = 0
         self._report = report
         self._block: Any = self
@@ -171,8 +171,15 @@ class Pending:
         hooks = hooks_of_thread.state[1]
         if (not self._in_block(hooks, call)) or len(args) != len(call.args):
             return _MISS
-        for template, value in zip(call.args, args):
-            if not self._equal(template, value):
+        slots, outside = self.slots, self.outside
+        for (kind, expected), value in zip(call.checks, args):
+            if kind == 0:
+                if slots[expected] is not value:
+                    return _MISS
+            elif kind == 1:
+                if outside[expected] is not value and not self._is_input(expected, value):
+                    return _MISS
+            elif expected is not value and not self._equal(expected, value):
                 return _MISS
         if kwargs or call.kwargs:
             if len(kwargs) != len(call.kwargs):
@@ -183,7 +190,6 @@ class Pending:
         refuses = getattr(target, "refuses", None)
         if refuses is not None and refuses(True, *args, **kwargs) is not None:
             return _MISS
-        slots = self.slots
         for made in call.made:
             slots[made.slot] = self._deferred(made)
             self._made += 1
@@ -220,22 +226,7 @@ class Pending:
         if kind is Slot:
             return self.slots[template.number] is value
         if kind is Outside:
-            number = template.number
-            known = self.outside[number]
-            if known is value:
-                return True
-            if known is not None or not isinstance(value, TensorData):
-                return False
-            engine, shape, dtype, requires_grad = self.stretch.specs[number]
-            if value.engine is not engine or value.shape != shape or value.dtype != dtype:
-                return False
-            deferred = value._storage.deferred
-            if value._requires_grad is not requires_grad or (deferred is not None and deferred[0] is self):
-                return False
-            if requires_grad and (value.grad_fn is None or not ends_here(value)):
-                return False
-            self.outside[number] = value
-            return True
+            return self.outside[template.number] is value or self._is_input(template.number, value)
         if template is value:
             return True
         if type(value) is not kind:
@@ -251,6 +242,21 @@ class Pending:
         if kind is dict:
             return list(template) == list(value) and all(map(self._equal, template.values(), value.values()))
         return False
+
+    def _is_input(self, number: int, value: Any) -> bool:
+        """Returns True if ``value`` can be the input ``number``, which it is from then on."""
+        if self.outside[number] is not None or not isinstance(value, TensorData):
+            return False
+        engine, shape, dtype, requires_grad = self.stretch.specs[number]
+        if value.engine is not engine or value.shape != shape or value.dtype != dtype:
+            return False
+        deferred = value._storage.deferred
+        if value._requires_grad is not requires_grad or (deferred is not None and deferred[0] is self):
+            return False
+        if requires_grad and (value.grad_fn is None or not ends_here(value)):
+            return False
+        self.outside[number] = value
+        return True
 
     def _deferred(self, made: Any) -> Any:
         tensor = Tensor.__new__(Tensor)
@@ -376,7 +382,7 @@ class Pending:
         for tensor in map(self.outside.__getitem__, self.stretch.written_early):
             before = tensor.engine.empty(tensor.shape, tensor.dtype)
             assign(before, tensor)
-            self._before.append((tensor, before))
+            self._before.append((tensor, before, tensor._storage.version))
         return self._replay
 
     def _run(self, replay: Replay, until: int) -> None:
@@ -422,8 +428,9 @@ class Pending:
     def _restore(self) -> None:
         """Takes back what parts have written and drawn, before their calls run again one by one."""
         if self._replay is not None:
-            for tensor, before in self._before:
+            for tensor, before, version in self._before:
                 assign(tensor, before)
+                tensor._storage.version = version
             default_generator.offset = self._offset
 
 
@@ -455,6 +462,7 @@ class ThreadPredictor:
         self._log: PeriodLog | None = None
         self._pending: Pending | None = None
         self._engine: Any = None  # of the place
+        self._hinted = False
 
     # -- the calls of the thread ---------------------------------------------------------------------------------------
 
@@ -562,7 +570,7 @@ class ThreadPredictor:
             return
         place = self._place = self._places.setdefault(owner, Place())
         place.periods += 1
-        warm = 1 if config.get("REPLAY") == "early" else _WARM
+        warm = 1 if self._hinted or config.get("REPLAY") == "early" else _WARM
         if place.refused or place.periods < max(place.resumes, warm):
             return
         if place.stretch is not None and place.missed is not None:
@@ -581,6 +589,12 @@ class ThreadPredictor:
         else:
             place.refused = True
             self._report.causes["no two periods alike"] += 1
+
+    def hint(self) -> bool:
+        """Has new places predicted early; returns True while calls are logged or predicted."""
+        self._hinted = True
+        hooks = hooks_of_thread.state[1]
+        return bool(hooks) and hooks[0][1] is self  # type: ignore[comparison-overlap]
 
     def _end(self) -> None:
         pending, log, place = self._pending, self._log, self._place
@@ -634,6 +648,13 @@ def boundary(owner: Any, engine: Any) -> None:
     """Ends a period of the calling thread's loop: ``owner``, an optimizer on ``engine``, has taken a step."""
     if open_here(engine) is None:
         _thread.predictor.boundary(owner, engine)
+
+
+def hint() -> bool:
+    """Notes that the program has asked for compiled calls: periods of the calling thread are predicted from the third
+    one on. Returns True while its calls are logged or predicted, so that they must not be fused as they are made.
+    """
+    return _thread.predictor.hint()
 
 
 def report() -> Report:

@@ -17,6 +17,7 @@ from netcl.runtime.capture import CapturedStep, Replay, barrier
 from netcl.runtime.prediction.call_log import PeriodLog, Result
 from netcl.runtime.prediction.calls import (
     Call,
+    Outside,
     Slot,
     Unpredictable,
     equal,
@@ -105,6 +106,10 @@ class Stretch:
             for template in (call.args, call.kwargs, call.result):
                 filled(template, note)
         kept = {result.slot for result in self.results}
+        codes = {Slot: 0, Outside: 1}
+        for call in self.calls:
+            kinds = [codes.get(type(template), 2) for template in call.args]
+            call.checks = tuple((kind, a if kind == 2 else a.number) for kind, a in zip(kinds, call.args))
         for at, call in enumerate(self.calls):
             call.last_uses = tuple(slot for slot, last in uses.items() if last == at and slot not in kept)
 
@@ -134,8 +139,8 @@ class Stretch:
         return [slots[result.slot] for result in self.results]
 
     def divided(self, position: int, held: Sequence[int]) -> Stretch:
-        """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be read
-        there, are results too.
+        """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
+        read there, are results too.
         """
         known = {result.slot for result in self.results}
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
