@@ -325,3 +325,17 @@ def test_writes_are_counted_once_in_a_step_that_is_read_in_the_middle_and_then_d
             net.seen.append(net.mean)  # type: ignore[attr-defined]
 
     assert same(loop)
+
+
+def test_a_parameter_is_put_on_other_memory_between_the_steps_of_two_optimizers() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.other = SGD([ag.Parameter(net.tensor(8, 8))], lr=0.05)  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        net.other.step()  # type: ignore[attr-defined]
+        if number == AT:
+            net.first.data = net.first.data * 0.5
+        net.optimizer.step()
+
+    assert same(loop)

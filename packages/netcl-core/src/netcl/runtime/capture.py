@@ -233,6 +233,7 @@ class CapturedStep:
             _take_back(calls)
         used = bool(graded) or any(gradient.used for gradient in self._gradients)
         cleared = {at: shared[at].first_use in ("cleared", "set") for at in graded}
+        self._storages = self._dependencies.storages()
         self._arguments = Arguments(inputs, versions, cleared, calls, self._recording.pool, used)
         self._checked = [gradient for gradient in self._gradients if gradient.read]
         self._copied = [gradient for gradient in self._gradients if gradient.copied]
@@ -401,10 +402,7 @@ class CapturedStep:
 
     def begin(self) -> Replay:
         """Begins a replay in parts; raises CaptureError as ``replay`` does."""
-        if self._state() != self._key:
-            raise CaptureError("replay: state of the captured step has changed; capture again")
-        for gradient in self._checked:
-            gradient.check()
+        self._check_state()
         return Replay(self)
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
@@ -422,12 +420,20 @@ class CapturedStep:
                     )
             elif _ByValue(value) != known:
                 raise CaptureError(f"replay: argument {number} is {value!r}, captured was {known!r}; capture again")
+        self._check_state()
+        self._arguments.check(inputs)
+
+    def _check_state(self) -> None:
         if self._state() != self._key:
             raise CaptureError(
                 "replay: parameters, training flags, parameter groups, grad or autocast mode, or other watched state "
                 "changed; capture again"
             )
-        self._arguments.check(inputs)
+        if any(tensor._storage is not storage for tensor, storage in self._storages):
+            raise CaptureError(
+                "replay: a tensor has been put on other memory, as by p.data = x; capture again, or write "
+                "p.data.copy_(x)"
+            )
         for gradient in self._checked:
             gradient.check()
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.core import dtypes, late_launches
 from netcl.core.dtypes import OBJECTS, DType
-from netcl.core.ops_table.hook_stack import settle
 from netcl.core.tensor.gradients import find, grad_fn_of, load
 from netcl.core.tensor.size import Shape
 from netcl.core.tensor.storage import Storage, Upload
@@ -180,8 +179,11 @@ class TensorData:
         if self._storage.deferred is not None:
             self._storage.materialize()  # what was called before does not see the flag
         if flag is not self._requires_grad:
-            settle("requires_grad was set")
+            self._before_flag()
         self._requires_grad = flag
+
+    def _before_flag(self) -> None:
+        """Called before ``requires_grad`` changes."""
 
     if TYPE_CHECKING:
 

@@ -494,6 +494,9 @@ class Tensor(Creation["Tensor"]):
         args = (type(self), self.engine.read(self), self.dtype, self.device.selector, self.requires_grad)
         return (_unpickled, args, dict(self.__dict__)) if self.__dict__ else (_unpickled, args)
 
+    def _before_flag(self) -> None:
+        settle("requires_grad was set")
+
     @event
     def detach(self) -> Tensor:
         """The same storage outside of the gradient graph."""

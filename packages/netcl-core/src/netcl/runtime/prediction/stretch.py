@@ -83,7 +83,6 @@ class Stretch:
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
         self.roots = {id(root): root for root in map(root_of, self._constants)}
-        self.storages = [(tensor, tensor._storage) for tensor in self._constants]
         self.captured = CapturedStep(self._step, tuple(samples))
         if self.captured.parts != len(self.barriers) + 1:
             raise Unpredictable("a value is read in a step that adds to gradients")
@@ -148,9 +147,6 @@ class Stretch:
 
     def begin(self) -> Replay:
         """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
-        for tensor, storage in self.storages:
-            if tensor._storage is not storage:
-                raise Unpredictable("a tensor from outside has another storage")
         for gradient in self._kept_gradients:
             _leave(gradient)
         return self.captured.begin()
