@@ -339,3 +339,15 @@ def test_a_parameter_is_put_on_other_memory_between_the_steps_of_two_optimizers(
         net.optimizer.step()
 
     assert same(loop)
+
+
+def test_a_tensor_is_a_view_in_the_middle_of_a_step_if_it_is_one() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        x = net.tensor(4, 8)[:, Tensor.from_host(np.arange(8)[::-1].copy())]
+        if number == AT:
+            net.seen.append(x._is_view())
+        net.out(x).square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop)

@@ -151,7 +151,8 @@ class Tensor(Creation["Tensor"]):
 
     def _is_view(self) -> bool:
         """True if this tensor is a view of another one."""
-        return hasattr(self._base, "group") or isinstance(self._ready_storage(), ViewStorage)
+        storage = self._ready_storage()  # first, as a deferred tensor has its base with it
+        return hasattr(self._base, "group") or isinstance(storage, ViewStorage)
 
     @staticmethod
     def _make_subclass(cls: type[_T], data: Tensor, require_grad: bool = False) -> _T:
