@@ -31,10 +31,13 @@ def model(name: str, library: Any) -> Any:
     return JOBS[name].make(library)
 
 
-def batch(name: str, size: int | None = None) -> tuple[tuple[Array, ...], Array]:
-    """Inputs and the wanted outputs of the first ``size`` samples (None: all): float32, or int64 for labels."""
-    inputs, wanted = JOBS[name].batch(np.random.default_rng(0))
-    return tuple(array[:size] for array in inputs), wanted[:size]
+def batch(name: str, size: int | None = None, times: int = 1) -> tuple[tuple[Array, ...], Array]:
+    """Inputs and the wanted outputs of the first ``size`` samples (None: all): float32, or int64 for labels. The batch
+    of a job has ``times`` as many samples.
+    """
+    drawn = [JOBS[name].batch(np.random.default_rng(seed)) for seed in range(times)]
+    inputs = [np.concatenate(arrays)[:size] for arrays in zip(*[inputs for inputs, _ in drawn])]
+    return tuple(inputs), np.concatenate([wanted for _, wanted in drawn])[:size]
 
 
 def loss(name: str, library: Any, found: Any, wanted: Any) -> Any:

@@ -13,6 +13,7 @@ import netcl.autograd as ag
 from netcl.autograd.graph import saved_tensors_hooks
 from netcl.core import Tensor, config
 from netcl.core.errors import ShapeError
+from netcl.core.tensor.factories import from_numpy
 from netcl.ops.random import manual_seed
 from netcl.optim import SGD, Adam
 from netcl.runtime import prediction
@@ -205,8 +206,9 @@ def test_a_parameter_is_frozen_after_the_backward_pass() -> None:
 
 def test_a_hook_registered_after_the_backward_pass_is_not_called() -> None:
     def deed(net: Net) -> None:
-        net.first.register_hook(lambda grad: grad * 2.0)
+        handle = net.first.register_hook(lambda grad: grad * 2.0)
         net.seen.append(net.first.grad.numpy())
+        handle.remove()
 
     assert same(at(AT, deed))
 
@@ -351,3 +353,26 @@ def test_a_tensor_is_a_view_in_the_middle_of_a_step_if_it_is_one() -> None:
         net.optimizer.step()
 
     assert same(loop)
+
+
+def test_an_array_of_the_program_is_written_in_the_middle_of_a_step() -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        array = net.rng.standard_normal((4, 8)).astype(np.float32)
+        x = from_numpy(array)
+        out = net.out(x)
+        array *= 0.5
+        (out + x).square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_an_array_of_the_program_that_only_its_tensor_refers_to_is_predicted(replays: Callable[[], int]) -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        net.out(from_numpy(net.rng.standard_normal((4, 8)).astype(np.float32))).square().mean().backward()
+        net.optimizer.step()
+
+    run(loop, "early")
+    assert replays() >= STEPS - 5

@@ -159,7 +159,7 @@ TRICKS = (
     "zero by hand", "schedule", "two groups", "losses", "losses detached", "outputs", "ema", "evaluate", "gan",
     "two models", "autocast", "retain", "data by index", "data in place", "same data", "grad norm", "grad function",
     "item", "item at end", "scaler", "sum of losses", "metrics", "frozen first", "steps twice", "backward in pieces",
-    "keep out", "no zero",
+    "keep out", "no zero", "data of host", "data on host",
 )  # fmt: skip
 
 
@@ -215,6 +215,7 @@ class State:
     x: Any = None
     loss: Any = None
     skip: str = ""
+    around: Any = None  # of the forward pass of this step
 
     def __post_init__(self) -> None:
         loop = self.loop
@@ -288,13 +289,18 @@ class State:
 
     def data(self) -> tuple[Any, Any]:
         """Returns the next batch."""
-        n, rng = self.batch, self.rng
+        n, rng, tricks = self.batch, self.rng, self.tricks
         if "same data" in self.tricks:
             return self.all_data[:n], self.all_targets[:n]
         if "data by index" in self.tricks:
             at = self.number % 3 * n
             return self.all_data[at : at + n], self.all_targets[at : at + n]
         x, target = rng.standard_normal((n, WIDTH)).astype(self.loop.dtype), rng.integers(0, CLASSES, n)
+        if "data of host" in tricks:
+            return nc.from_numpy(x), nc.from_numpy(target)
+        if "data on host" in tricks:
+            self.host[:n] = x
+            return nc.from_numpy(self.host[:n]), nc.tensor(target)
         if "data in place" in self.tricks and n == BATCHES[0]:
             self.static.copy_(nc.tensor(x))
             return self.static, nc.tensor(target)
@@ -362,6 +368,8 @@ class State:
             self.zero()
         for _ in range(2 if "accumulate" in tricks else 1):
             with ExitStack() as stack:
+                if self.around is not None:
+                    stack.enter_context(self.around)
                 if "autocast" in tricks:
                     stack.enter_context(nc.autocast(self.device_type, dtype="bfloat16"))
                 out = self.forward(x)
@@ -401,7 +409,7 @@ class State:
             else:
                 for _ in range(2 if "steps twice" in tricks else 1):
                     self.optimizer.step()
-        self.skip = ""
+        self.skip, self.around = "", None
         if self.scheduler is not None:
             self.scheduler.step()
         if "item at end" in tricks:
@@ -768,6 +776,44 @@ def _shown(s: State, n: int) -> None:
     s.see("text", repr(s.loss if n % 2 else s.x))
 
 
+def _around(s: State, n: int) -> None:
+    def pack(x: Any) -> Any:
+        s.see("packed", tuple(x.shape))
+        return x
+
+    s.around = (
+        lambda: ag.graph.saved_tensors_hooks(pack, lambda x: x), lambda: ag.detect_anomaly(), lambda: nc.no_grad(),
+        lambda: nc.autocast(s.device_type, dtype="bfloat16"), lambda: nc.enable_grad(), lambda: nc.inference_mode(),
+    )[n % 6]()  # fmt: skip
+
+
+def _storage(s: State, n: int) -> None:
+    tensor = (s.x, s.loss, s.parameter(n), s.parameter(n).grad, *s.kept)[n % (4 + len(s.kept))]
+    if tensor is None:
+        return
+    if n % 3 == 0:
+        s.see("storage", [tensor.untyped_storage().nbytes(), tensor.storage_offset(), tuple(tensor.stride())])
+    elif n % 3 == 1:
+        s.see("same storage", [tensor.data_ptr() == other.data_ptr() for other in (s.parameter(n), *s.kept)])
+    else:
+        s.kept.append(tensor.detach().as_strided((2,), (1,), 0))
+        s.see("strided", s.kept[-1])
+
+
+def _read_flags(s: State, n: int) -> None:
+    if s.x is not None:
+        part = (s.x.t(), s.x[:, ::2], s.x[1:], s.x.detach(), s.x.reshape(-1))[n % 5]
+        s.see("read", part.sum().item())
+        s.flags("part", part)
+
+
+def _hand_update(s: State, n: int) -> None:
+    with nc.no_grad():
+        for p in s.net.parameters():
+            if p.grad is not None:
+                p.sub_(p.grad * 0.01)
+
+
 def _value_branch(s: State, n: int) -> None:
     if s.loss is not None and s.loss > 1.0:
         s.see("branch", True)
@@ -841,6 +887,10 @@ DEEDS: dict[str, Callable[[State, int], None]] = {
     "thread": _thread,
     "text": lambda s, n: _shown(s, n) if (s.loss if n % 2 else s.x) is not None else None,
     "branch": _value_branch,
+    "around": _around,
+    "storage": _storage,
+    "read flags": _read_flags,
+    "hand update": _hand_update,
     "collect": lambda s, n: gc.collect() and None,
     "evaluate": lambda s, n: s.evaluate(),
 }

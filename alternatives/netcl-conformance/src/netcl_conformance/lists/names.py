@@ -407,7 +407,12 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "is_capturing": "(tensors)",
     },
     "netcl.runtime.capture.CapturedStep": {"replay": "(*inputs)"},
-    "netcl.runtime.prediction": {"boundary": "(owner, engine)", "event": "(function)", "hint": "()"},
+    "netcl.runtime.prediction": {
+        "boundary": "(owner, engine)",
+        "event": "(function)",
+        "hint": "()",
+        "postponing": "()",
+    },
     "netcl.runtime.staging": {
         "Pending": "",
         "Staging": "(queue=None, memory=0)",

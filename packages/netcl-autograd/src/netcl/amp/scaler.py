@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import netcl.autograd as ag
+from netcl.autograd.prediction import changes_gradients, event, postponing, refused
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate, evaluate_each, reduce_each
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
@@ -56,6 +57,7 @@ class GradScaler:
             self._good = Tensor.full((), good, queue=queue, persistent=True)
         return self._scale
 
+    @event
     def scale_loss(self, loss: Tensor) -> Tensor:
         """Returns ``loss`` times the factor, to call ``backward`` on; adjusts the factor first if a step is not
         counted.
@@ -72,6 +74,7 @@ class GradScaler:
             return type(outputs)([self.scale(output) for output in outputs])
         return self.scale_loss(outputs)
 
+    @changes_gradients
     def unscale_(self, optimizer: Any) -> None:
         """Divides the gradients of the optimizer's parameters by the factor, in float32, and sets a flag on the device
         if one is not finite.
@@ -112,8 +115,9 @@ class GradScaler:
 
         If ``unscale_`` has not been called, an optimizer with a ``grad_scale`` unscales them in its own pass.
         """
-        if not self.enabled:
-            return optimizer.step(*args)
+        return _stepped(self, optimizer, *args) if self.enabled else optimizer.step(*args)
+
+    def _step(self, optimizer: Any, *args: Any) -> Any:
         scale = None
         if id(optimizer) not in self._unscaled:
             if getattr(optimizer, "grad_scale", self) is None and not args and _is_wide(optimizer):
@@ -132,6 +136,7 @@ class GradScaler:
             self._unscaled.discard(id(optimizer))
             self._pending = True
 
+    @event
     def update(self) -> None:
         """Shrinks the factor after an overflow, grows it after ``growth_interval`` steps without one."""
         self._pending = False
@@ -201,6 +206,19 @@ class GradScaler:
         if self._scale is not None and self._good is not None:
             self._scale.write(scale)
             self._good.write(self._start[1])
+
+
+def _take_step(scaler: GradScaler, optimizer: Any, *args: Any) -> Any:
+    with postponing():
+        return scaler._step(optimizer, *args)
+
+
+def _refuses(pending: bool, scaler: GradScaler, optimizer: Any, *args: Any) -> str | None:
+    refuses = getattr(optimizer, "refuses_prediction", None)
+    return "an optimizer of the program" if refuses is None else refuses(*args)
+
+
+_stepped: Any = refused(_take_step, _refuses)
 
 
 def _by_dtype(params: Sequence[Tensor]) -> list[list[Any]]:

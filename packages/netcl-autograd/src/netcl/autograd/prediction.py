@@ -7,6 +7,7 @@ saved tensors that are packed are not predicted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from netcl.autograd.grad_node import GradNode, Output, edge_of, packing
@@ -17,7 +18,7 @@ from netcl.core import Tensor
 F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING or "prediction" in LEVELS:
-    from netcl.runtime.prediction import boundary, event, hint, settle
+    from netcl.runtime.prediction import boundary, event, hint, postponing, settle
 else:
 
     def event(function: F) -> F:
@@ -27,6 +28,10 @@ else:
     def hint() -> bool:
         """Returns False: no call is predicted."""
         return False
+
+    def postponing() -> AbstractContextManager[None]:
+        """Returns an empty block: there are no periods."""
+        return nullcontext()
 
     def boundary(owner: Any, engine: Any) -> None:
         """Does nothing: no period of a loop is predicted."""
@@ -42,6 +47,7 @@ __all__ = [
     "freed_again",
     "hint",
     "is_freed",
+    "postponing",
     "refused",
     "refuses_prediction",
     "settle",

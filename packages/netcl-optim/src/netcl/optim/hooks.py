@@ -92,7 +92,7 @@ def watched(step: Callable[..., Any]) -> Callable[..., Any]:
         if hooks is None or hooks.inside:
             return step(self, *args, **kwargs)
         # The ops of an optimizer of the program are calls of their own, as it may compute anything.
-        result = (whole if _is_own(self) else call)(self, *args, **kwargs)
+        result = (whole if self._is_own else call)(self, *args, **kwargs)
         parameter = next((p for group in self.param_groups for p in group["params"]), None)
         if parameter is not None:
             boundary(self, parameter.engine)
@@ -101,17 +101,13 @@ def watched(step: Callable[..., Any]) -> Callable[..., Any]:
     return taken
 
 
-def _is_own(optimizer: Any) -> bool:
-    return type(optimizer).__module__.startswith("netcl.")
-
-
 def _refuses(pending: bool, optimizer: Any, closure: Any = None) -> str | None:
     """Returns why the step of an optimizer of netcl cannot be predicted; None if it can."""
-    if closure is not None:
-        return "a closure of an optimizer"
     if optimizer.found_inf is not None or optimizer.grad_scale is not None:
         return "scaled gradients"
-    hooks = optimizer._hooks
-    if any(each.of(kind) for each in (_all, hooks) for kind in ("step_pre", "step_post")):
-        return "a hook of an optimizer"
-    return None
+    return optimizer.refuses_prediction(closure)  # type: ignore[no-any-return]
+
+
+def has_step_hooks(hooks: Hooks) -> bool:
+    """Returns True if functions of the program are called around the steps of an optimizer with these hooks."""
+    return any(each.of(kind) for each in (_all, hooks) for kind in ("step_pre", "step_post"))

@@ -6,7 +6,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from netcl.optim.fused import (
     state_shape,
     states_of,
 )
-from netcl.optim.hooks import Hooks, RemovableHandle, watched
+from netcl.optim.hooks import Hooks, RemovableHandle, has_step_hooks, watched
 
 # A parameter, its running scalars and its states, as read from a state_dict.
 Entry = tuple[Tensor, dict[str, float], dict[str, Any]]
@@ -86,6 +86,8 @@ class Optimizer:
     updates.
     """
 
+    _is_own: ClassVar[bool] = True  # False for a class of the program
+
     if not TYPE_CHECKING:
 
         def __new__(cls, *args: Any, **options: Any) -> Any:
@@ -100,6 +102,7 @@ class Optimizer:
 
         def __init_subclass__(cls, **options: Any) -> None:
             super().__init_subclass__(**options)
+            cls._is_own = cls.__module__.startswith("netcl.")
             if "__init__" in vars(cls) and cls.__module__.startswith("netcl."):
                 cls.__init__ = from_here(vars(cls)["__init__"])
             if "step" in vars(cls):
@@ -162,6 +165,16 @@ class Optimizer:
                 f"{type(self).__name__}: differentiable=True is not in netcl, as a step is not recorded; write the "
                 "update with tensors: torch.autograd.grad(..., create_graph=True) gives its gradients"
             )
+
+    def refuses_prediction(self, closure: Any = None) -> str | None:
+        """Returns why a step cannot be computed later than it is called; None if it can: it calls no function of the
+        program.
+        """
+        if closure is not None:
+            return "a closure of an optimizer"
+        if not self._is_own:
+            return "an optimizer of the program"
+        return "a hook of an optimizer" if has_step_hooks(self._hooks) else None
 
     # -- copies ------------------------------------------------------------------------------------------------------
 

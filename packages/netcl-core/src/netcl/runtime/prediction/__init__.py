@@ -10,6 +10,6 @@ one, as they would have been without prediction.
 from __future__ import annotations
 
 from netcl.core.ops_table.hook_stack import event, settle
-from netcl.runtime.prediction.predictor import boundary, hint, report
+from netcl.runtime.prediction.predictor import boundary, hint, postponing, report
 
-__all__ = ["boundary", "event", "hint", "report", "settle"]
+__all__ = ["boundary", "event", "hint", "postponing", "report", "settle"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import weakref
+from sys import getrefcount
 from typing import Any
+
+import numpy as np
 
 from netcl.core.grad_mode import state
 from netcl.core.ops_table import modes
@@ -52,6 +55,18 @@ def ends_here(tensor: Any) -> bool:
         return False
     _freed.add(node)
     return True
+
+
+def is_of_the_program(tensor: Any) -> bool:
+    """Returns True if ``tensor`` is on memory of the host that the program can write, as of ``from_numpy(array)``."""
+    upload = root_of(tensor).upload
+    array = None if upload is None else upload.host_ref
+    if array is None:
+        return False
+    # References of the array: ``upload``, the engine's, this name, and the argument.
+    if getrefcount(array) > 4:
+        return True
+    return array.base is not None and (not isinstance(array.base, np.ndarray) or getrefcount(array.base) > 2)
 
 
 class Result:
@@ -140,6 +155,8 @@ class PeriodLog:
                 raise Unpredictable("a tensor from outside has a graph")
             if tensor.engine is not self.engine:
                 raise Unpredictable("tensors of several devices")
+            if is_of_the_program(tensor):
+                raise Unpredictable("a tensor is on an array of the program, as of from_numpy; write nc.tensor(array)")
             number = self._outside[id(tensor)] = len(self.outside)
             self.outside.append(tensor)
         return Outside(number)

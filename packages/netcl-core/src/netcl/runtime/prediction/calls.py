@@ -56,8 +56,8 @@ class Call:
     """One call of a period: of a row of the op table, with its flag ``record``, or of an event.
 
     ``enabled`` and ``block`` are the modes: is grad enabled, and the number of the autocast block in the period.
-    ``draws``: it takes random numbers. ``made`` are the tensors that the call makes, ``written`` the numbers of tensors
-    from outside that it writes.
+    ``draws``: it takes random numbers. ``ends``: the step that ends the period is taken inside of it. ``made`` are the
+    tensors that the call makes, ``written`` the numbers of tensors from outside that it writes.
     """
 
     target: Any
@@ -68,6 +68,7 @@ class Call:
     block: int
     result: Any = None
     draws: bool = False
+    ends: bool = False
     made: tuple[Made, ...] = ()
     written: tuple[int, ...] = ()
     last_uses: tuple[int, ...] = ()  # slots that no later call reads

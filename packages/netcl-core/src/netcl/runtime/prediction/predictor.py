@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from sys import getrefcount
 from typing import Any
 
@@ -30,11 +31,19 @@ from netcl.core.tensor.generator import default_generator
 from netcl.core.tensor.storage import Storage, lock
 from netcl.core.tensor.views import root_of
 from netcl.runtime.capture import Replay
-from netcl.runtime.prediction.call_log import Broken, PeriodLog, block_of, check_modes, ends_here, is_special
+from netcl.runtime.prediction.call_log import (
+    Broken,
+    PeriodLog,
+    block_of,
+    check_modes,
+    ends_here,
+    is_of_the_program,
+    is_special,
+)
 from netcl.runtime.prediction.calls import Call, Outside, Slot, Unpredictable, filled, run_call
 from netcl.runtime.prediction.stretch import Stretch, alike, run_again
 
-__all__ = ["Report", "boundary", "hint", "report"]
+__all__ = ["Report", "boundary", "hint", "postponing", "report"]
 
 _WARM = 8  # periods of a place that run op by op before they are logged
 _LOGS = 6  # periods in a row that are logged until two are alike
@@ -68,9 +77,10 @@ class Report:
 
 
 class Place:
-    """What is known of the periods that follow the steps of one optimizer."""
+    """What is known of the periods that follow the steps of one optimizer, the ``owner``."""
 
-    def __init__(self) -> None:
+    def __init__(self, owner: Callable[[], Any]) -> None:
+        self.owner = owner
         self.periods = 0
         self.logs = 0
         self.before: PeriodLog | None = None
@@ -116,6 +126,7 @@ class Pending:
         self.outside = list(stretch.outside)
         self.hooks: list[tuple[tuple[int, Any], ...]] = []  # of each autocast block
         self.over = False
+        self.ends = False  # the last predicted call has the step that ends the period in it
         self.guarded = False
         self.missed: int | None = None  # the position of a read that ended the prediction
         self.held: list[int] = []  # the slots that the program referred to there
@@ -200,6 +211,7 @@ class Pending:
         if not self.guarded and getattr(target, "changes_gradients", False):
             self._guard()
         self.position = position + 1
+        self.ends = call.ends
         result = call.result
         if type(result) is Slot:
             return slots[result.number]
@@ -253,7 +265,7 @@ class Pending:
         deferred = value._storage.deferred
         if value._requires_grad is not requires_grad or (deferred is not None and deferred[0] is self):
             return False
-        if requires_grad and (value.grad_fn is None or not ends_here(value)):
+        if (requires_grad and (value.grad_fn is None or not ends_here(value))) or is_of_the_program(value):
             return False
         self.outside[number] = value
         return True
@@ -463,6 +475,9 @@ class ThreadPredictor:
         self._pending: Pending | None = None
         self._engine: Any = None  # of the place
         self._hinted = False
+        self._logging = False  # a call is run and logged
+        self.postponed = False  # the function that takes the step has more to do
+        self._due: tuple[Any, Any] | None = None  # the owner and the engine of a period that ends in that call
 
     # -- the calls of the thread ---------------------------------------------------------------------------------------
 
@@ -481,16 +496,23 @@ class ThreadPredictor:
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the result of an event."""
-        pending = self._pending
+        pending, place = self._pending, self._place
         if pending is not None:
             with lock:
-                if not pending.over:
-                    result = pending.predicted(function, args, kwargs, None)
-                    if result is not _MISS:
-                        return result
+                result = _MISS if pending.over else pending.predicted(function, args, kwargs, None)
+            if result is not _MISS:
+                if pending.ends and place is not None:
+                    self.boundary(place.owner(), self._engine)
+                return result
         if self._is_source(function, args, kwargs):
             return self._hidden(function, args, kwargs, None)
-        return self._other(function, args, kwargs, None)
+        result = self._other(function, args, kwargs, None)
+        if self._due is not None:
+            due, self._due = self._due, None
+            if self._log is not None and self._log.calls:
+                self._log.calls[-1].ends = True
+            self.boundary(*due)
+        return result
 
     def before_write(self, target: Any = None, value: Any = None) -> None:
         """Ends a prediction before a write, by no call of the period, into one of its tensors."""
@@ -529,6 +551,7 @@ class ThreadPredictor:
         try:
             if cause is not None:
                 raise Unpredictable(cause)
+            self._logging = True
             return log.run(target, args, kwargs, record)
         except Broken as broken:
             self._refuse(str(broken))
@@ -540,6 +563,7 @@ class ThreadPredictor:
             self._log = None
             raise
         finally:
+            self._logging = False
             if self._log is not None:
                 hooks_of_thread.state = outer
 
@@ -563,12 +587,15 @@ class ThreadPredictor:
 
     def boundary(self, owner: Any, engine: Any) -> None:
         """Ends a period with a step of the optimizer ``owner``, and begins the next one."""
+        if self._logging or self.postponed:
+            self._due = owner, engine
+            return
         self._end()
         self._engine = engine
         if config.get("REPLAY") == "off":
             self._place = None
             return
-        place = self._place = self._places.setdefault(owner, Place())
+        place = self._place = self._places.setdefault(owner, Place(weakref.ref(owner)))
         place.periods += 1
         warm = 1 if self._hinted or config.get("REPLAY") == "early" else _WARM
         if place.refused or place.periods < max(place.resumes, warm):
@@ -589,6 +616,18 @@ class ThreadPredictor:
         else:
             place.refused = True
             self._report.causes["no two periods alike"] += 1
+
+    @contextmanager
+    def postponing(self) -> Iterator[None]:
+        """Has a period that ends within the block end after it."""
+        outer, self.postponed = self.postponed, True
+        try:
+            yield
+        finally:
+            self.postponed = outer
+        if self._due is not None and not (outer or self._logging):
+            due, self._due = self._due, None
+            self.boundary(*due)
 
     def hint(self) -> bool:
         """Has new places predicted early; returns True while calls are logged or predicted."""
@@ -648,6 +687,11 @@ def boundary(owner: Any, engine: Any) -> None:
     """Ends a period of the calling thread's loop: ``owner``, an optimizer on ``engine``, has taken a step."""
     if open_here(engine) is None:
         _thread.predictor.boundary(owner, engine)
+
+
+def postponing() -> AbstractContextManager[None]:
+    """Returns a block that is a part of the period that ends in it: more is to be done after the optimizer's step."""
+    return _thread.predictor.postponing()
 
 
 def hint() -> bool:

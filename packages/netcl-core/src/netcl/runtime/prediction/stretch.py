@@ -12,7 +12,7 @@ from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
-from netcl.core.tensor.views import root_of
+from netcl.core.tensor.views import ViewStorage, root_of
 from netcl.runtime.capture import CapturedStep, Replay, barrier
 from netcl.runtime.prediction.call_log import PeriodLog, Result
 from netcl.runtime.prediction.calls import (
@@ -37,7 +37,7 @@ def alike(before: PeriodLog, log: PeriodLog) -> bool:
         return False
     same = lambda reference, other: reference == other  # noqa: E731
     for a, b in zip(before.calls, log.calls):
-        if a.target is not b.target or (a.record, a.enabled, a.block) != (b.record, b.enabled, b.block):
+        if a.target is not b.target or (a.record, a.enabled, a.block, a.ends) != (b.record, b.enabled, b.block, b.ends):
             return False
         if (a.made, a.written) != (b.made, b.written):
             return False
@@ -118,12 +118,14 @@ class Stretch:
         for number, tensor in zip(self.inputs, inputs):
             outside[number] = tensor
         slots: list[Any] = [None] * self.slots
+        read: dict[int, Any] = {}
         enabled = state.enabled
         block = -1
         with ExitStack() as stack:
             try:
                 for at, call in enumerate(self.calls):
                     if at in self.barriers:
+                        self._settle_views(slots, read)
                         barrier(self.engine)
                     if call.block != block:
                         stack.close()
@@ -135,7 +137,17 @@ class Stretch:
                         slots[slot] = None
             finally:
                 state.enabled = enabled
-        return [slots[result.slot] for result in self.results]
+        return [read.get(result.slot, slots[result.slot]) for result in self.results]
+
+    def _settle_views(self, slots: Sequence[Any], read: dict[int, Any]) -> None:
+        """Copies the results so far that are views into ``read``: the copy belongs to the part before the barrier."""
+        for result in self.results:
+            tensor = slots[result.slot]
+            if result.slot not in read and tensor is not None and type(tensor._storage) is ViewStorage:
+                if result.outlives:
+                    raise Unpredictable("a view is read in the step and outlives it")
+                copied = read[result.slot] = tensor.engine.empty(tensor.shape, tensor.dtype)
+                assign(copied, tensor)
 
     def divided(self, position: int, held: Sequence[int]) -> Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
