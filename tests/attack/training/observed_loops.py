@@ -197,6 +197,8 @@ def drawn_loop(rng: random.Random, of: random.Random | None = None) -> Loop:
         name, place, number = rng.choice(list(DEEDS)), rng.choice(PLACES), rng.randrange(60)
         first = rng.randrange(4 if rng.random() < 0.8 else 1, steps)
         every = rng.choice((0, 0, 0, 0, 0, 1, 2, 3))  # 0: once, else the steps from one to the next
+        if rng.random() < 0.25:
+            first, every = 0, 1
         deeds += [("deed", at, place, name, number) for at in range(first, steps if every else first + 1, every or 1)]
     return Loop((*parts, *deeds), loss, optimizer, option, dtype, rng.getrandbits(20), steps)
 
@@ -243,6 +245,7 @@ class State:
         self.all_data = self._tensor(self.rng.standard_normal((4 * max(BATCHES), WIDTH)))
         self.all_targets = nc.tensor(self.rng.integers(0, CLASSES, 4 * max(BATCHES)))
         self.host = self.rng.standard_normal((max(BATCHES), WIDTH)).astype(loop.dtype)
+        self.shares = self.square.backend == "cpu"  # else writes into an array race with queued kernels
         if "frozen first" in self.tricks:
             next(iter(self.net.parameters())).requires_grad_(False)
         self.pieces = [(at, place, name, number) for at, place, name, number in loop.of("deed")]
@@ -298,7 +301,7 @@ class State:
         x, target = rng.standard_normal((n, WIDTH)).astype(self.loop.dtype), rng.integers(0, CLASSES, n)
         if "data of host" in tricks:
             return nc.from_numpy(x), nc.from_numpy(target)
-        if "data on host" in tricks:
+        if "data on host" in tricks and self.shares:
             self.host[:n] = x
             return nc.from_numpy(self.host[:n]), nc.tensor(target)
         if "data in place" in self.tricks and n == BATCHES[0]:
@@ -680,6 +683,8 @@ def _host_array(s: State, n: int) -> None:
 
 
 def _host_data(s: State, n: int) -> None:
+    if not s.shares:
+        return
     data = nc.from_numpy(s.host[: s.batch])
     s.x = s.x + data * 0.1 if s.x is not None and tuple(s.x.shape) == tuple(data.shape) else s.x
     s.host *= 0.5

@@ -108,6 +108,7 @@ class Methods:
     refuses_prediction = staticmethod(prediction.refuses_prediction)
     is_freed = staticmethod(prediction.is_freed)
     freed_again = staticmethod(prediction.freed_again)
+    saves_nothing = staticmethod(prediction.saves_nothing)
     moved = staticmethod(views.moved)
 
 

@@ -36,7 +36,7 @@ else:
     def boundary(owner: Any, engine: Any) -> None:
         """Does nothing: no period of a loop is predicted."""
 
-    def settle(cause: str) -> None:
+    def settle(cause: str, reads: bool = False) -> None:
         """Does nothing: nothing is predicted."""
 
 
@@ -50,6 +50,7 @@ __all__ = [
     "postponing",
     "refused",
     "refuses_prediction",
+    "saves_nothing",
     "settle",
 ]
 
@@ -87,6 +88,11 @@ def _is_plain(node: GradNode) -> bool:
         return False
     function = getattr(node.static, "function", node.backward)
     return str(getattr(function, "__module__", "")).startswith("netcl.") and not hasattr(node.static, "grad_fn")
+
+
+def saves_nothing(tensor: Tensor) -> bool:
+    """Returns True if no node below ``tensor`` has a saved tensor."""
+    return not any(node.saved for node in _nodes(tensor))
 
 
 def is_freed(tensor: Tensor) -> bool:

@@ -552,7 +552,7 @@ class Tensor(Creation["Tensor"]):
 
     @property
     def _version(self) -> int:
-        settle("a version was read")  # calls that are predicted count when they are computed
+        settle("a version was read", reads=True)  # calls that are predicted count when they are computed
         return self.version
 
     def untyped_storage(self) -> UntypedStorage:

@@ -201,7 +201,8 @@ class PeriodLog:
             roots.add(root)
             if made.geometry is not None:
                 raise Unpredictable("a view outlives the step")
-            if not ends_here(tensor):
+            registered = gradients.registered()
+            if tensor._requires_grad and not (registered is not None and registered.saves_nothing(tensor)):
                 raise Unpredictable("a tensor with a graph outlives the step")
             node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
             results.append(Result(slot, node, tensor._storage.version))

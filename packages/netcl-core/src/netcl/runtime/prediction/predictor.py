@@ -520,14 +520,16 @@ class ThreadPredictor:
         if target is None or (period is not None and period.concerns(target)):
             self.settle("a write in place")
 
-    def settle(self, cause: str) -> None:
-        """Computes what was predicted; the rest of the period is not predicted, and not logged."""
+    def settle(self, cause: str, reads: bool = False) -> None:
+        """Computes what was predicted; the rest of the period is not predicted, and not logged unless the program only
+        ``reads``.
+        """
         pending, log = self._pending, self._log
         if pending is not None and pending.position:
             self._stop()
             pending.settle(cause)
             self._note(pending, cause)
-        elif log is not None and log.calls:
+        elif log is not None and log.calls and not reads:
             self._log = None
             self._report.causes[f"log: {cause}"] += 1
             self._stop()
