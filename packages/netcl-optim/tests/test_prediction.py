@@ -376,3 +376,15 @@ def test_an_array_of_the_program_that_only_its_tensor_refers_to_is_predicted(rep
 
     run(loop, "early")
     assert replays() >= STEPS - 5
+
+
+def test_a_result_of_the_last_step_is_written_in_place() -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        out.square().mean().backward()
+        net.optimizer.step()
+        out[0] = 0.5
+        net.seen.append(out)
+
+    assert same(loop)
