@@ -14,7 +14,7 @@ from netcl.autograd.graph import saved_tensors_hooks
 from netcl.core import Tensor, config
 from netcl.core.errors import ShapeError
 from netcl.core.tensor.factories import from_numpy
-from netcl.ops.random import manual_seed
+from netcl.ops.random import manual_seed, rand
 from netcl.optim import SGD, Adam
 from netcl.runtime import prediction
 
@@ -386,5 +386,18 @@ def test_a_result_of_the_last_step_is_written_in_place() -> None:
         net.optimizer.step()
         out[0] = 0.5
         net.seen.append(out)
+
+    assert same(loop)
+
+
+def test_numbers_drawn_by_the_program_after_a_read_are_not_drawn_again() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        net.seen.append(out.detach().sum().item())
+        net.seen.append(rand((2,)))
+        (out * (2.0 if number == AT else 1.0)).square().mean().backward()
+        net.optimizer.step()
+        net.seen.append(rand((2,)))
 
     assert same(loop)

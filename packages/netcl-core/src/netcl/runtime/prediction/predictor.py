@@ -443,7 +443,8 @@ class Pending:
             for tensor, before, version in self._before:
                 assign(tensor, before)
                 tensor._storage.version = version
-            default_generator.offset = self._offset
+            if self.stretch.draws:  # else the program may have drawn in between
+                default_generator.offset = self._offset
 
 
 def _become(tensor: Any, result: Any) -> None:
