@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from netcl.autograd.compiler.captured_graph import CompiledGraph
 from netcl.autograd.grad_node import AccumulateGrad, GradNode, edge_of, packing, packing_here
+from netcl.autograd.mode import state
 from netcl.core import Tensor
 
 
@@ -22,11 +23,13 @@ def saved_tensors_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callabl
         raise RuntimeError(packing_here.refusal)
     outer = packing_here.hooks
     packing_here.hooks = (*outer, (pack_hook, unpack_hook))
+    state.packs = True
     packing.append(None)
     try:
         yield
     finally:
         packing_here.hooks = outer
+        state.packs = bool(outer)
         packing.pop()
 
 

@@ -31,6 +31,7 @@ _hook_ids = itertools.count()
 
 
 def _hook_of_leaf(hooks: dict[int, dict[int, Any]], leaf: Tensor, fn: Any) -> Hook:
+    prediction.settle("a hook on the gradient of a leaf was registered")
     if id(leaf) not in hooks:
         weakref.finalize(leaf, hooks.pop, id(leaf), None).atexit = False
     key = next(_hook_ids)
@@ -106,6 +107,8 @@ class Methods:
 
     refuses_prediction = staticmethod(prediction.refuses_prediction)
     is_freed = staticmethod(prediction.is_freed)
+    freed_again = staticmethod(prediction.freed_again)
+    saves_nothing = staticmethod(prediction.saves_nothing)
     moved = staticmethod(views.moved)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from netcl.autograd.grad_node import GradNode, edge_of, packing
+from netcl.autograd.grad_node import GradNode, Output, edge_of, packing
 from netcl.autograd.hooks import accumulated_hooks, leaf_hooks
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
@@ -18,7 +18,7 @@ from netcl.core import Tensor
 F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING or "prediction" in LEVELS:
-    from netcl.runtime.prediction import boundary, event, hint, postponing
+    from netcl.runtime.prediction import boundary, event, hint, postponing, settle
 else:
 
     def event(function: F) -> F:
@@ -36,8 +36,23 @@ else:
     def boundary(owner: Any, engine: Any) -> None:
         """Does nothing: no period of a loop is predicted."""
 
+    def settle(cause: str, reads: bool = False) -> None:
+        """Does nothing: nothing is predicted."""
 
-__all__ = ["boundary", "changes_gradients", "event", "hint", "is_freed", "postponing", "refused", "refuses_prediction"]
+
+__all__ = [
+    "boundary",
+    "changes_gradients",
+    "event",
+    "freed_again",
+    "hint",
+    "is_freed",
+    "postponing",
+    "refused",
+    "refuses_prediction",
+    "saves_nothing",
+    "settle",
+]
 
 
 def changes_gradients(function: F) -> F:
@@ -75,9 +90,23 @@ def _is_plain(node: GradNode) -> bool:
     return str(getattr(function, "__module__", "")).startswith("netcl.") and not hasattr(node.static, "grad_fn")
 
 
+def saves_nothing(tensor: Tensor) -> bool:
+    """Returns True if no node below ``tensor`` has a saved tensor."""
+    return not any(node.saved for node in _nodes(tensor))
+
+
 def is_freed(tensor: Tensor) -> bool:
-    """Returns True if backward passes have freed all nodes below ``tensor``."""
-    return all(node.saved is None or not node.saved for node in _nodes(tensor))
+    """Returns True if a backward pass has freed the graph of ``tensor``, so that another one raises."""
+    saved = [node.saved for node in _nodes(tensor)]
+    return None in saved and not any(saved)
+
+
+def freed_again(place: Any) -> Any:
+    """Returns a copy of the place of a tensor in a graph that is freed, for the tensor of a later period."""
+    node = place if type(place) is GradNode else place.node
+    again = GradNode(node.op, node.backward, node.edges, (), node.outputs, node.static, node.opaque)
+    again.saved = node.saved
+    return again if place is node else Output(again, place.index)
 
 
 def _nodes(tensor: Tensor) -> Iterator[GradNode]:

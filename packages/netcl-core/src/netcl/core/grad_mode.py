@@ -43,6 +43,7 @@ class _State(threading.local):
     anomaly: bool = False
     inference: bool = False
     trace: Any = None  # of the jitted function that is running
+    packs: bool = False  # are saved tensors packed by hooks of the program?
 
 
 state: _State = _State()

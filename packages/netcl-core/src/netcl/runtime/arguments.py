@@ -75,6 +75,7 @@ class Arguments:
         written = set(calls.written())
         # A kernel of the user is not in the log, but counts its writes.
         self.written = tuple(at for at in tensors if numbers[at] in written or tensors[at].version != versions[at])
+        self._counts = {at: max(tensors[at].version - versions[at], 1) for at in self.written}
         self._state = {root_of(tensor) for number, tensor in outside.items() if number in written}
         self._used = {root_of(tensor) for tensor in outside.values()} if self.written else set()
         self._refuses_grad = {at for at in tensors if makes_gradients and not tensors[at].requires_grad}
@@ -143,10 +144,13 @@ class Arguments:
         for at in self.written:
             value, tensor = values[at], self._tensors[at]
             if isinstance(value, Tensor):
+                root = root_of(value)
+                version = root.version
                 if value.engine is tensor.engine:
                     assign(value, tensor)
                 else:
                     value.write(tensor)
+                root.version = version + self._counts[at]
 
     def set_gradients(self, values: Sequence[Any], gradients: Sequence[Tensor]) -> None:
         """Gives ``values`` the ``gradients`` that a replay has made for them."""

@@ -10,7 +10,7 @@ are frozen; state that changes per step is stored in tensors: learning rates, st
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -87,6 +87,7 @@ class _Gradient:
         self.replaced = False  # a replay sets ``grad`` to ``after``
         self.copied = False  # a replay needs the gradient that is there in ``before``
         self.written = False  # in place
+        self.count = 0  # of the writes into ``after``, or into ``before`` if it is written
         self._version = getattr(self.before, "version", None)
         self._held: Any = parameter._grad  # the parameter's own field
         self._shared = self._held if type(self._held) is Shared else Shared(self._held)
@@ -108,6 +109,8 @@ class _Gradient:
         self.restore()
         self.used, self.read = use is not None, use == "read"
         self.replaced = self.used and not (self.read and self.after is before)
+        if isinstance(self.after, Tensor):
+            self.count = self.after.version - (self._version if self.after is before else 0)
         if not self.read or not isinstance(before, Tensor):
             return
         number = calls.number(before)
@@ -136,6 +139,21 @@ class _Gradient:
             return None
         assign(self.before, now)
         return now if self.written else None
+
+    def put(self) -> None:
+        """Sets ``grad`` to ``after``, with as many writes in place as the step has made."""
+        after = self.parameter.grad = self.after
+        if after is not None and after is not self.before:
+            after._storage.version = self.count
+
+
+def _take_back(calls: CallLog) -> None:
+    """Takes back the counts of writes in a recorded step: nothing has been written yet."""
+    for number, version in calls.begun.items():
+        storage = calls.outside[number]._storage
+        if not isinstance(storage, ViewStorage):
+            storage.version = version
+            storage.invalidate_views()
 
 
 class CapturedStep:
@@ -206,12 +224,16 @@ class CapturedStep:
                     static.grad = None
                 for gradient in self._gradients:
                     gradient.close(calls)
+            # A replay counts the writes in place of the step; a kernel of an engine may write without.
+            self._counts = [max(calls.outside[n].version - calls.begun[n], 1) for n in calls.written()]
+            self._finish(recording, calls)
         finally:
             for gradient in self._gradients:
                 gradient.restore()
-        self._finish(recording, calls)
+            _take_back(calls)
         used = bool(graded) or any(gradient.used for gradient in self._gradients)
         cleared = {at: shared[at].first_use in ("cleared", "set") for at in graded}
+        self._storages = self._dependencies.storages()
         self._arguments = Arguments(inputs, versions, cleared, calls, self._recording.pool, used)
         self._checked = [gradient for gradient in self._gradients if gradient.read]
         self._copied = [gradient for gradient in self._gradients if gradient.copied]
@@ -220,11 +242,6 @@ class CapturedStep:
         self._views = [storage for storage in outside.values() if isinstance(storage, ViewStorage)]
         self._written = [calls.outside[number]._storage for number in calls.written()]
         self._exchange = self._exchanged() if calls.complete and not self._views else None
-        for number, version in calls.begun.items():
-            storage = calls.outside[number]._storage
-            if not isinstance(storage, ViewStorage):
-                storage.version = version  # nothing has been written yet
-                storage.invalidate_views()
         for view in self._views:
             view.pinned = True
             view.invalidate()
@@ -317,17 +334,19 @@ class CapturedStep:
         return replaced(self._fn(*values), Tensor.detach)
 
     def _replay(self, inputs: tuple[Any, ...]) -> Any:
-        replay = Replay(self)
+        replay = Replay(self, inputs)
         for static, value in zip(self._inputs, inputs):
             self._bind(static, value)
-        replay.run(None)
+        self._recording.replay()
         replay.end()
-        if self._arguments.written:
-            self._arguments.write_back(inputs)
         returned = replaced(self._result, replay.result)
         if self._made:
             self._arguments.set_gradients(inputs, replaced(self._made, replay.result))
         return returned
+
+    def _gradients_begun(self) -> list[tuple[_Gradient, Tensor]]:
+        """Copies gradients to where the launches read them; returns those that the launches write."""
+        return [(gradient, now) for gradient in self._copied if (now := gradient.begin()) is not None]
 
     def _bind(self, static: Any, value: Any) -> None:
         """Has the launches read ``value`` in the place of the captured argument ``static``."""
@@ -341,24 +360,45 @@ class CapturedStep:
         elif exchange is None or not exchange.read(static, value):
             assign(static, value)
 
+    def _fresh(self, results: Any) -> Mapping[int, Tensor]:
+        """Returns the tensors that the launches write in the place of captured results; computes views that they
+        read.
+        """
+        for view in self._views:
+            view.materialize()
+        return {} if self._exchange is None else self._exchange.fresh(tensors_in(results))
+
+    def _ended(
+        self, begun: tuple[int, int] | None, gradients: Sequence[tuple[_Gradient, Tensor]], inputs: Sequence[Any]
+    ) -> None:
+        """Notes that all launches have run: what they have written, drawn and made as gradients."""
+        self._draws.end(begun)
+        for storage, count in zip(self._written, self._counts):
+            if isinstance(storage, ViewStorage):
+                storage.invalidate()
+            else:
+                storage.version += count - 1
+                storage.written()
+        for gradient in self._replaced:
+            gradient.put()
+        for gradient, now in gradients:
+            version = now._storage.version
+            assign(now, gradient.before)
+            now._storage.version = version + gradient.count
+        if self._arguments.written:
+            self._arguments.write_back(inputs)
+
     # -- a replay in parts, which a caller begins and ends itself ------------------------------------------------------
 
     @property
     def parts(self) -> int:
         """The number of parts; 1 for a step that must be replayed as a whole."""
-        return 1 if self._copied else len(self._recording.begins)
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the step writes into its arguments, or makes gradients of them: only ``replay`` does that."""
-        return bool(self._arguments.written or self._made or self._template is not None)
+        whole = self._copied or self._arguments.written or self._made or self._template is not None
+        return 1 if whole else len(self._recording.begins)
 
     def begin(self) -> Replay:
         """Begins a replay in parts; raises CaptureError as ``replay`` does."""
-        if self._state() != self._key:
-            raise CaptureError("replay: state of the captured step has changed; capture again")
-        for gradient in self._checked:
-            gradient.check()
+        self._check_state()
         return Replay(self)
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
@@ -376,12 +416,20 @@ class CapturedStep:
                     )
             elif _ByValue(value) != known:
                 raise CaptureError(f"replay: argument {number} is {value!r}, captured was {known!r}; capture again")
+        self._check_state()
+        self._arguments.check(inputs)
+
+    def _check_state(self) -> None:
         if self._state() != self._key:
             raise CaptureError(
                 "replay: parameters, training flags, parameter groups, grad or autocast mode, or other watched state "
                 "changed; capture again"
             )
-        self._arguments.check(inputs)
+        if any(tensor._storage is not storage for tensor, storage in self._storages):
+            raise CaptureError(
+                "replay: a tensor has been put on other memory, as by p.data = x; capture again, or write "
+                "p.data.copy_(x)"
+            )
         for gradient in self._checked:
             gradient.check()
 
@@ -391,24 +439,26 @@ class CapturedStep:
 
 
 class Replay:
-    """One replay of a step: ``bind`` arguments before the part that reads them, ``run`` the parts in order, ``end``."""
+    """A replay in parts: ``bind`` arguments before the part that reads them, ``run`` the parts in order, ``end``."""
 
-    def __init__(self, step: CapturedStep) -> None:
+    def __init__(self, step: CapturedStep, values: Sequence[Any] | None = None) -> None:
         self._step = step
-        self._added = [(gradient, now) for gradient in step._copied if (now := gradient.begin()) is not None]
-        for view in step._views:
-            view.materialize()
-        exchange, results = step._exchange, tensors_in([step._result, step._made])
-        self._fresh: Mapping[int, Tensor] = {} if exchange is None else exchange.fresh(results)
+        self._values = list(step._inputs if values is None else values)
+        self._gradients = step._gradients_begun()
+        self._fresh = step._fresh([step._result, step._made])
         self._begun = step._draws.begin()
 
     def bind(self, at: int, value: Tensor) -> None:
-        """Gives the argument at ``at``; raises CaptureError as ``CapturedStep.replay`` does."""
-        self._step._arguments.check_one(at, value)
-        self._step._bind(self._step._inputs[at], value)
+        """Gives the argument at ``at``; raises CaptureError as ``replay`` does."""
+        step = self._step
+        step._arguments.check_one(at, value)
+        self._values[at] = value
+        step._bind(step._inputs[at], value)
 
-    def run(self, part: int | None) -> None:
-        """Runs the launches of a part, or all."""
+    def run(self, part: int) -> None:
+        """Runs the launches of a part; raises CaptureError as ``replay`` does."""
+        if self._step.parts == 1:
+            self._step._arguments.check(self._values)
         self._step._recording.replay(part)
 
     def result(self, tensor: Tensor) -> Tensor:
@@ -420,18 +470,8 @@ class Replay:
         return list(tensors_in(self._step._result))
 
     def end(self) -> None:
-        """Notes that all launches have run: what they have written, drawn and made as gradients."""
-        step = self._step
-        step._draws.end(self._begun)
-        for storage in step._written:
-            if isinstance(storage, ViewStorage):
-                storage.invalidate()
-            else:
-                storage.written()
-        for gradient in step._replaced:
-            gradient.parameter.grad = gradient.after
-        for gradient, now in self._added:
-            assign(now, gradient.before)
+        """Notes that all parts have run."""
+        self._step._ended(self._begun, self._gradients, self._values)
 
 
 def barrier(engine: Any) -> None:

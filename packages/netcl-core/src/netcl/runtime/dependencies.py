@@ -45,6 +45,11 @@ class Dependencies:
             tensors.update((id(p), p) for group in optimizer.param_groups for p in group["params"])
         return list(tensors.values())
 
+    def storages(self) -> list[tuple[Tensor, Any]]:
+        """Returns all tensors, each with its storage, which ``x.data = y`` replaces."""
+        tensors = {id(t): t for t in (*self._all_tensors(), *self.parameters())}
+        return [(tensor, tensor._storage) for tensor in tensors.values()]
+
     def key(self) -> Hashable:
         """Returns a hashable of all of it."""
         modules = tuple([_state_of(root) for root in self._modules.values()])

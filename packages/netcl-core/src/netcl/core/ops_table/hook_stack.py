@@ -55,8 +55,11 @@ class Predictor(Protocol):
         """Returns the result of an event."""
         ...
 
-    def settle(self, cause: str) -> None:
-        """Computes what was predicted and not computed; the calls that follow are computed at once."""
+    def settle(self, cause: str, reads: bool = False) -> None:
+        """Computes what was predicted and not computed; the calls that follow are computed at once.
+
+        ``reads``: what follows changes nothing that calls depend on.
+        """
         ...
 
 
@@ -113,11 +116,13 @@ def event(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def settle(cause: str) -> None:
-    """Computes what this thread has predicted and not computed, before work that predictors do not see."""
+def settle(cause: str, reads: bool = False) -> None:
+    """Computes what this thread has predicted and not computed, before work that predictors do not see; ``reads``: work
+    that changes nothing.
+    """
     hooks = hooks_of_thread.state[1]
     if hooks and hooks[0][0] == PREDICTOR:
-        hooks[0][1].settle(cause)  # type: ignore[attr-defined]
+        hooks[0][1].settle(cause, reads)  # type: ignore[attr-defined]
 
 
 def before_write(target: Any = None, value: Any = None) -> None:

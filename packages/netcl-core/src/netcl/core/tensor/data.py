@@ -178,7 +178,12 @@ class TensorData:
             find()  # what records the ops on this tensor; without it the flag is a mark of leaves
         if self._storage.deferred is not None:
             self._storage.materialize()  # what was called before does not see the flag
+        if flag is not self._requires_grad:
+            self._before_flag()
         self._requires_grad = flag
+
+    def _before_flag(self) -> None:
+        """Called before ``requires_grad`` changes."""
 
     if TYPE_CHECKING:
 

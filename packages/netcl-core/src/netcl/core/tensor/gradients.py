@@ -124,6 +124,14 @@ class Gradients(Protocol):
         """Notes that ``tensor`` has taken the place of ``result`` in the graph, among views too."""
         ...
 
+    def freed_again(self, place: Any) -> Any:
+        """Returns a copy of the place of a tensor in a graph that is freed, for the tensor of a later period."""
+        ...
+
+    def saves_nothing(self, tensor: Any) -> bool:
+        """True if nothing is saved in the graph of ``tensor``, or no more: a graph of other values would be equal."""
+        ...
+
     def is_freed(self, tensor: Any) -> bool:
         """True if backward passes have freed the graph of ``tensor``, or it has none."""
         ...

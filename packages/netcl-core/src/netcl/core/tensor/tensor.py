@@ -27,7 +27,7 @@ from netcl.core.errors import (
 )
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_write, event
+from netcl.core.ops_table.hook_stack import before_write, event, settle
 from netcl.core.tensor import dlpack, gradients, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
 from netcl.core.tensor.creation import Creation
@@ -151,7 +151,8 @@ class Tensor(Creation["Tensor"]):
 
     def _is_view(self) -> bool:
         """True if this tensor is a view of another one."""
-        return hasattr(self._base, "group") or isinstance(self._ready_storage(), ViewStorage)
+        storage = self._ready_storage()  # first, as a deferred tensor has its base with it
+        return hasattr(self._base, "group") or isinstance(storage, ViewStorage)
 
     @staticmethod
     def _make_subclass(cls: type[_T], data: Tensor, require_grad: bool = False) -> _T:
@@ -494,6 +495,9 @@ class Tensor(Creation["Tensor"]):
         args = (type(self), self.engine.read(self), self.dtype, self.device.selector, self.requires_grad)
         return (_unpickled, args, dict(self.__dict__)) if self.__dict__ else (_unpickled, args)
 
+    def _before_flag(self) -> None:
+        settle("requires_grad was set")
+
     @event
     def detach(self) -> Tensor:
         """The same storage outside of the gradient graph."""
@@ -548,6 +552,7 @@ class Tensor(Creation["Tensor"]):
 
     @property
     def _version(self) -> int:
+        settle("a version was read", reads=True)  # calls that are predicted count when they are computed
         return self.version
 
     def untyped_storage(self) -> UntypedStorage:

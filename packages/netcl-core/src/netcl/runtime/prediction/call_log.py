@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import weakref
+from sys import getrefcount
 from typing import Any
+
+import numpy as np
 
 from netcl.core.grad_mode import state
 from netcl.core.ops_table import modes
@@ -24,9 +27,14 @@ def check_modes(hooks: tuple[tuple[int, Any], ...]) -> str | None:
     """Returns why calls of this thread cannot be predicted now; None if they can."""
     if any(rank != _AUTOCAST for rank, _ in hooks):
         return "a hook on ops"
-    if state.tape is not None or state.trace is not None or state.anomaly or state.inference:
-        return "a tape, a trace, or anomaly detection"
+    if is_special():
+        return "a tape, a trace, hooks on saved tensors, inference, or anomaly detection"
     return None
+
+
+def is_special() -> bool:
+    """Returns True if ops do more in this thread than to record a graph."""
+    return state.tape is not None or state.trace is not None or state.anomaly or state.inference or state.packs
 
 
 def block_of(hooks: tuple[tuple[int, Any], ...]) -> Any:
@@ -49,14 +57,27 @@ def ends_here(tensor: Any) -> bool:
     return True
 
 
+def is_of_the_program(tensor: Any) -> bool:
+    """Returns True if ``tensor`` is on memory of the host that the program can write, as of ``from_numpy(array)``."""
+    upload = root_of(tensor).upload
+    array = None if upload is None else upload.host_ref
+    if array is None:
+        return False
+    # References of the array: ``upload``, the engine's, this name, and the argument.
+    if getrefcount(array) > 4:
+        return True
+    return array.base is not None and (not isinstance(array.base, np.ndarray) or getrefcount(array.base) > 2)
+
+
 class Result:
     """A tensor of a period that is computed for the program: its slot.
 
-    If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed; else it is read there.
+    If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed, and ``version`` the number
+    of writes in place into it; else it is read there.
     """
 
-    def __init__(self, slot: int, node: Any, outlives: bool = True) -> None:
-        self.slot, self.node, self.outlives = slot, node, outlives
+    def __init__(self, slot: int, node: Any, version: int = 0, outlives: bool = True) -> None:
+        self.slot, self.node, self.version, self.outlives = slot, node, version, outlives
 
 
 class PeriodLog:
@@ -134,6 +155,8 @@ class PeriodLog:
                 raise Unpredictable("a tensor from outside has a graph")
             if tensor.engine is not self.engine:
                 raise Unpredictable("tensors of several devices")
+            if is_of_the_program(tensor):
+                raise Unpredictable("a tensor is on an array of the program, as of from_numpy; write nc.tensor(array)")
             number = self._outside[id(tensor)] = len(self.outside)
             self.outside.append(tensor)
         return Outside(number)
@@ -161,7 +184,8 @@ class PeriodLog:
     def close(self) -> list[Result]:
         """Returns the tensors of the period that the program still refers to.
 
-        Raises Unpredictable if two of them share memory, or if one has a graph that a backward pass can use.
+        Raises Unpredictable if two of them share memory, if one is a view, or if one has a graph that a backward pass
+        can use.
         """
         grads = {id(tensor.grad) for tensor in self.outside if tensor._requires_grad and tensor.grad is not None}
         if any(id(tensor) in grads for tensor in self.outside):
@@ -175,9 +199,13 @@ class PeriodLog:
             if root in roots:
                 raise Unpredictable("tensors that share memory outlive the step")
             roots.add(root)
-            if not ends_here(tensor):
+            if made.geometry is not None:
+                raise Unpredictable("a view outlives the step")
+            registered = gradients.registered()
+            if tensor._requires_grad and not (registered is not None and registered.saves_nothing(tensor)):
                 raise Unpredictable("a tensor with a graph outlives the step")
-            results.append(Result(slot, tensor._grad_fn if made.requires_grad else None))
+            node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
+            results.append(Result(slot, node, tensor._storage.version))
         return results
 
 

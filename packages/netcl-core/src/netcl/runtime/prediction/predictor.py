@@ -31,7 +31,15 @@ from netcl.core.tensor.generator import default_generator
 from netcl.core.tensor.storage import Storage, lock
 from netcl.core.tensor.views import root_of
 from netcl.runtime.capture import Replay
-from netcl.runtime.prediction.call_log import Broken, PeriodLog, block_of, check_modes, ends_here
+from netcl.runtime.prediction.call_log import (
+    Broken,
+    PeriodLog,
+    block_of,
+    check_modes,
+    ends_here,
+    is_of_the_program,
+    is_special,
+)
 from netcl.runtime.prediction.calls import Call, Outside, Slot, Unpredictable, filled, run_call
 from netcl.runtime.prediction.stretch import Stretch, alike, run_again
 
@@ -128,7 +136,7 @@ class Pending:
         self._part = 0  # the next part to replay
         self._made = 0  # slots
         self._bound: set[int] = set()
-        self._before: list[tuple[Any, Any]] = []
+        self._before: list[tuple[Any, Any, int]] = []
         self._offset = 0
         self._report = report
         self._block: Any = self
@@ -168,6 +176,8 @@ class Pending:
             return _MISS
         call = calls[position]
         if call.target is not target or call.record is not record or call.enabled is not grad_state.enabled:
+            return _MISS
+        if is_special():
             return _MISS
         hooks = hooks_of_thread.state[1]
         if (not self._in_block(hooks, call)) or len(args) != len(call.args):
@@ -255,7 +265,7 @@ class Pending:
         deferred = value._storage.deferred
         if value._requires_grad is not requires_grad or (deferred is not None and deferred[0] is self):
             return False
-        if requires_grad and (value.grad_fn is None or not ends_here(value)):
+        if (requires_grad and (value.grad_fn is None or not ends_here(value))) or is_of_the_program(value):
             return False
         self.outside[number] = value
         return True
@@ -384,7 +394,7 @@ class Pending:
         for tensor in map(self.outside.__getitem__, self.stretch.written_early):
             before = tensor.engine.empty(tensor.shape, tensor.dtype)
             assign(before, tensor)
-            self._before.append((tensor, before))
+            self._before.append((tensor, before, tensor._storage.version))
         return self._replay
 
     def _run(self, replay: Replay, until: int) -> None:
@@ -419,18 +429,22 @@ class Pending:
             self._report.predicted += self.position
             self._report.replays += 1
             for result in self.stretch.results:
-                tensor = self.slots[result.slot]
-                if tensor._requires_grad and result.slot in kept:
-                    tensor._grad_fn = result.node
+                if result.outlives:
+                    tensor = self.slots[result.slot]
+                    tensor._storage.version = result.version
+                    if tensor._requires_grad:
+                        tensor._grad_fn = gradients.load().freed_again(result.node)
             self.slots.clear()
             return True
 
     def _restore(self) -> None:
         """Takes back what parts have written and drawn, before their calls run again one by one."""
         if self._replay is not None:
-            for tensor, before in self._before:
+            for tensor, before, version in self._before:
                 assign(tensor, before)
-            default_generator.offset = self._offset
+                tensor._storage.version = version
+            if self.stretch.draws:  # else the program may have drawn in between
+                default_generator.offset = self._offset
 
 
 def _become(tensor: Any, result: Any) -> None:
@@ -507,14 +521,16 @@ class ThreadPredictor:
         if target is None or (period is not None and period.concerns(target)):
             self.settle("a write in place")
 
-    def settle(self, cause: str) -> None:
-        """Computes what was predicted; the rest of the period is not predicted, and not logged."""
+    def settle(self, cause: str, reads: bool = False) -> None:
+        """Computes what was predicted; the rest of the period is not predicted, and not logged unless the program only
+        ``reads``.
+        """
         pending, log = self._pending, self._log
         if pending is not None and pending.position:
             self._stop()
             pending.settle(cause)
             self._note(pending, cause)
-        elif log is not None and log.calls:
+        elif log is not None and log.calls and not reads:
             self._log = None
             self._report.causes[f"log: {cause}"] += 1
             self._stop()

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from sys import getrefcount
 from typing import Any
 
+from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.grad_mode import state
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
@@ -83,10 +84,12 @@ class Stretch:
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
         self.roots = {id(root): root for root in map(root_of, self._constants)}
-        self.storages = [(tensor, tensor._storage) for tensor in self._constants]
-        self.captured = CapturedStep(self._step, tuple(samples))
-        if self.captured.is_whole:
-            raise Unpredictable("an input is written in place")
+        try:
+            self.captured = CapturedStep(self._step, tuple(samples))
+        except (CaptureError, KernelBuildError):
+            raise
+        except Exception as error:  # of calls on tensors in the place of the program's
+            raise Unpredictable(f"its calls cannot be recorded: {error}") from error
         if self.captured.parts != len(self.barriers) + 1:
             raise Unpredictable("a value is read in a step that adds to gradients")
         last = self.barriers[-1] if self.barriers else 0
@@ -157,14 +160,11 @@ class Stretch:
         read there, are results too.
         """
         known = {result.slot for result in self.results}
-        more = [Result(slot, None, False) for slot in held if slot not in known]
+        more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
         return Stretch(*self.logs, [*self.results, *more], {*self.barriers, position})
 
     def begin(self) -> Replay:
         """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
-        for tensor, storage in self.storages:
-            if tensor._storage is not storage:
-                raise Unpredictable("a tensor from outside has another storage")
         for gradient in self._kept_gradients:
             _leave(gradient)
         return self.captured.begin()

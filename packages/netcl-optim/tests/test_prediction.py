@@ -1,0 +1,403 @@
+"""Training loops with prediction: every bit, flag and error of them is as without prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl.autograd.graph import saved_tensors_hooks
+from netcl.core import Tensor, config
+from netcl.core.errors import ShapeError
+from netcl.core.tensor.factories import from_numpy
+from netcl.ops.random import manual_seed, rand
+from netcl.optim import SGD, Adam
+from netcl.runtime import prediction
+
+pytestmark = pytest.mark.level("capture")
+
+STEPS = 12
+AT = 9  # a step that is predicted
+
+
+class Net:
+    """Two layers on plain tensors, and what a loop has seen of them."""
+
+    def __init__(self, optimizer: Callable[..., Any] = Adam, **options: Any) -> None:
+        manual_seed(3)
+        self.rng = np.random.default_rng(5)
+        self.first, self.second = (ag.Parameter(self.tensor(8, 8)) for _ in range(2))
+        self.parameters = [self.first, self.second]
+        self.optimizer = optimizer(self.parameters, **{"lr": 0.05, **options})
+        self.seen: list[Any] = []
+
+    def tensor(self, *shape: int) -> Tensor:
+        return Tensor.from_host(self.rng.standard_normal(shape).astype(np.float32))
+
+    def out(self, x: Tensor) -> Tensor:
+        return ag.matmul(ag.tanh(ag.matmul(x, self.first)), self.second)
+
+    def step(self, rows: int = 4, **options: Any) -> Tensor:
+        """Takes a step and returns the loss."""
+        self.optimizer.zero_grad(**options)
+        loss = self.out(self.tensor(rows, 8)).square().mean()
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+
+def plain(value: Any) -> Any:
+    """Returns bits and flags of what was seen."""
+    if isinstance(value, Tensor):
+        flags = (
+            value.stride(),
+            value.is_leaf,
+            value.requires_grad,
+            value.retains_grad,
+            value._is_view(),
+            value._version,
+        )
+        grad = value.grad if value.is_leaf or value.retains_grad else None
+        return flags, plain(value.detach().numpy()), None if grad is None else plain(grad)
+    if isinstance(value, np.ndarray):
+        return value.shape, str(value.dtype), value.tobytes()
+    return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def run(loop: Callable[[Net, int], object], mode: str, **options: Any) -> list[Any]:
+    """Returns what is seen of a loop, and of its parameters and states at the end."""
+    with config.override(REPLAY=mode):
+        net = Net(**options)
+        for number in range(STEPS):
+            loop(net, number)
+        states = [list(values.values()) for values in net.optimizer.state_dict()["state"].values()]
+        return [*map(plain, net.seen), *map(plain, net.parameters), plain(states)]
+
+
+@pytest.fixture
+def replays() -> Iterator[Callable[[], int]]:
+    """Returns a function that counts the replays of the test so far."""
+    before = prediction.report().replays
+    yield lambda: prediction.report().replays - before
+
+
+def same(loop: Callable[[Net, int], object], **options: Any) -> bool:
+    """Returns True if a loop shows the same with prediction as without."""
+    return run(loop, "early", **options) == run(loop, "off", **options)
+
+
+def at(step: int, deed: Callable[[Net], object]) -> Callable[[Net, int], object]:
+    """Returns a loop that does ``deed(net)`` in one step, between its backward pass and the step of the optimizer."""
+
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        loss = net.out(net.tensor(4, 8)).square().mean()
+        loss.backward()
+        if number == step:
+            deed(net)
+        net.optimizer.step()
+
+    return loop
+
+
+def test_a_loop_is_predicted(replays: Callable[[], int]) -> None:
+    run(lambda net, _: net.step(), "early")
+    assert replays() >= STEPS - 5
+
+
+def test_off_predicts_nothing(replays: Callable[[], int]) -> None:
+    run(lambda net, _: net.step(), "off")
+    assert replays() == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"set_to_none": False}], ids=["none", "zeros"])
+@pytest.mark.parametrize("optimizer", [SGD, Adam])
+def test_predicted_steps_have_the_bits_of_eager_ones(optimizer: Any, options: dict[str, Any]) -> None:
+    assert same(lambda net, _: net.step(**options), optimizer=optimizer)
+
+
+def test_dropout_draws_the_same_numbers() -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        ag.dropout(net.out(net.tensor(4, 8)), 0.3).square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_a_read_in_the_middle_of_a_step() -> None:
+    def loop(net: Net, number: int) -> None:
+        loss = net.step()
+        if number == AT:
+            net.seen.append(net.first.detach().numpy())
+        if number > AT:
+            net.seen.append(loss.item())
+
+    assert same(loop)
+
+
+def test_a_branch_on_a_value() -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        loss = out.square().mean() if out.detach().sum().item() > 0 else out.abs().mean()
+        loss.backward()
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_another_shape() -> None:
+    assert same(lambda net, number: net.step(rows=4 + 2 * (number == AT)))
+
+
+def test_an_exception_in_the_middle_of_a_step() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        if number == AT:
+            with pytest.raises(ShapeError) as caught:
+                ag.matmul(out, out)
+            net.seen.append(str(caught.value))
+            return
+        out.square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_kept_tensors() -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        loss = out.square().mean()
+        loss.backward()
+        net.optimizer.step()
+        net.seen += [loss, loss.detach(), out.detach()]
+
+    assert same(loop)
+
+
+def test_a_kept_view_is_a_view() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        if number < 4:
+            net.seen.append(out[:1])
+        loss = out.square().mean()
+        del out
+        loss.backward()
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_kept_gradients_stay_as_they_were() -> None:
+    assert same(lambda net, _: (net.step(), net.seen.append(net.first.grad)))
+
+
+def test_a_parameter_is_frozen_after_the_backward_pass() -> None:
+    assert same(at(AT, lambda net: net.first.requires_grad_(False)))
+
+
+def test_a_hook_registered_after_the_backward_pass_is_not_called() -> None:
+    def deed(net: Net) -> None:
+        handle = net.first.register_hook(lambda grad: grad * 2.0)
+        net.seen.append(net.first.grad.numpy())
+        handle.remove()
+
+    assert same(at(AT, deed))
+
+
+def test_the_version_of_a_tensor() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = ag.linear(net.tensor(4, 8), net.first, net.second[0])
+        out.square().mean().backward()
+        if number == AT:
+            net.seen.append([out._version, net.first._version])
+        net.optimizer.step()
+        net.seen.append(out)
+
+    assert same(loop)
+
+
+def test_a_buffer_that_is_written_twice_counts_two_writes() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.mean = net.tensor(8, 8)  # type: ignore[attr-defined]
+        net.step()
+        with ag.no_grad():
+            net.mean.mul_(0.9).add_(net.first)  # type: ignore[attr-defined]
+        if number == STEPS - 1:
+            net.seen.append(net.mean)  # type: ignore[attr-defined]
+
+    assert same(loop)
+
+
+def test_a_failed_capture_counts_no_writes() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.mean = net.tensor(4, 8)  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        with ag.no_grad():
+            net.mean.mul_(0.9)  # type: ignore[attr-defined]
+            low = out.detach()
+            low = low[low > -1e9]  # reads the number of elements
+        (out.mean() * low.mean()).backward()
+        net.optimizer.step()
+        if number == STEPS - 1:
+            net.seen.append(net.mean)  # type: ignore[attr-defined]
+
+    assert same(loop)
+
+
+def test_each_kept_loss_retains_its_own_gradient() -> None:
+    def loop(net: Net, number: int) -> None:
+        loss = net.step()
+        net.seen.append(loss)
+        if number >= AT:
+            loss.retain_grad()
+
+    assert same(loop)
+
+
+def test_gradients_of_another_backward_pass_are_clipped_in_place() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.other = Adam([ag.Parameter(net.tensor(8, 8))], lr=0.05)  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        other = net.other  # type: ignore[attr-defined]
+        other.zero_grad()
+        other.param_groups[0]["params"][0].square().mean().backward()
+        other.step()
+        ag.clipping.clip_grad_value(net.parameters, 0.01)
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+@pytest.mark.parametrize("block", ["packs", "anomaly"])
+def test_a_block_that_watches_the_graph_in_one_step(block: str) -> None:
+    def loop(net: Net, number: int) -> None:
+        def pack(x: Tensor) -> Tensor:
+            net.seen.append("packed")
+            return x
+
+        net.optimizer.zero_grad()
+        around = saved_tensors_hooks(pack, lambda x: x) if block == "packs" else ag.detect_anomaly()
+        with around if number == AT else nullcontext():
+            out = net.out(net.tensor(4, 8))
+            loss = (out if number < STEPS else out * 1.0).square().mean()
+        loss.backward()
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_a_graph_from_before_the_step_that_saves_nothing_takes_gradients() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        if number == 0:
+            net.double = net.first + net.second  # type: ignore[attr-defined]
+        (net.out(net.tensor(4, 8)).mean() + net.double.sum() * 0.01).backward()  # type: ignore[attr-defined]
+        net.double = net.first + net.second  # type: ignore[attr-defined]
+        net.optimizer.step()
+
+    assert same(loop, optimizer=SGD)
+
+
+def test_writes_are_counted_once_in_a_step_that_is_read_in_the_middle_and_then_differs() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.mean = net.tensor(4, 8)  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        net.mean.copy_(net.tensor(4, 8))  # type: ignore[attr-defined]
+        out = net.out(net.mean)  # type: ignore[attr-defined]
+        net.seen.append(out.detach().sum().item())
+        (out * (2.0 if number % 3 == 0 and number > 6 else 1.0)).square().mean().backward()
+        net.optimizer.step()
+        if number == STEPS - 1:
+            net.seen.append(net.mean)  # type: ignore[attr-defined]
+
+    assert same(loop)
+
+
+def test_a_parameter_is_put_on_other_memory_between_the_steps_of_two_optimizers() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.other = SGD([ag.Parameter(net.tensor(8, 8))], lr=0.05)  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        net.other.step()  # type: ignore[attr-defined]
+        if number == AT:
+            net.first.data = net.first.data * 0.5
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_a_tensor_is_a_view_in_the_middle_of_a_step_if_it_is_one() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        x = net.tensor(4, 8)[:, Tensor.from_host(np.arange(8)[::-1].copy())]
+        if number == AT:
+            net.seen.append(x._is_view())
+        net.out(x).square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_an_array_of_the_program_is_written_in_the_middle_of_a_step() -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        array = net.rng.standard_normal((4, 8)).astype(np.float32)
+        x = from_numpy(array)
+        out = net.out(x)
+        array *= 0.5
+        (out + x).square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_an_array_of_the_program_that_only_its_tensor_refers_to_is_predicted(replays: Callable[[], int]) -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        net.out(from_numpy(net.rng.standard_normal((4, 8)).astype(np.float32))).square().mean().backward()
+        net.optimizer.step()
+
+    run(loop, "early")
+    assert replays() >= STEPS - 5
+
+
+def test_a_result_of_the_last_step_is_written_in_place() -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        out.square().mean().backward()
+        net.optimizer.step()
+        out[0] = 0.5
+        net.seen.append(out)
+
+    assert same(loop)
+
+
+def test_numbers_drawn_by_the_program_after_a_read_are_not_drawn_again() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        net.seen.append(out.detach().sum().item())
+        net.seen.append(rand((2,)))
+        (out * (2.0 if number == AT else 1.0)).square().mean().backward()
+        net.optimizer.step()
+        net.seen.append(rand((2,)))
+
+    assert same(loop)
