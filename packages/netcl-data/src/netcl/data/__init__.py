@@ -29,6 +29,7 @@ from netcl.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from netcl.data.tables import Table, TableEncoding, TableError
 from netcl.data.worker_process import WorkerInfo, get_worker_info
 
 __all__ = [
@@ -53,6 +54,9 @@ __all__ = [
     "SequentialSampler",
     "Subset",
     "SubsetRandomSampler",
+    "Table",
+    "TableEncoding",
+    "TableError",
     "WeightedRandomSampler",
     "WorkerInfo",
     "__version__",
