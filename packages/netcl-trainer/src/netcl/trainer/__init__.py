@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from netcl.trainer.history import History
     from netcl.trainer.loggers import CSVLogger, TensorBoardLogger
     from netcl.trainer.lr_range_test import LearningRates
-    from netcl.trainer.metrics import accuracy
+    from netcl.trainer.named_metrics import accuracy
     from netcl.trainer.profiler import Profiler
     from netcl.trainer.progress import ProgressBar
     from netcl.trainer.run_view import RunView
@@ -62,7 +62,7 @@ _MODULES = {
     "TensorBoardLogger": "loggers",
     "TerminateOnNaN": "terminate_on_nan",
     "Trainer": "trainer",
-    "accuracy": "metrics",
+    "accuracy": "named_metrics",
 }
 
 

@@ -23,7 +23,11 @@ _UNLISTED = ("epoch", "step", "seconds", "samples_per_second")
 
 def describe_logs(logs: dict[str, Any]) -> str:
     """Returns metrics as text: ``loss 0.1234 accuracy 96.52 % val_loss 0.1500``."""
-    return "  ".join(f"{name} {_value(name, value)}" for name, value in logs.items() if name not in _UNLISTED)
+    return "  ".join(f"{name} {_value(name, value)}" for name, value in logs.items() if _is_listed(name, value))
+
+
+def _is_listed(name: str, value: Any) -> bool:
+    return name not in _UNLISTED and not isinstance(value, list)  # a confusion matrix has a page of its own
 
 
 def _value(name: str, value: Any) -> str:

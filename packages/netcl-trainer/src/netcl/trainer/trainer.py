@@ -28,7 +28,8 @@ from netcl.trainer.folder_lock import locked
 from netcl.trainer.gradient_accumulation import GradientSums
 from netcl.trainer.history import History
 from netcl.trainer.lr_range_test import LearningRates, find_learning_rate
-from netcl.trainer.metrics import DeviceMeans, Measures, Metric, accuracy
+from netcl.trainer.metrics import DeviceMeans, Measures, Metric
+from netcl.trainer.named_metrics import Chosen, chosen_metrics
 from netcl.trainer.non_finite_guard import NonFiniteGuard
 from netcl.trainer.progress import ProgressBar
 from netcl.trainer.run_facts import check_resume_changes, facts_of
@@ -52,14 +53,16 @@ class Trainer:
     Args: device_queue: the queue or DeviceHandle of the model; None: the queue of its parameters. mixed_precision: True
         or "float16": autocast with a GradScaler; "bfloat16": autocast alone. Weights, optimizer and checkpoints stay
         float32. grad_clip: the maximum norm of all gradients as one vector; None: no limit. loss_fn: ``loss_fn(output,
-        target)`` -> 0-d Tensor, the mean over the batch; None: ``ag.cross_entropy``. metrics: ``{name: fn(output,
-        target)}``, each returns a Tensor of one element, the mean over the batch; None: accuracy if the loss is cross
-        entropy, else nothing. metrics_stride: steps between two reads of loss and metrics; in between they stay on the
-        device. accumulation_steps: batches per optimizer step (gradient accumulation). Gradients are weighted by
-        samples, so that short batches and a short group at the end of an epoch are weighted correctly. ema: a
-        ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in ``fit`` and the best
-        files of ModelCheckpoint use the averages; the model itself keeps its own weights (``with ema.averaged():``
-        swaps them). scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets
+        target)`` -> 0-d Tensor, the mean over the batch; None: ``ag.cross_entropy``. metrics: names, as ``["accuracy",
+        "f1"]`` (known: accuracy, auc, confusion, f1, mae, mse, precision, r2, recall, rmse, top5), functions, or a dict
+        of both. ``fn(output, target)`` returns a Tensor of one element, the mean over the batch, or a number: such a
+        function gets the NumPy arrays of the whole epoch. None: accuracy if the loss is cross entropy, else nothing.
+        auc, confusion, f1, r2 and functions of numbers read the output of each step. metrics_stride: steps between two
+        reads of loss and metrics; in between they stay on the device. accumulation_steps: batches per optimizer step
+        (gradient accumulation). Gradients are weighted by samples, so that short batches and a short group at the end
+        of an epoch are weighted correctly. ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each
+        step. Validation in ``fit`` and the best files of ModelCheckpoint use the averages; the model itself keeps its
+        own weights (``with ema.averaged():`` swaps them). scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets
         ``val_loss`` or ``loss``, for mode "max" the accuracy. callbacks: see ``Callback``. ``fit`` adds a ProgressBar
         if none is given. compile: capture the step after two steps of a batch shape and replay it without Python; see
         ``CompiledStep``. Python values that the model computes are constant then; values that change from step to step
@@ -78,7 +81,7 @@ class Trainer:
         mixed_precision: bool | str = False,
         grad_clip: float | None = None,
         loss_fn: LossFn | None = None,
-        metrics: Mapping[str, Metric] | None = None,
+        metrics: Mapping[str, Metric | str] | Sequence[Metric | str] | str | None = None,
         metrics_stride: int = 10,
         accumulation_steps: int = 1,
         ema: Any = None,
@@ -124,7 +127,7 @@ class Trainer:
         self.metrics_stride: int = metrics_stride
         self.compile: bool = compile
         self.accumulation_steps = accumulation_steps
-        self.metrics: dict[str, Metric] | None = None if metrics is None else dict(metrics)
+        self.metrics: Chosen | None = chosen_metrics(metrics)
         self.callbacks: list[Callback] = callback_list
         self.history: History = History()
         self.epochs: int
@@ -276,7 +279,7 @@ class Trainer:
             self._train_batches(step, start)
         if not run.batches:
             raise ValueError("fit: the training loader gave no batch (drop_last with fewer samples than batch_size?)")
-        logs = self.means.read()
+        logs = self.means.result()
         seconds = run.seconds = time.perf_counter() - start
         timing = {"seconds": seconds, "samples_per_second": self.samples / seconds}
         return {"epoch": self.epoch, "step": self.step, **logs, **timing}
@@ -383,7 +386,7 @@ class Trainer:
         metrics = self.metrics
         if metrics is None:
             classes = loss_fn is ag.cross_entropy or isinstance(loss_fn, nn.CrossEntropyLoss)
-            metrics = {"accuracy": accuracy} if classes else {}
+            metrics = {"accuracy": "accuracy"} if classes else {}
         return Measures(loss_fn, metrics, self.queue)
 
     def _schedule(self, row: Mapping[str, Any]) -> None:
@@ -435,10 +438,11 @@ class Trainer:
                 output = self.model(*inputs)
                 measures.add(output, target, measures.loss(output, target))
                 measures.means.count(len(batch))
+                measures.collect(output, target)
                 # Read regularly, so that the float32 sums and the queue of launches stay short.
                 if number % 100 == 0:
                     measures.means.read()
-        result = measures.means.read()
+        result = measures.means.result()
         if not result:
             raise ValueError(f"evaluate: {what} gave no batch")
         return result

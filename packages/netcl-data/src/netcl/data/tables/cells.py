@@ -59,8 +59,8 @@ class Cells:
             nothing = self.missing_values
             return np.fromiter((text in nothing for text in self.values), bool, len(self.values))
         if self.values.dtype.kind == "M":
-            return np.isnat(self.values)
-        return np.isnan(self.values.astype(np.float64))
+            return np.asarray(np.isnat(self.values))
+        return np.asarray(np.isnan(self.values.astype(np.float64)))
 
     def texts(self) -> list[str]:
         """Returns each cell as a text; whole numbers have no fraction."""

@@ -102,7 +102,7 @@ def _filled(cells: Cells, values: npt.NDArray[Any], missing: npt.NDArray[Any], f
     at = first_of(missing)
     if at is not None and fill is None:
         raise cells.error(at, 'the value is missing; fill it, or write missing="mean", "median", "flag" or a number')
-    return values if at is None else np.where(missing, fill, values)
+    return values if at is None or fill is None else np.where(missing, fill, values)
 
 
 @dataclass(frozen=True)

@@ -112,12 +112,12 @@ def _arrow(column: Any) -> Any:
     return _texts(column.to_pylist())
 
 
-def _date(value: Any) -> np.datetime64:
+def _date(value: Any) -> Any:
     if value is None:
         return np.datetime64("NaT", "s")
     if getattr(value, "tzinfo", None) is not None:
         return np.datetime64(int(value.timestamp()), "s")
-    return np.datetime64(value, "s")
+    return np.datetime64(value.replace(microsecond=0) if hasattr(value, "microsecond") else value, "s")
 
 
 def _texts(values: list[Any], missing: npt.NDArray[np.bool_] | None = None) -> list[str]:

@@ -36,7 +36,7 @@ class _Share:
     def chosen(self, first: int, count: int) -> npt.NDArray[np.bool_]:
         keys = sample_keys(self.seed, 0, np.arange(first, first + count))
         drawn = (keys >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return (self.low <= drawn) & (drawn < self.high)
+        return np.asarray((self.low <= drawn) & (drawn < self.high))
 
 
 class Table:
@@ -112,9 +112,9 @@ class Table:
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
-    def chunks(self, size: int = _ROWS) -> Iterator[Chunk]:
-        """Yields the rows in pieces of at most ``size`` rows, in their order."""
-        for chunk in self.source.chunks(size):
+    def chunks(self, size: int | None = None) -> Iterator[Chunk]:
+        """Yields the rows in pieces of at most ``size`` rows (None: 8,192), in their order."""
+        for chunk in self.source.chunks(size or _ROWS):
             chosen = np.ones(len(chunk), bool)
             for share in self._shares:
                 chosen &= share.chosen(chunk.first, len(chunk))
