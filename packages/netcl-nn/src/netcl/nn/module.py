@@ -58,11 +58,13 @@ class Module:
     """The base class of all layers: a subclass creates its parts in ``__init__`` and computes in ``forward``.
 
     Assigning a Parameter or a Module to an attribute registers it under that name. The model is called as a function:
-    ``model(x)``.
+    ``model(x)``. ``about`` is a dict of plain values that a model file keeps, such as the names of the classes; None:
+    nothing is known.
     """
 
     _version: int = 1  # of the layout of its state
     training: bool
+    about: dict[str, Any] | None = None
     _parameters: dict[str, ag.Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]

@@ -62,12 +62,12 @@ class Trainer:
         (gradient accumulation). Gradients are weighted by samples, so that short batches and a short group at the end
         of an epoch are weighted correctly. ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each
         step. Validation in ``fit`` and the best files of ModelCheckpoint use the averages; the model itself keeps its
-        own weights (``with ema.averaged():`` swaps them). scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets
-        ``val_loss`` or ``loss``, for mode "max" the accuracy. callbacks: see ``Callback``. ``fit`` adds a ProgressBar
-        if none is given. compile: capture the step after two steps of a batch shape and replay it without Python; see
-        ``CompiledStep``. Python values that the model computes are constant then; values that change from step to step
-        must be tensors. seed: seeds netcl's generators (dropout) when the Trainer is created. Model and loaders have
-        seeds of their own.
+        own weights (``with ema.averaged():`` swaps them). scheduler: stepped after each epoch; OneCycleLR after each
+        step. ReduceLROnPlateau gets ``val_loss`` or ``loss``, for mode "max" the accuracy. callbacks: see ``Callback``.
+        ``fit`` adds a ProgressBar if none is given. compile: capture the step after two steps of a batch shape and
+        replay it without Python; see ``CompiledStep``. Python values that the model computes are constant then; values
+        that change from step to step must be tensors. seed: seeds netcl's generators (dropout) when the Trainer is
+        created. Model and loaders have seeds of their own.
 
     Raises ValueError if the optimizer and the model share no parameter, BackendMismatchError if ``device_queue`` is not
     the model's queue.
