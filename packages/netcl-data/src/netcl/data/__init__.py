@@ -15,7 +15,7 @@ from netcl.data.dataset import (
     random_split,
     split_dataset,
 )
-from netcl.data.errors import DataLoaderWorkerError
+from netcl.data.errors import DataFileError, DataLoaderWorkerError
 from netcl.data.image_grid import make_grid, save_image
 from netcl.data.loader import DataLoader
 from netcl.data.readers import CIFAR10, CIFAR100, MNIST, CSVDataset, ImageFolder, NpyDataset, example_digits
@@ -41,6 +41,7 @@ __all__ = [
     "Budget",
     "CSVDataset",
     "ConcatDataset",
+    "DataFileError",
     "DataLoader",
     "DataLoaderWorkerError",
     "Dataset",

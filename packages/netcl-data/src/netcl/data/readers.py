@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from netcl.data.budget import Budget
 from netcl.data.dataset import ArrayDataset, Dataset, Indices
-from netcl.data.image_files import opened_image, rgb_planes
+from netcl.data.image_files import opened_image, sized_planes
 from netcl.data.reading import COMPRESSED, opened
 from netcl.data.sample_random import check_seed, sample_keys
 from netcl.data.transforms.images import pillow
@@ -230,11 +230,7 @@ class ImageFolder(Dataset[tuple[Any, int]]):
     def __getitem__(self, index: int) -> tuple[Any, int]:
         path, label = self.samples[index]
         with opened_image(path, "ImageFolder", self.budget) as image:
-            if self.size is None:
-                array = rgb_planes(image)
-            else:
-                height, width = self.size
-                array = rgb_planes(image.convert("RGB").resize((width, height)))
+            array = sized_planes(image, self.size)
         return (array if self.transform is None else self.transform(array)), label
 
 

@@ -134,11 +134,11 @@ class Counts:
 
 class Deviations:
     """Collects the sums of R2 = 1 - sum (t - o)^2 / sum (t - mean t)^2, averaged over the outputs, or of the root of
-    the mean square; float64.
+    the mean square; float64. ``scale`` is the unit of each output.
     """
 
-    def __init__(self, root: bool = False) -> None:
-        self.root = root
+    def __init__(self, root: bool = False, scale: Any = 1.0) -> None:
+        self.root, self.scale = root, scale
         self.sums: Array | None = None  # count, sum of t, of t^2 and of (t - o)^2, relative to the first target
         self.origin: Array | None = None
 
@@ -158,7 +158,7 @@ class Deviations:
             return math.nan
         count, total, squares, apart = self.sums
         if self.root:
-            return float(np.sqrt(np.mean(apart / count)))
+            return float(np.sqrt(np.mean(apart / count * np.square(self.scale))))
         spread = squares - total * total / count
         # As scikit-learn: a constant target that is predicted has 1, one that is not 0.
         ratio = np.divide(apart, spread, out=np.where(apart > 0, 1.0, 0.0), where=spread > 0)

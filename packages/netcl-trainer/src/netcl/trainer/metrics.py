@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
@@ -188,8 +189,9 @@ class Measures:
             if function is not None:
                 self.metrics[name] = function
                 self.undecided |= set() if isinstance(metric, str) else {name}
-            elif isinstance(metric, str):
-                self.means.collectors[name] = collector_of(metric, loss_fn)
+            else:
+                known = isinstance(metric, str)
+                self.means.collectors[name] = collector_of(metric, loss_fn) if known else deepcopy(metric)
 
     def loss(self, output: Any, target: Tensor) -> Tensor:
         """Returns the loss of a batch; raises ShapeError if it is not one number."""

@@ -16,8 +16,8 @@ from netcl.trainer.epoch_metrics import AllOutputs, Collector, Counts, Deviation
 __all__ = ["METRICS", "accuracy", "chosen_metrics", "collector_of", "mae", "mse", "on_device", "top5"]
 
 MetricFn = Callable[[Any, Any], Any]
-# A metric of an epoch is its name until the loss is known.
-Chosen = dict[str, MetricFn | str]
+# A metric of an epoch is its name, or a collector that is copied, until the loss is known.
+Chosen = dict[str, Any]
 
 
 def accuracy(output: Tensor, target: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ def chosen_metrics(metrics: Any) -> Chosen | None:
             close = difflib.get_close_matches(metric, METRICS, 1, 0.6)
             meant = f"; did you mean {close[0]!r}?" if close else ";"
             raise ValueError(f"unknown metric {metric!r}{meant} known are {', '.join(METRICS)}")
-        if not isinstance(metric, str) and not callable(metric):
+        if not isinstance(metric, str) and not callable(metric) and not hasattr(metric, "result"):
             raise TypeError(f"metric {name!r} must be a name or a function of outputs and targets, got {metric!r}")
     return dict(metrics)
 
@@ -118,11 +118,14 @@ def are_labels(loss_fn: Any) -> bool:
     return callable(loss_fn) and inspect.unwrap(loss_fn) is inspect.unwrap(ag.binary_cross_entropy_with_logits)
 
 
-def on_device(metric: MetricFn | str, loss_fn: Any) -> MetricFn | None:
+def on_device(metric: Any, loss_fn: Any) -> MetricFn | None:
     """Returns the function of a metric whose mean over batches is that of the epoch; None for another one."""
     if metric == "accuracy" and are_labels(loss_fn):
         return _label_accuracy
-    return _ON_DEVICE.get(metric) if isinstance(metric, str) else metric
+    if isinstance(metric, str):
+        return _ON_DEVICE.get(metric)
+    function: MetricFn | None = metric if callable(metric) else None
+    return function
 
 
 def collector_of(name: str, loss_fn: Any) -> Collector:

@@ -23,6 +23,7 @@ from netcl.trainer.arguments import evaluating, half_dtype, queue_of, updates_pe
 from netcl.trainer.batches import StepInputs, batches, check_loader, on_device
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.checkpoint import ModelCheckpoint
+from netcl.trainer.class_names import keep_class_names
 from netcl.trainer.compiled_step import CompiledStep
 from netcl.trainer.folder_lock import locked
 from netcl.trainer.gradient_accumulation import GradientSums
@@ -212,6 +213,7 @@ class Trainer:
         self.history, self.epochs, self.should_stop, self.epoch = History(), epochs, False, 0
         self.run = RunState(train_loader, val_loader, callbacks, facts=facts_of(self, train_loader))
         self.steps_per_epoch = updates_per_epoch(train_loader, self.accumulation_steps)
+        keep_class_names(self.model, train_loader)
         self.model.train()
         with Interruption() as self._interruption:
             try:

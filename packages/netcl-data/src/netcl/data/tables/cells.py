@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from netcl.data.errors import DataFileError
+
 __all__ = ["MISSING_VALUES", "Cells", "Chunk", "TableError"]
 
 Floats = npt.NDArray[np.float64]
@@ -24,7 +26,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
 
 
-class TableError(ValueError):
+class TableError(DataFileError):
     """A table cannot be read or encoded; the message names the file, the line and the column."""
 
 

@@ -19,7 +19,12 @@ from netcl.core.errors import DeviceNotFoundError
 from netcl.data import DataLoader, Dataset, Subset, filters
 from netcl.optim import Optimizer
 from netcl.optim.schedules import Scheduler
+from netcl.trainer.cli.about import describe
 from netcl.trainer.cli.config import Config, Table, nearest
+from netcl.trainer.cli.scaling import scaled
+from netcl.trainer.cli.tables import FittedTable, fitted_table, weighted_loss
+from netcl.trainer.cli.weights import class_weights
+from netcl.trainer.named_metrics import chosen_metrics
 
 __all__ = ["Run", "build", "open_device"]
 
@@ -30,7 +35,7 @@ def _token_cross_entropy(logits: Any, target: Any) -> Any:
 
 
 _TABLES = ("model", "data", "optimizer", "scheduler", "trainer", "callbacks")
-_DATASETS = ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder", "NpyDataset", "CSVDataset", "example_digits")
+_DATASETS = ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder", "NpyDataset", "CSVDataset", "Table", "example_digits")
 _LOSSES = {
     name: getattr(ag, name)
     for name in ("cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "hinge_loss")
@@ -55,6 +60,7 @@ class Run:
     val_loader: DataLoader | None
     epochs: int
     output: Path
+    table: FittedTable | None = None
 
     def close(self) -> None:
         """Stops the workers of the loaders."""
@@ -86,13 +92,22 @@ def build(config: Config) -> Run:
     seed = table.take("seed", "int", 0)
     loss = _named_loss(table)
     average = table.take("ema", "float")
+    names, weights = table.take("metrics", "list"), table.take("class_weights", "any")
     if epochs < 1:
         raise table.error(f"epochs must be at least 1, got {epochs}", "epochs")
     if seed < 0:
         raise table.error(f"seed in [trainer] must be at least 0, got {seed}", "seed")
     ops.manual_seed(seed)
-    model = _model(config.table("model", required=True))
-    train_loader, val_loader = _loaders(config.table("data", required=True), seed)
+    _check_metrics(table, names)
+    fitted = fitted_table(config, seed)
+    model = _model(config.table("model", required=True), fitted)
+    data_table = config.table("data", required=True)
+    train_loader, val_loader = _loaders(data_table, seed, fitted)
+    if loss is None and fitted is not None:
+        loss = fitted.loss()
+    model.about = describe(loss, train_loader.dataset, fitted)
+    if weights is not None:
+        loss = weighted_loss(loss, class_weights(table, weights, train_loader.dataset, fitted), table)
     optimizer = _optimizer(config.table("optimizer"), model)
     new_trainer = table.call(
         trainer.Trainer,
@@ -101,13 +116,20 @@ def build(config: Config) -> Run:
         given=("model", "optimizer"),
         device_queue=None,
         loss_fn=loss,
-        metrics=None,
+        metrics=names if fitted is None else fitted.metrics(names),
         seed=None,
         ema=None if average is None else _average(table, model, average),
         scheduler=_scheduler(config.table("scheduler"), optimizer),
         callbacks=_callbacks(config, output, val_loader is not None),
     )
-    return Run(new_trainer, train_loader, val_loader, epochs, output)
+    return Run(new_trainer, train_loader, val_loader, epochs, output, fitted)
+
+
+def _check_metrics(table: Table, names: Any) -> None:
+    try:
+        chosen_metrics(names)
+    except (ValueError, TypeError) as error:
+        raise table.error(f"metrics in [trainer]: {error}", "metrics") from error
 
 
 def _average(table: Table, model: nn.Module, decay: float) -> optim.ModelEMA:
@@ -152,7 +174,7 @@ def _from_file(table: Table) -> Callable[..., Any] | None:
 # -- model ---------------------------------------------------------------------------------------------------------
 
 
-def _model(table: Table) -> nn.Module:
+def _model(table: Table, fitted: FittedTable | None = None) -> nn.Module:
     custom = _from_file(table)
     if custom is not None:
         model = table.call(custom)
@@ -172,6 +194,9 @@ def _model(table: Table) -> nn.Module:
         models = _models()
         if name not in models:
             raise table.error(f"unknown model {name!r}{nearest(name, sorted(models))}", "name")
+        if name == "TableMLP" and fitted is not None:
+            for key, value in fitted.sizes.items():
+                table.values.setdefault(key, value)
         model = table.call(models[name])
     if not isinstance(model, nn.Module):
         raise table.error(f"[model] must make a Module, got {type(model).__name__}")
@@ -180,7 +205,7 @@ def _model(table: Table) -> nn.Module:
 
 def _models() -> dict[str, Callable[..., Any]]:
     """Returns whole models of netcl.nn: the ResNets, MLP, and other models that are built from plain numbers."""
-    models: dict[str, Callable[..., Any]] = {"MLP": nn.simple.MLP}
+    models: dict[str, Callable[..., Any]] = {"MLP": nn.simple.MLP, "TableMLP": nn.simple.TableMLP}
     models.update({name: getattr(nn.resnet, name) for name in dir(nn.resnet) if name.startswith("resnet")})
     models.update({name: getattr(nn, name) for name in ("SmallVGG", "VisionTransformer", "GPT") if hasattr(nn, name)})
     return models
@@ -234,18 +259,11 @@ class Scaled(Dataset[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         x, *rest = self.dataset[index]
-        value = np.asarray(x)
-        if self.mean is None and value.dtype in (np.int32, np.int64):
-            return (value, *rest)
-        value = value.astype(np.float32) / 255 if value.dtype == np.uint8 else value.astype(np.float32)
-        if self.mean is not None:
-            shape = (-1,) + (1,) * (value.ndim - 1)
-            value = (value - np.reshape(self.mean, shape)) / np.reshape(self.std, shape)
-        return (value.astype(np.float32), *rest)
+        return (scaled(np.asarray(x)[None], {"mean": self.mean, "std": self.std})[0], *rest)
 
 
-def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
-    share = table.take("validation", "float", 0.0)
+def _loaders(table: Table, seed: int, fitted: FittedTable | None = None) -> tuple[DataLoader, DataLoader | None]:
+    share = 0.0 if fitted is not None else table.take("validation", "float", 0.0)
     if not 0 <= share < 1:
         raise table.error(f"validation in [data] must be a share from 0 up to 1, got {share}", "validation")
     options = {
@@ -267,7 +285,11 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
         raise table.error(
             f"std in [data] must have a positive number for each of {len(mean)} channels, got {std}", "std"
         )
-    train, val = _datasets(table)
+    if fitted is None:
+        train, val = _datasets(table)
+    else:
+        table.done()
+        train, val = fitted.train, fitted.val
     if type(train) is data.CSVDataset and len(train.arrays) == 1:
         columns = ", ".join(train.columns)
         raise table.error(
@@ -275,7 +297,8 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
         )
     if share:
         train, val = _held_back(train, share, seed)
-    train, val = (part if part is None else Scaled(part, mean, std) for part in (train, val))
+    if fitted is None:
+        train, val = (part if part is None else Scaled(part, mean, std) for part in (train, val))
     try:
         train_loader = DataLoader(train, shuffle=shuffle, drop_last=drop_last, augment=augment, **options)
         return train_loader, None if val is None else DataLoader(val, **options)

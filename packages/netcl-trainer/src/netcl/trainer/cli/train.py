@@ -26,6 +26,8 @@ def train(chosen: argparse.Namespace) -> int:
     with device(handle):
         run = build(config)
         print(f"device {handle.device_name} ({handle.platform_name}), output {run.output}", flush=True)
+        if run.table is not None:
+            print(run.table, flush=True)
         run.output.mkdir(parents=True, exist_ok=True)
         try:
             run.trainer.fit(
