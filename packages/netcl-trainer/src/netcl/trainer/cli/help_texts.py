@@ -28,7 +28,7 @@ a configuration lists the objects to build and their arguments, by the names of 
   # or: name = "resnet18" and num_classes = 10; or: file = "model.py" and name = "make"; or: load = "model.netcl"
 
   [data]
-  name = "example_digits"      # MNIST, CIFAR10, CIFAR100, ImageFolder, NpyDataset, CSVDataset, Table, or file = "data.py"
+  name = "example_digits"      # Table, ImageFolder, NpyDataset, CSVDataset, MNIST, CIFAR10 .., or file = "data.py"
   batch_size = 64
   validation = 0.2             # the fraction of samples for validation if the data set has no such part
 

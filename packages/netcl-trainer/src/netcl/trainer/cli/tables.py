@@ -80,9 +80,13 @@ class _Scaled:
 
     def __init__(self, scale: Any, power: int) -> None:
         self.scale, self.power = scale, power
+        self._on: dict[int, Tensor] = {}  # by queues; made at the first step, as a captured one copies nothing
 
     def __call__(self, output: Tensor, target: Tensor) -> Tensor:
-        apart = ops.abs(ops.mul(ops.sub(output, target), Tensor.from_host(output.queue, self.scale)))
+        key = id(output.queue)
+        if key not in self._on:
+            self._on[key] = Tensor.from_host(output.queue, self.scale)
+        apart = ops.abs(ops.mul(ops.sub(output, target), self._on[key]))
         return ops.mean(apart if self.power == 1 else ops.mul(apart, apart))
 
 
