@@ -431,7 +431,7 @@ def test_doctor_ends_with_the_worst_that_was_found(capsys: Any, monkeypatch: pyt
 
 # -- beginning a project -----------------------------------------------------------------------------------------------
 
-KINDS = ["cnn", "mlp", "gpt", "finetune"]
+KINDS = ["cnn", "mlp", "table", "gpt", "finetune"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -154,10 +154,11 @@ class Table:
         what = {**_WORDS, "list": "a list [..]"}[kind]
         raise self.error(f"{key} in [{self.name}] must be {what}, got {_shown(value)}", key)
 
-    def done(self) -> None:
-        """Raises ConfigFileError for an unused key."""
+    def done(self, later: Sequence[str] = ()) -> None:
+        """Raises ConfigFileError for an unused key, except those that are read ``later``."""
         for key in self.values:
-            raise self._unknown(key, self._taken)
+            if key not in later:
+                raise self._unknown(key, [*self._taken, *later])
 
     def call(self, function: Callable[..., Any], *args: Any, given: Iterable[str] = (), **keywords: Any) -> Any:
         """Calls ``function(*args, **keywords, **rest of the table)`` after checking keys and kinds against its

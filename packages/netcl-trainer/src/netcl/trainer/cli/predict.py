@@ -52,9 +52,9 @@ def predict(chosen: argparse.Namespace) -> int:
                     outputs, [Answer(name, meaning, row) for name, row in zip(piece.names, meaning.read(outputs))]
                 )
                 score.add(meaning, outputs, piece)
-        if meaning is None:
-            raise DataFileError(f"{', '.join(chosen.input)}: there is no sample to predict")
-        writer.finish()
+            if meaning is None:
+                raise DataFileError(f"{', '.join(chosen.input)}: there is no sample to predict")
+            writer.finish()
         score.show(meaning)
     return int(skipped > 0)
 

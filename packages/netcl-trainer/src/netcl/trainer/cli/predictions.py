@@ -164,11 +164,17 @@ class _NpyWriter(Writer):
 
 @contextmanager
 def writer_of(path: Path | None) -> Iterator[Writer]:
-    """Yields the writer for an output file, or for None one that prints lines."""
+    """Yields the writer for an output file, or for None one that prints lines; a file that is not finished is
+    removed.
+    """
     if path is None:
         yield Writer()
     elif path.suffix.lower() == ".npy":
         yield _NpyWriter(path)
     else:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            yield (_JSONWriter if path.suffix.lower() == ".json" else _CSVWriter)(file, path)
+        try:
+            with path.open("w", newline="", encoding="utf-8") as file:
+                yield (_JSONWriter if path.suffix.lower() == ".json" else _CSVWriter)(file, path)
+        except BaseException:
+            path.unlink(missing_ok=True)  # half of the predictions would be taken for all
+            raise

@@ -22,6 +22,8 @@ __all__ = ["FittedTable", "encoding_of_numbers", "fitted_table", "weighted_loss"
 
 _READING = {"delimiter": "str", "decimal": "str", "encoding": "str", "header": "bool"}
 _FITTING = {"missing": "any", "categories": "any", "standardize": "bool", "unseen": "str", "task": "str"}
+# Read by the loaders.
+_LOADING = ("batch_size", "num_workers", "seed", "shuffle", "drop_last")
 
 
 @dataclass
@@ -119,6 +121,7 @@ def fitted_table(config: Config, seed: int) -> FittedTable | None:
     for key in ("mean", "std", "augment"):
         if key in table:
             raise table.error(f"{key} in [data] is not for tables, whose numbers are standardized", key)
+    table.done(later=_LOADING)
     for name in before - set(table.values):
         values.pop(name)
     options: dict[str, Any] = {**reading, **lists, "types": types}
