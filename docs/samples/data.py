@@ -109,6 +109,16 @@ data.Subset(data.ArrayDataset(np.arange(6)), [4, 5])[0]
 # %% netcl.data.SubsetRandomSampler
 sorted(data.SubsetRandomSampler([1, 3]))
 
+# %% netcl.data.Table
+data.Table({"age": [3, None, 8, 9], "city": ["Rome", "Oslo", "Rome", "Oslo"], "y": [0, 1, 1, 0]}, target="y")
+
+# %% netcl.data.TableEncoding
+table = data.Table({"age": [3, None, 8, 9], "city": ["Rome", "Oslo", "Rome", "Oslo"], "y": [0, 1, 1, 0]}, target="y")
+encoding = table.fit(missing="median")
+print(encoding)
+print(encoding.features)
+encoding.dataset(table)[1]
+
 # %% netcl.data.WeightedRandomSampler
 len(list(data.WeightedRandomSampler([0.1, 0.9], 5)))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib
 import pickle
 from importlib.resources import files
 
 import numpy as np
 import pytest
 
-from netcl.data import DataLoader
+from netcl.data import DataFileError, DataLoader
 from netcl.data.readers import CIFAR10, CIFAR100, MNIST, CSVDataset, ImageFolder, NpyDataset, example_digits
 
 RNG = np.random.default_rng(0)
@@ -264,3 +265,39 @@ def test_csv_texts_and_other_forms(tmp_path):
 def test_damaged_csv(tmp_path, text, target, words):
     with pytest.raises(ValueError, match=words):
         CSVDataset(table(tmp_path, text), target)
+
+
+def picture(mode: str) -> object:
+    """Returns a gray ramp of 4 x 5 pixels in a mode of Pillow."""
+    pillow = importlib.import_module("PIL.Image")
+    ramp = np.arange(0, 200, 10, dtype=np.uint8).reshape(4, 5)
+    if mode == "I;16":
+        return pillow.fromarray(ramp.astype(np.uint16) * 256 + 255)
+    if mode == "RGBA":
+        return pillow.fromarray(np.stack([ramp] * 3 + [np.full_like(ramp, 7)], axis=2))
+    return pillow.fromarray(ramp).convert(mode)
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "LA", "RGB", "RGBA", "CMYK", "I;16"])
+@pytest.mark.parametrize("size", [None, (4, 5)])
+def test_images_of_all_modes_are_rgb(mode, size, tmp_path):
+    """Transparency is dropped, and 16 bits are divided by 256; 16 bits were cut off at 255."""
+    (tmp_path / "a").mkdir()
+    picture(mode).save(tmp_path / "a" / ("0.tif" if mode == "CMYK" else "0.png"))
+    image, label = ImageFolder(tmp_path, size=size)[0]
+    assert (image.shape, image.dtype, label) == ((3, 4, 5), np.uint8, 0)
+    expected = np.arange(0, 200, 10, dtype=np.uint8).reshape(4, 5)
+    assert (image == expected).all()
+
+
+def test_an_image_of_one_bit_is_black_and_white(tmp_path):
+    (tmp_path / "a").mkdir()
+    picture("1").save(tmp_path / "a" / "0.png")
+    assert set(np.unique(ImageFolder(tmp_path)[0][0])) <= {0, 255}
+
+
+def test_a_broken_file_in_a_folder_is_named(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
+    with pytest.raises(DataFileError, match=r"broken\.png cannot be read, it is no image"):
+        ImageFolder(tmp_path)[0]

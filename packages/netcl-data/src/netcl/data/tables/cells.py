@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,9 @@ class Cells:
         """Returns a cell for a message, at most 80 characters."""
         return repr(str(self.values[index])[:80])
 
+    @cached_property
     def missing(self) -> Mask:
-        """Returns True for each cell without a value."""
+        """True for each cell without a value."""
         if isinstance(self.values, list):
             nothing = self.missing_values
             return np.fromiter((text in nothing for text in self.values), bool, len(self.values))
@@ -76,7 +77,7 @@ class Cells:
         """Returns the numbers (NaN for missing ones), and True for each cell that is neither missing nor a number
         within float32.
         """
-        missing = self.missing()
+        missing = self.missing
         if isinstance(self.values, list):
             values = _floats(self.values, missing, self.decimal)
         elif self.values.dtype.kind == "M":
@@ -92,7 +93,7 @@ class Cells:
         """Returns seconds since 1970 (NaN for missing ones), and True for each cell that is neither missing nor a date:
         ISO 8601, or ``pattern`` of ``datetime.strptime``.
         """
-        missing = self.missing()
+        missing = self.missing
         if isinstance(self.values, list):
             values = np.array(
                 [math.nan if absent else _seconds(text, pattern) for text, absent in zip(self.values, missing)]
@@ -107,7 +108,7 @@ class Cells:
 
 
 def _floats(texts: list[str], missing: Mask, decimal: str) -> Floats:
-    """Returns the numbers in texts; NaN where there is none."""
+    """Returns the numbers in texts; NaN for a text that is none."""
     if decimal != ".":
         texts = [text.replace(decimal, ".") if "." not in text else "" for text in texts]
     if not missing.any():

@@ -91,7 +91,7 @@ class ColumnFacts:
 
     def add(self, cells: Cells, first: int) -> None:
         """Adds cells of the rows from ``first``."""
-        missing = cells.missing()
+        missing = cells.missing
         self.rows += len(cells)
         self.missing += int(missing.sum())
         values, wrong = cells.numbers()

@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,6 +22,8 @@ __all__ = ["CSVSource"]
 
 # Characters of a line and of a cell: a file without line ends, or with a quote that never closes, ends here.
 _LONGEST = 1 << 20
+# Rows that are read between two checks of the limit.
+_READ_AT_ONCE = 256
 _MARKS = (",", ";", "\t", "|")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 # The limit of a cell's length belongs to the whole process.
@@ -97,22 +100,21 @@ class CSVSource:
                 lines = _Limited(self.path, text, encoding)
                 mark = self.delimiter or _most_frequent(lines)
                 reader = csv.reader(lines, delimiter=mark)
-                while True:
-                    try:
-                        with _cell_limit:
-                            before = csv.field_size_limit(_LONGEST)
-                            try:
-                                row = next(reader, None)
-                            finally:
-                                csv.field_size_limit(before)
-                    except csv.Error as error:
-                        raise TableError(f"{self.path}, line {reader.line_num}: {error}") from error
-                    if row is None:
-                        return
-                    if any(row):
-                        yield reader.line_num, row
+                while rows := self._some(reader):
+                    yield from (numbered for numbered in rows if any(numbered[1]))
             finally:
                 text.detach()  # `opened` closes the file
+
+    def _some(self, reader: Any) -> list[tuple[int, list[str]]]:
+        """Returns line and cells of the next rows; none at the end."""
+        with _cell_limit:
+            before = csv.field_size_limit(_LONGEST)
+            try:
+                return [(reader.line_num, row) for row in islice(reader, _READ_AT_ONCE)]
+            except csv.Error as error:
+                raise TableError(f"{self.path}, line {reader.line_num}: {error}") from error
+            finally:
+                csv.field_size_limit(before)
 
 
 @dataclass(frozen=True)

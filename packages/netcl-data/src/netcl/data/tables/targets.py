@@ -39,7 +39,7 @@ class Target:
 
 
 def _present(cells: Cells) -> None:
-    at = first_of(cells.missing())
+    at = first_of(cells.missing)
     if at is not None:
         raise cells.error(at, "the target is missing; fill it, or remove the row")
 

@@ -155,7 +155,7 @@ class Table:
         raise self.error(f"{key} in [{self.name}] must be {what}, got {_shown(value)}", key)
 
     def done(self, later: Sequence[str] = ()) -> None:
-        """Raises ConfigFileError for an unused key, except those that are read ``later``."""
+        """Raises ConfigFileError for an unused key that ``later`` does not name."""
         for key in self.values:
             if key not in later:
                 raise self._unknown(key, [*self._taken, *later])
