@@ -387,9 +387,9 @@ def oclgrind(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"], venv_backend="virtualenv", reuse_venv=False)
 def parity(session: nox.Session) -> None:
-    """Compare values, gradients, optimizer steps and transforms with PyTorch 2.13 and torchvision on the CPU, tables and
-    metrics with scikit-learn; with
-    ``-- op_db`` (and options, such as ``--op add --dtype float32``) only the samples of PyTorch's operators.
+    """Compare values, gradients, optimizer steps and transforms with PyTorch 2.13 and torchvision on the CPU, and
+    tables and metrics with scikit-learn; with ``-- op_db`` (and options, such as ``--op add --dtype float32``) only the
+    samples of PyTorch's operators.
     """
     others = ("torch==2.13.0", "torchvision==0.28.0", "onnxruntime>=1.18", "expecttest")
     tables = ("scikit-learn>=1.5", "pandas>=2.2", "polars>=1.0", "pyarrow>=14")

@@ -13,7 +13,9 @@ import pytest
 
 from netcl import io, nn, ops
 from netcl.core.device import device
-from netcl.data import save_image
+from netcl.data import CSVDataset, DataLoader, random_split, save_image
+from netcl.optim import SGD
+from netcl.trainer import Trainer
 from netcl.trainer.cli import main
 
 IMAGES = """\
@@ -156,6 +158,22 @@ def test_a_broken_image_is_skipped_and_named(images: Path, capsys: Any) -> None:
     assert code == 1
     assert "netcl: DataFileError: " in error
     assert "broken.png cannot be read, it is no image" in error
+
+
+def test_a_trainer_keeps_the_names_of_the_classes(tmp_path: Path, capsys: Any) -> None:
+    """Of the data set behind a split, in the model file."""
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{'high' if x > 0 else 'low'}" for x in rng.normal(size=40)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,kind", *lines]), encoding="utf-8")
+    train, _ = random_split(CSVDataset(tmp_path / "t.csv", target="kind"), [0.8, 0.2], seed=0)
+    with device("cpu"):
+        model = nn.Sequential(nn.Linear(1, 2))
+        Trainer(model, SGD(model.parameters(), lr=0.1)).fit(DataLoader(train, batch_size=8), log_every=0)
+        io.save_model(model, tmp_path / "m.netcl")
+    np.save(tmp_path / "x.npy", np.array([[3.0]], np.float32))
+    code, out, _ = told(capsys, "predict", tmp_path / "m.netcl", tmp_path / "x.npy", "--device", "cpu")
+    assert code == 0
+    assert out.split()[2] in ("high", "low")
 
 
 # -- tables and arrays -------------------------------------------------------------------------------------------------

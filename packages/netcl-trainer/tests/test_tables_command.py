@@ -154,6 +154,18 @@ def test_a_validation_file_of_its_own(config: Path, capsys: Any) -> None:
     assert "240 rows for training, 30 for validation" in out
 
 
+def test_a_run_on_a_table_goes_on(config: Path, capsys: Any) -> None:
+    drop = 'data.drop=["price", "tall", "old"]'
+    trained(config, capsys, drop)
+    code, out, error = told(capsys, "train", config, "--resume", "auto", "--set", drop, "--set", "trainer.epochs=7")
+    assert (code, error) == (0, "")
+    assert "epoch 7/7" in out
+    assert "epoch 6/7" not in out
+    code, _, error = told(capsys, "train", config, "--resume", "auto", "--set", "trainer.epochs=8")
+    assert code == 1
+    assert "data: " in error
+
+
 # -- weights and metrics -----------------------------------------------------------------------------------------------
 
 
