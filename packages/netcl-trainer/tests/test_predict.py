@@ -185,6 +185,9 @@ def test_a_model_of_numbers_is_asked_by_a_table(numbers: Path, capsys: Any) -> N
     code, out, _ = told(capsys, "predict", model, numbers / "new.csv")
     assert code == 0
     assert [line.split()[:3] for line in out.splitlines()] == [["0", "class", "a"], ["1", "class", "b"]]
+    code, out, _ = told(capsys, "predict", model, numbers / "t.csv")
+    assert code == 0
+    assert "compared with the targets: accuracy 100.00 % of 60" in out
     np.save(numbers / "x.npy", np.array([[8.0, 0.0], [12.0, 0.0]], np.float32))
     code, array, _ = told(capsys, "predict", model, numbers / "x.npy")
     assert code == 0

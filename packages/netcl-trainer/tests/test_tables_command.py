@@ -146,6 +146,17 @@ def test_layers_may_be_given(config: Path, capsys: Any) -> None:
     assert measured["accuracy"] > 0.4
 
 
+def test_outputs_of_another_width_are_refused(config: Path, capsys: Any) -> None:
+    """A target of one column would be broadcast to two outputs."""
+    layers = 'layers = [["Linear", 1, 2]]'
+    config.write_text(CONFIG.replace('name = "TableMLP"\nhidden = [16]', layers), encoding="utf-8")
+    settings = ["--set", 'data.target="price"', "--set", 'data.drop=["kind", "tall", "old", "city", "day"]']
+    code, _, error = told(capsys, "train", config, *settings)
+    assert code == 1
+    assert "mse_loss: expected an output of the target's shape (32, 1), got (32, 2)" in error
+    assert "give the last layer 1 outputs" in error
+
+
 def test_a_validation_file_of_its_own(config: Path, capsys: Any) -> None:
     lines = (config.parent / "t.csv").read_text(encoding="utf-8").splitlines()
     (config.parent / "v.csv").write_text("\n".join([lines[0], *lines[-30:]]), encoding="utf-8")

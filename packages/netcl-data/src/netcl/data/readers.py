@@ -280,8 +280,8 @@ class CSVDataset(ArrayDataset):
     """A table of numbers: samples (float32 (columns,), target), or float32 (columns,) alone without ``target``.
 
     The first row holds the column names unless ``header=False``. ``target``: a column's name or number; negative
-    numbers count from the end. Targets that are all integers become int64, other numbers float32, texts int64 class ids
-    in alphabetical order of ``classes``. Empty lines are skipped.
+    numbers count from the end; the attribute ``target`` is its name. Targets that are all integers become int64, other
+    numbers float32, texts int64 class ids in alphabetical order of ``classes``. Empty lines are skipped.
 
     Raises:
         ValueError: there are no rows, their lengths differ, the column does not exist, or a cell is not a number, is
@@ -308,6 +308,7 @@ class CSVDataset(ArrayDataset):
         self.columns: list[str] = [name.strip() for name in names]
         self.classes: list[str] | None = None
         chosen = None if target is None else self._column(target, path)
+        self.target: str | None = None if chosen is None else self.columns[chosen]
         inputs = [column for column in range(len(names)) if column != chosen]
         x = np.empty((len(rows), len(inputs)), np.float32)
         for number, (line, row) in enumerate(rows):

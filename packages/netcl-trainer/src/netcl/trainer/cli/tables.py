@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import netcl.autograd as ag
 from netcl import data, nn, ops
 from netcl.core import Tensor
+from netcl.core.errors import ShapeError
 from netcl.data.tables.encoding import NumberInput
 from netcl.data.tables.targets import ClassTarget, NumberTarget
 from netcl.trainer.cli.config import Config, Table
@@ -59,7 +61,7 @@ class FittedTable:
             "regression": ag.mse_loss,
             "multilabel": ag.binary_cross_entropy_with_logits,
         }
-        return losses.get(self.task)
+        return _same_shapes(losses[self.task]) if self.task in losses else None
 
     def metrics(self, names: list[str] | None) -> Chosen | None:
         """Returns the metrics of ``names``, by default those of the task; mae, mse and rmse in the table's units."""
@@ -75,6 +77,21 @@ class FittedTable:
         return f"{self.table!r}\n{self.encoding}; {len(self.train):,} rows for training" + (
             "" if self.val is None else f", {len(self.val):,} for validation"
         )
+
+
+def _same_shapes(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a loss that refuses an output of another shape, which would be broadcast."""
+
+    @functools.wraps(loss)
+    def checked(output: Any, target: Any) -> Any:
+        if tuple(output.shape) != tuple(target.shape):
+            raise ShapeError(
+                f"{loss.__name__}: expected an output of the target's shape {tuple(target.shape)}, got "
+                f"{tuple(output.shape)}; give the last layer {target.shape[1]} outputs"
+            )
+        return loss(output, target)
+
+    return checked
 
 
 class _Scaled:
@@ -172,9 +189,10 @@ def encoding_of_numbers(dataset: data.CSVDataset, mean: Any, std: Any, outputs: 
     scales = zip(mean or [0.0] * len(dataset.columns), std or [1.0] * len(dataset.columns))
     inputs: list[Any] = [NumberInput(name, None, float(m), float(s)) for name, (m, s) in zip(dataset.columns, scales)]
     target: ClassTarget | NumberTarget
+    name = dataset.target or "target"
     if outputs is None:
-        target = NumberTarget(["output"], [0.0], [1.0])
+        target = NumberTarget([name], [0.0], [1.0])
     else:
         classes = dataset.classes or [str(number) for number in range(outputs)]
-        target = ClassTarget(["class"], classes, [0] * len(classes))
+        target = ClassTarget([name], classes, [0] * len(classes))
     return data.TableEncoding(inputs, target, [""])
