@@ -13,7 +13,9 @@ import pytest
 
 from netcl import io, nn, ops
 from netcl.core.device import device
-from netcl.data import CSVDataset, DataLoader, random_split, save_image
+from netcl.data import CSVDataset, DataLoader, TableEncoding, random_split, save_image
+from netcl.data.tables.encoding import NumberInput
+from netcl.data.tables.targets import ClassTarget
 from netcl.optim import SGD
 from netcl.trainer import Trainer
 from netcl.trainer.cli import main
@@ -212,6 +214,29 @@ def test_a_wrong_table_is_told_with_its_line(numbers: Path, capsys: Any, text: s
     assert error.startswith("netcl: ")
 
 
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"classes": 3},
+        {"task": ["classification"]},
+        {"mean": [0.5]},
+        {"mean": ["a"], "std": [1.0]},
+        {"mean": [1.0], "std": [0.0]},
+        {"table": {"version": 9}},
+        {"table": TableEncoding([NumberInput("a", 0.0, 0.0, 1.0)], ClassTarget(["y"], ["a"], [1]), []).to_dict()},
+    ],
+)
+def test_facts_of_a_file_that_do_not_fit_are_one_line(about: Any, tmp_path: Path, capsys: Any) -> None:
+    with device("cpu"):
+        model = nn.Sequential(nn.Linear(1, 3))
+        model.about = about
+        io.save_model(model, tmp_path / "m.netcl")
+    (tmp_path / "t.csv").write_text("a\n1\n", encoding="utf-8")
+    code, _, error = told(capsys, "predict", tmp_path / "m.netcl", tmp_path / "t.csv", "--device", "cpu")
+    assert code == 1 or "was not trained on a table" in error
+    assert len(error.splitlines()) <= 2
+
+
 def test_inputs_of_another_kind_are_refused(numbers: Path, capsys: Any) -> None:
     model = numbers / "out" / "model.netcl"
     (numbers / "x.docx").write_bytes(b"")
@@ -223,6 +248,13 @@ def test_inputs_of_another_kind_are_refused(numbers: Path, capsys: Any) -> None:
     ):
         ended, _, error = told(capsys, "predict", model, *arguments)
         assert (ended, message in error) == (code, True), error
+
+
+def test_arrays_of_other_channels_are_refused(images: Path, capsys: Any) -> None:
+    np.save(images / "x.npy", np.zeros((2, 1, 8, 8), np.uint8))
+    code, _, error = told(capsys, "predict", images / "out" / "model.netcl", images / "x.npy")
+    assert code == 1
+    assert error == "netcl: DataFileError: expected samples with 3 channels (mean and std), got (1, 8, 8)\n"
 
 
 def test_a_model_without_facts_has_numbers_for_classes(tmp_path: Path, capsys: Any) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from netcl import data
+from netcl import data, io
 from netcl.trainer.class_names import class_names
 from netcl.trainer.cli.tables import FittedTable, encoding_of_numbers
 from netcl.trainer.named_metrics import are_labels
 
-__all__ = ["describe"]
+__all__ = ["checked", "describe"]
 
 
 def describe(loss: Any, dataset: Any, fitted: FittedTable | None) -> dict[str, Any]:
@@ -41,6 +41,23 @@ def describe(loss: Any, dataset: Any, fitted: FittedTable | None) -> dict[str, A
     if shape is not None:
         about["shape"] = shape
     return about
+
+
+def checked(about: Any, path: str) -> dict[str, Any]:
+    """Returns the facts of a model file. Raises CheckpointError if they are not as ``describe`` writes them."""
+    facts: dict[str, Any] = dict(about or {})
+    kinds = {"task": str, "classes": list, "reading": dict, "shape": list, "mean": list, "std": list}
+    for name, kind in kinds.items():
+        if facts.get(name) is not None and not isinstance(facts[name], kind):
+            raise io.CheckpointError(f"its {name} cannot be used: {str(facts[name])[:80]!r}", path)
+    for name in ("mean", "std"):
+        values = facts.get(name) or []
+        if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+            raise io.CheckpointError(f"its {name} must be numbers, got {str(values)[:80]}", path)
+    means, deviations = facts.get("mean"), facts.get("std")
+    if (means is None) != (deviations is None) or len(means or []) != len(deviations or []) or 0 in (deviations or []):
+        raise io.CheckpointError("its mean and std do not fit each other", path)
+    return facts
 
 
 def _shape(dataset: Any) -> list[int] | None:

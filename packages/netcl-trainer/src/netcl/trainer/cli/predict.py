@@ -13,6 +13,7 @@ import numpy.typing as npt
 from netcl import io
 from netcl.core.device import device
 from netcl.data import DataFileError, TableEncoding
+from netcl.trainer.cli.about import checked
 from netcl.trainer.cli.build import open_device
 from netcl.trainer.cli.config import ConfigFileError
 from netcl.trainer.cli.inputs import Piece, pieces_of
@@ -34,7 +35,7 @@ def predict(chosen: argparse.Namespace) -> int:
         raise ConfigFileError(f"--output {output}: expected a name that ends in .csv, .json or .npy")
     with device(open_device(chosen.device)):
         model = io.load_model(chosen.model)
-        about = model.about or {}
+        about = checked(model.about, chosen.model)
         encoding = _encoding(about, chosen.model)
         trainer = Trainer(model)
         meaning: Meaning | None = None

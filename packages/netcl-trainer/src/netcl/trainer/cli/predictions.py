@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from netcl.data import TableEncoding
+from netcl.data import DataFileError, TableEncoding
 from netcl.data.tables.targets import ClassTarget, LabelsTarget
 
 __all__ = ["Answer", "Meaning", "Writer", "writer_of"]
@@ -38,6 +38,8 @@ class Meaning:
         names = [str(name) for name in about.get("classes") or ()]
         if encoding is not None and encoding.target is not None:
             target = encoding.target
+            if target.outputs != count:
+                raise DataFileError(f"the model has {count} outputs, and its table {target.outputs}: it cannot be read")
             names = list(target.classes if isinstance(target, ClassTarget) else target.names)
         if len(names) != count:
             names = [str(number) for number in range(count)]

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from netcl.data import DataFileError
+
 __all__ = ["scaled"]
 
 
@@ -19,6 +21,8 @@ def scaled(values: npt.NDArray[Any], about: dict[str, Any]) -> npt.NDArray[Any]:
         return values
     result = values.astype(np.float32) / 255 if values.dtype == np.uint8 else values.astype(np.float32)
     if mean is not None and std is not None:
+        if values.ndim < 2 or len(mean) not in (1, values.shape[1]):
+            raise DataFileError(f"expected samples with {len(mean)} channels (mean and std), got {values.shape[1:]}")
         shape = (1, -1) + (1,) * (values.ndim - 2)
         result = (result - np.reshape(mean, shape)) / np.reshape(std, shape)
     return np.asarray(result, np.float32)

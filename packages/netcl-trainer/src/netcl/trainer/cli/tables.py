@@ -30,7 +30,7 @@ _LOADING = ("batch_size", "num_workers", "seed", "shuffle", "drop_last")
 
 @dataclass
 class FittedTable:
-    """The table of a configuration: its training and validation rows, encoded."""
+    """The training part of the table of a configuration, and its training and validation rows, encoded."""
 
     table: data.Table
     encoding: data.TableEncoding
@@ -155,7 +155,7 @@ def fitted_table(config: Config, seed: int) -> FittedTable | None:
         raise
     except (ValueError, TypeError, AttributeError, LookupError) as error:
         raise table.error(f"[data] cannot be made: {error}") from error
-    return FittedTable(whole, encoding, encoded[0], encoded[1], reading)
+    return FittedTable(train, encoding, encoded[0], encoded[1], reading)
 
 
 def _place(folder: Path, path: str) -> Path:
