@@ -5,45 +5,36 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import netcl.autograd as ag
 from netcl import data, io, nn, ops, optim, trainer
 from netcl.core import DeviceHandle, manager
 from netcl.core.errors import DeviceNotFoundError
 from netcl.data import DataLoader, Dataset, Subset, filters
 from netcl.optim import Optimizer
 from netcl.optim.schedules import Scheduler
-from netcl.trainer.cli.config import Config, Table, nearest
+from netcl.trainer.cli.config import Config, Table, call_of, nearest
+from netcl.trainer.cli.losses import named_loss
 
 __all__ = ["Run", "build", "open_device"]
 
 
-def _token_cross_entropy(logits: Any, target: Any) -> Any:
-    """Returns the cross-entropy of logits (..., classes) and class ids (...), as models of text give them."""
-    return ag.cross_entropy(ag.reshape(logits, (-1, logits.shape[-1])), ag.reshape(target, (-1,)))
-
-
 _TABLES = ("model", "data", "optimizer", "scheduler", "trainer", "callbacks")
 _DATASETS = ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder", "NpyDataset", "CSVDataset", "example_digits")
-_LOSSES = {
-    name: getattr(ag, name)
-    for name in ("cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "hinge_loss")
-} | {
-    "binary_cross_entropy_with_logits": ag.binary_cross_entropy_with_logits,
-    "token_cross_entropy": _token_cross_entropy,
-}
 _CALLBACKS = {
     name: getattr(trainer, name)
     for name in ("EarlyStopping", "ModelCheckpoint", "LearningRateMonitor", "TensorBoardLogger", "CSVLogger")
 } | {name: getattr(trainer, name) for name in ("ProgressBar", "TerminateOnNaN", "Profiler")}
 # Augmentations of batches by their names in a configuration.
-_AUGMENTATIONS = ("horizontal_flip", "random_crop", "random_erase", "cutout", "color_jitter")
+_AUGMENTATIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(filters, name) for name in ("horizontal_flip", "random_crop")},
+    **{name: getattr(data.augment, name) for name in data.augment.__all__ if name != "PairFilter"},
+}
 
 
 @dataclass
@@ -84,7 +75,7 @@ def build(config: Config) -> Run:
     epochs = table.take("epochs", "int", 1)
     output = config.path.parent / table.take("output", "str", f"runs/{config.path.stem}")
     seed = table.take("seed", "int", 0)
-    loss = _named_loss(table)
+    loss = named_loss(table)
     average = table.take("ema", "float")
     if epochs < 1:
         raise table.error(f"epochs must be at least 1, got {epochs}", "epochs")
@@ -115,13 +106,6 @@ def _average(table: Table, model: nn.Module, decay: float) -> optim.ModelEMA:
         return optim.ModelEMA(model, decay)
     except ValueError as error:
         raise table.error(f"ema in [trainer]: {error}", "ema") from error
-
-
-def _named_loss(table: Table) -> Callable[..., Any] | None:
-    name = table.take("loss", "str")
-    if name is not None and name not in _LOSSES:
-        raise table.error(f"unknown loss {name!r}{nearest(name, sorted(_LOSSES))}", "loss")
-    return None if name is None else _LOSSES[name]
 
 
 # -- code of the user's ---------------------------------------------------------------------------------------------
@@ -188,10 +172,7 @@ def _models() -> dict[str, Callable[..., Any]]:
 
 def _layer(table: Table, number: int, entry: Any) -> nn.Module:
     """Builds a layer from ``"ReLU"``, or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
-    name, *args = entry if isinstance(entry, list) and entry else [entry]
-    keywords: dict[str, Any] = {}
-    if args and isinstance(args[-1], dict):
-        keywords.update(args.pop())
+    name, args, keywords = call_of(entry)
     kinds = {key: value for key in nn.__all__ if _is_layer(value := getattr(nn, key))}
     if not isinstance(name, str) or name not in kinds:
         raise table.error(
@@ -278,19 +259,39 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
     train, val = (part if part is None else Scaled(part, mean, std) for part in (train, val))
     try:
         train_loader = DataLoader(train, shuffle=shuffle, drop_last=drop_last, augment=augment, **options)
+        _try_augmentations(table, train, augment)
         return train_loader, None if val is None else DataLoader(val, **options)
     except (ValueError, TypeError, OverflowError) as error:
         raise table.error(f"[data] cannot be loaded: {error}") from error
 
 
 def _augmentations(table: Table) -> list[Any]:
+    """Builds the augmentations of ``augment``: each is a name, or ``["random_crop", {padding = 2}]``."""
     chosen = []
-    for name in table.take("augment", "list", []):
-        kinds = {key: getattr(filters, key, None) or getattr(data.augment, key, None) for key in _AUGMENTATIONS}
-        if not isinstance(name, str) or name not in kinds:
+    for entry in table.take("augment", "list", []):
+        name, args, keywords = call_of(entry)
+        if name not in _AUGMENTATIONS:
             raise table.error(f"unknown augmentation {name!r}{nearest(str(name), _AUGMENTATIONS)}", "augment")
-        chosen.append(kinds[name])
+        parameters = inspect.signature(_AUGMENTATIONS[name]).parameters
+        for key in keywords:
+            if key not in parameters:
+                raise table.error(
+                    f"augment in [data], {name}: unknown argument {key!r}{nearest(key, parameters)}", "augment"
+                )
+        try:
+            chosen.append(_AUGMENTATIONS[name](*args, **keywords))
+        except (TypeError, ValueError) as error:
+            raise table.error(f"augment in [data], {name}: {error}", "augment") from error
     return chosen
+
+
+def _try_augmentations(table: Table, dataset: Any, augment: Sequence[Any]) -> None:
+    """Raises ConfigFileError if the augmentations do not suit the first sample; training would end by a traceback."""
+    if augment and len(dataset):
+        try:
+            next(iter(DataLoader(Subset(dataset, [0]), augment=augment)))
+        except (ValueError, TypeError) as error:
+            raise table.error(f"augment in [data] does not suit the samples: {error}", "augment") from error
 
 
 def _datasets(table: Table) -> tuple[Any, Any]:
@@ -347,9 +348,14 @@ def _classes(module: Any, base: type) -> dict[str, type]:
     }
 
 
+def _optimizers() -> dict[str, type]:
+    """Returns the optimizers that a Trainer steps: not LBFGS, which calls a closure, nor SparseAdam."""
+    return {name: kind for name, kind in _classes(optim, Optimizer).items() if name not in ("LBFGS", "SparseAdam")}
+
+
 def _optimizer(table: Table, model: nn.Module) -> Optimizer:
     name = table.take("name", "str", "AdamW")
-    optimizers = _classes(optim, Optimizer)
+    optimizers = _optimizers()
     if name not in optimizers:
         raise table.error(f"unknown optimizer {name!r}{nearest(name, sorted(optimizers))}", "name")
     parameters = [p for p in model.parameters() if p.requires_grad]
@@ -357,12 +363,17 @@ def _optimizer(table: Table, model: nn.Module) -> Optimizer:
     return optimizer
 
 
+def _schedules() -> dict[str, type]:
+    """Returns the schedules that plain values describe: none of functions or of other schedules."""
+    named = {**_classes(optim, Scheduler), "ReduceLROnPlateau": optim.ReduceLROnPlateau}
+    return {name: kind for name, kind in named.items() if name not in ("SequentialLR", "LambdaLR", "MultiplicativeLR")}
+
+
 def _scheduler(table: Table, optimizer: Optimizer) -> Any:
     if not table.values:
         return None
     name = table.take("name", "str", required=True)
-    schedules = {**_classes(optim, Scheduler), "ReduceLROnPlateau": optim.ReduceLROnPlateau}
-    schedules.pop("SequentialLR", None)
+    schedules = _schedules()
     if name not in schedules:
         raise table.error(f"unknown schedule {name!r}{nearest(name, sorted(schedules))}", "name")
     return table.call(schedules[name], optimizer, given=("optimizer",))
