@@ -834,10 +834,23 @@ def _is_dtype(value: Any) -> bool:
 
 
 def check_precision(layer: object, x: Tensor, parameter: Tensor | None) -> None:
-    """Raises DTypeError with the layer's name if one of a floating input and a parameter is float64, the other not."""
-    if parameter is None or x.dtype == parameter.dtype or "float64" not in (x.dtype, parameter.dtype):
+    """Raises DTypeError with the layer's name if the input is of integers or bools, or if one of a floating input and a
+    parameter is float64, the other not.
+    """
+    if parameter is not None and x.dtype == parameter.dtype:
         return
-    if is_floating(x.dtype):
+    if not is_floating(x.dtype):
+        dtype = "float32" if parameter is None else str(parameter.dtype)
+        if is_floating(dtype):
+            name = type(layer).__name__ if "\n" in repr(layer) else repr(layer)
+            scaled = (
+                " / 255 for an image, as netcl.data.filters.to_float does in a loader" if x.dtype == "uint8" else ""
+            )
+            raise DTypeError(
+                f"{name}: expected an input in {dtype}, got {x.dtype}; write x.astype({dtype!r}){scaled}",
+                op=type(layer).__name__,
+            )
+    elif parameter is not None and "float64" in (x.dtype, parameter.dtype):
         raise DTypeError(
             f"{layer!r} has parameters in {parameter.dtype} and takes no {x.dtype}; convert the input with "
             f"astype({parameter.dtype!r}), or the layer with to(dtype={x.dtype!r})",
