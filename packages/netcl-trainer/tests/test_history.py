@@ -71,6 +71,8 @@ def test_a_plot_has_a_curve_for_each_column(history: History, tmp_path: Path) ->
     assert [len(axes.lines) for axes in figure.axes] == [2, 2]
     assert np.array_equal(figure.axes[1].lines[1].get_ydata(), [0.5, 0.8, 0.75])
     assert (tmp_path / "history.png").read_bytes()[:4] == b"\x89PNG"
+    # A notebook shows a plain Figure as its repr, unless it was told "%matplotlib inline".
+    assert figure._repr_png_()[:4] == b"\x89PNG"
     with pytest.raises(ValueError, match="empty"):
         History().plot()
 

@@ -28,6 +28,7 @@ R_co = TypeVar("R_co", covariant=True)
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from netcl.nn.summary import Summary
 
     class Forward(Protocol[P, R_co]):
         """A module as its call sees it: the call has the parameters and the result of ``forward``."""
@@ -37,10 +38,14 @@ if TYPE_CHECKING:
             ...
 
 
-# Methods of PyTorch's compiled modules, which torch.jit.script and trace do not make here.
+# What to write for methods that a module does not have: of PyTorch's compiled modules and of other libraries.
 _ABSENT = {
     "save": ": there is no TorchScript; write torch.save(module.state_dict(), path)",
     "graph": ": there is no TorchScript; write torch.onnx.export(module, args, path)",
+    # Methods of Keras's and Lightning's models.
+    "fit": ": write netcl.trainer.Trainer(model, optimizer).fit(DataLoader((x, y), batch_size=32), epochs=10)",
+    "evaluate": ": write netcl.trainer.Trainer(model).evaluate(DataLoader((x, y)))",
+    "predict": ": write netcl.trainer.Trainer(model).predict(DataLoader(x)), or model(x)",
 }
 
 
@@ -531,6 +536,7 @@ class Module:
                     table[name] = done[id(old)]
         return self
 
+    @from_here
     def to(self: M, *args: Any, device: Any = None, dtype: Any = None, **unused: Any) -> M:
         """Moves the module to a device (selector, handle or queue) and its floating tensors to a dtype, in any order,
         or to device and dtype of a tensor; returns the module.
@@ -772,6 +778,11 @@ class Module:
         and buffers. It raises CaptureError for other shapes or dtypes, and after a mode has changed or a tensor has
         been replaced.
         """
+        if options.keys() & {"optimizer", "loss", "metrics"}:
+            raise TypeError(
+                "compile: a model has no optimizer and no loss; write netcl.trainer.Trainer(model, "
+                "AdamW(model.parameters()), loss_fn=...).fit(loader, epochs=10)"
+            )
         if not samples:
             compiled = compiled_form(self, **options)
             if compiled is not self and "forward" not in vars(self):  # else a forward of the user's
@@ -799,9 +810,9 @@ class Module:
 
         return html_table(self)
 
-    def summary(self, input_shape: Iterable[int], dtype: str = "float32") -> str:
+    def summary(self, input_shape: Iterable[int], dtype: str = "float32") -> Summary:
         """Returns a table of the layers for an input of ``input_shape`` (with its batch axis) and ``dtype`` (int64 for
-        token ids): output shapes, parameters, multiply-adds.
+        token ids): output shapes, parameters, multiply-adds. It is a text; a notebook shows it as a table.
         """
         from netcl.nn.summary import summary
 

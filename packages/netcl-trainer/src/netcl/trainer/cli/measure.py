@@ -45,10 +45,20 @@ def tune(chosen: argparse.Namespace) -> int:
     with device(handle):
         fastest = measure(*chosen.sizes, dtype=chosen.dtype)
     extra = dict(fastest.extra)
-    print(f"{chosen.what} {' '.join(map(str, chosen.sizes))} {chosen.dtype} on {handle.device_name}")
-    print(f"  {extra.get('time_ms', float('nan')):.4g} ms, {extra.get('gflops', float('nan')):.4g} GFLOP/s")
-    print(f"  {fastest}")
+    print(f"{chosen.what} {' '.join(map(str, chosen.sizes))} {chosen.dtype} on {handle}, {handle.device_name}")
+    times = sorted(
+        extra.get("candidates", {extra.get("kernel", "?"): extra.get("time_ms", float("nan"))}).items(), key=_second
+    )
+    for kernel, milliseconds in times:
+        mark = "*" if kernel == extra.get("kernel") else " "
+        rate = f"{extra['time_ms'] * extra['gflops'] / milliseconds:12.4g} GFLOP/s" if extra.get("gflops") else ""
+        print(f"{mark} {kernel:<16}{milliseconds:10.4g} ms{rate}")
+    print(f"* the kernel of later runs, in tiles of {fastest.tile_m} x {fastest.tile_n} x {fastest.tile_k}")
     return 0
+
+
+def _second(pair: tuple[str, float]) -> float:
+    return pair[1]
 
 
 def profile(chosen: argparse.Namespace) -> int:
