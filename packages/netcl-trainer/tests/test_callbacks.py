@@ -124,6 +124,18 @@ def test_early_stopping_says_why(make_network: Make, make_loader: Make, capsys: 
         ]
 
 
+def test_a_callback_that_stops_a_run_is_named(
+    make_network: Make, make_loader: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Enough(Callback):
+        def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+            trainer.should_stop = trainer.epoch == 2
+
+    model = make_network()
+    Trainer(model, SGD(model.parameters()), callbacks=[Enough()]).fit(make_loader(), epochs=5)
+    assert "stopped after epoch 2 of 5 by Enough" in capsys.readouterr().out
+
+
 def test_early_stopping_restores_averages(make_network: Make, make_loader: Make) -> None:
     model = make_network()
     ema, shadows = ModelEMA(model, 0.9), []

@@ -142,8 +142,10 @@ NEEDS = {"TensorBoardLogger": "tensorboardX", "WandbLogger": "wandb", "MLflowLog
 @pytest.mark.parametrize("name", _CALLBACKS)
 def test_every_callback_trains(name: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     path = tmp_path / "train.toml"
-    path.write_text(f"{IMAGES}{TRAINER}[callbacks.{name}]\n", encoding="utf-8")
-    monkeypatch.setenv("WANDB_MODE", "offline")
+    options = 'mode = "offline"\n' if name == "WandbLogger" else ""
+    path.write_text(f"{IMAGES}{TRAINER}[callbacks.{name}]\n{options}", encoding="utf-8")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "mlflow").as_uri())
     monkeypatch.chdir(tmp_path)
     code = main(["train", str(path)])
     out, error = capsys.readouterr()

@@ -178,9 +178,7 @@ def test_a_progress_bar_of_ones_own_is_the_only_one(
 def test_a_bar_in_a_notebook_is_that_of_notebooks(
     numpy_device: object, make_network: Make, make_loader: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class ZMQInteractiveShell:
-        pass
-
+    shell = SimpleNamespace(config={"IPKernelApp": {}})
     made: list[int | None] = []
 
     class Bar(tqdm):
@@ -188,13 +186,12 @@ def test_a_bar_in_a_notebook_is_that_of_notebooks(
             made.append(options["total"])
             super().__init__(*args, **{**options, "file": io.StringIO()})
 
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=ZMQInteractiveShell))
-    monkeypatch.setitem(sys.modules, "tqdm.notebook", SimpleNamespace(tqdm=Bar))
-    monkeypatch.setattr("netcl.trainer.progress.find_spec", lambda name: name == "ipywidgets")
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=Bar))
     model = make_network()
     Trainer(model, SGD(model.parameters())).fit(make_loader(), epochs=2)
     assert made == [3, 3]
-    monkeypatch.setattr("netcl.trainer.progress.find_spec", lambda name: None)
+    shell.config.clear()  # IPython in a pipe
     Trainer(model, SGD(model.parameters())).fit(make_loader(), epochs=1)
     assert len(made) == 2
 

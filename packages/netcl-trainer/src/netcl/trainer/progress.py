@@ -6,8 +6,8 @@ import shutil
 import sys
 import threading
 import time
+import warnings
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, TextIO
 
 from tqdm import tqdm
@@ -66,16 +66,18 @@ def _bar_kind() -> Any:
     if sys.stderr.isatty():
         return tqdm
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if type(shell).__name__ != "ZMQInteractiveShell" or find_spec("ipywidgets") is None:
+    if "IPKernelApp" not in getattr(shell, "config", ()):
         return None
-    return import_module("tqdm.notebook").tqdm
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without ipywidgets tqdm says so, and shows a bar of characters
+        return import_module("tqdm.auto").tqdm
 
 
 class ProgressBar(Callback):
     """Prints a line for every ``log_every``-th epoch, the first and the last: loss, metrics, seconds and samples per
     second.
 
-    Lines go to ``file``, stdout by default. In a terminal (on stderr), and in a notebook with ipywidgets, a bar
+    Lines go to ``file``, stdout by default. In a terminal (on stderr), and in a notebook (by tqdm.auto), a bar
     shows the same while an epoch runs.
     """
 

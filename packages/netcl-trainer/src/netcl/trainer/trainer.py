@@ -23,7 +23,7 @@ from netcl.optim import OneCycleLR, Optimizer, ReduceLROnPlateau
 from netcl.trainer import words
 from netcl.trainer.arguments import device_of, evaluating, half_dtype, queue_of, updates_per_epoch
 from netcl.trainer.batches import StepInputs, batches, check_loader, on_device
-from netcl.trainer.callbacks import Callback, check_monitors
+from netcl.trainer.callbacks import Callback, EarlyStopping, check_monitors
 from netcl.trainer.checkpoint import ModelCheckpoint
 from netcl.trainer.compiled_step import CompiledStep
 from netcl.trainer.few_frames import few_frames
@@ -322,7 +322,10 @@ class Trainer:
             self.history.append(row)
             run.stage, run.batches, run.row = "start", 0, {}
             for callback in run.callbacks:
+                going_on = not self.should_stop
                 callback.on_epoch_end(self, row)
+                if self.should_stop and going_on and not isinstance(callback, EarlyStopping):  # which says why
+                    self.announce(f"stopped after epoch {epoch} of {self.epochs} by {type(callback).__name__}")
             self._handle_signal()
 
     def _train_epoch(self, step: CompiledStep) -> dict[str, Any]:

@@ -28,7 +28,15 @@ _TABLES = ("model", "data", "optimizer", "scheduler", "trainer", "callbacks")
 _DATASETS = ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder", "NpyDataset", "CSVDataset", "example_digits")
 _CALLBACKS = {
     name: getattr(trainer, name)
-    for name in ("EarlyStopping", "ModelCheckpoint", "LearningRateMonitor", "TensorBoardLogger", "CSVLogger")
+    for name in (
+        "EarlyStopping",
+        "ModelCheckpoint",
+        "LearningRateMonitor",
+        "TensorBoardLogger",
+        "CSVLogger",
+        "WandbLogger",
+        "MLflowLogger",
+    )
 } | {name: getattr(trainer, name) for name in ("ProgressBar", "TerminateOnNaN", "Profiler")}
 # Augmentations of batches by their names in a configuration.
 _AUGMENTATIONS: dict[str, Callable[..., Any]] = {
@@ -388,7 +396,12 @@ def _callbacks(config: Config, output: Path, validated: bool) -> list[Any]:
     defaults = {name: Table(config, ("callbacks", name), {}) for name in ("LearningRateMonitor", "CSVLogger")}
     saver = tables.pop("ModelCheckpoint", Table(config, ("callbacks", "ModelCheckpoint"), {}))
     saver.values.setdefault("monitor", "val_loss" if validated else "loss")
-    for name, fallback in (("CSVLogger", "history.csv"), ("TensorBoardLogger", "tensorboard"), ("Profiler", "profile")):
+    for name, fallback in (
+        ("CSVLogger", "history.csv"),
+        ("TensorBoardLogger", "tensorboard"),
+        ("WandbLogger", "."),
+        ("Profiler", "profile"),
+    ):
         table = tables.get(name) or defaults.get(name)
         if table is not None:
             key = "path" if name == "CSVLogger" else "folder"
