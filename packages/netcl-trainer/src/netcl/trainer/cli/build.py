@@ -25,7 +25,11 @@ __all__ = ["Run", "build", "open_device"]
 
 
 _TABLES = ("model", "data", "optimizer", "scheduler", "trainer", "callbacks")
-_DATASETS = ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder", "NpyDataset", "CSVDataset", "example_digits")
+# Readers of netcl.data by their names in a configuration.
+_DATASETS = {
+    **{name: getattr(data, f"{name}Arrays") for name in ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder")},
+    **{name: getattr(data, name) for name in ("NpyDataset", "CSVDataset", "example_digits")},
+}
 _CALLBACKS = {
     name: getattr(trainer, name)
     for name in (
@@ -315,7 +319,7 @@ def _datasets(table: Table) -> tuple[Any, Any]:
     name = table.take("name", "str", required=True)
     if name not in _DATASETS:
         raise table.error(f"unknown data set {name!r}{nearest(name, _DATASETS)}", "name")
-    kind = getattr(data, name)
+    kind = _DATASETS[name]
     for key in ("root", "path"):
         if isinstance(table.values.get(key), str):
             table.values[key] = str(table.config.path.parent / table.values[key])
