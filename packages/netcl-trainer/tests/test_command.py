@@ -432,6 +432,21 @@ def test_doctor_ends_with_the_worst_that_was_found(capsys: Any, monkeypatch: pyt
 
 # -- beginning a project -----------------------------------------------------------------------------------------------
 
+
+def test_doctor_suggests_the_faster_driver() -> None:
+    """It said "Nothing is missing" on PoCL, where Intel's runtime was faster."""
+    from netcl.trainer.cli.devices import driver_advice
+
+    lines = driver_advice([("pocl:0", True, 2e-3), ("intel:0", False, 1e-3)])
+    assert lines[1:] == [
+        "  intel:0         1.00 ms",
+        "* pocl:0          2.00 ms",
+        "intel:0 is 2.0 times as fast as the default here: NETCL_DEVICE=intel:0",
+    ]
+    assert driver_advice([("pocl:0", False, 2e-3), ("intel:0", True, 1e-3)])[-1] == "  pocl:0          2.00 ms"
+    assert "netcl-core[intel]" in driver_advice([("pocl:0", True, 2e-3)])[-1]
+
+
 KINDS = ["cnn", "mlp", "gpt", "finetune"]
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING or "profiling" in LEVELS:
     from netcl.profiling.report import roofline
     from netcl.profiling.timing import format_seconds, timing
 
-__all__ = ["bench", "profile", "tune"]
+__all__ = ["bench", "digits_step", "profile", "tune"]
 
 _SIZES = {"matmul": ((3, 3), "M N K"), "conv2d": ((7, 9), "N C H W F KH KW [STRIDE [PAD]]")}
 
@@ -129,14 +129,14 @@ def _times(handle: DeviceHandle, runs: int) -> dict[str, float]:
             "sum, 4 Mi elements": lambda: ops.sum(a),
             "matmul 512 x 512 x 512": lambda: ops.matmul(m, n),
             "conv2d 16 x 32 x 28 x 28, 3 x 3": lambda: ops.conv2d(image, kernel, padding=1),
-            "training step, digits": _digits_step(),
+            "training step, digits": digits_step(),
         }
         return {name: timing(job, warmup=3, runs=runs).median for name, job in jobs.items()}
 
 
-def _digits_step() -> Callable[[], Any]:
-    """Returns one eager training step of a small convolutional network on 64 digits."""
-    x, y = example_digits(64)
+def digits_step(samples: int = 64) -> Callable[[], Any]:
+    """Returns one eager training step of a small convolutional network on some digits."""
+    x, y = example_digits(samples)
     xb, yb = Tensor.from_host(x), Tensor.from_host(y)
     layers = [nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
     model = nn.Sequential(*layers, nn.Linear(512, 10))
