@@ -116,6 +116,9 @@ def test_a_profile_of_a_few_steps(numpy_device: object, make_network: Make, make
     trainer = Trainer(model, SGD(model.parameters()), callbacks=[profiler])
     trainer.fit(make_loader(n=32), epochs=5, log_every=0)
     assert (tmp_path / "kernels.txt").read_text(encoding="utf-8").count("\n") > 3
+    table = (tmp_path / "kernels.txt").read_text(encoding="utf-8")
+    assert all(word in table for word in ("0 Conv2d: conv2d", "6 Linear: ", "1 BatchNorm2d: ", "optimizer")), table
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     assert json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"]
     assert "<svg" in (tmp_path / "roofline.html").read_text(encoding="utf-8")
     # Ended by an error, a profile lets go of the device.
