@@ -38,7 +38,7 @@ if TYPE_CHECKING:
             ...
 
 
-# What to write for methods that a module does not have: of PyTorch's compiled modules and of other libraries.
+# Advice for methods that a module does not have: of PyTorch's compiled modules and of other libraries.
 _ABSENT = {
     "save": ": there is no TorchScript; write torch.save(module.state_dict(), path)",
     "graph": ": there is no TorchScript; write torch.onnx.export(module, args, path)",

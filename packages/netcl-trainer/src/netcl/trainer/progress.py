@@ -143,7 +143,7 @@ class ProgressBar(Callback):
         print(text, file=self.file or sys.stdout, flush=True)
 
     def _width(self) -> int:
-        """Returns the columns of a terminal; else those that a log or a notebook shows in one line."""
+        """Returns the columns of a terminal; else a number that a log or a notebook shows in one line."""
         stream = self.file or sys.stdout
         return shutil.get_terminal_size((100, 24)).columns if stream.isatty() else _LOG_WIDTH
 
