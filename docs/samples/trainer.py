@@ -9,8 +9,7 @@ import numpy as np
 
 import netcl as nc
 from netcl import nn, optim, trainer
-from netcl.data import DataLoader
-from netcl.data.readers import example_digits
+from netcl.data import DataLoader, example_digits
 
 nc.manual_seed(0)
 folder = Path(tempfile.mkdtemp())

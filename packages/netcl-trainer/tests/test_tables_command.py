@@ -152,9 +152,9 @@ def test_outputs_of_another_width_are_refused(config: Path, capsys: Any) -> None
     config.write_text(CONFIG.replace('name = "TableMLP"\nhidden = [16]', layers), encoding="utf-8")
     settings = ["--set", 'data.target="price"', "--set", 'data.drop=["kind", "tall", "old", "city", "day"]']
     code, _, error = told(capsys, "train", config, *settings)
-    assert code == 1
+    assert code == 2
     assert "mse_loss: expected an output of the target's shape (32, 1), got (32, 2)" in error
-    assert "give the last layer 1 outputs" in error
+    assert "give the model's last layer as many outputs as a target has values" in error
 
 
 def test_a_validation_file_of_its_own(config: Path, capsys: Any) -> None:

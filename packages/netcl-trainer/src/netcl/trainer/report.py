@@ -114,7 +114,12 @@ def _lead(history: EpochTable, source: Source | None) -> str:
 
 
 def _best(history: EpochTable) -> dict[str, Any] | None:
-    """Returns the epoch with the lowest validation loss, else the lowest loss."""
+    """Returns the best epoch by the value that the run followed, else by the validation loss, else by the loss."""
+    source = getattr(history, "source", None)
+    for callback in source[0].run.callbacks if source else ():
+        name = getattr(callback, "monitor", "")
+        if any(map(math.isfinite, _column(history, name) or ())):
+            return history.best(name, "max" if callback.largest else "min")
     for name in ("val_loss", "loss"):
         if any(map(math.isfinite, _column(history, name) or ())):
             return history.best(name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.interceptors import intercepted
 from netcl.core.capture.call_log import Ref, is_expression, replaced, run_arguments, tensors_in
+from netcl.core.capture.labels import joined_label, label_launches, label_merged
 from netcl.core.dtypes import OBJECTS
 from netcl.core.expr import Expr, Index, Reduce
 from netcl.core.expr.rewrite import walk
@@ -58,11 +59,15 @@ def rerecord(
     recording.merges = True
     for at, together in enumerate(steps):
         for step in _each(engine, together, storages):
+            first = len(recording)
             _run(engine, step, storages)
+            label_launches(recording, first, step.label)
         for number in {number for step in together for number in step.reads | step.writes}:
             if last[number] == at and number not in staying:
                 storages.known.pop(number, None)
+    records = list(recording._records)
     recording.merge()
+    label_merged(recording, records)
     return storages.known
 
 
@@ -78,7 +83,9 @@ def _each(engine: Any, together: Sequence[PlannedCall], storages: _Storages) -> 
         refs = [
             (next(tensors_in(step.call.args[1])), next(tensors_in(step.call.results))) for step in steps if step.call
         ]
+        first = len(engine.recording)
         made = engine.run_each(expressions, [(storages.tensor(source),) for source, _ in refs])
+        label_launches(engine.recording, first, joined_label(step.label for step in steps))
         for (_, ref), (tensor,) in zip(refs, made):
             storages.known.setdefault(ref.number, tensor)
 

@@ -57,6 +57,9 @@ def parser(extensions: bool = True) -> argparse.ArgumentParser:
 
     train = add("train", "train", "train by a configuration file")
     _config_arguments(train)
+    train.add_argument(
+        "--overwrite", action="store_true", help="save over an earlier run; default: to a new folder, such as runs/a-2"
+    )
     train.add_argument("--resume", metavar="auto|FILE", help="continue the last run of this output, or a checkpoint")
     train.add_argument(
         "--resume-changes",

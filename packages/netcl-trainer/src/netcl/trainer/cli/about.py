@@ -65,6 +65,6 @@ def _shape(dataset: Any) -> list[int] | None:
     arrays = getattr(dataset, "arrays", None)
     if arrays is not None and len(arrays):
         return [int(size) for size in arrays[0].shape[1:]]
-    if isinstance(dataset, data.ImageFolder) and dataset.transform is None:
+    if isinstance(dataset, data.ImageFolderArrays) and dataset.transform is None:
         return list(np.shape(dataset[0][0]))
     return None

@@ -210,6 +210,13 @@ def _strange(value: Any) -> str:
     return next(filter(None, map(_strange, parts)), "")
 
 
+def call_of(entry: Any) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Returns name, arguments and keywords of an entry ``"ReLU"`` or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
+    name, *args = entry if isinstance(entry, list) and entry else [entry]
+    keywords: dict[str, Any] = dict(args.pop()) if args and isinstance(args[-1], dict) else {}
+    return name if isinstance(name, str) else repr(name), args, keywords
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Returns ``; did you mean ..? known are ..`` for an error message; for long lists only the nearest name."""
     by_text = {key.lower(): key for key in known}

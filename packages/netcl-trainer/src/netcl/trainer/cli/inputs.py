@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from netcl.data import DataFileError, ImageFolder, NpyDataset, Table, TableEncoding, TableError
+from netcl.data import DataFileError, ImageFolderArrays, NpyDataset, Table, TableEncoding, TableError
 from netcl.data.image_files import opened_image, sized_planes
 from netcl.trainer.cli.config import ConfigFileError
 from netcl.trainer.cli.scaling import scaled
@@ -44,7 +44,7 @@ def pieces_of(
         suffix = path.suffix.lower()
         if path.is_dir():
             images += _images_in(path)
-        elif suffix in ImageFolder.EXTENSIONS:
+        elif suffix in ImageFolderArrays.EXTENSIONS:
             images.append((path, None))
         elif suffix in _TABLES or suffix == ".npy":
             pieces = _rows(path, about, encoding) if suffix in _TABLES else _array(path, about, size)
@@ -53,7 +53,7 @@ def pieces_of(
                 first += len(piece.names)
                 yield piece
         else:
-            known = ", ".join((".npy", *_TABLES, *ImageFolder.EXTENSIONS))
+            known = ", ".join((".npy", *_TABLES, *ImageFolderArrays.EXTENSIONS))
             raise ConfigFileError(f"{path}: expected a folder or a file that ends in one of {known}")
     for at in range(0, len(images), size):
         yield _image_piece(images[at : at + size], about)
@@ -90,14 +90,17 @@ def _array(path: Path, about: dict[str, Any], size: int) -> Iterator[Piece]:
     dataset = NpyDataset(path)
     for at in range(0, len(dataset), size):
         rows = dataset.get_batch(np.arange(at, min(at + size, len(dataset))))
-        yield Piece(list(range(len(rows))), (scaled(rows, about),))
+        # A model about which nothing is known gets the array as it is.
+        yield Piece(list(range(len(rows))), (scaled(rows, about) if about else rows,))
 
 
 def _images_in(folder: Path) -> list[tuple[Path, str | None]]:
     """Returns the images of a folder at all depths, each with the folder in which it is, as ImageFolder's classes."""
-    found = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(ImageFolder.EXTENSIONS))
+    found = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(ImageFolderArrays.EXTENSIONS))
     if not found:
-        raise ConfigFileError(f"{folder}: there is no file that ends in one of {', '.join(ImageFolder.EXTENSIONS)}")
+        raise ConfigFileError(
+            f"{folder}: there is no file that ends in one of {', '.join(ImageFolderArrays.EXTENSIONS)}"
+        )
     return [(path, path.relative_to(folder).parts[0] if path.parent != folder else None) for path in found]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,10 @@ import numpy as np
 import netcl.autograd as ag
 from netcl import data, nn, ops
 from netcl.core import Tensor
-from netcl.core.errors import ShapeError
 from netcl.data.tables.encoding import NumberInput
 from netcl.data.tables.targets import ClassTarget, NumberTarget
 from netcl.trainer.cli.config import Config, Table
+from netcl.trainer.cli.losses import same_shapes
 from netcl.trainer.epoch_metrics import Deviations
 from netcl.trainer.named_metrics import Chosen
 
@@ -55,13 +54,13 @@ class FittedTable:
         embeddings = [list(size) for size in self.encoding.embeddings]
         return {"inputs": width, "outputs": self.encoding.target.outputs, "embeddings": embeddings}
 
-    def loss(self) -> Callable[..., Any] | None:
-        """Returns the loss of the task; None for that of the Trainer."""
+    def loss(self, table: Table) -> Callable[..., Any] | None:
+        """Returns the loss of the task; None for that of the Trainer. ``table`` is [trainer], for messages."""
         losses: dict[str, Callable[..., Any]] = {
             "regression": ag.mse_loss,
             "multilabel": ag.binary_cross_entropy_with_logits,
         }
-        return _same_shapes(losses[self.task]) if self.task in losses else None
+        return same_shapes(losses[self.task], table) if self.task in losses else None
 
     def metrics(self, names: list[str] | None) -> Chosen | None:
         """Returns the metrics of ``names``, by default those of the task; mae, mse and rmse in the table's units."""
@@ -77,21 +76,6 @@ class FittedTable:
         return f"{self.table!r}\n{self.encoding}; {len(self.train):,} rows for training" + (
             "" if self.val is None else f", {len(self.val):,} for validation"
         )
-
-
-def _same_shapes(loss: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a loss that refuses an output of another shape, which would be broadcast."""
-
-    @functools.wraps(loss)
-    def checked(output: Any, target: Any) -> Any:
-        if tuple(output.shape) != tuple(target.shape):
-            raise ShapeError(
-                f"{loss.__name__}: expected an output of the target's shape {tuple(target.shape)}, got "
-                f"{tuple(output.shape)}; give the last layer {target.shape[1]} outputs"
-            )
-        return loss(output, target)
-
-    return checked
 
 
 class _Scaled:
