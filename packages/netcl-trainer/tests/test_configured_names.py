@@ -157,6 +157,7 @@ def test_every_callback_trains(name: str, tmp_path: Path, monkeypatch: Any, caps
 
 MODELS = {
     "MLP": "input_dim = 64\nhidden_dim = 8\noutput_dim = 10",
+    "TableMLP": "inputs = 64\noutputs = 10",
     "GPT": "vocab_size = 8\nblock_size = 4\nn_layer = 1\nn_head = 1\nn_embd = 8",
 }
 
