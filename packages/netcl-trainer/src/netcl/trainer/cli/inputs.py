@@ -90,7 +90,8 @@ def _array(path: Path, about: dict[str, Any], size: int) -> Iterator[Piece]:
     dataset = NpyDataset(path)
     for at in range(0, len(dataset), size):
         rows = dataset.get_batch(np.arange(at, min(at + size, len(dataset))))
-        yield Piece(list(range(len(rows))), (scaled(rows, about),))
+        # A model about which nothing is known gets the array as it is.
+        yield Piece(list(range(len(rows))), (scaled(rows, about) if about else rows,))
 
 
 def _images_in(folder: Path) -> list[tuple[Path, str | None]]:

@@ -14,10 +14,10 @@ __all__ = ["scaled"]
 
 def scaled(values: npt.NDArray[Any], about: dict[str, Any]) -> npt.NDArray[Any]:
     """Returns a batch as float32: bytes in [0, 1], then (x - mean) / std per channel if ``about`` has them; whole
-    numbers of 32 and 64 bits are ids, and stay. Arrays for a model about which nothing is known stay as well.
+    numbers of 32 and 64 bits are ids, and stay.
     """
     mean, std = about.get("mean"), about.get("std")
-    if not about or (mean is None and values.dtype in (np.int32, np.int64)):
+    if mean is None and values.dtype in (np.int32, np.int64):
         return values
     result = values.astype(np.float32) / 255 if values.dtype == np.uint8 else values.astype(np.float32)
     if mean is not None and std is not None:
