@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
@@ -19,7 +20,7 @@ _MONDAY = 4 * _DAY  # 1970-01-05
 
 
 @dataclass(frozen=True)
-class Input:
+class Input(ABC):
     """A column that a model reads; ``width`` values for each row."""
 
     kind: ClassVar[str] = ""
@@ -35,9 +36,9 @@ class Input:
         """The number of values for each row."""
         return len(self.names)
 
+    @abstractmethod
     def encode(self, cells: Cells) -> npt.NDArray[Any]:
         """Returns the values of cells, (rows, width). Raises TableError with the place of a wrong cell."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

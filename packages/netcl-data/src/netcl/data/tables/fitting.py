@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,8 @@ from netcl.data.tables.encoding import (
     plain,
     rebuilt,
 )
+from netcl.data.tables.sources import Source
 from netcl.data.tables.targets import TARGETS, ClassTarget, LabelsTarget, NumberTarget, Target, held
-
-if TYPE_CHECKING:
-    from netcl.data.tables.table import Table
 
 __all__ = ["TableEncoding", "fit"]
 
@@ -36,6 +34,32 @@ _FILLS = ("mean", "median", "flag", "error")
 # Whole numbers with at most so many values are classes.
 _CLASSES = 20
 _VERSION = 1
+
+
+class Rows(Protocol):
+    """The attributes of a Table by which it is fitted and encoded."""
+
+    source: Source
+    columns: list[str]
+    targets: list[str]
+    missing_values: list[str]
+
+    @property
+    def facts(self) -> dict[str, ColumnFacts]:
+        """See ``Table.facts``."""
+        ...
+
+    def kinds(self) -> dict[str, str]:
+        """See ``Table.kinds``."""
+        ...
+
+    def chunks(self, size: int | None = None) -> Iterator[Chunk]:
+        """See ``Table.chunks``."""
+        ...
+
+    def check_column(self, name: str, names: Sequence[str]) -> None:
+        """See ``Table.check_column``."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -102,7 +126,7 @@ class TableEncoding:
         decoded: npt.NDArray[np.float64] = outputs if self.target is None else self.target.decode(outputs)
         return decoded
 
-    def dataset(self, table: Table, memory: int = 256 << 20) -> TableDataset:
+    def dataset(self, table: Rows, memory: int = 256 << 20) -> TableDataset:
         """Returns the rows of a table as samples (inputs.., target). Arrays beyond ``memory`` bytes are in a temporary
         file, which is mapped.
         """
@@ -151,7 +175,7 @@ class TableEncoding:
 
 
 def fit(
-    table: Table,
+    table: Rows,
     missing: str | float | Mapping[str, str | float],
     categories: str | Mapping[str, str],
     standardize: bool,
@@ -163,7 +187,7 @@ def fit(
     _check_option("unseen", unseen, ("zeros", "error"))
     for name in (*_named(missing), *_named(categories)):
         if name != "default":
-            table._check(name, table.columns)
+            table.check_column(name, table.columns)
     kinds = table.kinds()
     inputs: list[Input] = []
     for name, facts in table.facts.items():
@@ -225,7 +249,7 @@ def _date(facts: ColumnFacts, chosen: Any) -> DateInput:
     return DateInput(facts.name, fill, m.mean, m.std, hours, facts.pattern)
 
 
-def _target(table: Table, kinds: Mapping[str, str], standardize: bool, task: str) -> Target | None:
+def _target(table: Rows, kinds: Mapping[str, str], standardize: bool, task: str) -> Target | None:
     if not table.targets:
         return None
     columns = [table.facts[name] for name in table.targets]
@@ -264,7 +288,7 @@ def _found(columns: list[ColumnFacts], kinds: Mapping[str, str]) -> str:
     return "classification" if facts.numbers.whole and few else "regression"
 
 
-def _labels(table: Table) -> LabelsTarget:
+def _labels(table: Rows) -> LabelsTarget:
     counts, rows = np.zeros(len(table.targets), np.int64), 0
     for chunk in table.chunks():
         counts += [int(held(chunk.columns[name]).sum()) for name in table.targets]

@@ -92,7 +92,7 @@ class Table:
         self.types: dict[str, str] = dict(types or {})
         self.drop: list[str] = list(drop)
         for name in (*self.targets, *self.types, *self.drop):
-            self._check(name, names)
+            self.check_column(name, names)
         left_out = next((name for name in self.targets if name in self.drop), None)
         if left_out is not None:
             raise TableError(f"the target {left_out!r} is in drop")
@@ -103,7 +103,8 @@ class Table:
         self.columns: list[str] = [name for name in names if name not in self.drop]
         self._shares: tuple[_Share, ...] = ()
 
-    def _check(self, name: str, names: Sequence[str]) -> None:
+    def check_column(self, name: str, names: Sequence[str]) -> None:
+        """Raises TableError unless ``name`` is among ``names``."""
         if name not in names:
             close = difflib.get_close_matches(name, names, 1, 0.6)
             meant = f"did you mean {close[0]!r}? " if close else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ _YES, _NO = ("1", "true", "yes", "y", "t"), ("0", "false", "no", "n", "f", "")
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(ABC):
     """The columns ``names``; ``task`` says what a model learns."""
 
     kind: ClassVar[str] = ""
@@ -29,13 +30,13 @@ class Target:
         """The number of outputs of a model."""
         return len(self.names)
 
+    @abstractmethod
     def encode(self, chunk: Chunk) -> npt.NDArray[Any]:
         """Returns the targets of rows. Raises TableError with the place of a wrong or missing cell."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, outputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Returns outputs of a model as probabilities, or as numbers in the units of the table; float64."""
-        raise NotImplementedError
 
 
 def _present(cells: Cells) -> None:

@@ -17,7 +17,7 @@ from netcl.trainer.cli.about import checked
 from netcl.trainer.cli.build import open_device
 from netcl.trainer.cli.config import ConfigFileError
 from netcl.trainer.cli.inputs import Piece, pieces_of
-from netcl.trainer.cli.predictions import Answer, Meaning, writer_of
+from netcl.trainer.cli.predictions import Answer, Meaning, matrix_text, writer_of
 from netcl.trainer.epoch_metrics import Deviations, confusion_of
 from netcl.trainer.trainer import Trainer
 
@@ -106,15 +106,4 @@ class _Score:
         total, right = int(self.counts.sum()), int(np.trace(self.counts))
         print(f"compared with the targets: accuracy {100 * right / max(1, total):.2f} % of {total:,}")
         if len(self.counts) <= _LARGEST_MATRIX:
-            print(_matrix(self.counts, meaning.names))
-
-
-def _matrix(counts: npt.NDArray[Any], names: list[str]) -> str:
-    """Returns the confusion matrix as a text: rows by the true, columns by the predicted class."""
-    head = [f"{'true, predicted':<16}", *names]
-    rows = [[name, *map(str, row)] for name, row in zip(names, counts.tolist())]
-    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.rjust(width) if at else cell.ljust(width) for at, (cell, width) in enumerate(zip(row, widths)))
-        for row in (head, *rows)
-    )
+            print(matrix_text(self.counts, meaning.names))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from netcl.data import DataFileError, TableEncoding
 from netcl.data.tables.targets import ClassTarget, LabelsTarget
 
-__all__ = ["Answer", "Meaning", "Writer", "writer_of"]
+__all__ = ["Answer", "Meaning", "Writer", "matrix_text", "writer_of"]
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,17 @@ class Answer:
         if self.meaning.task == "classification":
             best = {"class": self.meaning.names[self.best], "probability": shown[self.meaning.names[self.best]]}
         return {"sample": self.name, **best, "probabilities": shown}
+
+
+def matrix_text(counts: npt.NDArray[Any], names: list[str]) -> str:
+    """Returns the confusion matrix as a text: rows by the true, columns by the predicted class."""
+    head = [f"{'true, predicted':<16}", *names]
+    rows = [[name, *map(str, row)] for name, row in zip(names, counts.tolist())]
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.rjust(width) if at else cell.ljust(width) for at, (cell, width) in enumerate(zip(row, widths)))
+        for row in (head, *rows)
+    )
 
 
 class Writer:

@@ -9,13 +9,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from netcl import io, nn
 from netcl.core import DeviceHandle
 from netcl.core.device import device
 from netcl.trainer.callbacks import EarlyStopping
 from netcl.trainer.checkpoint import ModelCheckpoint
+from netcl.trainer.class_names import class_names
 from netcl.trainer.cli.build import Run, build, open_device
 from netcl.trainer.cli.config import Config
+from netcl.trainer.cli.predictions import matrix_text
 from netcl.trainer.cli.run_folder import free_folder, last_run
 from netcl.trainer.progress import describe_logs
 
@@ -137,6 +141,9 @@ def evaluate(chosen: argparse.Namespace) -> int:
     else:
         which = "training data, there are no others" if run.val_loader is None else "validation data"
         print(f"{path} on the {which}: {describe_logs(measured)}")
+        counts = np.array(measured.get("confusion", 0))
+        if counts.ndim == 2:
+            print(matrix_text(counts, class_names(loader) or [str(number) for number in range(len(counts))]))
     return 0
 
 
