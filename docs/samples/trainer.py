@@ -187,6 +187,9 @@ fit(trainer.LearningRateMonitor())[0]["lr"]
 run = trainer.Trainer(model, optim.SGD(model.parameters(), lr=0.1))
 type(run.lr_find(loader, steps=4)).__name__
 
+# %% netcl.trainer.MLflowLogger
+trainer.MLflowLogger.__doc__.splitlines()[0]
+
 # %% netcl.trainer.ModelCheckpoint
 fit(trainer.ModelCheckpoint(folder, "loss"))
 (folder / "last.netcl").is_file()
@@ -211,3 +214,6 @@ len(fit(trainer.TerminateOnNaN("skip")))
 run = trainer.Trainer(model, optim.SGD(model.parameters(), lr=0.1))
 history = run.fit(loader, epochs=2, log_every=0)
 len(history)
+
+# %% netcl.trainer.WandbLogger
+trainer.WandbLogger.__doc__.splitlines()[0]

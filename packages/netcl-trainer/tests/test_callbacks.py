@@ -210,6 +210,16 @@ def test_checkpoints_keep_the_best_and_the_last(make_network: Make, make_loader:
     assert np.array_equal(Trainer(again).predict(make_loader(shuffle=False)), expected)
 
 
+def test_a_folder_is_not_replaced_in_silence(
+    make_network: Make, make_loader: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for resume, said in ((None, False), ("auto", False), (None, True)):
+        model = make_network()
+        trainer = Trainer(model, SGD(model.parameters()), callbacks=[ModelCheckpoint(tmp_path, "loss")])
+        trainer.fit(make_loader(), epochs=1, resume=resume)
+        assert (f"the run in {tmp_path} is replaced" in capsys.readouterr().out) == said
+
+
 def test_checkpoints_between_epochs_and_of_averages(make_network: Make, make_loader: Make, tmp_path: Path) -> None:
     model = make_network()
     average = ModelEMA(model, 0.9)

@@ -325,7 +325,8 @@ def test_tune_measures_the_kernels_of_a_shape(
     monkeypatch.setenv("NETCL_CACHE_DIR", str(tmp_path))
     code, out, error = told(capsys, "tune", what, *sizes.split(), "--device", "cpu")
     assert code == 0, error
-    assert out.startswith(f"{what} {sizes} float32 on NumPy")
+    assert out.startswith(f"{what} {sizes} float32 on cpu, NumPy")
+    assert "KernelVariant" not in out
     assert "GFLOP/s" in out
 
 

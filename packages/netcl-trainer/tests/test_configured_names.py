@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from netcl.core.device import device
+from netcl.data import save_image
 from netcl.trainer.cli import main
-from netcl.trainer.cli.build import _AUGMENTATIONS, _CALLBACKS, _model, _models, _optimizers, _schedules
+from netcl.trainer.cli.build import _AUGMENTATIONS, _CALLBACKS, _DATASETS, _model, _models, _optimizers, _schedules
 from netcl.trainer.cli.config import Config
 from netcl.trainer.cli.losses import _CLASSES, _LOSSES
 
@@ -108,6 +109,63 @@ def test_a_target_of_another_shape_is_refused(tmp_path: Path, capsys: Any) -> No
     assert code == 2
     assert f"{path}:12:1: mse_loss: expected an output of the target's shape (8,), got (8, 1)" in error
     assert 'write ["Flatten", 0] as the last of layers' in error
+
+
+def _idx(path: Path, array: np.ndarray) -> None:
+    head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    path.write_bytes(head + array.astype(np.uint8).tobytes())
+
+
+def _files(folder: Path) -> None:
+    """Writes a few samples in the format of each reader: images of 32 x 32 in two classes."""
+    rng = np.random.default_rng(0)
+    images, labels = rng.integers(0, 256, (20, 3, 32, 32), np.uint8), np.arange(20) % 2
+    for part in ("train", "t10k"):
+        _idx(folder / f"{part}-images-idx3-ubyte", images[:, 0])
+        _idx(folder / f"{part}-labels-idx1-ubyte", labels)
+    flat = images.reshape(20, -1)
+    record = np.concatenate([labels[:, None].astype(np.uint8), flat], axis=1)
+    for name in (*(f"data_batch_{n}.bin" for n in range(1, 6)), "test_batch.bin"):
+        (folder / name).write_bytes(record.tobytes())
+    for name in ("train.bin", "test.bin"):  # a coarse and a fine label
+        (folder / name).write_bytes(np.concatenate([record[:, :1], record], axis=1).tobytes())
+    for kind in ("dark", "light"):
+        (folder / "images" / kind).mkdir(parents=True)
+        for number in range(8):
+            save_image(
+                np.full((3, 8, 8), 0.1 + 0.5 * (kind == "light"), np.float32),
+                folder / "images" / kind / f"{number}.png",
+            )
+    np.save(folder / "x.npy", rng.normal(size=(20, 4)).astype(np.float32))
+    np.save(folder / "y.npy", labels)
+    table(folder, rng.normal(size=20), rng.normal(size=20), labels)
+
+
+DATA = {
+    "MNIST": ('root = "."', 1024),
+    "CIFAR10": ('root = "."', 3072),
+    "CIFAR100": ('root = "."', 3072),
+    "ImageFolder": ('root = "images"\nvalidation = 0.25', 192),
+    "NpyDataset": ('paths = ["x.npy", "y.npy"]', 4),
+    "CSVDataset": ('path = "t.csv"\ntarget = "y"', 2),
+    "example_digits": ("n = 40", 64),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_every_data_set_trains(name: str, tmp_path: Path, capsys: Any) -> None:
+    if name == "ImageFolder":
+        pytest.importorskip("PIL", reason="Pillow, which reads images, is not installed")
+    _files(tmp_path)
+    keys, width = DATA[name]
+    loss = "mse_loss" if name == "CSVDataset" else "cross_entropy"
+    last = f'["Linear", {width}, 10]' if loss == "cross_entropy" else f'["Linear", {width}, 1], ["Flatten", 0]'
+    text = f'[model]\nlayers = ["Flatten", {last}]\n[data]\nname = "{name}"\nbatch_size = 8\n{keys}\n'
+    trained(tmp_path, text + TRAINER + f'loss = "{loss}"\n', capsys)
+
+
+def test_no_data_set_is_forgotten() -> None:
+    assert set(DATA) >= set(_DATASETS) - {"Table"}
 
 
 @pytest.mark.parametrize("name", _optimizers())

@@ -8,11 +8,11 @@ from typing import Any
 
 from netcl.core.capture.labels import labelled, set_layer
 
-__all__ = ["layers"]
+__all__ = ["named_layers"]
 
 
 @contextmanager
-def layers(model: Any, optimizer: Any = None) -> Iterator[None]:
+def named_layers(model: Any, optimizer: Any = None) -> Iterator[None]:
     """Labels the kernels of steps that run, or are captured, within the block by layer and op: ``profile`` shows them,
     also in replays after the block.
 

@@ -13,7 +13,7 @@ from netcl.trainer.callbacks import Callback
 from netcl.trainer.run_view import RunView
 
 if TYPE_CHECKING or "profiling" in LEVELS:
-    from netcl.profiling.layers import layers
+    from netcl.profiling.layers import named_layers
     from netcl.profiling.report import roofline
     from netcl.profiling.trace import profile
 
@@ -59,7 +59,7 @@ class Profiler(Callback):
         self.profile, self._seen = None, 0
         self._layers = ExitStack()
         if not without("profiling", "Profiler measures the wall time of its steps"):
-            self._layers.enter_context(layers(trainer.model, trainer.optimizer))
+            self._layers.enter_context(named_layers(trainer.model, trainer.optimizer))
 
     def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
         self._seen += 1

@@ -254,6 +254,8 @@ class Trainer:
             try:
                 self._check_monitors()
                 for callback in callbacks:
+                    if checkpoint is None and isinstance(callback, ModelCheckpoint) and callback.last_path.exists():
+                        self.announce(f"the run in {callback.folder} is replaced; resume='auto' would continue it")
                     callback.on_fit_start(self)
                 if checkpoint is not None:
                     try:

@@ -31,6 +31,7 @@ a configuration lists the objects to build and their arguments, by the names of 
   name = "example_digits"      # Table, ImageFolder, NpyDataset, CSVDataset, MNIST, CIFAR10 .., or file = "data.py"
   batch_size = 64
   validation = 0.2             # the fraction of samples for validation if the data set has no such part
+  # augment = [["random_crop", {padding = 1}], "horizontal_flip"]   # images of the training part
 
   [optimizer]
   name = "AdamW"
@@ -71,7 +72,8 @@ examples:
   netcl train digits.toml                                  ends with model.netcl, report.html, history.csv, last.netcl
   netcl train digits.toml --resume auto                    continues after Ctrl-C, a kill or a power failure, with the
                                                            numbers of an uninterrupted run
-  netcl train digits.toml --set optimizer.lr=0.01 --set trainer.output=runs/faster
+  netcl train digits.toml --set optimizer.lr=0.01          a second run: saves to runs/digits-2, says so
+  netcl train digits.toml --overwrite                      saves over the earlier run
 
 The first Ctrl-C (or SIGTERM, SIGHUP) finishes the step, saves, and exits with 130 (143, 129); the second exits at once.
 """,
