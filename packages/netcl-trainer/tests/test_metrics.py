@@ -173,6 +173,7 @@ def test_an_unknown_name_says_what_is_known(numpy_device: object) -> None:
         measured(np.zeros((4, 3)), np.zeros(4, np.int64), "r2")
 
 
+@pytest.mark.level("capture")
 @pytest.mark.parametrize("name", METRICS)
 def test_every_name_is_a_metric_of_training_and_validation(
     name: str, handle: object, make_network: Callable[..., Any]
@@ -191,6 +192,7 @@ def test_every_name_is_a_metric_of_training_and_validation(
     np.testing.assert_allclose(history[-1][f"val_{name}"], expected, rtol=1e-6)
 
 
+@pytest.mark.level("capture")
 def test_the_metric_of_a_captured_epoch_is_that_of_its_batches(
     handle: object, make_network: Callable[..., Any], make_loader: Callable[..., Any]
 ) -> None:
