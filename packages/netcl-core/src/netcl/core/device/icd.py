@@ -91,7 +91,7 @@ def require_pyopencl(purpose: str = "an OpenCL device", gpu: bool = False) -> An
     device is a GPU, which no driver of pip is for.
     """
     if _pyopencl is None:
-        raise ImportError(f"pyopencl required for {purpose} ({_pyopencl_problem}). {advice(gpu)}")
+        raise ImportError(f"pyopencl required for {purpose} ({_pyopencl_problem}). {_advice(gpu)}")
     return _pyopencl
 
 
@@ -398,10 +398,13 @@ def _card_advice(names: set[str]) -> Iterator[str]:
             yield f"This user may not open {node}: add the user to the group that owns it (often render or video)."
 
 
-def advice(gpu: bool = False) -> str:
-    """Returns what to install on this system so that netcl finds an OpenCL device, or a ``gpu``; or that nothing is
-    missing.
-    """
+def advice() -> str:
+    """Returns what to install on this system so that netcl finds an OpenCL device, or that nothing is missing."""
+    return _advice(gpu=False)
+
+
+def _advice(gpu: bool) -> str:
+    """Returns the same; for a ``gpu`` nothing that pip has drivers for."""
     wheels = _on_linux() and platform.machine() in ("x86_64", "AMD64")
     by_pip = 'pip install "netcl-core[cpu]" (PoCL, any CPU) or "netcl-core[intel]" (Intel\'s runtime, faster)'
     lines: list[str] = []
