@@ -152,7 +152,7 @@ def test_early_stopping_restores_averages(make_network: Make, make_loader: Make)
     assert not np.array_equal(shadows[1], shadows[2])
 
 
-@pytest.mark.parametrize("monitor", ["val_loss", "val_los", "accurracy"])
+@pytest.mark.parametrize("monitor", ["val_loss", "val_los", "accuracy_"])
 def test_a_monitor_is_checked_before_the_first_epoch(
     monitor: str, make_network: Make, make_loader: Make, tmp_path: Path
 ) -> None:

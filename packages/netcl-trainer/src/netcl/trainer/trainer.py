@@ -329,11 +329,14 @@ class Trainer:
             self.history.append(row)
             run.stage, run.batches, run.row = "start", 0, {}
             for callback in run.callbacks:
-                going_on = not self.should_stop
+                stopped = self._is_stopped()
                 callback.on_epoch_end(self, row)
-                if self.should_stop and going_on and not isinstance(callback, EarlyStopping):  # which says why
+                if self._is_stopped() and not (stopped or isinstance(callback, EarlyStopping)):  # which says why
                     self.announce(f"stopped after epoch {epoch} of {self.epochs} by {type(callback).__name__}")
             self._handle_signal()
+
+    def _is_stopped(self) -> bool:
+        return self.should_stop
 
     def _train_epoch(self, step: CompiledStep) -> dict[str, Any]:
         run = self.run
