@@ -345,7 +345,7 @@ class CapturedStep:
         return returned
 
     def _gradients_begun(self) -> list[tuple[_Gradient, Tensor]]:
-        """Copies gradients to where the launches read them; returns those that the launches write."""
+        """Copies gradients to where the launches read them; returns the ones that are written."""
         return [(gradient, now) for gradient in self._copied if (now := gradient.begin()) is not None]
 
     def _bind(self, static: Any, value: Any) -> None:

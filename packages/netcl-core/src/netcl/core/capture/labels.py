@@ -96,8 +96,8 @@ def label_launches(recording: Any, first: int, label: str, count: int | None = N
 
 
 def label_merged(recording: Any, before: Iterable[Any], begin: int = 0) -> None:
-    """Labels the launches from ``begin`` on that replace several after ``recording.merge()``; ``before`` are the records
-    of all that were there.
+    """Labels the launches from ``begin`` on that replace several after ``recording.merge()``; ``before`` are the
+    records of all that were there.
 
     A record has the sizes of its operands alone. A launch that is gone is counted to the smallest merged launch that
     could hold its largest operand.
