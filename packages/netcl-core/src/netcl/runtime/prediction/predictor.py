@@ -27,7 +27,7 @@ from netcl.core.ops_table.table import OpRow
 from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import set_error
-from netcl.core.tensor.generator import default_generator
+from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
 from netcl.core.tensor.storage import Storage, lock
 from netcl.core.tensor.views import root_of
 from netcl.runtime.capture import Replay
@@ -77,7 +77,7 @@ class Report:
 
 
 class Place:
-    """The periods that follow the steps of one optimizer, the ``owner``: their logs, and the stretch that predicts them."""
+    """The periods that follow the steps of one optimizer, the ``owner``: logs, and the stretch that predicts them."""
 
     def __init__(self, owner: Callable[[], Any]) -> None:
         self.owner = owner
@@ -123,7 +123,7 @@ class Pending:
         self.stretch = stretch
         self.position = 0
         self.slots: list[Any] = [None] * stretch.slots
-        self.outside = list(stretch.outside)
+        self.outside: list[Any] = list(stretch.outside)
         self.hooks: list[tuple[tuple[int, Any], ...]] = []  # of each autocast block
         self.over = False
         self.ends = False  # the last predicted call has the step that ends the period in it
@@ -207,7 +207,7 @@ class Pending:
         if call.written:
             self._mark(call.written)
         if call.draws:
-            hooks_of_thread.draws = self
+            predict_draws(self)
         if not self.guarded and getattr(target, "changes_gradients", False):
             self._guard()
         self.position = position + 1
@@ -265,7 +265,7 @@ class Pending:
         deferred = value._storage.deferred
         if value._requires_grad is not requires_grad or (deferred is not None and deferred[0] is self):
             return False
-        if (requires_grad and (value.grad_fn is None or not ends_here(value))) or is_of_the_program(value):
+        if (requires_grad and (value._grad_fn is None or not ends_here(value))) or is_of_the_program(value):
             return False
         self.outside[number] = value
         return True
@@ -313,8 +313,8 @@ class Pending:
         self.settle("a gradient was used")
 
     def _unmark(self) -> None:
-        if hooks_of_thread.draws is self:
-            hooks_of_thread.draws = None
+        if predicted_draws() is self:
+            predict_draws(None)
         for storage in self._marked:
             storage.deferred = None
         self._marked.clear()
@@ -384,7 +384,7 @@ class Pending:
                 if guarded:
                     self._guard()
                 if self.stretch.draws:
-                    hooks_of_thread.draws = self
+                    predict_draws(self)
         return True
 
     def _begun(self) -> Replay:
@@ -636,7 +636,8 @@ class ThreadPredictor:
         """Has new places predicted early; returns True while calls are logged or predicted."""
         self._hinted = True
         hooks = hooks_of_thread.state[1]
-        return bool(hooks) and hooks[0][1] is self  # type: ignore[comparison-overlap]
+        first: Any = hooks[0][1] if hooks else None
+        return first is self
 
     def _end(self) -> None:
         pending, log, place = self._pending, self._log, self._place
@@ -662,7 +663,8 @@ class ThreadPredictor:
 
     def _start(self) -> None:
         record, hooks = hooks_of_thread.state
-        hooks_of_thread.state = record, ((PREDICTOR, self), *hooks)  # type: ignore[assignment]
+        entry: Any = (PREDICTOR, self)
+        hooks_of_thread.state = record, (entry, *hooks)
 
     def _stop(self) -> None:
         self._pending = self._log = None
