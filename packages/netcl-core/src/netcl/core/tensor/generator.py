@@ -224,8 +224,8 @@ _thread = _Thread()
 
 
 def predict_draws(predicted: Any) -> None:
-    """Has the calling thread call ``predicted.settle(cause)`` before a generator is used: calls that draw were predicted
-    and are not computed yet. None for no such calls.
+    """Has the calling thread call ``predicted.settle(cause)`` before a generator is used, as calls that draw were
+    predicted and are not computed yet. None for no such calls.
     """
     _thread.predicted = predicted
 
