@@ -10,7 +10,7 @@ are frozen; state that changes per step is stored in tensors: learning rates, st
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -334,23 +334,17 @@ class CapturedStep:
         return replaced(self._fn(*values), Tensor.detach)
 
     def _replay(self, inputs: tuple[Any, ...]) -> Any:
-        written = self._gradients_begun()
+        replay = Replay(self)
         for static, value in zip(self._inputs, inputs):
             self._bind(static, value)
-        results = self._result if not self._made else (self._result, self._made)
-        fresh = self._fresh(results)
-        begun = self._draws.begin()
-        self._recording.replay()
-        self._ended(begun, written, inputs)
-        returned = replaced(results, lambda tensor: _given(tensor, fresh))
+        replay.run(None)
+        replay.end()
+        if self._arguments.written:
+            self._arguments.write_back(inputs)
+        returned = replaced(self._result, replay.result)
         if self._made:
-            returned, made = returned
-            self._arguments.set_gradients(inputs, made)
+            self._arguments.set_gradients(inputs, replaced(self._made, replay.result))
         return returned
-
-    def _gradients_begun(self) -> list[tuple[_Gradient, Tensor]]:
-        """Copies gradients to where the launches read them; returns those that the launches write."""
-        return [(gradient, now) for gradient in self._copied if (now := gradient.begin()) is not None]
 
     def _bind(self, static: Any, value: Any) -> None:
         """Has the launches read ``value`` in the place of the captured argument ``static``."""
@@ -364,41 +358,17 @@ class CapturedStep:
         elif exchange is None or not exchange.read(static, value):
             assign(static, value)
 
-    def _fresh(self, results: Any) -> Mapping[int, Tensor]:
-        """Returns the tensors that the launches write in the place of captured results; computes views that they
-        read.
-        """
-        for view in self._views:
-            view.materialize()
-        return {} if self._exchange is None else self._exchange.fresh(tensors_in(results))
-
-    def _ended(
-        self, begun: tuple[int, int] | None, gradients: Sequence[tuple[_Gradient, Tensor]], inputs: Sequence[Any]
-    ) -> None:
-        """Notes that all launches have run: what they have written, drawn and made as gradients."""
-        self._draws.end(begun)
-        for storage, count in zip(self._written, self._counts):
-            if isinstance(storage, ViewStorage):
-                storage.invalidate()
-            else:
-                storage.version += count - 1
-                storage.written()
-        for gradient in self._replaced:
-            gradient.put()
-        for gradient, now in gradients:
-            version = now._storage.version
-            assign(now, gradient.before)
-            now._storage.version = version + gradient.count
-        if self._arguments.written:
-            self._arguments.write_back(inputs)
-
     # -- a replay in parts, which a caller begins and ends itself ------------------------------------------------------
 
     @property
     def parts(self) -> int:
         """The number of parts; 1 for a step that must be replayed as a whole."""
-        whole = self._copied or self._arguments.written or self._made or self._template is not None
-        return 1 if whole else len(self._recording.begins)
+        return 1 if self._copied else len(self._recording.begins)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the step writes into its arguments, or makes gradients of them: only ``replay`` does that."""
+        return bool(self._arguments.written or self._made or self._template is not None)
 
     def begin(self) -> Replay:
         """Begins a replay in parts; raises CaptureError as ``replay`` does."""
@@ -443,39 +413,50 @@ class CapturedStep:
 
 
 class Replay:
-    """A replay in parts: ``bind`` arguments before the part that reads them, ``run`` the parts in order, ``end``."""
+    """One replay of a step: ``bind`` arguments before the part that reads them, ``run`` the parts in order, ``end``."""
 
     def __init__(self, step: CapturedStep) -> None:
         self._step = step
-        self._values = list(step._inputs)
-        self._gradients = step._gradients_begun()
-        self._fresh = step._fresh(step._result)
+        self._added = [(gradient, now) for gradient in step._copied if (now := gradient.begin()) is not None]
+        for view in step._views:
+            view.materialize()
+        exchange, results = step._exchange, tensors_in([step._result, step._made])
+        self._fresh: Mapping[int, Tensor] = {} if exchange is None else exchange.fresh(results)
         self._begun = step._draws.begin()
 
     def bind(self, at: int, value: Tensor) -> None:
-        """Gives the argument at ``at``; raises CaptureError as ``replay`` does."""
-        step = self._step
-        step._arguments.check_one(at, value)
-        self._values[at] = value
-        step._bind(step._inputs[at], value)
+        """Gives the argument at ``at``; raises CaptureError as ``CapturedStep.replay`` does."""
+        self._step._arguments.check_one(at, value)
+        self._step._bind(self._step._inputs[at], value)
 
-    def run(self, part: int) -> None:
-        """Runs the launches of a part; raises CaptureError as ``replay`` does."""
-        if self._step.parts == 1:
-            self._step._arguments.check(self._values)
+    def run(self, part: int | None) -> None:
+        """Runs the launches of a part, or all."""
         self._step._recording.replay(part)
 
     def result(self, tensor: Tensor) -> Tensor:
         """Returns the result of this replay in the place of a captured one, after the part that computes it."""
-        return _given(tensor, self._fresh)
+        return self._fresh[id(tensor)] if id(tensor) in self._fresh else _copy(tensor)
 
     def results(self) -> list[Tensor]:
         """Returns the captured results, in the order of the function's."""
         return list(tensors_in(self._step._result))
 
     def end(self) -> None:
-        """Notes that all parts have run."""
-        self._step._ended(self._begun, self._gradients, self._values)
+        """Notes that all launches have run: what they have written, drawn and made as gradients."""
+        step = self._step
+        step._draws.end(self._begun)
+        for storage, count in zip(step._written, step._counts):
+            if isinstance(storage, ViewStorage):
+                storage.invalidate()
+            else:
+                storage.version += count - 1
+                storage.written()
+        for gradient in step._replaced:
+            gradient.put()
+        for gradient, now in self._added:
+            version = now._storage.version
+            assign(now, gradient.before)
+            now._storage.version = version + gradient.count
 
 
 def barrier(engine: Any) -> None:
@@ -483,10 +464,6 @@ def barrier(engine: Any) -> None:
     for entry in engine.interceptors:
         if isinstance(entry, CallLog) and entry.thread == threading.get_ident():
             entry.barrier()
-
-
-def _given(tensor: Tensor, fresh: Mapping[int, Tensor]) -> Tensor:
-    return fresh[id(tensor)] if id(tensor) in fresh else _copy(tensor)
 
 
 def is_capturing(tensors: Iterable[Tensor]) -> bool:

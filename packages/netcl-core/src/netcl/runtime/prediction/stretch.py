@@ -90,6 +90,8 @@ class Stretch:
             raise
         except Exception as error:  # of calls on tensors in the place of the program's
             raise Unpredictable(f"its calls cannot be recorded: {error}") from error
+        if self.captured.is_whole:
+            raise Unpredictable("an input is written in place")
         if self.captured.parts != len(self.barriers) + 1:
             raise Unpredictable("a value is read in a step that adds to gradients")
         last = self.barriers[-1] if self.barriers else 0
