@@ -335,6 +335,7 @@ class CapturedStep:
 
     def _replay(self, inputs: tuple[Any, ...]) -> Any:
         replay = Replay(self)
+        replay.take_gradients()
         for static, value in zip(self._inputs, inputs):
             self._bind(static, value)
         replay.run(None)
@@ -392,6 +393,8 @@ class CapturedStep:
                 raise CaptureError(f"replay: argument {number} is {value!r}, captured was {known!r}; capture again")
         self._check_state()
         self._arguments.check(inputs)
+        for gradient in self._checked:
+            gradient.check()
 
     def _check_state(self) -> None:
         if self._state() != self._key:
@@ -404,8 +407,6 @@ class CapturedStep:
                 "replay: a tensor has been put on other memory, as by p.data = x; capture again, or write "
                 "p.data.copy_(x)"
             )
-        for gradient in self._checked:
-            gradient.check()
 
     def __len__(self) -> int:
         """Returns the number of launches of a replay."""
@@ -417,12 +418,21 @@ class Replay:
 
     def __init__(self, step: CapturedStep) -> None:
         self._step = step
-        self._added = [(gradient, now) for gradient in step._copied if (now := gradient.begin()) is not None]
+        self._added: list[tuple[_Gradient, Tensor]] = []
         for view in step._views:
             view.materialize()
         exchange, results = step._exchange, tensors_in([step._result, step._made])
         self._fresh: Mapping[int, Tensor] = {} if exchange is None else exchange.fresh(results)
         self._begun = step._draws.begin()
+
+    def take_gradients(self) -> None:
+        """Begins from the gradients that are there now, before the first part that uses one; raises CaptureError as
+        ``CapturedStep.replay`` does.
+        """
+        step = self._step
+        for gradient in step._checked:
+            gradient.check()
+        self._added = [(gradient, now) for gradient in step._copied if (now := gradient.begin()) is not None]
 
     def bind(self, at: int, value: Tensor) -> None:
         """Gives the argument at ``at``; raises CaptureError as ``CapturedStep.replay`` does."""

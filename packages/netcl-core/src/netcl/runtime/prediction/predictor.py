@@ -41,7 +41,7 @@ from netcl.runtime.prediction.call_log import (
     is_special,
 )
 from netcl.runtime.prediction.calls import Call, Outside, Slot, Unpredictable, filled, run_call
-from netcl.runtime.prediction.stretch import Stretch, alike, run_again
+from netcl.runtime.prediction.stretch import Stretch, alike, as_view, run_again
 
 __all__ = ["Report", "boundary", "hint", "postponing", "report"]
 
@@ -134,6 +134,7 @@ class Pending:
         self._marked: list[Storage] = []
         self._replay: Replay | None = None
         self._part = 0  # the next part to replay
+        self._begins = False  # from gradients that are there, which calls so far have used
         self._made = 0  # slots
         self._bound: set[int] = set()
         self._before: list[tuple[Any, Any, int]] = []
@@ -369,6 +370,9 @@ class Pending:
                 if value is not None and number not in self._bound:
                     replay.bind(at, value)
                     self._bound.add(number)
+            if not self._begins and (guarded or position == len(self.stretch.calls)):
+                self.stretch.take_gradients(replay)
+                self._begins = True
             self._run(replay, ends.index(position) + 1)
         except CaptureError:
             return False
@@ -402,8 +406,14 @@ class Pending:
             replay.run(part)
         self._part = until
         for kept, captured in zip(self.stretch.results, replay.results()):
-            if kept.slot < self._made and self.slots[kept.slot]._storage.deferred is not None:
-                self.slots[kept.slot]._storage.fill(replay.result(captured)._storage)
+            if kept.slot >= self._made or self.slots[kept.slot]._storage.deferred is None:
+                continue
+            tensor, value, geometry = self.slots[kept.slot], replay.result(captured), self.geometry(kept.slot)
+            placeholder = tensor._storage
+            if geometry is not None and tensor.size:
+                value = as_view(value, geometry)
+                tensor._storage = value._storage
+            placeholder.fill(value._storage)
 
     def _fail(self, error: BaseException) -> None:
         """Has each use of a tensor that was not computed raise ``error``."""

@@ -9,11 +9,11 @@ from typing import Any
 
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.grad_mode import state
-from netcl.core.ops_table import modes
-from netcl.core.ops_table.dispatch import assign
+from netcl.core.ops_table import dispatch, modes
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
-from netcl.core.tensor.views import ViewStorage, root_of
+from netcl.core.tensor.in_place import copy
+from netcl.core.tensor.views import Geometry, ViewStorage, root_of
 from netcl.runtime.capture import CapturedStep, Replay, barrier
 from netcl.runtime.prediction.call_log import PeriodLog, Result
 from netcl.runtime.prediction.calls import (
@@ -99,6 +99,7 @@ class Stretch:
         self.written_early = sorted({number for call in self.calls[:last] for number in call.written})
         self.draws = any(call.draws for call in self.calls)
         self.guarded = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
+        self._left: set[Any] = set()  # gradients that were moved
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
     def _find_last_uses(self) -> None:
@@ -155,21 +156,39 @@ class Stretch:
                 if result.outlives:
                     raise Unpredictable("a view is read in the step and outlives it")
                 copied = read[result.slot] = tensor.engine.empty(tensor.shape, tensor.dtype)
-                assign(copied, tensor)
+                dispatch.assign(copied, tensor)
 
     def divided(self, position: int, held: Sequence[int]) -> Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
         read there, are results too.
         """
         known = {result.slot for result in self.results}
+        known.update(slot for slot, geometry in self.geometries.items() if geometry.overlaps)  # cannot be written
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
         return Stretch(*self.logs, [*self.results, *more], {*self.barriers, position})
 
     def begin(self) -> Replay:
         """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
+        return self.captured.begin()
+
+    def take_gradients(self, replay: Replay) -> None:
+        """Begins from the gradients that are there now; leaves those that a replay writes to the program."""
         for gradient in self._kept_gradients:
             _leave(gradient)
-        return self.captured.begin()
+        for gradient in self.captured._copied:
+            if gradient.before is not gradient.parameter.grad:
+                self._leave_first(gradient)
+        replay.take_gradients()
+
+    def _leave_first(self, gradient: Any) -> None:
+        """Leaves the gradient that the step was captured with to the program; replays have its memory to themselves."""
+        if gradient in self._left:
+            return
+        self._left.add(gradient)
+        storage = gradient.before._storage
+        gradient.before = _moved(gradient.before)
+        written = self.captured._written
+        written[:] = [gradient.before._storage if each is storage else each for each in written]
 
 
 def _leave(gradient: Any) -> None:
@@ -182,12 +201,27 @@ def _leave(gradient: Any) -> None:
     storage = tensor._storage
     if getrefcount(tensor) <= own and getrefcount(storage) <= 3:
         return
+    gradient.after = _moved(tensor)
+
+
+def _moved(tensor: Any) -> Any:
+    """Moves ``tensor`` to other memory, and returns a new tensor on that which it had."""
+    storage = tensor._storage
     fresh = tensor.engine.empty(tensor.shape, tensor.dtype)
-    assign(fresh, tensor)
-    gradient.after = Tensor._wrap(
-        tensor.engine, tensor.shape, tensor.dtype, storage.buffer, storage.array, storage.allocation
-    )
+    dispatch.assign(fresh, tensor)
+    left = Tensor._wrap(tensor.engine, tensor.shape, tensor.dtype, storage.buffer, storage.array, storage.allocation)
     storage.fill(fresh._storage)
+    return left
+
+
+def as_view(value: Any, geometry: Geometry) -> Any:
+    """Returns a view of the ``geometry`` with the values of ``value``; the tensor below it has nothing else."""
+    steps = zip(geometry.shape, geometry.strides)
+    last = geometry.offset + sum(max((size - 1) * step, 0) for size, step in steps)
+    root = value.engine.empty((last + 1,), value.dtype)
+    view = dispatch.call("as_strided", root, tuple(geometry.shape), tuple(geometry.strides), geometry.offset)
+    copy(view, value)
+    return view
 
 
 def _held_gradient(parameter: Any) -> Any:
