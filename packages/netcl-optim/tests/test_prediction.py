@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import netcl.autograd as ag
+from netcl.amp import GradScaler
 from netcl.autograd.graph import saved_tensors_hooks
 from netcl.core import Tensor, config
 from netcl.core.errors import ShapeError
@@ -444,5 +445,23 @@ def test_a_view_that_is_read_in_the_middle_of_a_step_has_its_strides() -> None:
         net.seen.append([part.numpy(), part.stride(), part.storage_offset(), part.is_contiguous()])
         out.square().mean().backward()
         net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_what_an_event_has_written_is_taken_back_if_the_period_differs_after_a_read() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.scaler = GradScaler(init_scale=8.0, growth_interval=3)  # type: ignore[attr-defined]
+        scaler = net.scaler  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        net.seen.append(out.detach().sum().item())
+        loss = out.square().mean()
+        scaler.scale(loss * 2.0 if number == AT - 1 else loss).backward()
+        scaler.step(net.optimizer)
+        scaler.update()
+        if number == STEPS - 1:
+            net.seen.append(scaler.get_scale())
 
     assert same(loop)

@@ -395,7 +395,7 @@ class Pending:
         """Begins the replay; notes what has to be restored if it is not ended."""
         self._offset = default_generator.offset
         self._replay = self.stretch.begin()
-        for tensor in map(self.outside.__getitem__, self.stretch.written_early):
+        for tensor in self.stretch.captured.written_early:
             before = tensor.engine.empty(tensor.shape, tensor.dtype)
             assign(before, tensor)
             self._before.append((tensor, before, tensor._storage.version))

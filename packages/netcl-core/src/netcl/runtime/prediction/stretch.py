@@ -94,9 +94,6 @@ class Stretch:
             raise Unpredictable("an input is written in place")
         if self.captured.parts != len(self.barriers) + 1:
             raise Unpredictable("a value is read in a step that adds to gradients")
-        last = self.barriers[-1] if self.barriers else 0
-        # Tensors from outside that parts before the last one write, and inputs by the part that reads them first.
-        self.written_early = sorted({number for call in self.calls[:last] for number in call.written})
         self.draws = any(call.draws for call in self.calls)
         self.guarded = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
         self._left: set[Any] = set()  # gradients that were moved
